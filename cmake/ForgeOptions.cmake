@@ -1,0 +1,13 @@
+add_library(forge_options INTERFACE)
+target_include_directories(forge_options INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(forge_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+  # a*b+c stays two roundings unless a file asks for more, so that numbers do not depend on the CPU
+  -ffp-contract=off)
+if(FORGE_WERROR)
+  target_compile_options(forge_options INTERFACE -Werror)
+endif()
+if(FORGE_SANITIZE)
+  target_compile_options(forge_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(forge_options INTERFACE -fsanitize=address,undefined)
+endif()

@@ -1,0 +1,7 @@
+include(GNUInstallDirs)
+set(FORGE_SHARE ${CMAKE_INSTALL_DATADIR}/forge)
+install(TARGETS forge RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(FORGE_WITH_TORCH)
+  install(TARGETS forge-worker-libtorch RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/forge)
+endif()
+install(DIRECTORY projects templates forge_workspace DESTINATION ${FORGE_SHARE})

@@ -1,0 +1,48 @@
+#include "core/base/error.h"
+
+#include <cstring>
+
+namespace forge {
+
+Error::Error(const std::string& message, SourceSpan where, std::string hint, ExitCode exit_code)
+    : std::runtime_error(message),
+      message_(message),
+      where_(std::move(where)),
+      hint_(std::move(hint)),
+      exit_code_(exit_code) {}
+
+namespace {
+
+/// The source line and a caret under the column, each indented; "" when the line is unknown.
+std::string caret_lines(const SourceSpan& where) {
+  const std::string line = where.line_text();
+  if (line.find_first_not_of(" \t") == std::string::npos) return "";
+  std::string lines = "\n    " + line;
+  if (where.column < 1 || where.column > static_cast<int>(line.size()) + 1) return lines;
+  std::string pad;
+  for (int i = 0; i < where.column - 1; ++i) pad += line[i] == '\t' ? '\t' : ' ';
+  return lines + "\n    " + pad + "^";
+}
+
+}  // namespace
+
+std::string describe(const Error& error) {
+  const std::string place = error.where().describe();
+  std::string text = place.empty() ? "" : place + ": ";
+  text += "error: " + error.message();
+  text += caret_lines(error.where());
+  for (auto via = error.where().via; via; via = via->via) {
+    text += "\n  used from " + via->describe();
+  }
+  if (!error.hint().empty()) text += "\nhint: " + error.hint();
+  return text;
+}
+
+Error system_error(const std::string& what, int errno_value, std::string hint) {
+  return Error("cannot " + what + ": " + std::strerror(errno_value),
+               {},
+               std::move(hint),
+               ExitCode::failed);
+}
+
+}  // namespace forge

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "core/base/source.h"
+
+namespace forge {
+
+/// Exit codes of the program.
+enum class ExitCode : int {
+  done = 0,
+  failed = 1,  ///< a run failed, or the machine refused something (disk full, no permission)
+  usage = 2,   ///< wrong usage or a wrong config: nothing was started
+};
+
+/// The one exception of the project. Thrown with what is wrong, where, and what would be right;
+/// caught once, in main.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message,
+                 SourceSpan where = {},
+                 std::string hint = "",
+                 ExitCode exit_code = ExitCode::usage);
+
+  const std::string& message() const { return message_; }
+  const SourceSpan& where() const { return where_; }
+  const std::string& hint() const { return hint_; }
+  ExitCode exit_code() const { return exit_code_; }
+
+ private:
+  std::string message_;
+  SourceSpan where_;
+  std::string hint_;
+  ExitCode exit_code_;
+};
+
+/// The whole message as lines of text without a final newline:
+///
+///     projects/canon/templates/configs/train_x.yaml:3:8: error: unknown key 'model.hiden_size'
+///         hiden_size: 256
+///         ^
+///       included from projects/canon/templates/project.yaml:1:1
+///     hint: did you mean 'hidden_size'?
+std::string describe(const Error& error);
+
+/// An Error for a failed system call: "cannot WHAT: reason of errno", exit code `failed`.
+Error system_error(const std::string& what, int errno_value, std::string hint = "");
+
+}  // namespace forge

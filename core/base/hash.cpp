@@ -1,0 +1,46 @@
+#include "core/base/hash.h"
+
+#include <xxhash.h>
+
+#include "core/base/fs.h"
+
+namespace forge {
+
+struct Hasher::State {
+  XXH3_state_t* xxh = XXH3_createState();
+  ~State() { XXH3_freeState(xxh); }
+};
+
+Hasher::Hasher() : state_(std::make_unique<State>()) { XXH3_128bits_reset(state_->xxh); }
+Hasher::~Hasher() = default;
+
+void Hasher::update(const void* bytes, size_t size) {
+  if (size > 0) XXH3_128bits_update(state_->xxh, bytes, size);
+}
+
+std::string Hasher::hex() const {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state_->xxh));
+  static const char digits[] = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : canonical.digest) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+std::string hash_hex(std::string_view text) {
+  Hasher hasher;
+  hasher.update(text);
+  return hasher.hex();
+}
+
+std::string hash_file(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  Hasher hasher;
+  hasher.update(file.data(), file.size());
+  return hasher.hex();
+}
+
+}  // namespace forge

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace forge {
+
+/// Content hash: XXH3, 128 bits, written as 32 hexadecimal digits. It tells contents apart and
+/// finds damage; it is no defence against somebody who wants two contents to collide.
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+  void update(const void* bytes, size_t size);
+  void update(std::string_view text) { update(text.data(), text.size()); }
+  std::string hex() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string hash_hex(std::string_view text);
+std::string hash_file(const std::filesystem::path& path);
+
+}  // namespace forge

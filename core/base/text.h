@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace forge {
+
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+std::string_view trim(std::string_view text);
+bool starts_with(std::string_view text, std::string_view prefix);
+bool ends_with(std::string_view text, std::string_view suffix);
+
+/// Number of single-character insertions, deletions and replacements from one word to the other.
+int edit_distance(std::string_view a, std::string_view b);
+
+/// Those of `known` that a misspelt `word` may have meant, nearest first, at most three.
+std::vector<std::string> near_misses(std::string_view word, const std::vector<std::string>& known);
+
+/// "did you mean 'a' or 'b'?" for near misses of `word` among `known`, else "".
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
+
+/// 1234567 -> "1,234,567".
+std::string with_thousands(long long number);
+
+/// Bytes in binary units with two decimals: "512 B", "1.50 MiB", "2.12 GiB".
+std::string human_bytes(double bytes);
+
+/// Seconds as "42s", "3m 20s", "2h 05m".
+std::string human_duration(double seconds);
+
+/// Shortest decimal text that reads back as the same double, as Python's repr prints it
+/// ("0.001", "1e-05", "6.0", "nan", "inf").
+std::string shortest(double number);
+
+}  // namespace forge

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// The resolved configuration of one run as plain structs. Every key of the YAML schema is one
+/// field here under the same name; core/config/fields.h lists them with their meaning and limits.
+/// Programs read these values and never look a key up by name.
+namespace forge::config {
+
+enum class PositionKind { rope, nope };
+/// Which channels of a head rotate together: (i, i + r/2) or (2i, 2i + 1).
+enum class RopePairing { huggingface, lingua };
+enum class Activation { none, silu };
+/// RMSNorm of queries and keys: over the whole projection before Canon-B, or per head after it.
+enum class QkNorm { none, full, per_head };
+enum class ModelInit { forgather, huggingface, lingua };
+enum class ZLossKind { none, palm, lingua_code };
+enum class Precision { float32, float64, bfloat16 };
+enum class RowOrder { sequential, shuffled };
+
+struct PositionConfig {
+  PositionKind kind = PositionKind::rope;
+  double theta = 10000.0;
+  std::optional<int> rope_dim;  ///< channels of each head that rotate; none: all of head_dim
+  RopePairing pairing = RopePairing::huggingface;
+};
+
+struct CanonConfig {
+  std::string set;  ///< canonical: letters of ABCD, each at most once, in order; "" = no Canon
+  int kernel = 4;
+  bool residual = true;
+  Activation activation = Activation::none;
+
+  bool has(char position) const { return set.find(position) != std::string::npos; }
+};
+
+struct ModelConfig {
+  std::string family = "llama_canon";
+  int vocab_size = 0;
+  int hidden_size = 0;
+  int intermediate_size = 0;
+  int num_layers = 0;
+  int num_heads = 0;
+  int num_kv_heads = 0;  ///< resolved: num_heads where the file names none
+  int head_dim = 0;      ///< resolved: hidden_size / num_heads where the file names none
+  double rms_norm_eps = 1e-5;
+  bool tie_embeddings = false;
+  ModelInit init = ModelInit::forgather;
+  PositionConfig position;
+  CanonConfig canon;
+  QkNorm qk_norm = QkNorm::none;
+};
+
+struct DataConfig {
+  std::string source = "toy_stories";  ///< toy_stories | text
+  std::string path;                    ///< text: a file or a folder of .txt files
+  uint64_t seed = 1;                   ///< of the generated text and of the row order
+  RowOrder order = RowOrder::shuffled;
+  double held_out_fraction = 0.05;     ///< text: the last part of the bytes, for evaluation
+};
+
+struct TokenizerConfig {
+  std::string kind = "byte_level_bpe";
+  int vocab_size = 2000;
+  std::string path;  ///< a tokenizer.json to use instead of training one
+};
+
+struct ZLossConfig {
+  ZLossKind kind = ZLossKind::none;
+  double coefficient = 1e-4;
+};
+
+struct TrainConfig {
+  int batch_size = 32;
+  int seq_len = 512;
+  int64_t max_steps = 0;   ///< resolved: from max_tokens where that is given
+  int64_t max_tokens = 0;  ///< 0: max_steps decides
+  Precision precision = Precision::float32;
+  double grad_clip = 0;    ///< largest global gradient norm, 0: no clipping
+  bool deterministic = true;
+  int64_t log_every = 10;
+  int64_t eval_every = 500;       ///< 0: only at the end
+  int64_t checkpoint_every = 0;   ///< 0: only at the end and when stopped
+  int eval_rows = 500;            ///< rows of the fixed held-out set
+  int eval_batch_size = 32;
+  ZLossConfig z_loss;
+};
+
+struct OptimizerConfig {
+  std::string type = "adamw";
+  double lr = 1e-3;
+  std::vector<double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+};
+
+/// Learning rate over steps; formulas in core/config/schedule.h.
+struct ScheduleConfig {
+  std::string type = "infinite_lr";  ///< infinite_lr | cosine | constant
+  int64_t warmup_steps = 0;
+  int64_t cooldown_steps = 0;
+  double constant_lr = 3.75e-5;
+  double min_lr = 1e-8;
+  double tau = 1e4;
+  int64_t checkpoint_step = -1;  ///< infinite_lr: step at which annealing begins, -1: never
+  double lr_min_ratio = 0.1;     ///< cosine: last rate over first
+};
+
+struct Experiment {
+  std::string name;
+  std::string description;
+  uint64_t seed = 42;
+  std::string profile = "auto";  ///< resolved: the profile that `auto` became
+  std::string backend = "libtorch";
+  ModelConfig model;
+  DataConfig data;
+  TokenizerConfig tokenizer;
+  TrainConfig train;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+};
+
+}  // namespace forge::config

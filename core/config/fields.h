@@ -1,0 +1,181 @@
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/config/experiment.h"
+
+/// The schema, once: every key with its field, meaning and limits. A visitor is called with each
+/// field in turn; reading YAML, reading and writing JSON, listing keys and completing them are
+/// visitors. A visitor has
+///     template <class T> void field(const char* key, T& value, const char* help, Limits = {});
+///     template <class T> void section(const char* key, T& value, const char* help);
+/// and `section` is expected to call `fields(visitor, value)` for the inner keys.
+namespace forge::config {
+
+struct Limits {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool low_included = true;
+  bool required = false;
+};
+inline Limits at_least(double low) { return {low, std::numeric_limits<double>::infinity()}; }
+inline Limits above(double low) { return {low, std::numeric_limits<double>::infinity(), false}; }
+inline Limits between(double low, double high) { return {low, high}; }
+inline Limits required(Limits limits = {}) {
+  limits.required = true;
+  return limits;
+}
+
+/// Spelling of each value of an enumeration, in the order of its declaration.
+inline const std::vector<std::string>& names_of(PositionKind) {
+  static const std::vector<std::string> names = {"rope", "nope"};
+  return names;
+}
+inline const std::vector<std::string>& names_of(RopePairing) {
+  static const std::vector<std::string> names = {"huggingface", "lingua"};
+  return names;
+}
+inline const std::vector<std::string>& names_of(Activation) {
+  static const std::vector<std::string> names = {"none", "silu"};
+  return names;
+}
+inline const std::vector<std::string>& names_of(QkNorm) {
+  static const std::vector<std::string> names = {"none", "full", "per_head"};
+  return names;
+}
+inline const std::vector<std::string>& names_of(ModelInit) {
+  static const std::vector<std::string> names = {"forgather", "huggingface", "lingua"};
+  return names;
+}
+inline const std::vector<std::string>& names_of(ZLossKind) {
+  static const std::vector<std::string> names = {"none", "palm", "lingua_code"};
+  return names;
+}
+inline const std::vector<std::string>& names_of(Precision) {
+  static const std::vector<std::string> names = {"float32", "float64", "bfloat16"};
+  return names;
+}
+inline const std::vector<std::string>& names_of(RowOrder) {
+  static const std::vector<std::string> names = {"sequential", "shuffled"};
+  return names;
+}
+template <class Enum>
+const std::string& name_of(Enum value) {
+  return names_of(value)[static_cast<size_t>(value)];
+}
+
+template <class Visitor>
+void fields(Visitor& visit, PositionConfig& c) {
+  visit.field("kind", c.kind, "rope: rotary position encoding; nope: none at all");
+  visit.field("theta", c.theta, "base of the rotary frequencies", above(0));
+  visit.field("rope_dim", c.rope_dim, "channels of each head that rotate, even; null: all", at_least(2));
+  visit.field("pairing", c.pairing, "channels that rotate together: (i, i+r/2) or (2i, 2i+1)");
+}
+
+template <class Visitor>
+void fields(Visitor& visit, CanonConfig& c) {
+  visit.field("set", c.set, "positions with a Canon layer: letters of ABCD; empty: none");
+  visit.field("kernel", c.kernel, "taps of the causal convolution", between(2, 4));
+  visit.field("residual", c.residual, "add the input to the convolution's output");
+  visit.field("activation", c.activation, "applied to the convolution's output");
+}
+
+template <class Visitor>
+void fields(Visitor& visit, ModelConfig& c) {
+  visit.field("family", c.family, "llama_canon: Llama with Canon layers at any positions");
+  visit.field("vocab_size", c.vocab_size, "entries of the vocabulary", required(at_least(1)));
+  visit.field("hidden_size", c.hidden_size, "width of the residual stream", required(at_least(1)));
+  visit.field("intermediate_size", c.intermediate_size, "width of the SwiGLU MLP", required(at_least(1)));
+  visit.field("num_layers", c.num_layers, "transformer blocks", required(at_least(1)));
+  visit.field("num_heads", c.num_heads, "query heads", required(at_least(1)));
+  visit.field("num_kv_heads", c.num_kv_heads, "key and value heads; null: num_heads", at_least(1));
+  visit.field("head_dim", c.head_dim, "channels of a head; null: hidden_size / num_heads", at_least(1));
+  visit.field("rms_norm_eps", c.rms_norm_eps, "added to the mean square in RMSNorm", above(0));
+  visit.field("tie_embeddings", c.tie_embeddings, "one matrix as embedding and output projection");
+  visit.field("init", c.init, "recipe of the initial weights");
+  visit.section("position", c.position, "position encoding");
+  visit.section("canon", c.canon, "Canon layers");
+  visit.field("qk_norm", c.qk_norm, "RMSNorm of queries and keys");
+}
+
+template <class Visitor>
+void fields(Visitor& visit, DataConfig& c) {
+  visit.field("source", c.source, "toy_stories (generated) or text (files of your own)");
+  visit.field("path", c.path, "text: a file, or a folder of .txt files");
+  visit.field("seed", c.seed, "of the generated text and of the row order");
+  visit.field("order", c.order, "order of the training rows");
+  visit.field("held_out_fraction", c.held_out_fraction,
+              "text: last part of the bytes, kept for evaluation", between(0.0001, 0.5));
+}
+
+template <class Visitor>
+void fields(Visitor& visit, TokenizerConfig& c) {
+  visit.field("kind", c.kind, "byte_level_bpe");
+  visit.field("vocab_size", c.vocab_size, "entries, special tokens included", at_least(261));
+  visit.field("path", c.path, "a tokenizer.json to use; empty: trained on the data");
+}
+
+template <class Visitor>
+void fields(Visitor& visit, ZLossConfig& c) {
+  visit.field("kind", c.kind, "palm: coefficient * logsumexp^2; lingua_code: coefficient * nll^2");
+  visit.field("coefficient", c.coefficient, "weight of the penalty", at_least(0));
+}
+
+template <class Visitor>
+void fields(Visitor& visit, TrainConfig& c) {
+  visit.field("batch_size", c.batch_size, "rows of a step", at_least(1));
+  visit.field("seq_len", c.seq_len, "tokens of a row", at_least(1));
+  visit.field("max_steps", c.max_steps, "optimizer steps; 0: from max_tokens", at_least(0));
+  visit.field("max_tokens", c.max_tokens, "tokens to train on; 0: from max_steps", at_least(0));
+  visit.field("precision", c.precision, "of weights and computation");
+  visit.field("grad_clip", c.grad_clip, "largest global gradient norm; 0: no clipping", at_least(0));
+  visit.field("deterministic", c.deterministic, "same bits for the same run on the same machine");
+  visit.field("log_every", c.log_every, "steps between training metrics", at_least(1));
+  visit.field("eval_every", c.eval_every, "steps between evaluations; 0: only at the end", at_least(0));
+  visit.field("checkpoint_every", c.checkpoint_every,
+              "steps between checkpoints; 0: at the end and when stopped", at_least(0));
+  visit.field("eval_rows", c.eval_rows, "rows of the fixed held-out set", at_least(1));
+  visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", at_least(1));
+  visit.section("z_loss", c.z_loss, "penalty on the logits' scale");
+}
+
+template <class Visitor>
+void fields(Visitor& visit, OptimizerConfig& c) {
+  visit.field("type", c.type, "adamw");
+  visit.field("lr", c.lr, "peak learning rate", at_least(0));
+  visit.field("betas", c.betas, "decay of the first and second moment", between(0, 1));
+  visit.field("eps", c.eps, "added to the denominator", above(0));
+  visit.field("weight_decay", c.weight_decay, "decoupled weight decay", at_least(0));
+}
+
+template <class Visitor>
+void fields(Visitor& visit, ScheduleConfig& c) {
+  visit.field("type", c.type, "infinite_lr, cosine or constant");
+  visit.field("warmup_steps", c.warmup_steps, "steps of linear warm-up from 0", at_least(0));
+  visit.field("cooldown_steps", c.cooldown_steps, "infinite_lr: steps from lr to constant_lr", at_least(0));
+  visit.field("constant_lr", c.constant_lr, "infinite_lr: rate after the cooldown", at_least(0));
+  visit.field("min_lr", c.min_lr, "infinite_lr: rate that annealing approaches", at_least(0));
+  visit.field("tau", c.tau, "infinite_lr: steps in which annealing falls by a factor e", above(0));
+  visit.field("checkpoint_step", c.checkpoint_step, "infinite_lr: step at which annealing begins; -1: never",
+              at_least(-1));
+  visit.field("lr_min_ratio", c.lr_min_ratio, "cosine: last learning rate over the peak", between(0, 1));
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Experiment& c) {
+  visit.field("name", c.name, "display name");
+  visit.field("description", c.description, "one line for listings");
+  visit.field("seed", c.seed, "of the initial weights");
+  visit.field("profile", c.profile, "named set of overrides; auto: full on a GPU, quick elsewhere");
+  visit.field("backend", c.backend, "program that trains");
+  visit.section("model", c.model, "architecture");
+  visit.section("data", c.data, "training and evaluation text");
+  visit.section("tokenizer", c.tokenizer, "text to token ids");
+  visit.section("train", c.train, "training loop");
+  visit.section("optimizer", c.optimizer, "optimizer");
+  visit.section("schedule", c.schedule, "learning rate over steps");
+}
+
+}  // namespace forge::config

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "core/config/experiment.h"
+#include "core/data/token_file.h"
+
+namespace forge::data {
+
+/// Rows of a token file as training examples. Row r is the window of seq_len + 1 ids that begins at
+/// r * seq_len: its first seq_len ids are the inputs, its last seq_len the targets. A position is
+/// the number of rows already served; epochs follow one another, each shuffled anew where the order
+/// is `shuffled`. The same arguments and position give the same bytes on any machine.
+class Dataset {
+ public:
+  /// Throws Error where the file holds no whole row. `rows` 0 = all that the file holds.
+  Dataset(const std::filesystem::path& token_file,
+          int seq_len,
+          config::RowOrder order,
+          uint64_t seed,
+          int64_t rows = 0);
+
+  int64_t rows() const { return rows_; }
+  int seq_len() const { return seq_len_; }
+
+  /// Fills int32 [count, seq_len] inputs and targets with the rows at position … position+count-1.
+  /// A target of -100 is not scored.
+  void fill(int64_t position, int count, int32_t* inputs, int32_t* targets) const;
+
+ private:
+  TokenFile file_;
+  int64_t rows_;
+  int seq_len_;
+  config::RowOrder order_;
+  uint64_t seed_;
+};
+
+}  // namespace forge::data

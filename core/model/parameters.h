@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/config/experiment.h"
+
+namespace forge::model {
+
+/// How a parameter is drawn at the start.
+struct InitRule {
+  enum class Kind { constant, normal, truncated_normal, uniform } kind = Kind::constant;
+  double value = 1;  ///< constant
+  double std = 0;    ///< normal, truncated_normal: of the normal before it is cut
+  double cut = 0;    ///< truncated_normal: absolute bound
+  double bound = 0;  ///< uniform: in (-bound, bound)
+};
+
+/// One weight of a model under its Hugging Face name, e.g. "model.layers.0.self_attn.q_proj.weight".
+struct Parameter {
+  std::string name;
+  std::vector<int64_t> shape;  ///< linear weights are [out, in], Canon weights [channels, 1, kernel]
+  InitRule init;
+  std::string part;  ///< "embedding", "attention", "mlp", "canon", "norm", "lm_head"
+  int64_t count() const;
+};
+
+/// Every weight of the model, in the order of the modules. Tied embeddings have no lm_head.weight.
+/// The initial distributions are those of model.init (docs/MODELS.md).
+std::vector<Parameter> parameters(const config::ModelConfig& model);
+
+int64_t parameter_count(const config::ModelConfig& model);
+
+/// Draws a parameter's initial values, row-major, from the counter-based generator: stream = its
+/// name, one 32-bit word a value; the same bits on every machine. `values` holds count() floats.
+void draw_initial(const Parameter& parameter, uint64_t seed, float* values);
+
+}  // namespace forge::model

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+/// What forge and a worker say to each other: one JSON object a line (docs/PROTOCOL.md).
+namespace forge::protocol {
+
+/// Version of the protocol, in the request and in the worker's first line. Raised when an old
+/// reader would misunderstand a new line.
+constexpr int version = 1;
+
+/// A token file and the rows of it that are used; rows are windows of seq_len + 1 ids that begin
+/// every seq_len ids.
+struct TokenSource {
+  std::string path;
+  int64_t rows = 0;
+};
+
+enum class Job { describe, train, evaluate, generate, bench };
+
+/// The one line that a worker reads from its stdin.
+struct Request {
+  Job job = Job::describe;
+  std::string run_dir;             ///< absolute; checkpoints go below it
+  nlohmann::json experiment;       ///< resolved, complete config (config.json)
+  TokenSource train_tokens;
+  TokenSource evaluation_tokens;
+  std::string resume_from;         ///< a checkpoint folder, "" = start from the initial weights
+  std::string device = "auto";     ///< auto | cpu | cuda | cuda:N
+  int threads = 0;                 ///< CPU threads, 0 = all cores
+};
+
+/// First line of every worker.
+struct Hello {
+  int protocol = version;
+  std::string backend;          ///< "libtorch"
+  std::string backend_version;  ///< of the program
+  int numerics_version = 0;     ///< raised by hand when a loss bit may change
+};
+
+/// What the worker runs on. Sent for every job, after Hello.
+struct Environment {
+  std::string device_type;  ///< cpu | cuda
+  std::string device_name;
+  int threads = 0;
+  int64_t memory_bytes = 0;                        ///< of the device
+  std::vector<std::string> devices;                ///< every device seen
+  nlohmann::json libraries = nlohmann::json::object();  ///< name -> version or path, BLAS in use
+};
+
+/// Training begins (or goes on) at `first_step`.
+struct Started {
+  int64_t parameters = 0;
+  int64_t first_step = 0;  ///< steps already done
+  int64_t max_steps = 0;
+  int64_t tokens_per_step = 0;
+};
+
+/// The worker lives: sent at least every second, not stored.
+struct Progress {
+  int64_t step = 0;
+  std::string phase;  ///< "train", "evaluate", "save"
+  double fraction = 0;  ///< of the phase, for evaluate and save
+};
+
+/// Training metrics of the window of steps that ends with `step` (1-based count of done steps).
+struct TrainMetrics {
+  int64_t step = 0;
+  int64_t tokens = 0;            ///< trained on since step 0
+  double loss = 0;               ///< mean over the window's steps
+  double learning_rate = 0;      ///< used by the last step
+  double gradient_norm = 0;      ///< mean over the window, before clipping
+  double tokens_per_second = 0;  ///< of the window's training steps alone
+  double elapsed_seconds = 0;    ///< wall time since training began, earlier attempts included
+};
+
+struct Evaluation {
+  int64_t step = 0;
+  double loss = 0;  ///< token-weighted mean over the fixed held-out set
+  int64_t tokens = 0;
+  double seconds = 0;
+};
+
+struct CheckpointSaved {
+  int64_t step = 0;
+  std::string path;  ///< relative to the run folder
+  int64_t bytes = 0;
+};
+
+/// The job ended as it should: all steps done, or stopped on request after saving.
+struct Finished {
+  bool completed = false;  ///< false: stopped on request
+  int64_t step = 0;
+  std::optional<double> eval_loss;
+  double train_loss = 0;         ///< mean of the last window
+  double tokens_per_second = 0;  ///< of all training steps alone but the first few
+  double wall_seconds = 0;       ///< evaluation and saving included, earlier attempts too
+  int64_t peak_memory_bytes = 0;    ///< held by tensors at the peak
+  int64_t peak_resident_bytes = 0;  ///< of the process
+  int64_t parameters = 0;
+};
+
+/// The job cannot be done. The worker exits after it with status 1 (2 where the request is wrong).
+struct Failed {
+  std::string message;
+  std::string field;  ///< config key that is to blame, ""
+  std::string hint;
+};
+
+/// Numbers the worker reports of its own accord: an answer of `bench`, `evaluate` or `generate`.
+struct Result {
+  nlohmann::json values = nlohmann::json::object();
+};
+
+using Event = std::variant<Hello, Environment, Started, Progress, TrainMetrics, Evaluation,
+                           CheckpointSaved, Finished, Failed, Result>;
+
+/// One line without its newline. Non-finite numbers are written as the strings "nan", "inf", "-inf".
+std::string to_line(const Request& request);
+std::string to_line(const Event& event);
+/// The event as a JSON object, e.g. {"event":"train","step":10,…}.
+nlohmann::json to_json(const Event& event);
+
+/// Throw Error naming the missing, unknown-typed or unknown part of the line.
+Request request_from_line(const std::string& line);
+Event event_from_line(const std::string& line);
+Event event_from_json(const nlohmann::json& json);
+
+/// "hello", "environment", "started", "progress", "train", "evaluation", "checkpoint", "finished",
+/// "failed", "result".
+const char* name_of(const Event& event);
+
+}  // namespace forge::protocol

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace forge::run {
+
+/// What makes two runs the same run. Everything here may change a loss; nothing else may.
+struct Identity {
+  nlohmann::json experiment;  ///< resolved config less name, description, log_every, checkpoint_every
+  std::string data_fingerprint;
+  std::string tokenizer_fingerprint;
+  std::string backend;          ///< name of the backend, e.g. "libtorch"
+  std::string device_type;      ///< cpu | cuda
+  int threads = 0;              ///< on a CPU; 0 on other devices
+  int numerics_version = 0;     ///< of the backend
+};
+
+/// The experiment's JSON without the keys that cannot change a number.
+nlohmann::json identifying_part(const nlohmann::json& experiment);
+
+nlohmann::json to_json(const Identity& identity);
+Identity identity_from_json(const nlohmann::json& json);
+
+/// 12 hexadecimal digits of the hash of the identity's canonical JSON.
+std::string run_key(const Identity& identity);
+
+}  // namespace forge::run

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/run/identity.h"
+
+namespace forge::run {
+
+/// run.json: which run a folder holds. Written once, before the supervisor starts.
+struct RunRecord {
+  std::string id;        ///< name of the folder below the runs folder: "<config>-<key>" or "…-2" on --force
+  std::string project;   ///< path of the project below the workspace, e.g. "projects/canon"
+  std::string config;    ///< name of the config, without .yaml
+  std::string key;       ///< run_key(identity)
+  std::string created;   ///< UTC
+  std::string command;   ///< as typed
+  Identity identity;
+};
+
+/// State of a run, from its files alone.
+enum class RunState { queued, running, completed, stopped, failed };
+
+/// The files of one run. Only names: no file is opened before a member is called.
+///
+///     run.json            RunRecord
+///     config.json         resolved config, complete
+///     config.origin.json  {"model.hidden_size": {"origin": "file:line:col", "set_by": …}, …}
+///     request.json        the worker's request line
+///     events.jsonl        append-only truth: every line {"time":…,"attempt":N,"event":…,…}
+///     stderr.log          the worker's prose
+///     env.json            what it ran on
+///     lock                held (flock) by the supervisor while it lives
+///     stop                its presence asks for a stop: "save" or "now"
+///     checkpoints/<step>/ zero-padded to 9 digits, newest last
+///     DONE                written last, by the supervisor, when the job is completed
+///
+/// Lines that the supervisor adds to the worker's own events:
+///     {"event":"attempt","attempt":N,"pid":…,"host":…}               a worker starts
+///     {"event":"ended","status":"completed|stopped|failed","exit_status":N,"signal":N,
+///      "reason":"…","hint":"…","stderr":["last","lines"]}            and has ended
+class RunFolder {
+ public:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+
+  const std::filesystem::path& path() const { return path_; }
+  std::string id() const { return path_.filename().string(); }
+  std::filesystem::path record_file() const { return path_ / "run.json"; }
+  std::filesystem::path config_file() const { return path_ / "config.json"; }
+  std::filesystem::path origin_file() const { return path_ / "config.origin.json"; }
+  std::filesystem::path request_file() const { return path_ / "request.json"; }
+  std::filesystem::path events_file() const { return path_ / "events.jsonl"; }
+  std::filesystem::path stderr_file() const { return path_ / "stderr.log"; }
+  std::filesystem::path environment_file() const { return path_ / "env.json"; }
+  std::filesystem::path lock_file() const { return path_ / "lock"; }
+  std::filesystem::path stop_file() const { return path_ / "stop"; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path done_file() const { return path_ / "DONE"; }
+
+  RunRecord record() const;
+  /// Newest checkpoint whose manifest is whole, or "".
+  std::string newest_checkpoint() const;
+  RunState state() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+nlohmann::json to_json(const RunRecord& record);
+RunRecord record_from_json(const nlohmann::json& json);
+
+/// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name.
+std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
+
+}  // namespace forge::run

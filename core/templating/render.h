@@ -1,0 +1,68 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/source.h"
+
+namespace forge::templating {
+
+/// What templates see of the machine. Pinned in tests, so that a rendering is reproducible.
+struct Surroundings {
+  double unix_time = 0;  ///< what now(), isotime(), filetime() … show
+  std::string working_directory;
+  std::string home_directory;
+  std::string host_name;
+  /// Of this process now; SOURCE_DATE_EPOCH, where set, gives the time.
+  static Surroundings of_this_machine();
+};
+
+/// A string, integer, number, bool or none that the caller passes to a template by name.
+struct Variable {
+  enum class Kind { none, boolean, integer, real, string } kind = Kind::none;
+  bool boolean = false;
+  int64_t integer = 0;
+  double real = 0;
+  std::string string;
+};
+using Variables = std::map<std::string, Variable>;
+
+struct RenderRequest {
+  std::vector<std::filesystem::path> search_path;  ///< folders, first hit wins; missing ones are skipped
+  std::string template_name;                       ///< relative to the search path
+  Variables variables;                             ///< shadow the built-in globals
+  std::string project_dir;
+  std::string workspace_root;
+  Surroundings surroundings;
+};
+
+/// Where a stretch of an output line was written.
+struct OutputOrigin {
+  int column = 1;   ///< 1-based column of the output line at which this stretch begins
+  SourceSpan span;  ///< place in the template that wrote it
+};
+
+/// A template that was read during a render, in order of loading.
+struct LoadedTemplate {
+  std::string name;
+  std::shared_ptr<const SourceText> source;
+  std::string loaded_by;  ///< name of the template whose extends/include/import named it, "" for the first
+  std::string relation;   ///< "", "extends", "include", "import"
+};
+
+struct RenderedText {
+  std::string text;
+  std::vector<std::vector<OutputOrigin>> lines;  ///< per output line, left to right
+  std::vector<LoadedTemplate> templates;
+  /// Place in a template of a 1-based line and column of `text`.
+  SourceSpan origin(int line, int column) const;
+};
+
+/// Renders one template in an environment of its own (nothing leaks from one render to the next).
+/// Throws Error with the place in the template.
+RenderedText render(const RenderRequest& request);
+
+}  // namespace forge::templating
