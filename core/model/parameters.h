@@ -14,7 +14,7 @@ struct InitRule {
   double value = 1;  ///< constant
   double std = 0;    ///< normal, truncated_normal: of the normal before it is cut
   double cut = 0;    ///< truncated_normal: absolute bound
-  double bound = 0;  ///< uniform: in (-bound, bound)
+  double bound = 0;  ///< uniform: between -bound and bound
 };
 
 /// One weight of a model under its Hugging Face name, e.g. "model.layers.0.self_attn.q_proj.weight".
@@ -27,7 +27,8 @@ struct Parameter {
 };
 
 /// Every weight of the model, in the order of the modules. Tied embeddings have no lm_head.weight.
-/// The initial distributions are those of model.init (docs/MODELS.md).
+/// The initial distributions are those of model.init (docs/MODELS.md). Throws Error for a model
+/// beyond 10,000 layers or 2^48 weights, before anything of that size is allocated.
 std::vector<Parameter> parameters(const config::ModelConfig& model);
 
 int64_t parameter_count(const config::ModelConfig& model);
