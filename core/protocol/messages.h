@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +15,10 @@ namespace forge::protocol {
 /// reader would misunderstand a new line.
 constexpr int version = 1;
 
+/// Limits of a line: a longer or deeper one is rubbish, whatever it says.
+constexpr size_t max_line_bytes = size_t{1} << 20;
+constexpr int max_depth = 32;
+
 /// A token file and the rows of it that are used; rows are windows of seq_len + 1 ids that begin
 /// every seq_len ids.
 struct TokenSource {
@@ -22,6 +27,7 @@ struct TokenSource {
 };
 
 enum class Job { describe, train, evaluate, generate, bench };
+const std::vector<std::string>& names_of(Job);
 
 /// The one line that a worker reads from its stdin.
 struct Request {
@@ -61,7 +67,8 @@ struct Started {
   int64_t tokens_per_step = 0;
 };
 
-/// The worker lives: sent at least every second, not stored.
+/// The worker lives: sent at least every second, not stored. One that repeats the one before it
+/// does not count as a sign of life: it is the work that must go on, not a timer.
 struct Progress {
   int64_t step = 0;
   std::string phase;  ///< "train", "evaluate", "save"
@@ -126,7 +133,13 @@ std::string to_line(const Event& event);
 /// The event as a JSON object, e.g. {"event":"train","step":10,…}.
 nlohmann::json to_json(const Event& event);
 
-/// Throw Error naming the missing, unknown-typed or unknown part of the line.
+/// JSON as one line; bytes that are no UTF-8 become U+FFFD.
+std::string to_line(const nlohmann::json& json);
+/// The JSON object of a line within the limits above; throws Error that quotes what it is instead.
+nlohmann::json object_from_line(const std::string& line);
+
+/// Throw Error naming the missing, ill-typed or unknown part of the line. Extra keys are ignored, so
+/// that a newer worker may say more.
 Request request_from_line(const std::string& line);
 Event event_from_line(const std::string& line);
 Event event_from_json(const nlohmann::json& json);

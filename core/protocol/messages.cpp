@@ -1,0 +1,199 @@
+#include "core/protocol/messages.h"
+
+#include <array>
+#include <string_view>
+
+#include "core/protocol/json_fields.h"
+
+namespace forge::protocol {
+
+using Json = nlohmann::json;
+
+const std::vector<std::string>& names_of(Job) {
+  static const std::vector<std::string> names = {"describe", "train", "evaluate", "generate", "bench"};
+  return names;
+}
+
+template <class Visitor>
+void fields(Visitor& visit, TokenSource& source) {
+  visit.field("path", source.path);
+  visit.field("rows", source.rows);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Request& request) {
+  visit.field("job", request.job);
+  visit.optional("run_dir", request.run_dir);
+  visit.optional("experiment", request.experiment);
+  visit.optional("train_tokens", request.train_tokens);
+  visit.optional("evaluation_tokens", request.evaluation_tokens);
+  visit.optional("resume_from", request.resume_from);
+  visit.optional("device", request.device);
+  visit.optional("threads", request.threads);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Hello& hello) {
+  visit.field("protocol", hello.protocol);
+  visit.field("backend", hello.backend);
+  visit.field("backend_version", hello.backend_version);
+  visit.field("numerics_version", hello.numerics_version);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Environment& environment) {
+  visit.field("device_type", environment.device_type);
+  visit.field("device_name", environment.device_name);
+  visit.field("threads", environment.threads);
+  visit.optional("memory_bytes", environment.memory_bytes);
+  visit.optional("devices", environment.devices);
+  visit.optional("libraries", environment.libraries);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Started& started) {
+  visit.field("parameters", started.parameters);
+  visit.field("first_step", started.first_step);
+  visit.field("max_steps", started.max_steps);
+  visit.field("tokens_per_step", started.tokens_per_step);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Progress& progress) {
+  visit.field("step", progress.step);
+  visit.field("phase", progress.phase);
+  visit.optional("fraction", progress.fraction);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, TrainMetrics& metrics) {
+  visit.field("step", metrics.step);
+  visit.field("tokens", metrics.tokens);
+  visit.field("loss", metrics.loss);
+  visit.field("learning_rate", metrics.learning_rate);
+  visit.field("gradient_norm", metrics.gradient_norm);
+  visit.field("tokens_per_second", metrics.tokens_per_second);
+  visit.field("elapsed_seconds", metrics.elapsed_seconds);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Evaluation& evaluation) {
+  visit.field("step", evaluation.step);
+  visit.field("loss", evaluation.loss);
+  visit.field("tokens", evaluation.tokens);
+  visit.field("seconds", evaluation.seconds);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, CheckpointSaved& checkpoint) {
+  visit.field("step", checkpoint.step);
+  visit.field("path", checkpoint.path);
+  visit.field("bytes", checkpoint.bytes);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Finished& finished) {
+  visit.field("completed", finished.completed);
+  visit.field("step", finished.step);
+  visit.optional("eval_loss", finished.eval_loss);
+  visit.field("train_loss", finished.train_loss);
+  visit.field("tokens_per_second", finished.tokens_per_second);
+  visit.field("wall_seconds", finished.wall_seconds);
+  visit.field("peak_memory_bytes", finished.peak_memory_bytes);
+  visit.field("peak_resident_bytes", finished.peak_resident_bytes);
+  visit.field("parameters", finished.parameters);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Failed& failed) {
+  visit.field("message", failed.message);
+  visit.optional("field", failed.field);
+  visit.optional("hint", failed.hint);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Result& result) {
+  visit.field("values", result.values);
+}
+
+namespace {
+
+/// In the order of the alternatives of Event.
+constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {
+    "hello", "environment", "started", "progress", "train",
+    "evaluation", "checkpoint", "finished", "failed", "result"};
+
+/// The line in quotes, cut and with control characters replaced: fit for a terminal.
+std::string excerpt(std::string_view line) {
+  constexpr size_t limit = 120;
+  std::string text(line.substr(0, limit));
+  for (char& letter : text) {
+    if (static_cast<unsigned char>(letter) < ' ' || letter == 0x7f) letter = '?';
+  }
+  return "'" + text + (line.size() > limit ? "…'" : "'");
+}
+
+template <size_t index = 0>
+Event read_event(const std::string& kind, const Json& json) {
+  if constexpr (index == event_names.size()) {
+    const std::vector<std::string> known(event_names.begin(), event_names.end());
+    throw Error("unknown event '" + kind.substr(0, 80) + "'", {}, did_you_mean(kind, known));
+  } else {
+    using Alternative = std::variant_alternative_t<index, Event>;
+    if (kind == event_names[index]) return read_fields<Alternative>(json, "event '" + kind + "'");
+    return read_event<index + 1>(kind, json);
+  }
+}
+
+}  // namespace
+
+std::string to_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json object_from_line(const std::string& line) {
+  if (line.size() > max_line_bytes) {
+    throw Error("a line of more than " + human_bytes(max_line_bytes) + ": " + excerpt(line));
+  }
+  const auto not_too_deep = [](int depth, Json::parse_event_t, Json&) {
+    if (depth > max_depth) {
+      throw Error("JSON nested more than " + std::to_string(max_depth) + " deep");
+    }
+    return true;
+  };
+  try {
+    Json json = Json::parse(line, not_too_deep);
+    if (json.is_object()) return json;
+  } catch (const Json::exception&) {
+    // Its message describes the parser; what helps is to see the line.
+  }
+  throw Error("not a line of the protocol (one JSON object): " + excerpt(line));
+}
+
+std::string to_line(const Request& request) { return to_line(write_fields(request)); }
+
+std::string to_line(const Event& event) { return to_line(to_json(event)); }
+
+Json to_json(const Event& event) {
+  Json json = std::visit([](const auto& alternative) { return write_fields(alternative); }, event);
+  json["event"] = name_of(event);
+  return json;
+}
+
+Request request_from_line(const std::string& line) {
+  return read_fields<Request>(object_from_line(line), "request");
+}
+
+Event event_from_line(const std::string& line) { return event_from_json(object_from_line(line)); }
+
+Event event_from_json(const Json& json) {
+  if (!json.is_object()) throw Error("an event is a JSON object");
+  const auto kind = json.find("event");
+  if (kind == json.end()) throw Error("'event' is missing: " + excerpt(to_line(json)));
+  if (!kind->is_string()) throw Error("'event' should be a string: " + excerpt(to_line(json)));
+  return read_event(kind->get<std::string>(), json);
+}
+
+const char* name_of(const Event& event) { return event_names[event.index()]; }
+
+}  // namespace forge::protocol
