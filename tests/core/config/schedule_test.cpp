@@ -98,8 +98,7 @@ TEST_CASE("a warm-up as long as the run never divides by zero") {
 }
 
 TEST_CASE("an unknown schedule is named with what was meant") {
-  const std::string message =
-      tests::error_of([] { learning_rate(typed("cosin", 0), 1, 0, 100); });
+  const std::string message = tests::error_of([] { learning_rate(typed("cosin", 0), 1, 0, 100); });
   REQUIRE(message.find("'cosin'") != std::string::npos);
   REQUIRE(message.find("did you mean 'cosine'?") != std::string::npos);
 }

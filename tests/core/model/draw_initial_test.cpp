@@ -21,7 +21,10 @@ InitRule rule(Kind kind, double std, double cut, double bound) {
   return rule;
 }
 
-std::vector<float> draw(const std::string& name, int64_t count, const InitRule& init, uint64_t seed) {
+std::vector<float> draw(const std::string& name,
+                        int64_t count,
+                        const InitRule& init,
+                        uint64_t seed) {
   std::vector<float> values(static_cast<size_t>(count));
   draw_initial({name, {count}, init, ""}, seed, values.data());
   return values;
@@ -44,20 +47,33 @@ double std_of(const std::vector<float>& values) {
 }
 
 void require_near(const std::vector<float>& values, const std::vector<double>& expected) {
-  for (size_t i = 0; i < expected.size(); ++i) REQUIRE(values[i] == Approx(expected[i]).epsilon(1e-7));
+  for (size_t i = 0; i < expected.size(); ++i)
+    REQUIRE(values[i] == Approx(expected[i]).epsilon(1e-7));
 }
 
 // Computed with a Philox and an FNV-1a in Python and its statistics.NormalDist().inv_cdf.
 TEST_CASE("first values of three weights agree with an independent generator") {
   require_near(draw("model.embed_tokens.weight", 6, rule(Kind::normal, 0.02, 0, 0), 42),
-               {0.011561310850083828, -0.002387430053204298, 0.0016719462582841516,
-                0.002724240068346262, -0.006927746348083019, -0.02568083442747593});
+               {0.011561310850083828,
+                -0.002387430053204298,
+                0.0016719462582841516,
+                0.002724240068346262,
+                -0.006927746348083019,
+                -0.02568083442747593});
   require_near(draw("lm_head.weight", 6, rule(Kind::truncated_normal, 1.0 / 16, 3.0 / 16, 0), 42),
-               {0.08109141886234283, -0.06913652271032333, -0.023651735857129097,
-                0.026782261207699776, -0.0258916188031435, 0.002531824167817831});
+               {0.08109141886234283,
+                -0.06913652271032333,
+                -0.023651735857129097,
+                0.026782261207699776,
+                -0.0258916188031435,
+                0.002531824167817831});
   require_near(draw("model.layers.0.canonA.weight", 6, rule(Kind::uniform, 0, 0, 0.5), 42),
-               {-0.4707818925380707, -0.4295494556427002, -0.005115100182592869,
-                0.17412595450878143, -0.12338279187679291, 0.2193024605512619});
+               {-0.4707818925380707,
+                -0.4295494556427002,
+                -0.005115100182592869,
+                0.17412595450878143,
+                -0.12338279187679291,
+                0.2193024605512619});
 }
 
 // A change here changes the losses of every run: raise numerics_version of the backends with it.
@@ -90,7 +106,8 @@ TEST_CASE("nothing is written behind the last value") {
 
 TEST_CASE("drawn values have the moments of their distribution") {
   constexpr int64_t count = 200'000;
-  REQUIRE(std_of(draw("n", count, rule(Kind::normal, 0.02, 0, 0), 3)) == Approx(0.02).epsilon(0.01));
+  REQUIRE(std_of(draw("n", count, rule(Kind::normal, 0.02, 0, 0), 3)) ==
+          Approx(0.02).epsilon(0.01));
   REQUIRE(std_of(draw("u", count, rule(Kind::uniform, 0, 0, 0.5), 3)) ==
           Approx(0.5 / std::sqrt(3.0)).epsilon(0.01));
   double sum = 0;

@@ -70,25 +70,25 @@ TEST_CASE("parameters come in the order of the modules") {
   ModelConfig model = tests::tiny_canon();
   model.num_layers = 1;
   model.qk_norm = QkNorm::full;
-  REQUIRE(names_of(model) == std::vector<std::string>{
-                                 "model.embed_tokens.weight",
-                                 "model.layers.0.input_layernorm.weight",
-                                 "model.layers.0.canonA.weight",
-                                 "model.layers.0.self_attn.q_proj.weight",
-                                 "model.layers.0.self_attn.k_proj.weight",
-                                 "model.layers.0.self_attn.v_proj.weight",
-                                 "model.layers.0.self_attn.o_proj.weight",
-                                 "model.layers.0.self_attn.q_norm.weight",
-                                 "model.layers.0.self_attn.k_norm.weight",
-                                 "model.layers.0.self_attn.canonB.weight",
-                                 "model.layers.0.post_attention_layernorm.weight",
-                                 "model.layers.0.canonC.weight",
-                                 "model.layers.0.mlp.gate_proj.weight",
-                                 "model.layers.0.mlp.up_proj.weight",
-                                 "model.layers.0.mlp.down_proj.weight",
-                                 "model.layers.0.mlp.canonD.weight",
-                                 "model.norm.weight",
-                                 "lm_head.weight"});
+  REQUIRE(names_of(model) ==
+          std::vector<std::string>{"model.embed_tokens.weight",
+                                   "model.layers.0.input_layernorm.weight",
+                                   "model.layers.0.canonA.weight",
+                                   "model.layers.0.self_attn.q_proj.weight",
+                                   "model.layers.0.self_attn.k_proj.weight",
+                                   "model.layers.0.self_attn.v_proj.weight",
+                                   "model.layers.0.self_attn.o_proj.weight",
+                                   "model.layers.0.self_attn.q_norm.weight",
+                                   "model.layers.0.self_attn.k_norm.weight",
+                                   "model.layers.0.self_attn.canonB.weight",
+                                   "model.layers.0.post_attention_layernorm.weight",
+                                   "model.layers.0.canonC.weight",
+                                   "model.layers.0.mlp.gate_proj.weight",
+                                   "model.layers.0.mlp.up_proj.weight",
+                                   "model.layers.0.mlp.down_proj.weight",
+                                   "model.layers.0.mlp.canonD.weight",
+                                   "model.norm.weight",
+                                   "lm_head.weight"});
 }
 
 TEST_CASE("every reference case has the same names and shapes and number of weights") {
@@ -180,8 +180,14 @@ TEST_CASE("lingua initialisation takes its deviation from the width and cuts at 
   model.init = ModelInit::lingua;
   model.head_dim = 16;  // so that the attention output's fan-in is not hidden_size
   const double wide = 1 / std::sqrt(32.0);
-  for (const char* name : {"embed_tokens", "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj",
-                           "up_proj", "lm_head"}) {
+  for (const char* name : {"embed_tokens",
+                           "q_proj",
+                           "k_proj",
+                           "v_proj",
+                           "o_proj",
+                           "gate_proj",
+                           "up_proj",
+                           "lm_head"}) {
     require_truncated(rule_of(model, name), wide, 3 * wide);
   }
   require_truncated(rule_of(model, "down_proj"), 1 / std::sqrt(48.0), 3 / std::sqrt(48.0));

@@ -58,8 +58,9 @@ TEST_CASE("a checkpoint comes back as it was written") {
   int64_t bytes = 0;
   const fs::path checkpoint = Sample().write(folder / "run/checkpoints", 300, &bytes);
   REQUIRE(checkpoint == folder / "run/checkpoints" / "000000300");
-  REQUIRE(names_below(checkpoint) ==
-          std::vector<std::string>{"manifest.json", "optimizer.safetensors", "weights.safetensors"});
+  REQUIRE(names_below(checkpoint) == std::vector<std::string>{"manifest.json",
+                                                              "optimizer.safetensors",
+                                                              "weights.safetensors"});
 
   const CheckpointState state = read_checkpoint_state(checkpoint);
   REQUIRE(state.step == 300);
@@ -189,10 +190,8 @@ TEST_CASE("checkpoints are listed oldest first and unfinished ones not at all") 
   folder.write("notes/manifest.json", "{}");
   folder.write("0000006x0/manifest.json", "{}");
   folder.write("700", "");
-  const std::vector<fs::path> expected = {folder / "000000030",
-                                          folder / "000000200",
-                                          folder / "999999999",
-                                          folder / "1000000000"};
+  const std::vector<fs::path> expected = {
+      folder / "000000030", folder / "000000200", folder / "999999999", folder / "1000000000"};
   REQUIRE(list_checkpoints(folder.path()) == expected);
 }
 

@@ -101,9 +101,12 @@ TEST_CASE("every dtype keeps its name and size") {
   const TemporaryFolder folder;
   const std::vector<std::byte> data(16);
   std::map<std::string, TensorView> tensors;
-  const std::vector<std::pair<Dtype, size_t>> sizes = {{Dtype::f64, 8}, {Dtype::f32, 4},
-                                                       {Dtype::f16, 2}, {Dtype::bf16, 2},
-                                                       {Dtype::i64, 8}, {Dtype::i32, 4},
+  const std::vector<std::pair<Dtype, size_t>> sizes = {{Dtype::f64, 8},
+                                                       {Dtype::f32, 4},
+                                                       {Dtype::f16, 2},
+                                                       {Dtype::bf16, 2},
+                                                       {Dtype::i64, 8},
+                                                       {Dtype::i32, 4},
                                                        {Dtype::u8, 1}};
   for (const auto& [dtype, size] : sizes) {
     tensors[std::to_string(static_cast<int>(dtype))] = {dtype, {2}, data.data(), 2 * size};
@@ -132,9 +135,8 @@ TEST_CASE("the returned size is that of the file and nothing else is left beside
 
 TEST_CASE("a file of another writer that pads nothing is read") {
   const TemporaryFolder folder;
-  const std::string header =
-      R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
-      R"("a":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})";
+  const std::string header = R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                             R"("a":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})";
   const SafetensorsFile file(folder.write("x", file_bytes(header, std::string(5, 'x'))));
   REQUIRE(file.tensor("a").bytes == 4);
 }
@@ -154,15 +156,16 @@ TEST_CASE("writing refuses a view that is not as large as its shape") {
   const std::vector<std::vector<int64_t>> wrong = {
       {5}, {3}, {-4}, {int64_t{1} << 40, int64_t{1} << 40}};
   for (const auto& shape : wrong) {
-    REQUIRE(contains(
-        error_of([&] { write_safetensors(folder / "x", {{"v", view(Dtype::f32, shape, values)}}); }),
-        "tensor 'v' has 16 bytes"));
+    REQUIRE(contains(error_of([&] {
+                       write_safetensors(folder / "x", {{"v", view(Dtype::f32, shape, values)}});
+                     }),
+                     "tensor 'v' has 16 bytes"));
   }
-  REQUIRE(contains(error_of([&] {
-                     write_safetensors(folder / "x",
-                                       {{"__metadata__", view(Dtype::f32, {4}, values)}});
-                   }),
-                   "__metadata__"));
+  REQUIRE(
+      contains(error_of([&] {
+                 write_safetensors(folder / "x", {{"__metadata__", view(Dtype::f32, {4}, values)}});
+               }),
+               "__metadata__"));
   REQUIRE_FALSE(fs::exists(folder / "x"));
 }
 
@@ -179,7 +182,8 @@ TEST_CASE("a file shorter than its header is refused") {
 
 TEST_CASE("a header length beyond the limit is refused before it is read") {
   REQUIRE(contains(fault_of(std::string(8, '\xff') + "{}"), "at most 100000000"));
-  REQUIRE(contains(fault_of(std::string("\x01\xe1\xf5\x05\0\0\0\0", 8) + "{}"), "at most 100000000"));
+  REQUIRE(
+      contains(fault_of(std::string("\x01\xe1\xf5\x05\0\0\0\0", 8) + "{}"), "at most 100000000"));
 }
 
 TEST_CASE("a header that is no JSON object is refused") {
@@ -195,9 +199,9 @@ TEST_CASE("names given twice are refused") {
   const std::string entry = R"("a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
   REQUIRE(fault_of("{" + entry + "}", 0).empty());
   REQUIRE(contains(fault_of("{" + entry + "," + entry + "}", 0), "names 'a' twice"));
-  REQUIRE(contains(
-      fault_of(R"({"a":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}})", 0),
-      "names 'dtype' twice"));
+  REQUIRE(
+      contains(fault_of(R"({"a":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}})", 0),
+               "names 'dtype' twice"));
 }
 
 TEST_CASE("two tensors may have the same keys") {
@@ -228,7 +232,8 @@ TEST_CASE("a tensor with a wrong part is named") {
   REQUIRE(contains(fault(R"({"dtype":"F32","shape":[2.0],"data_offsets":[0,8]})"), "whole number"));
   REQUIRE(contains(fault(R"({"dtype":"F32","shape":[2],"data_offsets":[0]})"), "not two numbers"));
   REQUIRE(contains(fault(R"({"dtype":"F32","shape":[2],"data_offsets":["0",8]})"), "whole number"));
-  REQUIRE(contains(fault(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), "before it begins"));
+  REQUIRE(
+      contains(fault(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), "before it begins"));
   REQUIRE(contains(fault(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"), "asks for 12"));
 }
 
