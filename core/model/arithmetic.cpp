@@ -23,7 +23,8 @@ TokenFlops flops_per_token(const config::ModelConfig& model, int seq_len) {
   const ParameterCounts counts = count_parameters(model);
   const double lm_head = static_cast<double>(model.vocab_size) * model.hidden_size;
   // Every weight of a projection and every tap of a Canon layer is used once for each token.
-  const double weights = static_cast<double>(counts.attention + counts.mlp + counts.canon) + lm_head;
+  const double weights =
+      static_cast<double>(counts.attention + counts.mlp + counts.canon) + lm_head;
   // Scores and weighted sum: two products of head_dim with each of on average seq_len / 2 keys.
   const double pairs = static_cast<double>(seq_len) / 2;
   const double attention =
@@ -38,9 +39,12 @@ namespace {
 
 int64_t bytes_of(config::Precision precision) {
   switch (precision) {
-    case config::Precision::float32: return 4;
-    case config::Precision::float64: return 8;
-    case config::Precision::bfloat16: return 2;
+    case config::Precision::float32:
+      return 4;
+    case config::Precision::float64:
+      return 8;
+    case config::Precision::bfloat16:
+      return 2;
   }
   throw Error("train.precision is none of float32, float64, bfloat16");
 }

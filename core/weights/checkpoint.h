@@ -19,9 +19,9 @@ constexpr const char* manifest_file = "manifest.json";
 
 /// Where a job stands besides its tensors.
 struct CheckpointState {
-  int64_t step = 0;            ///< steps done
-  int64_t rows_served = 0;     ///< position in the data
-  double elapsed_seconds = 0;  ///< wall time of training so far
+  int64_t step = 0;                                 ///< steps done
+  int64_t rows_served = 0;                          ///< position in the data
+  double elapsed_seconds = 0;                       ///< wall time of training so far
   nlohmann::json extra = nlohmann::json::object();  ///< backend's own (measures that go on)
 };
 

@@ -50,7 +50,7 @@ void check_version(const Json& manifest) {
   const int version = manifest.value("version", 0);
   if (version == manifest_version) return;
   throw Error(std::string(manifest_file) + " has version " + std::to_string(version) +
-                  ", this program reads version " + std::to_string(manifest_version),
+                  " and this program reads version " + std::to_string(manifest_version),
               {},
               "it was written by another version of forge");
 }

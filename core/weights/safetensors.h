@@ -22,10 +22,11 @@ struct TensorView {
   size_t bytes = 0;
 };
 
-/// A safetensors file, mapped (https://huggingface.co/docs/safetensors). Opening checks the header's
-/// length, JSON, names, dtypes, offsets (in range, without gap or overlap, matching the shapes) and
-/// throws Error naming the file and the fault. The views live as long as this object. In a file that
-/// forge wrote the data of each tensor is aligned to its dtype; other writers need not do that.
+/// A safetensors file, mapped (https://huggingface.co/docs/safetensors). Opening checks the
+/// header's length, JSON, names, dtypes, offsets (in range, without gap or overlap, matching the
+/// shapes) and throws Error naming the file and the fault. The views live as long as this object.
+/// In a file that forge wrote the data of each tensor is aligned to its dtype; other writers need
+/// not do that.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);

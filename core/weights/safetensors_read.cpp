@@ -167,8 +167,10 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
     }
     check_coverage(entries, file_.size() - length_bytes - text.size());
     for (const Entry& entry : entries) {
-      tensors_[entry.name] = {
-          entry.dtype, entry.shape, data + entry.begin, static_cast<size_t>(entry.end - entry.begin)};
+      tensors_[entry.name] = {entry.dtype,
+                              entry.shape,
+                              data + entry.begin,
+                              static_cast<size_t>(entry.end - entry.begin)};
     }
   } catch (const Error& error) {
     throw Error("'" + shown_path(path) + "' is not a sound safetensors file: " + error.message(),

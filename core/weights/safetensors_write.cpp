@@ -68,7 +68,8 @@ void write_all(int fd, const void* bytes, size_t size, const std::filesystem::pa
     // The kernel takes at most 2 GiB at once and says how much it took.
     const ssize_t written = ::write(fd, at, size);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) throw system_error("write '" + path.string() + "'", written < 0 ? errno : EIO);
+    if (written <= 0)
+      throw system_error("write '" + path.string() + "'", written < 0 ? errno : EIO);
     at += written;
     size -= static_cast<size_t>(written);
   }
@@ -83,8 +84,7 @@ int64_t write_safetensors(const std::filesystem::path& path,
   const std::vector<const Named*> order = in_file_order(tensors);
   const std::string header = header_of(order, metadata);
   const std::filesystem::path aside = path.string() + ".tmp-" + std::to_string(::getpid());
-  const FileDescriptor file(
-      ::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  const FileDescriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file) throw system_error("write '" + aside.string() + "'", errno);
   auto total = static_cast<int64_t>(header.size());
   try {
