@@ -78,9 +78,8 @@ std::string mention(const std::vector<Error>& problems) {
 
 /// Nothing where `name` is not a folder of a project.
 std::optional<fs::path> project_folder_at(const std::string& name, const fs::path& here) {
-  const fs::path folder = fs::absolute(here / name).lexically_normal();
-  if (!is_project_folder(folder)) return std::nullopt;
-  return folder.has_filename() ? folder : folder.parent_path();
+  const fs::path folder = absolute_folder(here / name);
+  return is_project_folder(folder) ? std::optional(folder) : std::nullopt;
 }
 
 }  // namespace

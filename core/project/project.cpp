@@ -133,7 +133,7 @@ Project load_project(const Workspace& workspace,
                      const fs::path& folder,
                      const Surroundings& surroundings) {
   Project project;
-  project.folder = fs::absolute(folder).lexically_normal();
+  project.folder = absolute_folder(folder);
   project.workspace_root = workspace.root;
   project.path = path_in_workspace(workspace, project.folder);
   project.name = project.folder.filename().string();
@@ -169,11 +169,12 @@ ConfigSummary summarize(const Project& project,
                         const Surroundings& surroundings) {
   const yaml::NodePtr root = parse_rendered(render_config(project, config, surroundings));
   if (!root->is_mapping()) return {};
+  const bool trains = root->find("train") != nullptr;
   const yaml::Node* meta = root->find("meta");
   if (meta && meta->is_mapping()) {
-    return {scalar_under(*meta, "config_name"), scalar_under(*meta, "config_description")};
+    return {scalar_under(*meta, "config_name"), scalar_under(*meta, "config_description"), trains};
   }
-  return {scalar_under(*root, "name"), scalar_under(*root, "description")};
+  return {scalar_under(*root, "name"), scalar_under(*root, "description"), trains};
 }
 
 }  // namespace forge::project

@@ -57,6 +57,7 @@ templating::RenderedText render_config(const Project& project,
 struct ConfigSummary {
   std::string name;
   std::string description;
+  bool trains = false;  ///< it has a section `train`: `forge run` can run it
 };
 
 /// Renders the config and takes its keys `name` and `description`, or, of a Forgather config, its

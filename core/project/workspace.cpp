@@ -15,12 +15,6 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-/// Absolute, without "." and "..", without a slash at the end.
-fs::path tidy(const fs::path& path) {
-  const fs::path absolute = fs::absolute(path).lexically_normal();
-  return absolute.has_filename() ? absolute : absolute.parent_path();
-}
-
 std::optional<fs::path> settings_folder_of(const fs::path& folder) {
   for (const char* name : settings_folders) {
     if (is_folder(folder / name)) return folder / name;
@@ -89,14 +83,14 @@ void collect_projects(const fs::path& folder, int depth, std::vector<fs::path>& 
 }  // namespace
 
 std::optional<Workspace> find_workspace(const fs::path& from) {
-  for (fs::path folder = tidy(from);; folder = folder.parent_path()) {
+  for (fs::path folder = absolute_folder(from);; folder = folder.parent_path()) {
     if (const auto settings = settings_folder_of(folder)) return open_workspace(folder, *settings);
     if (folder == folder.parent_path()) return std::nullopt;
   }
 }
 
 Workspace locate_workspace(const fs::path& here, const fs::path& program) {
-  const fs::path bin = tidy(program).parent_path();
+  const fs::path bin = absolute_folder(program).parent_path();
   const fs::path share = bin.parent_path() / "share" / "forge";
   const auto shipped_settings =
       bin.filename() == "bin" ? settings_folder_of(share) : std::optional<fs::path>();
@@ -104,7 +98,7 @@ Workspace locate_workspace(const fs::path& here, const fs::path& program) {
   if (!workspace && shipped_settings) workspace = open_workspace(share, *shipped_settings);
   if (!workspace) workspace = find_workspace(bin);
   if (!workspace) {
-    throw Error("no workspace: neither " + tidy(here).string() +
+    throw Error("no workspace: neither " + absolute_folder(here).string() +
                     " nor a folder above it holds forge_workspace/",
                 {},
                 "change to a workspace, or make the folder forge_workspace/ at the top of yours");
@@ -113,15 +107,20 @@ Workspace locate_workspace(const fs::path& here, const fs::path& program) {
   return *workspace;
 }
 
+fs::path absolute_folder(const fs::path& folder) {
+  const fs::path absolute = fs::absolute(folder).lexically_normal();
+  return absolute.has_filename() ? absolute : absolute.parent_path();
+}
+
 bool is_project_folder(const fs::path& folder) {
   std::error_code ignored;
   return fs::is_regular_file(folder / "meta.yaml", ignored);
 }
 
 std::optional<fs::path> enclosing_project_folder(const Workspace& workspace, const fs::path& from) {
-  const fs::path below = tidy(from).lexically_relative(workspace.root);
+  const fs::path below = absolute_folder(from).lexically_relative(workspace.root);
   if (below.empty() || *below.begin() == "..") return std::nullopt;
-  for (fs::path folder = tidy(from);; folder = folder.parent_path()) {
+  for (fs::path folder = absolute_folder(from);; folder = folder.parent_path()) {
     if (is_project_folder(folder)) return folder;
     if (folder == workspace.root || folder == folder.parent_path()) return std::nullopt;
   }

@@ -25,6 +25,9 @@ std::optional<Workspace> find_workspace(const std::filesystem::path& from);
 Workspace locate_workspace(const std::filesystem::path& here,
                            const std::filesystem::path& program);
 
+/// The folder as an absolute path without ".", ".." and a final slash, as all paths here are kept.
+std::filesystem::path absolute_folder(const std::filesystem::path& folder);
+
 /// Whether the folder is a project: it holds meta.yaml.
 bool is_project_folder(const std::filesystem::path& folder);
 
