@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "core/base/clock.h"
+
 namespace forge::store {
 namespace {
 
@@ -56,10 +58,7 @@ class Effects {
     run_.peak_resident_bytes = finished.peak_resident_bytes;
     run_.parameters = finished.parameters;
   }
-  void operator()(const protocol::Failed& failed) {
-    run_.failure_reason = failed.field.empty() ? failed.message : failed.field + ": " + failed.message;
-    run_.failure_hint = failed.hint;
-  }
+  void operator()(const protocol::Failed&) {}
   void operator()(const protocol::Progress&) {}
   void operator()(const protocol::CheckpointSaved&) {}
   void operator()(const protocol::Result&) {}
@@ -74,34 +73,20 @@ std::optional<int64_t> integer_of(const nlohmann::json& line, const char* key) {
   return found->get<int64_t>();
 }
 
-std::string text_of(const nlohmann::json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 }  // namespace
 
-void apply(const protocol::Event& event, RunSummary& run) { std::visit(Effects(run), event); }
-
-bool apply_supervisor_line(const nlohmann::json& line, RunSummary& run) {
-  const std::string event = text_of(line, "event");
-  if (event == "attempt") {
-    run.attempts = integer_of(line, "attempt").value_or(run.attempts + 1);
+void apply(const run::StoredEvent& stored, RunSummary& run) {
+  if (stored.name == "attempt") {
+    run.attempts = stored.attempt;
     run.exit_status.reset();
     run.exit_signal.reset();
-    run.failure_reason.clear();
-    run.failure_hint.clear();
-    return true;
+  } else if (stored.name == "ended") {
+    run.exit_status = integer_of(stored.json, "exit_status");
+    run.exit_signal = integer_of(stored.json, "signal");
   }
-  if (event == "ended") {
-    run.exit_status = integer_of(line, "exit_status");
-    run.exit_signal = integer_of(line, "signal");
-    // What the worker said of itself is nearer to the cause than what its supervisor saw.
-    if (run.failure_reason.empty()) run.failure_reason = text_of(line, "reason");
-    if (run.failure_hint.empty()) run.failure_hint = text_of(line, "hint");
-    return true;
-  }
-  return false;
+  if (stored.event) std::visit(Effects(run), *stored.event);
+  const bool before_year_10000 = stored.time >= 0 && stored.time < 253402300800.0;
+  if (before_year_10000) run.updated = utc_timestamp(stored.time);
 }
 
 }  // namespace forge::store

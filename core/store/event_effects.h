@@ -1,17 +1,12 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
-
-#include "core/protocol/messages.h"
+#include "core/run/event_log.h"
 #include "core/store/run_summary.h"
 
 namespace forge::store {
 
-/// What an event says about its run as a whole. Later events win.
-void apply(const protocol::Event& event, RunSummary& run);
-
-/// The same for the lines of events.jsonl that the supervisor writes itself: "attempt" and "ended".
-/// False where the line is of another kind.
-bool apply_supervisor_line(const nlohmann::json& line, RunSummary& run);
+/// What a line of events.jsonl says about its run as a whole. Later lines win. How the run ended is
+/// not told here: RunFolder::status() knows it from more than the log.
+void apply(const run::StoredEvent& stored, RunSummary& run);
 
 }  // namespace forge::store

@@ -3,12 +3,11 @@
 #include <SQLiteCpp/Savepoint.h>
 #include <sys/stat.h>
 
-#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/config/json.h"
-#include "core/protocol/messages.h"
+#include "core/run/event_log.h"
 #include "core/store/event_effects.h"
 #include "core/store/event_lines.h"
 #include "core/store/rows.h"
@@ -43,14 +42,6 @@ nlohmann::json read_json(const fs::path& path) {
 
 std::string dump(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-/// Seconds since 1970, before the year 10000.
-std::optional<double> time_of(const nlohmann::json& line) {
-  const auto time = line.find("time");
-  if (time == line.end() || !time->is_number()) return std::nullopt;
-  const double seconds = time->get<double>();
-  return seconds >= 0 && seconds < 253402300800.0 ? std::optional<double>(seconds) : std::nullopt;
 }
 
 /// Whether the files can be read on from where the last time ended: neither was replaced nor cut.
@@ -117,7 +108,10 @@ int64_t Ingester::ingest(const run::RunFolder& folder, std::vector<std::string>&
   const int64_t offset = before ? before->events_offset : 0;
   now.events_offset = ingest_events(folder, offset, run, warnings);
   if (now.events_offset != offset) write_environment(folder);
-  run.status = folder.state();
+  const run::RunStatus status = folder.status();
+  run.status = status.state;
+  run.failure_reason = status.reason;
+  run.failure_hint = status.hint;
   write_summary(run);
   write_source(folder.id(), now);
   savepoint.release();
@@ -176,6 +170,7 @@ RunSummary Ingester::add_run(const run::RunFolder& folder) {
   run.name = experiment.name;
   run.description = experiment.description;
   run.command = record.command;
+  run.revision = record.revision;
   run.created = record.created;
   run.updated = record.created;
   run.profile = experiment.profile;
@@ -220,13 +215,12 @@ int64_t Ingester::ingest_events(const run::RunFolder& folder,
 }
 
 void Ingester::ingest_line(const std::string& line, int64_t byte_offset, RunSummary& run) {
-  const nlohmann::json json = protocol::object_from_line(line);
-  if (!apply_supervisor_line(json, run)) {
-    const protocol::Event event = protocol::event_from_json(json);
-    apply(event, run);
-    write_event(event, byte_offset, run.id);
-  }
-  if (const auto time = time_of(json)) run.updated = utc_timestamp(*time);
+  const run::StoredEvent stored = run::stored_event_from_line(line);
+  const bool of_supervisor = stored.name == "attempt" || stored.name == "ended";
+  // A worker's event that could not be read: asked once more, for the reason.
+  if (!stored.event && !of_supervisor) protocol::event_from_json(stored.json);
+  apply(stored, run);
+  if (stored.event) write_event(*stored.event, byte_offset, run.id);
 }
 
 void Ingester::write_event(const protocol::Event& event,

@@ -109,19 +109,9 @@ Condition where(const RunFilter& filter) {
   }
   if (!filter.project.empty()) require("project = ?", filter.project);
   if (!filter.profile.empty()) require("profile = ?", filter.profile);
-  if (filter.status) require("status = ?", status_name(*filter.status));
+  if (filter.status) require("status = ?", run::name_of(*filter.status));
   if (!parts.empty()) condition.sql = " WHERE " + join(parts, " AND ");
   return condition;
-}
-
-/// The run as it is shown: a failure of which no line of the log tells has a reason too. It is not
-/// stored, because the run may go on.
-RunSummary shown(RunSummary run) {
-  if (run.status == run::RunState::failed && run.failure_reason.empty() && !run.exit_status) {
-    run.failure_reason = "its supervisor was killed, or the machine went down";
-    run.failure_hint = "'forge run " + run.config + "' goes on from the newest checkpoint";
-  }
-  return run;
 }
 
 void bind_all(SQLite::Statement& statement, const std::vector<std::string>& values) {
@@ -182,7 +172,7 @@ std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
                                     condition.sql + " ORDER BY created DESC, id DESC");
     bind_all(statement, condition.values);
     std::vector<RunSummary> runs;
-    while (statement.executeStep()) runs.push_back(shown(read_run(statement)));
+    while (statement.executeStep()) runs.push_back(read_run(statement));
     return runs;
   });
 }
@@ -202,7 +192,7 @@ std::optional<RunSummary> ResultStore::run(const std::string& run_id) const {
         *database_, "SELECT " + join(run_column_names(), ", ") + " FROM runs WHERE id = ?");
     statement.bind(1, run_id);
     if (!statement.executeStep()) return std::nullopt;
-    return shown(read_run(statement));
+    return read_run(statement);
   });
 }
 

@@ -27,7 +27,7 @@ class Binder {
       statement_.bind(++index_, number);
     }
   }
-  void value(run::RunState status) { statement_.bind(++index_, status_name(status)); }
+  void value(run::RunState status) { statement_.bind(++index_, run::name_of(status)); }
   template <class T>
   void value(const std::optional<T>& number) {
     if (number) {

@@ -3,36 +3,15 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace forge::store {
-namespace {
-
-constexpr run::RunState all_states[] = {run::RunState::queued,
-                                        run::RunState::running,
-                                        run::RunState::completed,
-                                        run::RunState::stopped,
-                                        run::RunState::failed};
-
-}  // namespace
-
-const char* status_name(run::RunState status) {
-  switch (status) {
-    case run::RunState::queued: return "queued";
-    case run::RunState::running: return "running";
-    case run::RunState::completed: return "completed";
-    case run::RunState::stopped: return "stopped";
-    case run::RunState::failed: return "failed";
-  }
-  return "";
-}
 
 run::RunState status_from_name(const std::string& name) {
-  for (const run::RunState state : all_states) {
-    if (name == status_name(state)) return state;
-  }
-  throw Error("'" + name + "' is no status of a run",
-              {},
-              "one of queued, running, completed, stopped, failed");
+  const std::vector<std::string>& names = run::names_of(run::RunState{});
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw Error("'" + name + "' is not one of " + join(names, ", "));
+  return static_cast<run::RunState>(found - names.begin());
 }
 
 bool is_final(run::RunState status) {

@@ -17,6 +17,7 @@ struct RunSummary {
   std::string name;
   std::string description;
   std::string command;
+  std::string revision;  ///< git commit of the workspace, ""
   std::string created;  ///< UTC
   std::string updated;  ///< UTC, of the newest event
   std::string profile;
@@ -46,7 +47,7 @@ struct RunSummary {
   std::optional<int64_t> peak_resident_bytes;
   std::optional<int64_t> exit_status;
   std::optional<int64_t> exit_signal;
-  std::string failure_reason;
+  std::string failure_reason;  ///< why it failed or stopped, ""
   std::string failure_hint;
 };
 
@@ -60,6 +61,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("name", run.name);
   visit.column("description", run.description);
   visit.column("command", run.command);
+  visit.column("revision", run.revision);
   visit.column("created", run.created);
   visit.column("updated", run.updated);
   visit.column("profile", run.profile);
@@ -93,9 +95,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("failure_hint", run.failure_hint);
 }
 
-/// "queued", "running", "completed", "stopped", "failed".
-const char* status_name(run::RunState status);
-/// Throws Error for another word.
+/// Inverse of run::name_of. Throws Error for another word.
 run::RunState status_from_name(const std::string& name);
 /// Whether nothing about the run changes any more unless its event log grows.
 bool is_final(run::RunState status);

@@ -12,6 +12,7 @@ CREATE TABLE runs (
   name                  TEXT NOT NULL,
   description           TEXT NOT NULL,
   command               TEXT NOT NULL,
+  revision              TEXT NOT NULL,      -- git commit of the workspace, or ''
   created               TEXT NOT NULL,      -- UTC
   updated               TEXT NOT NULL,      -- UTC, of the newest event
   profile               TEXT NOT NULL,
@@ -41,7 +42,7 @@ CREATE TABLE runs (
   peak_resident_bytes   INTEGER,
   exit_status           INTEGER,
   exit_signal           INTEGER,
-  failure_reason        TEXT NOT NULL,
+  failure_reason        TEXT NOT NULL,      -- why it failed or stopped, or ''
   failure_hint          TEXT NOT NULL
 ) STRICT;
 
