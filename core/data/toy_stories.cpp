@@ -22,12 +22,26 @@ std::vector<T> joined(std::initializer_list<std::vector<T>> parts) {
 
 /// The plots are as likely as they are varied.
 const RuleText& story_rule() {
-  static const RuleText rule = {
-      "story",
-      {"{plot_lost}", "{plot_lost}", "{plot_promise}", "{plot_promise}", "{plot_gift}",
-       "{plot_owners}", "{plot_skill}", "{plot_skill}", "{plot_school}", "{plot_message}",
-       "{plot_way}", "{plot_market}", "{plot_build}", "{plot_animal}", "{plot_animal}",
-       "{plot_mystery}", "{plot_contest}", "{plot_garden}", "{plot_night}"}};
+  static const RuleText rule = {"story",
+                                {"{plot_lost}",
+                                 "{plot_lost}",
+                                 "{plot_promise}",
+                                 "{plot_promise}",
+                                 "{plot_gift}",
+                                 "{plot_owners}",
+                                 "{plot_skill}",
+                                 "{plot_skill}",
+                                 "{plot_school}",
+                                 "{plot_message}",
+                                 "{plot_way}",
+                                 "{plot_market}",
+                                 "{plot_build}",
+                                 "{plot_animal}",
+                                 "{plot_animal}",
+                                 "{plot_mystery}",
+                                 "{plot_contest}",
+                                 "{plot_garden}",
+                                 "{plot_night}"}};
   return rule;
 }
 
@@ -67,9 +81,8 @@ void remove_loose_spaces(std::string& text) {
 std::string toy_story(uint64_t seed, Split split, uint64_t index) {
   static const uint64_t training_stream = stream_number("toy_stories training");
   static const uint64_t evaluation_stream = stream_number("toy_stories evaluation");
-  RandomStream random(seed,
-                      split == Split::training ? training_stream : evaluation_stream,
-                      index << numbers_bits);
+  RandomStream random(
+      seed, split == Split::training ? training_stream : evaluation_stream, index << numbers_bits);
   std::string text;
   text.reserve(1600);
   int words = 0;
