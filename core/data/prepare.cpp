@@ -17,6 +17,8 @@ namespace {
 /// Raised by hand when the same text would get another tokenizer or other ids.
 constexpr int preparation_version = 1;
 
+constexpr double max_generated_tokens = 1e11;  // 200 GB of token file
+
 /// The text of an experiment, whichever source it has.
 class Source {
  public:
@@ -68,7 +70,8 @@ class Source {
 /// as none.
 template <class Make>
 auto if_usable(const fs::path& path, Make make) -> std::optional<decltype(make())> {
-  if (!fs::exists(path)) return std::nullopt;
+  std::error_code unreadable;
+  if (!fs::exists(path, unreadable)) return std::nullopt;
   try {
     return make();
   } catch (const Error&) {
@@ -94,9 +97,10 @@ class Preparation {
   }
 
   PreparedData run() {
-    const config::TrainConfig& train = experiment_.train;
+    const int64_t train_rows = source_.is_endless() ? needed_train_rows() : 1;
+    const int64_t evaluation_rows = experiment_.train.eval_rows;
     const Tokenizer tokenizer = make_tokenizer();
-    const int64_t train_rows = std::max<int64_t>(1, train.max_steps) * train.batch_size;
+    require_fitting_model(tokenizer);
     PreparedData prepared;
     prepared.tokenizer = folder_ / "tokenizer.json";
     prepared.train_tokens = folder_ / "train.tokens";
@@ -105,7 +109,7 @@ class Preparation {
     prepared.tokenizer_fingerprint = tokenizer.fingerprint();
     prepared.train_rows = make_rows(Split::training, train_rows, tokenizer, prepared.train_tokens);
     prepared.evaluation_rows =
-        make_rows(Split::evaluation, train.eval_rows, tokenizer, prepared.evaluation_tokens);
+        make_rows(Split::evaluation, evaluation_rows, tokenizer, prepared.evaluation_tokens);
     return prepared;
   }
 
@@ -113,26 +117,62 @@ class Preparation {
   /// Only the holder of the lock writes here, so what lies aside was left by one that was killed.
   void remove_leftovers() const {
     std::vector<fs::path> leftovers;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
       if (entry.path().filename().string().find(".tmp-") != std::string::npos) {
         leftovers.push_back(entry.path());
       }
     }
+    if (error) throw system_error("read the folder '" + folder_.string() + "'", error.value());
     for (const fs::path& path : leftovers) remove_tree(path);
   }
 
   Tokenizer make_tokenizer() const {
     const fs::path path = folder_ / "tokenizer.json";
     const config::TokenizerConfig& config = experiment_.tokenizer;
-    std::optional<Tokenizer> cached = if_usable(path, [&] { return load_tokenizer(path); });
-    if (cached && (!config.path.empty() || cached->vocab_size() == config.vocab_size)) {
-      return std::move(*cached);
-    }
+    if (std::optional<Tokenizer> cached = cached_tokenizer(path)) return std::move(*cached);
     Tokenizer made = config.path.empty()
                          ? train_byte_level_bpe(source_.sample(), config.vocab_size, progress_)
                          : load_tokenizer(config.path);
     save_tokenizer(made, path);
+    write_file_atomic(folder_ / "tokenizer.hash", hash_file(path));
     return made;
+  }
+
+  /// Nothing where the file is not as it was written: text would get other ids without a sign.
+  std::optional<Tokenizer> cached_tokenizer(const fs::path& path) const {
+    const auto written_hash = [&] { return read_file(folder_ / "tokenizer.hash"); };
+    const std::optional<std::string> hash = if_usable(folder_ / "tokenizer.hash", written_hash);
+    return if_usable(path, [&] {
+      if (hash_file(path) != hash) throw Error("'" + shown_path(path) + "' was changed");
+      return load_tokenizer(path);
+    });
+  }
+
+  /// No id may lie beyond the model's embedding.
+  void require_fitting_model(const Tokenizer& tokenizer) const {
+    const int model_size = experiment_.model.vocab_size;
+    if (tokenizer.vocab_size() <= model_size) return;
+    throw Error("the tokenizer has " + with_thousands(tokenizer.vocab_size()) +
+                    " entries, but model.vocab_size is " + with_thousands(model_size),
+                {},
+                "set model.vocab_size to " + std::to_string(tokenizer.vocab_size()));
+  }
+
+  /// Rows of training that the run consumes.
+  int64_t needed_train_rows() const {
+    const config::TrainConfig& train = experiment_.train;
+    const int64_t steps = std::max<int64_t>(1, train.max_steps);
+    const double tokens = static_cast<double>(steps) * train.batch_size * train.seq_len;
+    if (tokens > max_generated_tokens) {
+      throw Error("train.max_steps " + with_thousands(train.max_steps) + " of " +
+                      with_thousands(int64_t{train.batch_size} * train.seq_len) +
+                      " tokens each need more generated text than " +
+                      with_thousands(static_cast<int64_t>(max_generated_tokens)) + " tokens",
+                  {},
+                  "lower train.max_steps, or train on text of your own with data.path");
+    }
+    return steps * train.batch_size;
   }
 
   /// Sees to it that the token file is there, and returns how many rows of it to use.
@@ -145,7 +185,12 @@ class Preparation {
     std::optional<int64_t> size = if_usable(path, [&] { return usable_size(path, tokenizer); });
     if (!size || (source_.is_endless() && *size < tokens)) {
       TokenFileWriter writer(path, tokenizer.vocab_size(), tokenizer.fingerprint());
-      source_.write(split, tokens, tokenizer, progress_, writer);
+      const std::string phase =
+          split == Split::training ? "writing training tokens" : "writing evaluation tokens";
+      const Progress named = [&](double fraction, const std::string&) {
+        if (progress_) progress_(fraction, phase);
+      };
+      source_.write(split, tokens, tokenizer, named, writer);
       writer.finish();
       size = writer.size();
     }
@@ -169,8 +214,8 @@ class Preparation {
     const config::DataConfig& data = experiment_.data;
     const bool training = split == Split::training;
     const int64_t needed = experiment_.train.seq_len + 1;
-    std::string hint = "give more text, or set train.seq_len to at most " +
-                       std::to_string(std::max<int64_t>(1, tokens - 1));
+    std::string hint = "give more text";
+    if (tokens > 1) hint += ", or set train.seq_len to at most " + std::to_string(tokens - 1);
     if (!training)
       hint += ", or raise data.held_out_fraction (" + shortest(data.held_out_fraction) + ")";
     throw Error("'" + shown_path(data.path) + "' is too small: its " +

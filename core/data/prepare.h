@@ -23,6 +23,7 @@ struct PreparedData {
 /// Makes the tokenizer and the token files of an experiment, or finds them in the cache:
 ///
 ///     cache_dir/data/<source>-<data fingerprint>/<tokenizer>/tokenizer.json
+///                                                            tokenizer.hash
 ///                                                            train.tokens
 ///                                                            evaluation.tokens
 ///                                                            lock

@@ -10,7 +10,7 @@
 namespace forge::data {
 namespace {
 
-constexpr size_t search_range = 64 << 10;
+constexpr int64_t max_search_range = 64 << 10;
 
 std::vector<fs::path> files_of(const fs::path& path) {
   std::error_code error;
@@ -52,13 +52,13 @@ void require_text(const fs::path& path, std::string_view text) {
 }
 
 /// The place nearest to `wanted` that follows `mark`, if there is one in range.
-size_t nearest_after(std::string_view text, size_t wanted, std::string_view mark) {
-  const size_t low = wanted > search_range ? wanted - search_range : 0;
-  const size_t high = std::min(text.size(), wanted + search_range);
-  const std::string_view range = text.substr(low, high - low);
+size_t nearest_after(std::string_view text, size_t wanted, size_t range, std::string_view mark) {
+  const size_t low = wanted > range ? wanted - range : 0;
+  const size_t high = std::min(text.size(), wanted + range);
+  const std::string_view searched = text.substr(low, high - low);
   const size_t middle = wanted - low;
-  const size_t after = range.find(mark, middle > mark.size() ? middle - mark.size() : 0);
-  const size_t before = range.rfind(mark, middle);
+  const size_t after = searched.find(mark, middle > mark.size() ? middle - mark.size() : 0);
+  const size_t before = searched.rfind(mark, middle);
   size_t best = std::string_view::npos;
   for (const size_t place : {before, after}) {
     if (place == std::string_view::npos) continue;
@@ -72,9 +72,9 @@ size_t nearest_after(std::string_view text, size_t wanted, std::string_view mark
 
 }  // namespace
 
-size_t cut_near(std::string_view text, size_t wanted) {
+size_t cut_near(std::string_view text, size_t wanted, size_t range) {
   for (const std::string_view mark : {"\n\n", "\r\n\r\n", "\n"}) {
-    const size_t cut = nearest_after(text, wanted, mark);
+    const size_t cut = nearest_after(text, wanted, range, mark);
     if (cut != std::string_view::npos) return cut;
   }
   // Bytes 10xxxxxx continue a character; more than three of them are no UTF-8.
@@ -102,13 +102,15 @@ TextCorpus::TextCorpus(const fs::path& path, double held_out_fraction) {
                 {},
                 "data.path names a text file or a folder of .txt files with text in them");
   }
-  int64_t remaining = total - static_cast<int64_t>(static_cast<double>(total) * held_out_fraction);
+  const int64_t held_out = static_cast<int64_t>(static_cast<double>(total) * held_out_fraction);
+  const size_t range = static_cast<size_t>(std::min(max_search_range, held_out / 4));
+  int64_t remaining = total - held_out;
   Hasher hasher;
   for (const std::string_view document : documents) {
     const int64_t size = static_cast<int64_t>(document.size());
     size_t cut = document.size();
     if (remaining < size) {
-      cut = remaining > 0 ? cut_near(document, static_cast<size_t>(remaining)) : 0;
+      cut = remaining > 0 ? cut_near(document, static_cast<size_t>(remaining), range) : 0;
     }
     remaining -= size;
     if (cut > 0) training_.push_back(document.substr(0, cut));

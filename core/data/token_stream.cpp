@@ -52,7 +52,7 @@ void write_toy_stories(uint64_t seed,
   const auto take = [&](const std::vector<int32_t>& ids) {
     writer.append(ids.data(), ids.size());
     const double fraction = static_cast<double>(writer.size()) / static_cast<double>(tokens);
-    if (progress) progress(std::min(1.0, fraction), "writing stories");
+    if (progress) progress(std::min(1.0, fraction), "writing tokens");
     return writer.size() < tokens;
   };
   if (writer.size() < tokens) ordered_parallel(-1, make, take);
@@ -77,7 +77,7 @@ void write_documents(const std::vector<std::string_view>& documents,
   const auto take = [&](const std::vector<int32_t>& ids) {
     writer.append(ids.data(), ids.size());
     const double fraction = static_cast<double>(++taken) / static_cast<double>(parts.size());
-    if (progress) progress(fraction, "encoding the text");
+    if (progress) progress(fraction, "writing tokens");
     return true;
   };
   ordered_parallel(static_cast<int64_t>(parts.size()), make, take);

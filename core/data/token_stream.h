@@ -14,7 +14,7 @@
 namespace forge::data {
 
 /// Appends the tokens of whole generated stories, from story 0 on, until at least `tokens` are
-/// there. Runs on all cores.
+/// there. Runs on all cores. Reports the phase "writing tokens".
 void write_toy_stories(uint64_t seed,
                        Split split,
                        int64_t tokens,
