@@ -2,6 +2,7 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -91,6 +92,16 @@ size_t white_space_length(std::string_view text, size_t position) {
   return last - position;
 }
 
+/// Whether the character before `position` (> 0) is white. Every byte that does not continue a
+/// character begins one, so the text need not be read from its start.
+bool is_after_white_space(std::string_view text, size_t position) {
+  size_t begin = position - 1;
+  const auto continues = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80; };
+  while (begin > 0 && position - begin < 4 && continues(begin)) --begin;
+  const Character before = character_at(text, begin);
+  return before.kind == Kind::space && begin + before.length == position;
+}
+
 }  // namespace
 
 size_t piece_length(std::string_view text, size_t position) {
@@ -106,10 +117,9 @@ size_t piece_length(std::string_view text, size_t position) {
 
 size_t next_safe_cut(std::string_view text, size_t from) {
   for (size_t i = from < 1 ? 1 : from; i < text.size(); ++i) {
-    const char before = text[i - 1];
     const char here = text[i];
     const bool white = here == ' ' || (here >= '\t' && here <= '\r');
-    if (white && before > ' ' && before <= '~') return i;
+    if (white && !is_after_white_space(text, i)) return i;
   }
   return text.size();
 }

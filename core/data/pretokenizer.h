@@ -12,7 +12,7 @@ namespace forge::data {
 size_t piece_length(std::string_view text, size_t position);
 
 /// First place at or after `from` where a text can be cut so that its two parts split into the
-/// same pieces as the whole: ASCII white space after another ASCII character. text.size() when
+/// same pieces as the whole: ASCII white space after something that is not white. text.size() when
 /// there is none.
 size_t next_safe_cut(std::string_view text, size_t from);
 
