@@ -144,10 +144,5 @@ TEST_CASE("what the worker cannot do is refused before it starts", "[backend]") 
   REQUIRE(contains(error_of([&] { backend.check(experiment, {}); }), "unknown backend 'jax'"));
 }
 
-TEST_CASE("the user's cache folder follows XDG", "[backend]") {
-  const Variable chosen("XDG_CACHE_HOME", "/somewhere");
-  REQUIRE(user_cache_folder() == "/somewhere/forge");
-}
-
 }  // namespace
 }  // namespace forge::backends
