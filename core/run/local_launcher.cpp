@@ -29,8 +29,8 @@ namespace bp = boost::process;
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-/// A file in memory that holds `text` and is read from its start. Unlike a pipe it takes any size at
-/// once: a program that does not read its input cannot hold its starter up.
+/// A file in memory that holds `text` and is read from its start. Unlike a pipe it takes any size
+/// at once: a program that does not read its input cannot hold its starter up.
 File file_of(const std::string& text) {
   FileDescriptor memory(::memfd_create("forge-request", MFD_CLOEXEC));
   if (!memory) throw system_error("hold the request in memory", errno);
@@ -69,7 +69,8 @@ struct ChildSetup : bp::extend::handler {
     // Marked rather than closed, as bp::limit_handles would: that closes the pipe, too, through
     // which a failing exec is reported. Kernels before 5.11 leave inherited descriptors open.
     ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-    // A shell starts background programs with SIGINT ignored, nohup with SIGHUP: not for the worker.
+    // A shell starts background programs with SIGINT ignored, nohup with SIGHUP: not for the
+    // worker.
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_DFL);
     sigset_t none;
     ::sigemptyset(&none);
@@ -113,8 +114,7 @@ LocalWorker::LocalWorker(const Launch& launch) {
                      bp::args = std::vector<std::string>(arguments.begin() + 1, arguments.end()),
                      bp::start_dir = folder.string(),
                      environment,
-                     bp::std_in < input.get(),
-                     bp::std_out > stdout_,
+                     bp::std_in<input.get(), bp::std_out> stdout_,
                      bp::std_err > errors.get(),
                      group_,
                      ChildSetup{},
@@ -153,7 +153,8 @@ std::optional<ExitStatus> LocalWorker::reap() {
   std::error_code ignored;
   child_.running(ignored);  // and not wait_for, which replaces the process's SIGCHLD handler
   const int status = child_.native_exit_code();
-  exit_ = WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)} : ExitStatus{WEXITSTATUS(status), 0};
+  exit_ =
+      WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)} : ExitStatus{WEXITSTATUS(status), 0};
   return exit_;
 }
 

@@ -91,18 +91,17 @@ class Supervisor {
   }
 
   void record_end(const AttemptEnd& end, bool retry) {
-    log_.append({{"event", "ended"},
-                 {"status", name_of(end.state)},
-                 {"exit_status", end.exit.code},
-                 {"signal", end.exit.signal},
-                 {"reason", end.reason},
-                 {"hint", end.hint},
-                 {"stderr", last_lines(folder_.stderr_file(),
-                                       stderr_begin_,
-                                       stderr_lines,
-                                       stderr_line_bytes)},
-                 {"retry", retry}},
-                attempt_);
+    log_.append(
+        {{"event", "ended"},
+         {"status", name_of(end.state)},
+         {"exit_status", end.exit.code},
+         {"signal", end.exit.signal},
+         {"reason", end.reason},
+         {"hint", end.hint},
+         {"stderr",
+          last_lines(folder_.stderr_file(), stderr_begin_, stderr_lines, stderr_line_bytes)},
+         {"retry", retry}},
+        attempt_);
     log_.sync();
   }
 

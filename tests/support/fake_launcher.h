@@ -32,7 +32,7 @@ using Step = std::variant<Says, IsSilent, Exits, Does>;
 using Script = std::vector<Step>;
 
 struct WorkerScript {
-  Script steps;            ///< silent for ever after the last one, if that is no Exits
+  Script steps;               ///< silent for ever after the last one, if that is no Exits
   Script when_asked_to_stop;  ///< replaces what is left of `steps`; empty: it does not listen
 };
 

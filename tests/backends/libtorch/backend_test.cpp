@@ -26,7 +26,9 @@ const WorkerScript answer{{Says{lines::hello}, Says{lines::environment}, Exits{}
 /// Sets an environment variable for its scope.
 class Variable {
  public:
-  Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
+  Variable(const char* name, const std::string& value) : name_(name) {
+    ::setenv(name, value.c_str(), 1);
+  }
   ~Variable() { ::unsetenv(name_); }
 
  private:
@@ -136,6 +138,8 @@ TEST_CASE("what the worker cannot do is refused before it starts", "[backend]") 
   const LibtorchBackend backend("/forge", "/cache");
   config::Experiment experiment;
   backend.check(experiment, {});
+  experiment.train.precision = config::Precision::bfloat16;
+  REQUIRE(contains(error_of([&] { backend.check(experiment, {}); }), "train.precision: bfloat16"));
   experiment.optimizer.type = "sgd";
   REQUIRE(contains(error_of([&] { backend.check(experiment, {}); }), "optimizer.type: sgd"));
   experiment.model.family = "mamba";

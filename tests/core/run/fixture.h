@@ -6,6 +6,7 @@
 #include "core/run/backend.h"
 #include "core/run/plan.h"
 #include "core/run/run_folder.h"
+#include "core/weights/checkpoint.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
@@ -33,7 +34,8 @@ inline run::RunInputs small_inputs() {
   inputs.config = "train_x";
   inputs.command = "forge run train_x";
   inputs.revision = "0123456789ab";
-  inputs.experiment = {{"name", "X"}, {"seed", 42}, {"train", {{"max_steps", 3}, {"log_every", 1}}}};
+  inputs.experiment = {
+      {"name", "X"}, {"seed", 42}, {"train", {{"max_steps", 3}, {"log_every", 1}}}};
   inputs.origins = {{"seed", {{"origin", "train_x.yaml:1:1"}}}};
   inputs.data_fingerprint = "d";
   inputs.tokenizer_fingerprint = "t";
@@ -50,6 +52,13 @@ inline run::RunFolder new_run(const std::filesystem::path& runs_dir) {
   const run::PlannedRun planned = run::plan_run(small_inputs(), runs_dir, false);
   run::write_run_folder(planned, small_inputs());
   return planned.folder;
+}
+
+/// A whole checkpoint after `step` steps, of a model without weights.
+inline std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, int step) {
+  weights::CheckpointState state;
+  state.step = step;
+  return weights::write_checkpoint(checkpoints, state, {}, {});
 }
 
 /// Lines that a worker says.

@@ -32,7 +32,9 @@ TEST_CASE("a follower yields each event once and waits for the end of a line", "
 
   std::ofstream(run.events_file(), std::ios::app) << R"({"attempt":1,"event":"en)" << std::flush;
   REQUIRE(follower.poll().events.empty());
-  std::ofstream(run.events_file(), std::ios::app) << R"(ded","time":3})" << "\n" << std::flush;
+  std::ofstream(run.events_file(), std::ios::app) << R"(ded","time":3})"
+                                                  << "\n"
+                                                  << std::flush;
   lock.reset();
   update = follower.poll();
   REQUIRE(update.over);

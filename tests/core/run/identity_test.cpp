@@ -33,8 +33,12 @@ TEST_CASE("what cannot change a number is no part of the identity", "[run][ident
 }
 
 TEST_CASE("what can change a number is", "[run][identity]") {
-  for (const char* pointer : {"/seed", "/profile", "/train/max_steps", "/train/eval_every",
-                              "/data/seed", "/tokenizer/kind"}) {
+  for (const char* pointer : {"/seed",
+                              "/profile",
+                              "/train/max_steps",
+                              "/train/eval_every",
+                              "/data/seed",
+                              "/tokenizer/kind"}) {
     json other = experiment();
     other[json::json_pointer(pointer)] = "changed";
     INFO(pointer);

@@ -32,18 +32,23 @@ TEST_CASE("a job passes its worker's events on", "[run][job]") {
 
 TEST_CASE("a job that goes wrong says how", "[run][job]") {
   REQUIRE(contains(outcome({Exits{{0, 0}}}), "ended with exit status 0"));
-  REQUIRE(contains(outcome({Says{lines::hello}, Exits{{0, SIGSEGV}}}), "signal 11 (Segmentation fault)"));
+  REQUIRE(contains(outcome({Says{lines::hello}, Exits{{0, SIGSEGV}}}),
+                   "signal 11 (Segmentation fault)"));
   REQUIRE(contains(outcome({Says{"hi"}}), "'hi'"));
   REQUIRE(contains(outcome({Says{lines::environment}}), "does not speak version 1"));
-  REQUIRE(contains(outcome({Says{lines::hello}, Says{R"({"event":"failed","message":"no GPU","hint":"h"})"}}),
-                   "no GPU\nhint: h"));
+  REQUIRE(contains(
+      outcome({Says{lines::hello}, Says{R"({"event":"failed","message":"no GPU","hint":"h"})"}}),
+      "no GPU\nhint: h"));
   REQUIRE(contains(outcome({Says{lines::hello}}), "said nothing for 2m 00s"));
 }
 
 TEST_CASE("a job's last words on stderr are shown", "[run][job]") {
   LocalLauncher launcher;
   const std::string message = error_of([&] {
-    run_job(launcher, {{"/bin/sh", "-c", "echo library missing >&2; exit 127"}, {}}, {}, 20,
+    run_job(launcher,
+            {{"/bin/sh", "-c", "echo library missing >&2; exit 127"}, {}},
+            {},
+            20,
             [](const protocol::Event&) {});
   });
   REQUIRE(contains(message, "exit status 127"));

@@ -32,8 +32,7 @@ std::string worker_script() {
   return "read request\n" + say(lines::hello) + say(lines::environment) +
          "case \"$request\" in *'\"resume_from\":\"\"'*) ;; *)\n" + say(lines::train(2)) +
          say(lines::finished(true)) + "exit 0;; esac\n" + say(lines::train(1)) +
-         "mkdir -p checkpoints/000000001; echo '{}' > checkpoints/000000001/manifest.json\n" +
-         say(lines::checkpoint(1)) + "exec sleep 100\n";
+         "mv ../saved checkpoints\n" + say(lines::checkpoint(1)) + "exec sleep 100\n";
 }
 
 /// Forks a process that supervises the run, as `forge supervise` would.
@@ -65,6 +64,7 @@ std::vector<std::string> names_in(const RunFolder& run) {
 struct RealRun {
   RealRun() {
     runs.write("worker.sh", worker_script());
+    tests::save_checkpoint(runs / "saved", 1);
   }
   bool has_checkpoint() const {
     const auto names = names_in(run);
@@ -97,9 +97,17 @@ TEST_CASE("killing the supervisor loses nothing acknowledged and the run goes on
   REQUIRE(supervise(scene.run, scene.backend, launcher) == supervised_completed);
   REQUIRE(read_file(scene.run.events_file()).compare(0, acknowledged.size(), acknowledged) == 0);
   const auto events = read_events(scene.run.events_file());
-  REQUIRE(names_in(scene.run) ==
-          std::vector<std::string>{"attempt", "hello", "environment", "train", "checkpoint",
-                                   "attempt", "hello", "environment", "train", "finished", "ended"});
+  REQUIRE(names_in(scene.run) == std::vector<std::string>{"attempt",
+                                                          "hello",
+                                                          "environment",
+                                                          "train",
+                                                          "checkpoint",
+                                                          "attempt",
+                                                          "hello",
+                                                          "environment",
+                                                          "train",
+                                                          "finished",
+                                                          "ended"});
   REQUIRE(contains(events[5].json.at("resume_from"), "checkpoints/000000001"));
   REQUIRE(events[5].attempt == 2);
 }
@@ -161,7 +169,8 @@ TEST_CASE("a supervisor is started in a session of its own and returns with the 
           "[run][start]") {
   RealRun scene;
   const auto program = scene.runs.write(
-      "forge", "#!/bin/sh\nexec 9>\"$2/lock\"\nflock 9\necho \"$1\" > \"$2/asked\"\nexec sleep 100\n");
+      "forge",
+      "#!/bin/sh\nexec 9>\"$2/lock\"\nflock 9\necho \"$1\" > \"$2/asked\"\nexec sleep 100\n");
   fs::permissions(program, fs::perms::owner_all);
   const int pid = start_supervisor(scene.run, program);
   REQUIRE(scene.run.state() == RunState::running);

@@ -151,7 +151,9 @@ TEST_CASE("a program leads a group of its own and dies with its starter", "[run]
     LocalLauncher launcher;
     const auto worker = launcher.start(
         {{{"/bin/sh", "-c", "echo $$ > pid.tmp; mv pid.tmp pid; exec sleep 100"}, {}},
-         "", folder.path(), folder / "stderr.log"});
+         "",
+         folder.path(),
+         folder / "stderr.log"});
     ::pause();
     ::_exit(0);
   }

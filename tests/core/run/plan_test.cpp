@@ -44,7 +44,9 @@ TEST_CASE("the action follows the state of the folder", "[run][plan]") {
   const auto action = [&] { return plan_run(inputs, runs.path(), false).action; };
   const RunFolder run = tests::new_run(runs.path());
   REQUIRE(action() == Action::start);  // written and never begun
-  write_file_atomic(run.events_file(), R"({"attempt":1,"event":"attempt","time":1})" "\n");
+  write_file_atomic(run.events_file(),
+                    R"({"attempt":1,"event":"attempt","time":1})"
+                    "\n");
   REQUIRE(action() == Action::resume);
   {
     const auto lock = FileLock::try_acquire(run.lock_file());
@@ -90,7 +92,9 @@ TEST_CASE("going on refreshes the request and keeps the rest", "[run][plan]") {
   const TemporaryFolder runs;
   const RunFolder run = tests::new_run(runs.path());
   const std::string config = read_file(run.config_file());
-  write_file_atomic(run.events_file(), R"({"attempt":1,"event":"attempt","time":1})" "\n");
+  write_file_atomic(run.events_file(),
+                    R"({"attempt":1,"event":"attempt","time":1})"
+                    "\n");
   RunInputs moved = small_inputs();
   moved.experiment["name"] = "renamed";
   moved.train_tokens.path = "/elsewhere/train.tokens";
@@ -115,7 +119,8 @@ TEST_CASE("a run folder that cannot be written leaves nothing behind", "[run][pl
   const TemporaryFolder runs;
   const PlannedRun planned = plan_run(small_inputs(), runs.path(), false);
   runs.write(planned.record.id + "/foreign", "");
-  REQUIRE(contains(error_of([&] { write_run_folder(planned, small_inputs()); }), planned.record.id));
+  REQUIRE(
+      contains(error_of([&] { write_run_folder(planned, small_inputs()); }), planned.record.id));
   REQUIRE(std::distance(fs::directory_iterator(runs.path()), fs::directory_iterator()) == 1);
 }
 
@@ -123,8 +128,10 @@ TEST_CASE("a run folder that cannot be written leaves nothing behind", "[run][pl
 class Surroundings {
  public:
   Surroundings(const char* runs, const fs::path& folder) : before_(fs::current_path()) {
-    if (runs) ::setenv("FORGE_RUNS_DIR", runs, 1);
-    else ::unsetenv("FORGE_RUNS_DIR");
+    if (runs)
+      ::setenv("FORGE_RUNS_DIR", runs, 1);
+    else
+      ::unsetenv("FORGE_RUNS_DIR");
     fs::current_path(folder);
   }
   ~Surroundings() {
@@ -149,7 +156,8 @@ TEST_CASE("runs lie in the workspace, where that can be written, unless told oth
   REQUIRE(runs_dir(here / "workspace") == here / "mine");
 }
 
-TEST_CASE("a runs folder that cannot be made says where and why and what to do", "[run][runs_dir]") {
+TEST_CASE("a runs folder that cannot be made says where and why and what to do",
+          "[run][runs_dir]") {
   const TemporaryFolder folder;
   make_runs_dir(folder / "a/b");
   REQUIRE(fs::is_directory(folder / "a/b"));

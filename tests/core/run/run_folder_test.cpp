@@ -12,11 +12,13 @@ using tests::error_of;
 using tests::new_run;
 using tests::TemporaryFolder;
 
-const std::string attempt_line = R"({"attempt":1,"event":"attempt","time":1})" "\n";
+const std::string attempt_line = R"({"attempt":1,"event":"attempt","time":1})"
+                                 "\n";
 
 std::string ended_line(const std::string& status) {
   return R"({"attempt":2,"event":"ended","time":2,"status":")" + status +
-         R"(","exit_status":1,"signal":0,"reason":"why","hint":"how","stderr":["a","b"],"retry":false})" "\n";
+         R"(","exit_status":1,"signal":0,"reason":"why","hint":"how","stderr":["a","b"],"retry":false})"
+         "\n";
 }
 
 TEST_CASE("a run's state is derived from its files alone", "[run][run_folder]") {
@@ -53,15 +55,20 @@ TEST_CASE("a supervisor that gave up leaves its reason", "[run][run_folder]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());
   write_file_atomic(run.events_file(), attempt_line);
-  write_file_atomic(run.supervisor_log(), "error: cannot write: No space left on device\nhint: x\n");
+  write_file_atomic(run.supervisor_log(),
+                    "error: cannot write: No space left on device\nhint: x\n");
   REQUIRE(contains(run.status().reason, "No space left on device"));
 }
 
 TEST_CASE("rubbish in the events makes a failed run and no crash", "[run][run_folder]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());
-  for (const std::string rubbish : {"???\n", "{}\n", "[[[[\n", "{\"event\":\"ended\",\"time\":1,\"attempt\":1}\n",
-                                    "{\"event\":\"ended\",\"time\":1,\"attempt\":1,\"status\":\"well\"}\n"}) {
+  for (const std::string rubbish :
+       {"???\n",
+        "{}\n",
+        "[[[[\n",
+        "{\"event\":\"ended\",\"time\":1,\"attempt\":1}\n",
+        "{\"event\":\"ended\",\"time\":1,\"attempt\":1,\"status\":\"well\"}\n"}) {
     write_file_atomic(run.events_file(), rubbish);
     REQUIRE(run.state() == RunState::failed);
     REQUIRE(contains(run.status().reason, "is damaged"));
@@ -72,11 +79,13 @@ TEST_CASE("the newest whole checkpoint is found", "[run][run_folder]") {
   const TemporaryFolder runs;
   const RunFolder run = new_run(runs.path());
   REQUIRE(run.newest_checkpoint().empty());
-  for (const char* name : {"000000100", "000000200", "000000300", "000000400.tmp-7", "notes"}) {
-    fs::create_directories(run.checkpoints() / name);
-    if (name != std::string("000000300")) write_file_atomic(run.checkpoints() / name / "manifest.json", "{}");
-  }
-  REQUIRE(run.newest_checkpoint() == (run.checkpoints() / "000000200").string());
+  const fs::path whole = tests::save_checkpoint(run.checkpoints(), 100);
+  REQUIRE(run.newest_checkpoint() == whole.string());
+  const fs::path damaged = tests::save_checkpoint(run.checkpoints(), 200);
+  REQUIRE(run.newest_checkpoint() == damaged.string());
+  write_file_atomic(damaged / "weights.safetensors", "not what was written");
+  fs::create_directories(run.checkpoints() / "000000300");
+  REQUIRE(run.newest_checkpoint() == whole.string());
 }
 
 TEST_CASE("a run's record reads back and a damaged one names its file", "[run][run_folder]") {

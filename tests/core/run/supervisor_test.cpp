@@ -44,8 +44,12 @@ class Scene {
 };
 
 Script good_run() {
-  return {Says{lines::hello}, Says{lines::environment}, Says{lines::train(1)},
-          Says{lines::checkpoint(1)}, Says{lines::finished(true)}, Exits{{0, 0}}};
+  return {Says{lines::hello},
+          Says{lines::environment},
+          Says{lines::train(1)},
+          Says{lines::checkpoint(1)},
+          Says{lines::finished(true)},
+          Exits{{0, 0}}};
 }
 
 Script then(Script script, const Script& more) {
@@ -105,11 +109,13 @@ TEST_CASE("what the worker runs on is kept beside the events", "[run][supervisor
 TEST_CASE("progress is shown in a file of its own and not stored", "[run][supervisor]") {
   Script script = greeting();
   for (int step = 1; step <= 50; ++step) script.push_back(Says{lines::progress(step)});
-  script = then(script, {IsSilent{1}, Says{lines::progress(51)}, Says{lines::finished(true)}, Exits{}});
+  script =
+      then(script, {IsSilent{1}, Says{lines::progress(51)}, Says{lines::finished(true)}, Exits{}});
   Scene scene({{script, {}}});
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.story() == "attempt hello environment finished ended");
-  const auto progress = stored_event_from_line(std::string(trim(read_file(scene.folder.progress_file()))));
+  const auto progress =
+      stored_event_from_line(std::string(trim(read_file(scene.folder.progress_file()))));
   REQUIRE(std::get<protocol::Progress>(*progress.event).step == 51);
 }
 
@@ -134,8 +140,13 @@ TEST_CASE("a worker has to say hello first", "[run][supervisor]") {
 }
 
 TEST_CASE("a silent worker is killed at the limit and not before", "[run][supervisor]") {
-  Scene patient({{then(greeting(), {IsSilent{118}, Says{lines::train(1)}, IsSilent{118},
-                                    Says{lines::finished(true)}, Exits{}}), {}}});
+  Scene patient({{then(greeting(),
+                       {IsSilent{118},
+                        Says{lines::train(1)},
+                        IsSilent{118},
+                        Says{lines::finished(true)},
+                        Exits{}}),
+                  {}}});
   REQUIRE(patient.supervise() == supervised_completed);
 
   const auto ended = failure_of(then(greeting(), {IsSilent{122}, Says{lines::finished(true)}}));
@@ -157,7 +168,8 @@ TEST_CASE("only progress that goes on is a sign of life", "[run][supervisor]") {
   REQUIRE(contains(failure_of(then(hung, {Says{lines::finished(true)}})).at("reason"), "no work"));
 }
 
-TEST_CASE("a failure that the worker explains is passed on and not tried again", "[run][supervisor]") {
+TEST_CASE("a failure that the worker explains is passed on and not tried again",
+          "[run][supervisor]") {
   const std::string failed =
       R"({"event":"failed","message":"no bfloat16 here","field":"train.precision","hint":"use float32"})";
   Scene scene({{then(greeting(), {Says{failed}, Exits{{1, 0}}}), {}}});
@@ -175,7 +187,8 @@ TEST_CASE("the last lines of stderr are kept with the end", "[run][supervisor]")
   const auto prose = [&] {
     std::string text = read_file(scene.folder.stderr_file());
     for (int i = 1; i <= 30; ++i) text += "line " + std::to_string(i) + "\n";
-    write_file_atomic(scene.folder.stderr_file(), text + "bad \xff byte\n" + std::string(9999, 'x'));
+    write_file_atomic(scene.folder.stderr_file(),
+                      text + "bad \xff byte\n" + std::string(9999, 'x'));
   };
   scene.launcher.add({{Does{prose}, Exits{{7, 0}}}, {}});
   REQUIRE(scene.supervise() == supervised_failed);
@@ -193,8 +206,11 @@ TEST_CASE("leaving with status 0 but no last word is a failure", "[run][supervis
 }
 
 TEST_CASE("what a worker says after its last word counts for nothing", "[run][supervisor]") {
-  Scene scene({{then(greeting(), {Says{lines::finished(true)}, Says{"bye"}, Says{lines::train(9)},
-                                  Exits{{0, SIGSEGV}}}), {}}});
+  Scene scene(
+      {{then(
+            greeting(),
+            {Says{lines::finished(true)}, Says{"bye"}, Says{lines::train(9)}, Exits{{0, SIGSEGV}}}),
+        {}}});
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.story() == "attempt hello environment finished ended");
   REQUIRE(scene.last_event().at("signal") == SIGSEGV);
@@ -210,15 +226,13 @@ TEST_CASE("a worker killed by a signal is started again from the newest checkpoi
           "[run][supervisor]") {
   Scene scene({});
   const fs::path checkpoint = scene.folder.checkpoints() / "000000100";
-  const auto save = [&] {
-    fs::create_directories(checkpoint);
-    write_file_atomic(checkpoint / "manifest.json", "{}");
-  };
+  const auto save = [&] { save_checkpoint(scene.folder.checkpoints(), 100); };
   scene.launcher.add({then(greeting(), {Does{save}, Exits{{0, SIGKILL}}}), {}});
   scene.launcher.add({good_run(), {}});
   REQUIRE(scene.supervise() == supervised_completed);
-  REQUIRE(scene.story() == "attempt hello environment ended "
-                           "attempt hello environment train checkpoint finished ended");
+  REQUIRE(scene.story() ==
+          "attempt hello environment ended "
+          "attempt hello environment train checkpoint finished ended");
   const auto events = read_events(scene.folder.events_file());
   REQUIRE(events[3].json.at("retry") == true);
   REQUIRE(events[3].json.at("signal") == SIGKILL);
@@ -269,8 +283,10 @@ TEST_CASE("a completed run is not run again", "[run][supervisor]") {
 TEST_CASE("a stop to save is passed on and the run can go on later", "[run][supervisor][stop]") {
   Scene scene({});
   const WorkerScript polite{
-      then(greeting(), {Does{[&] { scene.folder.request_stop(Stop::save); }}, IsSilent{60},
-                        Says{lines::train(99)}}),
+      then(greeting(),
+           {Does{[&] { scene.folder.request_stop(Stop::save); }},
+            IsSilent{60},
+            Says{lines::train(99)}}),
       {Says{lines::checkpoint(2)}, Says{lines::finished(false)}, Exits{{3, 0}}}};
   scene.launcher.add(polite);
   scene.launcher.add({good_run(), {}});
@@ -285,10 +301,12 @@ TEST_CASE("a stop to save is passed on and the run can go on later", "[run][supe
 
 TEST_CASE("a second wish stops the worker now", "[run][supervisor][stop]") {
   Scene scene({});
-  const WorkerScript deaf{
-      then(greeting(), {Does{[&] { scene.folder.request_stop(Stop::save); }}, IsSilent{5},
-                        Does{[&] { scene.folder.request_stop(Stop::now); }}, IsSilent{60}}),
-      {}};
+  const WorkerScript deaf{then(greeting(),
+                               {Does{[&] { scene.folder.request_stop(Stop::save); }},
+                                IsSilent{5},
+                                Does{[&] { scene.folder.request_stop(Stop::now); }},
+                                IsSilent{60}}),
+                          {}};
   scene.launcher.add(deaf);
   REQUIRE(scene.supervise() == supervised_stopped);
   REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop", "kill"});
@@ -296,10 +314,14 @@ TEST_CASE("a second wish stops the worker now", "[run][supervisor][stop]") {
   REQUIRE(scene.launcher.launches.size() == 1);
 }
 
-TEST_CASE("signals to the supervisor stop the worker as the stop file does", "[run][supervisor][stop]") {
+TEST_CASE("signals to the supervisor stop the worker as the stop file does",
+          "[run][supervisor][stop]") {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
-    const WorkerScript deaf{then(greeting(), {Does{[=] { ::raise(signal); }}, IsSilent{5},
-                                              Does{[=] { ::raise(signal); }}, IsSilent{60}}),
+    const WorkerScript deaf{then(greeting(),
+                                 {Does{[=] { ::raise(signal); }},
+                                  IsSilent{5},
+                                  Does{[=] { ::raise(signal); }},
+                                  IsSilent{60}}),
                             {}};
     Scene scene({deaf});
     REQUIRE(scene.supervise() == supervised_stopped);
@@ -327,7 +349,9 @@ TEST_CASE("a run has one supervisor at a time", "[run][supervisor]") {
 TEST_CASE("an events file torn in mid-line is mended by the next start", "[run][supervisor]") {
   Scene scene({{good_run(), {}}});
   write_file_atomic(scene.folder.events_file(),
-                    R"({"attempt":4,"event":"attempt","time":1})" "\n" R"({"attempt":4,"ev)");
+                    R"({"attempt":4,"event":"attempt","time":1})"
+                    "\n"
+                    R"({"attempt":4,"ev)");
   REQUIRE(scene.folder.state() == RunState::failed);
   REQUIRE(contains(scene.folder.status().reason, "supervisor was killed"));
   REQUIRE(scene.supervise() == supervised_completed);
