@@ -24,6 +24,8 @@ struct Limits {
 inline Limits at_least(double low) { return {low, std::numeric_limits<double>::infinity()}; }
 inline Limits above(double low) { return {low, std::numeric_limits<double>::infinity(), false}; }
 inline Limits between(double low, double high) { return {low, high}; }
+/// A size: so large that no parameter or token count overflows 64 bits.
+inline Limits up_to(int64_t largest) { return between(1, static_cast<double>(largest)); }
 inline Limits required(Limits limits = {}) {
   limits.required = true;
   return limits;
@@ -90,13 +92,13 @@ void fields(Visitor& visit, CanonConfig& c) {
 template <class Visitor>
 void fields(Visitor& visit, ModelConfig& c) {
   visit.field("family", c.family, "llama_canon: Llama with Canon layers at any positions");
-  visit.field("vocab_size", c.vocab_size, "entries of the vocabulary", required(at_least(1)));
-  visit.field("hidden_size", c.hidden_size, "width of the residual stream", required(at_least(1)));
-  visit.field("intermediate_size", c.intermediate_size, "width of the SwiGLU MLP", required(at_least(1)));
-  visit.field("num_layers", c.num_layers, "transformer blocks", required(at_least(1)));
-  visit.field("num_heads", c.num_heads, "query heads", required(at_least(1)));
-  visit.field("num_kv_heads", c.num_kv_heads, "key and value heads; null: num_heads", or_null(at_least(1)));
-  visit.field("head_dim", c.head_dim, "channels of a head; null: hidden_size / num_heads", or_null(at_least(1)));
+  visit.field("vocab_size", c.vocab_size, "entries of the vocabulary", required(up_to(1 << 24)));
+  visit.field("hidden_size", c.hidden_size, "width of the residual stream", required(up_to(1 << 18)));
+  visit.field("intermediate_size", c.intermediate_size, "width of the SwiGLU MLP", required(up_to(1 << 20)));
+  visit.field("num_layers", c.num_layers, "transformer blocks", required(up_to(1 << 12)));
+  visit.field("num_heads", c.num_heads, "query heads", required(up_to(1 << 12)));
+  visit.field("num_kv_heads", c.num_kv_heads, "key and value heads; null: num_heads", or_null(up_to(1 << 12)));
+  visit.field("head_dim", c.head_dim, "channels of a head; null: hidden_size / num_heads", or_null(up_to(1 << 14)));
   visit.field("rms_norm_eps", c.rms_norm_eps, "added to the mean square in RMSNorm", above(0));
   visit.field("tie_embeddings", c.tie_embeddings, "one matrix as embedding and output projection");
   visit.field("init", c.init, "recipe of the initial weights");
@@ -118,7 +120,7 @@ void fields(Visitor& visit, DataConfig& c) {
 template <class Visitor>
 void fields(Visitor& visit, TokenizerConfig& c) {
   visit.field("kind", c.kind, "byte_level_bpe");
-  visit.field("vocab_size", c.vocab_size, "entries, special tokens included", at_least(261));
+  visit.field("vocab_size", c.vocab_size, "entries, special tokens included", between(261, 1 << 24));
   visit.field("path", c.path, "a tokenizer.json to use; empty: trained on the data");
 }
 
@@ -130,8 +132,8 @@ void fields(Visitor& visit, ZLossConfig& c) {
 
 template <class Visitor>
 void fields(Visitor& visit, TrainConfig& c) {
-  visit.field("batch_size", c.batch_size, "rows of a step", at_least(1));
-  visit.field("seq_len", c.seq_len, "tokens of a row", at_least(1));
+  visit.field("batch_size", c.batch_size, "rows of a step", up_to(1 << 20));
+  visit.field("seq_len", c.seq_len, "tokens of a row", up_to(1 << 24));
   visit.field("max_steps", c.max_steps, "optimizer steps; 0: from max_tokens", at_least(0));
   visit.field("max_tokens", c.max_tokens, "tokens to train on; 0: from max_steps", at_least(0));
   visit.field("precision", c.precision, "of weights and computation");
@@ -142,7 +144,7 @@ void fields(Visitor& visit, TrainConfig& c) {
   visit.field("checkpoint_every", c.checkpoint_every,
               "steps between checkpoints; 0: at the end and when stopped", at_least(0));
   visit.field("eval_rows", c.eval_rows, "rows of the fixed held-out set", at_least(1));
-  visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", at_least(1));
+  visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", up_to(1 << 20));
   visit.section("z_loss", c.z_loss, "penalty on the logits' scale");
 }
 
