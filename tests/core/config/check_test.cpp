@@ -78,8 +78,13 @@ TEST_CASE("words that forge does not know are refused") {
 }
 
 TEST_CASE("sizes are at least one and no product of them overflows") {
-  for (const char* key : {"train.batch_size", "train.seq_len", "train.log_every", "model.num_layers",
-                          "train.eval_rows", "model.hidden_size", "model.num_heads"}) {
+  for (const char* key : {"train.batch_size",
+                          "train.seq_len",
+                          "train.log_every",
+                          "model.num_layers",
+                          "train.eval_rows",
+                          "model.hidden_size",
+                          "model.num_heads"}) {
     const std::string error = refusal({std::string(key) + "=0"});
     REQUIRE(says(error, "'" + std::string(key) + "' must be "));
     REQUIRE(says(error, " 1"));
