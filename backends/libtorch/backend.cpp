@@ -1,1 +1,173 @@
-namespace forge::backends {}
+#include "backends/libtorch/backend.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
+#include "core/run/host.h"
+#include "core/run/job.h"
+
+namespace forge::backends {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double describe_silence_seconds = 120;  // a first start from a cold network disk is slow
+
+std::string environment_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// CPUs that this process may use: a scheduler may give it less than the machine has.
+int usable_cpus() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+int gpu_devices() {
+  int count = 0;
+  while (fs::exists("/dev/nvidia" + std::to_string(count))) ++count;
+  return count;
+}
+
+/// What was kept of an earlier describe, or nothing: damage only means to ask again.
+std::optional<run::BackendInfo> read_cached(const fs::path& file) {
+  try {
+    const Json json = protocol::object_from_line(read_file(file));
+    return run::BackendInfo{std::get<protocol::Hello>(protocol::event_from_json(json.at("hello"))),
+                            std::get<protocol::Environment>(
+                                protocol::event_from_json(json.at("environment")))};
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+void write_cached(const fs::path& file, const run::BackendInfo& info) {
+  try {
+    make_directories(file.parent_path());
+    write_file_atomic(file,
+                      protocol::to_line(Json{{"hello", protocol::to_json(info.hello)},
+                                             {"environment", protocol::to_json(info.environment)}}));
+  } catch (const Error&) {
+    // A cache that cannot be written costs half a second a start, no more.
+  }
+}
+
+void require(bool supported, const std::string& key, const std::string& value, const std::string& hint) {
+  if (supported) return;
+  throw Error("backend libtorch cannot do " + key + ": " + value, {}, hint);
+}
+
+}  // namespace
+
+fs::path user_cache_folder() {
+  const std::string chosen = environment_variable("XDG_CACHE_HOME");
+  if (!chosen.empty()) return fs::path(chosen) / "forge";
+  const std::string home = environment_variable("HOME");
+  if (!home.empty()) return fs::path(home) / ".cache" / "forge";
+  return fs::temp_directory_path() / ("forge-cache-" + std::to_string(::getuid()));
+}
+
+fs::path LibtorchBackend::worker() const {
+  const std::string name = "forge-worker-libtorch";
+  const std::string chosen = environment_variable("FORGE_WORKER_LIBTORCH");
+  std::vector<fs::path> places;
+  if (!chosen.empty()) {
+    places = {fs::absolute(chosen)};
+  } else {
+    const fs::path folder = program_.parent_path();
+    places = {folder / name, folder.parent_path() / "libexec" / "forge" / name};
+  }
+  std::vector<std::string> tried;
+  for (const fs::path& place : places) {
+    if (fs::is_regular_file(place) && ::access(place.c_str(), X_OK) == 0) return place;
+    tried.push_back(place.string());
+  }
+  throw Error("the worker program " + name + " was not found: " + join(tried, ", "),
+              {},
+              chosen.empty() ? "build forge with FORGE_WITH_TORCH=ON, or set FORGE_WORKER_LIBTORCH"
+                             : "FORGE_WORKER_LIBTORCH names no program",
+              ExitCode::failed);
+}
+
+run::WorkerCommand LibtorchBackend::command(const protocol::Request& request) const {
+  run::WorkerCommand command;
+  command.arguments = {worker().string()};
+  // The same number of threads in every parallel region, so that sums keep their order. How threads
+  // wait is left to the OpenMP library: with its default the worker is fastest.
+  command.environment["OMP_DYNAMIC"] = "false";
+  if (request.threads > 0) {
+    command.environment["OMP_NUM_THREADS"] = std::to_string(request.threads);
+  }
+  // cuBLAS gives the same bits for the same call only with a workspace of fixed size.
+  command.environment["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8";
+  return command;
+}
+
+/// Named after everything that may change the answer, the machine included: a home folder may be
+/// shared between many.
+fs::path LibtorchBackend::cache_file(const protocol::Request& request) const {
+  const fs::path program = worker();
+  const auto changed = fs::last_write_time(program).time_since_epoch().count();
+  const Json key = {program.string(),
+                    changed,
+                    fs::file_size(program),
+                    request.device,
+                    request.threads,
+                    run::host_name(),
+                    usable_cpus(),
+                    gpu_devices(),
+                    environment_variable("CUDA_VISIBLE_DEVICES"),
+                    environment_variable("LD_LIBRARY_PATH"),
+                    environment_variable("OMP_NUM_THREADS"),
+                    protocol::version};
+  return cache_folder_ / "backends" / (hash_hex(protocol::to_line(key)) + ".json");
+}
+
+run::BackendInfo LibtorchBackend::describe(run::Launcher& launcher,
+                                           const std::string& device,
+                                           int threads) const {
+  protocol::Request request;
+  request.job = protocol::Job::describe;
+  request.device = device;
+  request.threads = threads;
+  const fs::path cached = cache_file(request);
+  if (const auto info = read_cached(cached)) return *info;
+
+  std::optional<protocol::Hello> hello;
+  std::optional<protocol::Environment> environment;
+  const auto remember = [&](const protocol::Event& event) {
+    if (const auto* said = std::get_if<protocol::Hello>(&event)) hello = *said;
+    if (const auto* said = std::get_if<protocol::Environment>(&event)) environment = *said;
+  };
+  run::run_job(launcher, command(request), request, describe_silence_seconds, remember);
+  if (!hello || !environment) {
+    throw Error("the worker did not say what it runs on", {}, "", ExitCode::failed);
+  }
+  const run::BackendInfo info{*hello, *environment};
+  write_cached(cached, info);
+  return info;
+}
+
+void LibtorchBackend::check(const config::Experiment& experiment, const run::BackendInfo&) const {
+  const std::string& backend = experiment.backend;
+  if (backend != name()) {
+    throw Error("unknown backend '" + backend + "'", {}, "set backend: " + name());
+  }
+  require(experiment.model.family == "llama_canon",
+          "model.family",
+          experiment.model.family,
+          "it knows llama_canon");
+  require(experiment.optimizer.type == "adamw",
+          "optimizer.type",
+          experiment.optimizer.type,
+          "it knows adamw");
+}
+
+}  // namespace forge::backends

@@ -19,12 +19,17 @@ struct Limits {
   double high = std::numeric_limits<double>::infinity();
   bool low_included = true;
   bool required = false;
+  bool nullable = false;  ///< null is a value: it stands for what follows from other keys
 };
 inline Limits at_least(double low) { return {low, std::numeric_limits<double>::infinity()}; }
 inline Limits above(double low) { return {low, std::numeric_limits<double>::infinity(), false}; }
 inline Limits between(double low, double high) { return {low, high}; }
 inline Limits required(Limits limits = {}) {
   limits.required = true;
+  return limits;
+}
+inline Limits or_null(Limits limits) {
+  limits.nullable = true;
   return limits;
 }
 
@@ -90,8 +95,8 @@ void fields(Visitor& visit, ModelConfig& c) {
   visit.field("intermediate_size", c.intermediate_size, "width of the SwiGLU MLP", required(at_least(1)));
   visit.field("num_layers", c.num_layers, "transformer blocks", required(at_least(1)));
   visit.field("num_heads", c.num_heads, "query heads", required(at_least(1)));
-  visit.field("num_kv_heads", c.num_kv_heads, "key and value heads; null: num_heads", at_least(1));
-  visit.field("head_dim", c.head_dim, "channels of a head; null: hidden_size / num_heads", at_least(1));
+  visit.field("num_kv_heads", c.num_kv_heads, "key and value heads; null: num_heads", or_null(at_least(1)));
+  visit.field("head_dim", c.head_dim, "channels of a head; null: hidden_size / num_heads", or_null(at_least(1)));
   visit.field("rms_norm_eps", c.rms_norm_eps, "added to the mean square in RMSNorm", above(0));
   visit.field("tie_embeddings", c.tie_embeddings, "one matrix as embedding and output projection");
   visit.field("init", c.init, "recipe of the initial weights");

@@ -33,7 +33,7 @@ const std::vector<std::string>& names_of(Job);
 struct Request {
   Job job = Job::describe;
   std::string run_dir;             ///< absolute; checkpoints go below it
-  nlohmann::json experiment;       ///< resolved, complete config (config.json)
+  nlohmann::json experiment = nlohmann::json::object();  ///< resolved, complete (config.json)
   TokenSource train_tokens;
   TokenSource evaluation_tokens;
   std::string resume_from;         ///< a checkpoint folder, "" = start from the initial weights

@@ -7,7 +7,7 @@ namespace forge::run {
 
 /// What makes two runs the same run. Everything here may change a loss; nothing else may.
 struct Identity {
-  nlohmann::json experiment;  ///< resolved config less name, description, log_every, checkpoint_every
+  nlohmann::json experiment;  ///< identifying_part of the resolved config
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
   std::string backend;          ///< name of the backend, e.g. "libtorch"
@@ -16,7 +16,9 @@ struct Identity {
   int numerics_version = 0;     ///< of the backend
 };
 
-/// The experiment's JSON without the keys that cannot change a number.
+/// The experiment's JSON without the keys that cannot change a number: name, description,
+/// train.log_every, train.checkpoint_every; and without data.path and tokenizer.path, for which the
+/// fingerprints stand: the same text in another folder is the same data.
 nlohmann::json identifying_part(const nlohmann::json& experiment);
 
 nlohmann::json to_json(const Identity& identity);

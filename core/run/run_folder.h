@@ -18,11 +18,31 @@ struct RunRecord {
   std::string key;       ///< run_key(identity)
   std::string created;   ///< UTC
   std::string command;   ///< as typed
+  std::string revision;  ///< git commit of the workspace, "-dirty" where files differ from it, or ""
   Identity identity;
 };
 
 /// State of a run, from its files alone.
 enum class RunState { queued, running, completed, stopped, failed };
+const std::vector<std::string>& names_of(RunState);
+/// "queued", "running", "completed", "stopped", "failed".
+const std::string& name_of(RunState state);
+
+/// How a run stands, and for one that ended how it ended.
+struct RunStatus {
+  RunState state = RunState::queued;
+  int attempt = 0;      ///< number of the attempt that ended last, 0: none yet
+  std::string reason;   ///< why it failed or stopped, ""
+  std::string hint;     ///< what to do about it, ""
+  int exit_status = 0;  ///< of the last worker
+  int signal = 0;       ///< that killed the last worker, 0: none
+  std::vector<std::string> stderr_lines;  ///< the last ones that it wrote
+};
+
+enum class Stop {
+  save,  ///< finish the step, save a checkpoint, end
+  now,   ///< kill the worker
+};
 
 /// The files of one run. Only names: no file is opened before a member is called.
 ///
@@ -33,15 +53,19 @@ enum class RunState { queued, running, completed, stopped, failed };
 ///     events.jsonl        append-only truth: every line {"time":…,"attempt":N,"event":…,…}
 ///     stderr.log          the worker's prose
 ///     env.json            what it ran on
+///     progress.json       the latest progress event, rewritten twice a second at most
+///     supervisor.log      what the supervisor itself had to say, mostly nothing
 ///     lock                held (flock) by the supervisor while it lives
 ///     stop                its presence asks for a stop: "save" or "now"
 ///     checkpoints/<step>/ zero-padded to 9 digits, newest last
 ///     DONE                written last, by the supervisor, when the job is completed
 ///
 /// Lines that the supervisor adds to the worker's own events:
-///     {"event":"attempt","attempt":N,"pid":…,"host":…}               a worker starts
-///     {"event":"ended","status":"completed|stopped|failed","exit_status":N,"signal":N,
-///      "reason":"…","hint":"…","stderr":["last","lines"]}            and has ended
+///     {"event":"attempt","attempt":N,"pid":…,"host":…,"resume_from":…}  a worker starts
+///     {"event":"ended","status":"completed|stopped|failed","exit_status":N,"signal":N,"reason":"…",
+///      "hint":"…","stderr":["last","lines"],"retry":false}           and has ended; true: another starts
+/// "time" is in seconds since 1970. A resumed attempt repeats the steps after its checkpoint: of two
+/// events for one step the later attempt's counts.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
@@ -55,6 +79,8 @@ class RunFolder {
   std::filesystem::path events_file() const { return path_ / "events.jsonl"; }
   std::filesystem::path stderr_file() const { return path_ / "stderr.log"; }
   std::filesystem::path environment_file() const { return path_ / "env.json"; }
+  std::filesystem::path progress_file() const { return path_ / "progress.json"; }
+  std::filesystem::path supervisor_log() const { return path_ / "supervisor.log"; }
   std::filesystem::path lock_file() const { return path_ / "lock"; }
   std::filesystem::path stop_file() const { return path_ / "stop"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
@@ -63,7 +89,10 @@ class RunFolder {
   RunRecord record() const;
   /// Newest checkpoint whose manifest is whole, or "".
   std::string newest_checkpoint() const;
-  RunState state() const;
+  RunState state() const { return status().state; }
+  RunStatus status() const;
+  /// Asks the supervisor for a stop; without one the next supervisor forgets it.
+  void request_stop(Stop stop) const;
 
  private:
   std::filesystem::path path_;

@@ -51,6 +51,10 @@ at::Tensor tensor_of(const nlohmann::json& numbers, at::IntArrayRef shape, at::S
   return tensor.to(test_device(), type);
 }
 
+at::Tensor float32_tensor_of(const nlohmann::json& numbers, at::IntArrayRef shape, at::ScalarType type) {
+  return tensor_of(numbers, shape, at::kFloat).to(type);
+}
+
 double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   if (a.numel() != b.numel()) return INFINITY;
   if (a.numel() == 0) return 0;

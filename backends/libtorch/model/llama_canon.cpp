@@ -120,16 +120,16 @@ NamedTensors LlamaCanon::named(const std::function<at::Tensor(const at::Tensor&)
     add_part(prefix + "self_attn.q_proj", block.qkv, 0, q_width);
     add_part(prefix + "self_attn.k_proj", block.qkv, q_width, kv_width);
     add_part(prefix + "self_attn.v_proj", block.qkv, q_width + kv_width, kv_width);
+    add(prefix + "self_attn.o_proj", block.output);
     add(prefix + "self_attn.q_norm", block.q_norm);
     add(prefix + "self_attn.k_norm", block.k_norm);
     add(prefix + "self_attn.canonB", block.canon_b);
-    add(prefix + "self_attn.o_proj", block.output);
     add(prefix + "post_attention_layernorm", block.post_norm);
     add(prefix + "canonC", block.canon_c);
     add_part(prefix + "mlp.gate_proj", block.gate_up, 0, config_.intermediate_size);
     add_part(prefix + "mlp.up_proj", block.gate_up, config_.intermediate_size, config_.intermediate_size);
-    add(prefix + "mlp.canonD", block.canon_d);
     add(prefix + "mlp.down_proj", block.down);
+    add(prefix + "mlp.canonD", block.canon_d);
   }
   add("model.norm", final_norm_);
   add("lm_head", lm_head_);

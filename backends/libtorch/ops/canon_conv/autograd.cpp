@@ -7,6 +7,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+/// An autograd function takes no undefined tensor: an empty one stands for "no documents".
+at::Tensor documents(const at::Tensor& doc_ids) { return doc_ids.dim() == 2 ? doc_ids : at::Tensor(); }
+
 struct CanonConv : public torch::autograd::Function<CanonConv> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& x,
@@ -18,7 +21,7 @@ struct CanonConv : public torch::autograd::Function<CanonConv> {
     context->saved_data["residual"] = residual;
     context->saved_data["silu"] = silu;
     at::Tensor y = at::empty_like(x);
-    canon_conv_forward_cpu(x, w, {residual, silu}, doc_ids, y);
+    canon_conv_forward_cpu(x, w, {residual, silu}, documents(doc_ids), y);
     return y;
   }
 
@@ -29,7 +32,7 @@ struct CanonConv : public torch::autograd::Function<CanonConv> {
     at::Tensor grad_x = at::empty_like(saved[0]);
     at::Tensor grad_w = at::empty_like(saved[1]);
     canon_conv_backward_cpu(
-        saved[0], saved[1], options, saved[2], grad_outputs[0].contiguous(), grad_x, grad_w);
+        saved[0], saved[1], options, documents(saved[2]), grad_outputs[0].contiguous(), grad_x, grad_w);
     return {grad_x, grad_w, {}, {}, {}};
   }
 };
@@ -60,7 +63,7 @@ at::Tensor canon_conv(const at::Tensor& x,
                           w.contiguous(),
                           options.residual,
                           options.silu,
-                          doc_ids.defined() ? doc_ids.contiguous() : doc_ids);
+                          doc_ids.defined() ? doc_ids.contiguous() : at::empty({0}, at::kInt));
 }
 
 }  // namespace forge::ops

@@ -57,7 +57,7 @@ void set_weights(const worker::LlamaCanon& model, const json& weights) {
   for (const auto& [name, weight] : model.named_weights()) {
     const std::string stored = stored_name(name, model.config());
     REQUIRE(weights.at("data").contains(stored));
-    at::Tensor(weight).copy_(tensor_of(weights.at("data").at(stored), weight.sizes(), at::kDouble));
+    at::Tensor(weight).copy_(float32_tensor_of(weights.at("data").at(stored), weight.sizes(), at::kDouble));
   }
 }
 

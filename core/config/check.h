@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+
+#include "core/config/layers.h"
+
+namespace forge::config {
+
+/// Folders from which relative paths in a config are meant.
+struct PathBases {
+  std::filesystem::path working_directory;  ///< of paths on the command line
+  std::filesystem::path project_folder;     ///< of paths in templates
+};
+
+/// Checks all that concerns several keys or a key's meaning, and fills in what follows from others:
+/// num_kv_heads, head_dim, the canonical canon.set, max_steps from max_tokens (rounded up),
+/// absolute paths. Throws Error with the reason at the place that gave the guilty key its value.
+void check_and_complete(Draft& draft, const PathBases& bases);
+
+/// The same for the section `model` alone.
+void check_and_complete_model(Draft& draft);
+
+}  // namespace forge::config

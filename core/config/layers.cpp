@@ -1,0 +1,106 @@
+#include "core/config/layers.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/config/keys.h"
+#include "core/config/reader.h"
+#include "core/config/tree.h"
+
+namespace forge::config {
+namespace {
+
+void record(Origin& origin, const yaml::Entry& entry, const std::string& layer) {
+  std::vector<Setting> overrode;
+  for (const yaml::NodePtr& node : entry.overridden) {
+    overrode.push_back({layer, short_text(*node), node->origin, ""});
+  }
+  if (origin.set_by.layer != default_layer) overrode.push_back(std::move(origin.set_by));
+  overrode.insert(overrode.end(), origin.overrode.begin(), origin.overrode.end());
+  origin = {{layer, short_text(*entry.value), entry.value->origin, ""}, std::move(overrode)};
+}
+
+void take_back_excluded(Draft& draft, const std::set<std::string>& given) {
+  Experiment& e = draft.experiment;
+  const auto only = [&](const char* one, const char* other) {
+    return given.count(one) == 1 && given.count(other) == 0;
+  };
+  if (only("train.max_steps", "train.max_tokens") && e.train.max_steps > 0) {
+    if (e.train.max_tokens > 0) derive(draft, "train.max_tokens", "train.max_steps", "0");
+    e.train.max_tokens = 0;
+  }
+  if (only("train.max_tokens", "train.max_steps") && e.train.max_tokens > 0) {
+    if (e.train.max_steps > 0) derive(draft, "train.max_steps", "train.max_tokens", "0");
+    e.train.max_steps = 0;
+  }
+  if (only("data.path", "data.source") && !e.data.path.empty() && e.data.source != "text") {
+    derive(draft, "data.source", "data.path", "text");
+    e.data.source = "text";
+  }
+  if (only("data.source", "data.path") && e.data.source != "text" && !e.data.path.empty()) {
+    derive(draft, "data.path", "data.source", "");
+    e.data.path.clear();
+  }
+}
+
+nlohmann::json to_json(const Setting& setting) {
+  nlohmann::json json = {{"value", setting.text}, {"from", setting.layer}};
+  if (setting.origin) json["at"] = setting.origin.describe();
+  if (!setting.derived_from.empty()) json["derived_from"] = setting.derived_from;
+  return json;
+}
+
+}  // namespace
+
+Draft new_draft() {
+  Draft draft;
+  for (const Key& key : all_keys()) {
+    draft.origins[key.path].set_by = {default_layer, key.default_value, {}, ""};
+  }
+  return draft;
+}
+
+void apply_layer(Draft& draft,
+                 const yaml::Node& tree,
+                 const std::string& layer,
+                 bool plain_is_text) {
+  std::set<std::string> given;
+  ReadOptions options;
+  options.partial = true;
+  options.plain_is_text = plain_is_text;
+  options.elsewhere = &all_key_paths();
+  options.on_leaf = [&](const std::string& path, const yaml::Entry& entry) {
+    given.insert(path);
+    record(draft.origins[path], entry, layer);
+  };
+  read_into(tree, draft.experiment, options);
+  take_back_excluded(draft, given);
+}
+
+void derive(Draft& draft,
+            const std::string& path,
+            const std::string& from,
+            const std::string& text) {
+  Origin& origin = draft.origins[path];
+  const Setting& cause = draft.origins[from].set_by;
+  Setting derived{cause.layer, text, cause.origin, from};
+  const bool derived_before = origin.set_by.derived_from == from;
+  if (origin.set_by.layer != default_layer && !derived_before) {
+    origin.overrode.insert(origin.overrode.begin(), std::move(origin.set_by));
+  }
+  origin.set_by = std::move(derived);
+}
+
+nlohmann::json to_json(const Origins& origins) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [path, origin] : origins) {
+    nlohmann::json entry = to_json(origin.set_by);
+    if (!origin.overrode.empty()) {
+      for (const Setting& setting : origin.overrode) entry["overrode"].push_back(to_json(setting));
+    }
+    json[path] = std::move(entry);
+  }
+  return json;
+}
+
+}  // namespace forge::config

@@ -1,0 +1,160 @@
+#include "core/config/reader.h"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace forge::config::detail {
+namespace {
+
+std::string called(const std::string& path) {
+  return path.empty() ? "the document" : "'" + path + "'";
+}
+
+/// The number that a plain scalar spells, also as `1e-3`, which YAML 1.1 takes for text.
+std::optional<double> number_in(const yaml::Node& node) {
+  if (node.kind == yaml::Node::Kind::integer) return static_cast<double>(node.integer);
+  if (node.kind == yaml::Node::Kind::real) return node.real;
+  if (node.kind != yaml::Node::Kind::string || !node.plain) return std::nullopt;
+  if (node.text.find_first_not_of("0123456789.eE+-") != std::string::npos) return std::nullopt;
+  char* end = nullptr;
+  const double number = std::strtod(node.text.c_str(), &end);
+  if (node.text.empty() || *end != '\0') return std::nullopt;
+  return number;
+}
+
+std::string bounds_text(Limits limits) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::string low = shortest(limits.low);
+  if (limits.high == infinity) return (limits.low_included ? "at least " : "above ") + low;
+  if (limits.low == -infinity) return "at most " + shortest(limits.high);
+  return "from " + low + " to " + shortest(limits.high);
+}
+
+/// A dotted key elsewhere whose last part is `key`, or is spelt like the whole.
+std::string suggestion(const std::string& key,
+                       const std::string& path,
+                       const std::vector<std::string>& siblings,
+                       const std::vector<std::string>* elsewhere) {
+  std::string hint = did_you_mean(key, siblings);
+  if (!hint.empty() || !elsewhere) return hint;
+  std::vector<std::string> same_end;
+  for (const std::string& other : *elsewhere) {
+    if (ends_with(other, "." + key)) same_end.push_back("'" + other + "'");
+  }
+  if (!same_end.empty()) return "did you mean " + join(same_end, " or ") + "?";
+  return did_you_mean(below(path, key), *elsewhere);
+}
+
+}  // namespace
+
+std::string below(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "." + key;
+}
+
+void fail_type(const yaml::Node& node, const std::string& path, const char* wanted) {
+  const bool quotable = std::string_view(wanted) == "text" && node.is_scalar();
+  throw Error(called(path) + " must be " + wanted + ", not " + describe_kind(node),
+              node.origin,
+              quotable ? "quote it to make it text" : "");
+}
+
+void refuse_tag(const yaml::Node& node, const std::string& path) {
+  const bool is_core = node.tag.empty() || node.tag == "!" || starts_with(node.tag, "!!") ||
+                       starts_with(node.tag, "tag:yaml.org,2002:");
+  if (is_core) return;
+  throw Error("the tag " + node.tag + " means nothing at " + called(path),
+              node.origin,
+              "a config of forge holds plain values; !call:forge:from_project takes them from "
+              "another project");
+}
+
+void check_limits(double number, const yaml::Node& node, const std::string& path, Limits limits) {
+  const bool high_enough = limits.low_included ? number >= limits.low : number > limits.low;
+  if (high_enough && number <= limits.high) return;
+  throw Error(called(path) + " must be " + bounds_text(limits) + ", not " + node.text, node.origin);
+}
+
+bool to_boolean(const yaml::Node& node, const std::string& path) {
+  if (node.kind != yaml::Node::Kind::boolean) fail_type(node, path, "true or false");
+  return node.boolean;
+}
+
+double to_real(const yaml::Node& node, const std::string& path) {
+  const std::optional<double> number = number_in(node);
+  if (!number) fail_type(node, path, "a number");
+  if (!std::isfinite(*number)) {
+    throw Error(called(path) + " must be a finite number, not " + node.text, node.origin);
+  }
+  return *number;
+}
+
+int64_t to_integer(const yaml::Node& node, const std::string& path, int64_t low, int64_t high) {
+  int64_t integer = node.integer;
+  if (node.kind != yaml::Node::Kind::integer) {
+    constexpr double exact = 9007199254740992.0;  // 2^53: all integers below are doubles
+    const std::optional<double> number = number_in(node);
+    if (!number || std::trunc(*number) != *number || std::abs(*number) > exact) {
+      fail_type(node, path, "an integer");
+    }
+    integer = static_cast<int64_t>(*number);
+  }
+  if (integer < low || integer > high) {
+    throw Error(called(path) + " must be from " + std::to_string(low) + " to " +
+                    std::to_string(high) + ", not " + node.text,
+                node.origin);
+  }
+  return integer;
+}
+
+std::string to_text(const yaml::Node& node, const std::string& path, bool plain_is_text) {
+  const bool is_text = node.kind == yaml::Node::Kind::string;
+  const bool is_plain = node.is_scalar() && node.plain && (!node.is_null() || node.text.empty());
+  if (!is_text && !(plain_is_text && is_plain)) fail_type(node, path, "text");
+  return node.text;
+}
+
+size_t to_choice(const yaml::Node& node,
+                 const std::string& path,
+                 const std::vector<std::string>& names,
+                 bool plain_is_text) {
+  if (!node.is_scalar()) fail_type(node, path, ("one of " + join(names, ", ")).c_str());
+  const std::string text = plain_is_text || !node.is_null() ? node.text : "null";
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) {
+    throw Error(called(path) + " must be one of " + join(names, ", ") + ", not '" + text + "'",
+                node.origin,
+                did_you_mean(text, names));
+  }
+  return static_cast<size_t>(found - names.begin());
+}
+
+MappingReader::MappingReader(const yaml::Node& mapping,
+                             const ReadOptions& options,
+                             std::string path)
+    : mapping_(mapping), options_(options), path_(std::move(path)) {
+  refuse_tag(mapping, path_);
+  if (!mapping.is_mapping()) fail_type(mapping, path_, "a mapping of keys");
+}
+
+const yaml::Entry* MappingReader::take(const char* key, bool required) {
+  known_.push_back(key);
+  const yaml::Entry* entry = mapping_.find_entry(key);
+  if (!entry && required && !options_.partial) {
+    throw Error("missing key '" + below(path_, key) + "'", mapping_.origin);
+  }
+  return entry;
+}
+
+void MappingReader::finish() const {
+  for (const yaml::Entry& entry : mapping_.entries) {
+    if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
+    std::string hint = suggestion(entry.key, path_, known_, options_.elsewhere);
+    if (hint.empty()) hint = "the keys here are " + join(known_, ", ");
+    throw Error("unknown key '" + below(path_, entry.key) + "'", entry.key_origin, hint);
+  }
+}
+
+}  // namespace forge::config::detail

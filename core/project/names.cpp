@@ -1,0 +1,164 @@
+#include "core/project/names.h"
+
+#include <set>
+
+#include "core/base/fs.h"
+#include "core/base/text.h"
+
+namespace forge::project {
+namespace {
+
+using templating::Surroundings;
+
+bool lies_below(const fs::path& file, const fs::path& folder) {
+  const fs::path below = file.lexically_relative(folder);
+  return !below.empty() && *below.begin() != "..";
+}
+
+/// Whether a user may call the project so: "canon", "projects/canon" or its display name.
+bool is_called(const Project& project, std::string_view name) {
+  while (ends_with(name, "/")) name.remove_suffix(1);
+  return !name.empty() && (project.path == name || project.name == name ||
+                           ends_with(project.path, "/" + std::string(name)));
+}
+
+/// Where `name` stands for a config of the project, that config.
+const Config* config_called(const Project& project, const std::string& name) {
+  if (const Config* config = project.find(name)) return config;
+  for (size_t at = name.find_first_of(":/"); at != std::string::npos;
+       at = name.find_first_of(":/", at + 1)) {
+    if (!is_called(project, std::string_view(name).substr(0, at))) continue;
+    if (const Config* config = project.find(name.substr(at + 1))) return config;
+  }
+  return nullptr;
+}
+
+std::string qualified(const NamedConfig& named) {
+  return named.project.path + ":" + named.config.name;
+}
+
+/// A file that several projects list through their search paths belongs to the project nearest
+/// above it.
+void keep_owners(std::vector<NamedConfig>& candidates) {
+  const auto owned_better = [&](const NamedConfig& other, const NamedConfig& than) {
+    if (other.config.file != than.config.file) return false;
+    const bool other_holds = lies_below(other.config.file, other.project.folder);
+    const bool than_holds = lies_below(than.config.file, than.project.folder);
+    if (other_holds != than_holds) return other_holds;
+    return other_holds && other.project.path.size() > than.project.path.size();
+  };
+  std::vector<NamedConfig> kept;
+  for (const NamedConfig& candidate : candidates) {
+    const bool beaten =
+        std::any_of(candidates.begin(), candidates.end(), [&](const NamedConfig& other) {
+          return owned_better(other, candidate);
+        });
+    if (!beaten) kept.push_back(candidate);
+  }
+  candidates = std::move(kept);
+}
+
+/// Problems of other projects, which may be why a name is unknown.
+std::string mention(const std::vector<Error>& problems) {
+  if (problems.empty()) return "";
+  return "a project could not be read: " + problems.front().where().describe() + ": " +
+         problems.front().message();
+}
+
+[[noreturn]] void fail_unknown(const std::string& name, const ProjectList& list) {
+  std::vector<std::string> known;
+  for (const Project& project : list.projects) {
+    for (const Config& config : project.configs) known.push_back(config.name);
+  }
+  std::string hint = did_you_mean(without_yaml(name), known);
+  if (hint.empty()) hint = mention(list.problems);
+  if (hint.empty()) hint = "'forge ls -r' lists every project's configs";
+  throw Error("no config '" + name + "' in this workspace", {}, hint);
+}
+
+/// Nothing where `name` is not a folder of a project.
+std::optional<fs::path> project_folder_at(const std::string& name, const fs::path& here) {
+  const fs::path folder = absolute_folder(here / name);
+  return is_project_folder(folder) ? std::optional(folder) : std::nullopt;
+}
+
+}  // namespace
+
+ProjectList load_projects(const Workspace& workspace, const Surroundings& surroundings) {
+  ProjectList list;
+  for (const fs::path& folder : project_folders(workspace)) {
+    try {
+      list.projects.push_back(load_project(workspace, folder, surroundings));
+    } catch (const Error& problem) {
+      list.problems.push_back(problem);
+    }
+  }
+  return list;
+}
+
+Project find_project(const Workspace& workspace,
+                     const std::string& name,
+                     const fs::path& here,
+                     const Surroundings& surroundings) {
+  if (const auto folder = project_folder_at(name, here)) {
+    return load_project(workspace, *folder, surroundings);
+  }
+  const ProjectList list = load_projects(workspace, surroundings);
+  std::vector<Project> meant;
+  std::vector<std::string> known;
+  for (const Project& project : list.projects) {
+    if (is_called(project, name)) meant.push_back(project);
+    known.push_back(project.path);
+    known.push_back(project.folder.filename().string());
+    known.push_back(project.name);
+  }
+  if (meant.size() == 1) return meant.front();
+  if (meant.empty()) {
+    std::string hint = did_you_mean(name, known);
+    if (hint.empty()) hint = mention(list.problems);
+    throw Error("no project '" + name + "' in this workspace", {}, hint);
+  }
+  std::vector<std::string> paths;
+  for (const Project& project : meant) paths.push_back(project.path);
+  throw Error("'" + name + "' may mean several projects: " + join(paths, ", "),
+              {},
+              "give the path below the workspace");
+}
+
+NamedConfig find_config(const Workspace& workspace,
+                        const std::string& name,
+                        const fs::path& here,
+                        const Surroundings& surroundings) {
+  const auto enclosing = enclosing_project_folder(workspace, here);
+  if (enclosing) {
+    const Project project = load_project(workspace, *enclosing, surroundings);
+    if (const Config* config = config_called(project, name)) return {project, *config};
+  }
+  const ProjectList list = load_projects(workspace, surroundings);
+  std::vector<NamedConfig> candidates;
+  for (const Project& project : list.projects) {
+    if (const Config* config = config_called(project, name))
+      candidates.push_back({project, *config});
+  }
+  keep_owners(candidates);
+  if (candidates.size() == 1) return candidates.front();
+  if (candidates.empty()) fail_unknown(name, list);
+  std::vector<std::string> names;
+  for (const NamedConfig& candidate : candidates) names.push_back(qualified(candidate));
+  throw Error("'" + name + "' is a config of several projects: " + join(names, ", "),
+              {},
+              "name one of these, or narrow with -p PROJECT");
+}
+
+const Config& config_of(const Project& project, const std::string& name) {
+  const std::string& wanted = name.empty() ? project.default_config : name;
+  if (const Config* config = project.find(wanted)) return *config;
+  std::vector<std::string> known;
+  for (const Config& config : project.configs) known.push_back(config.name);
+  if (wanted.empty()) throw Error("the project '" + project.path + "' has no configs");
+  std::string hint = did_you_mean(without_yaml(wanted), known);
+  if (hint.empty() && !known.empty()) hint = "it has " + join(known, ", ");
+  throw Error("the project '" + project.path + "' has no config '" + wanted + "'", {}, hint);
+}
+
+}  // namespace forge::project

@@ -1,0 +1,180 @@
+#include "core/project/project.h"
+
+#include <cstdlib>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/base/text.h"
+#include "core/yaml/parse.h"
+
+namespace forge::project {
+namespace {
+
+using templating::RenderedText;
+using templating::Surroundings;
+
+fs::path user_templates(const Surroundings& surroundings) {
+  const char* config_home = std::getenv("XDG_CONFIG_HOME");
+  const fs::path base = config_home && *config_home
+                            ? fs::path(config_home)
+                            : fs::path(surroundings.home_directory) / ".config";
+  return base / "forgather" / "templates";
+}
+
+RenderedText render_meta(const Project& project,
+                         const Workspace& workspace,
+                         const Surroundings& surroundings) {
+  templating::RenderRequest request;
+  request.search_path = {project.folder, workspace.settings, user_templates(surroundings)};
+  request.template_name = "meta.yaml";
+  request.project_dir = project.folder.string();
+  request.workspace_root = workspace.root.string();
+  request.surroundings = surroundings;
+  return templating::render(request);
+}
+
+yaml::NodePtr parse_rendered(const RenderedText& rendered) {
+  return yaml::parse(rendered.text,
+                     [&](int line, int column) { return rendered.origin(line, column); });
+}
+
+std::string text_of(const yaml::Entry& entry) {
+  if (entry.value->is_null()) return "";
+  if (!entry.value->is_scalar()) {
+    throw Error("'" + entry.key + "' is " + describe_kind(*entry.value),
+                entry.value->origin,
+                "give one line of text");
+  }
+  return entry.value->text;
+}
+
+/// Relative folders are taken from the project's own, whatever the current folder is.
+std::vector<fs::path> folders_of(const yaml::Entry& entry, const fs::path& project_folder) {
+  const yaml::Node& value = *entry.value;
+  if (!value.is_sequence()) {
+    throw Error(
+        "'" + entry.key + "' is " + describe_kind(value), value.origin, "give a list of folders");
+  }
+  std::vector<fs::path> folders;
+  for (const yaml::NodePtr& item : value.items) {
+    if (item->kind != yaml::Node::Kind::string) {
+      throw Error("a folder of '" + entry.key + "' is " + describe_kind(*item), item->origin);
+    }
+    folders.push_back((project_folder / item->text).lexically_normal());
+  }
+  return folders;
+}
+
+void read_key(const yaml::Entry& entry, Project& project) {
+  if (entry.key == "name") {
+    const std::string name = text_of(entry);
+    if (!name.empty()) project.name = name;
+  } else if (entry.key == "description") {
+    project.description = text_of(entry);
+  } else if (entry.key == "searchdir") {
+    if (!entry.value->is_null()) project.search_path = folders_of(entry, project.folder);
+  } else if (entry.key == "config_prefix") {
+    if (!entry.value->is_null()) project.config_prefix = text_of(entry);
+  } else if (entry.key == "default_config") {
+    project.default_config = without_yaml(text_of(entry));
+  } else if (entry.key != "system_path") {  // Forgather's own: where it looks for Python modules
+    project.unknown_keys.push_back({entry.key, entry.key_origin});
+  }
+}
+
+std::vector<Config> list_configs(const Project& project) {
+  std::map<std::string, Config> found;
+  for (const fs::path& folder : project.search_path) {
+    const fs::path top = folder / project.config_prefix;
+    std::error_code error;
+    fs::recursive_directory_iterator entry(
+        top, fs::directory_options::follow_directory_symlink, error);
+    for (const fs::recursive_directory_iterator end; !error && entry != end;
+         entry.increment(error)) {
+      const fs::path& path = entry->path();
+      constexpr int deepest = 16;  // a link to a folder above would never end
+      const bool hidden = starts_with(path.filename().string(), ".");
+      if (hidden || entry.depth() >= deepest) entry.disable_recursion_pending();
+      std::error_code ignored;
+      if (hidden || path.extension() != ".yaml" || !entry->is_regular_file(ignored)) continue;
+      const std::string below = path.lexically_relative(top).generic_string();
+      const std::string name = without_yaml(below);
+      const fs::path template_name = (fs::path(project.config_prefix) / below).lexically_normal();
+      found.emplace(name, Config{name, template_name.generic_string(), path});
+    }
+  }
+  std::vector<Config> configs;
+  for (auto& [name, config] : found) configs.push_back(std::move(config));
+  return configs;
+}
+
+std::string scalar_under(const yaml::Node& mapping, std::string_view key) {
+  const yaml::Node* value = mapping.find(key);
+  return value && value->is_scalar() && !value->is_null() ? value->text : "";
+}
+
+}  // namespace
+
+std::string without_yaml(std::string_view name) {
+  if (ends_with(name, ".yaml")) name.remove_suffix(5);
+  return std::string(name);
+}
+
+const Config* Project::find(std::string_view config_name) const {
+  const std::string wanted = without_yaml(config_name);
+  for (const Config& config : configs) {
+    if (config.name == wanted) return &config;
+  }
+  return nullptr;
+}
+
+Project load_project(const Workspace& workspace,
+                     const fs::path& folder,
+                     const Surroundings& surroundings) {
+  Project project;
+  project.folder = absolute_folder(folder);
+  project.workspace_root = workspace.root;
+  project.path = path_in_workspace(workspace, project.folder);
+  project.name = project.folder.filename().string();
+  project.search_path = {project.folder / "templates"};
+  const yaml::NodePtr root = parse_rendered(render_meta(project, workspace, surroundings));
+  if (!root->is_mapping() && !root->is_null()) {
+    throw Error("meta.yaml is " + describe_kind(*root), root->origin, "it is a mapping of keys");
+  }
+  for (const yaml::Entry& entry : root->entries) read_key(entry, project);
+  project.configs = list_configs(project);
+  if (project.default_config.empty() && !project.configs.empty()) {
+    project.default_config = project.configs.front().name;
+  }
+  return project;
+}
+
+RenderedText render_config(const Project& project,
+                           const Config& config,
+                           const Surroundings& surroundings,
+                           const templating::Variables& variables) {
+  templating::RenderRequest request;
+  request.search_path = project.search_path;
+  request.template_name = config.template_name;
+  request.variables = variables;
+  request.project_dir = project.folder.string();
+  request.workspace_root = project.workspace_root.string();
+  request.surroundings = surroundings;
+  return templating::render(request);
+}
+
+ConfigSummary summarize(const Project& project,
+                        const Config& config,
+                        const Surroundings& surroundings) {
+  const yaml::NodePtr root = parse_rendered(render_config(project, config, surroundings));
+  if (!root->is_mapping()) return {};
+  const bool trains = root->find("train") != nullptr;
+  const yaml::Node* meta = root->find("meta");
+  if (meta && meta->is_mapping()) {
+    return {scalar_under(*meta, "config_name"), scalar_under(*meta, "config_description"), trains};
+  }
+  return {scalar_under(*root, "name"), scalar_under(*root, "description"), trains};
+}
+
+}  // namespace forge::project

@@ -1,0 +1,142 @@
+#include "core/project/workspace.h"
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/base/text.h"
+#include "core/yaml/parse.h"
+
+namespace forge::project {
+namespace {
+
+constexpr const char* settings_folders[] = {"forge_workspace", "forgather_workspace"};
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+std::optional<fs::path> settings_folder_of(const fs::path& folder) {
+  for (const char* name : settings_folders) {
+    if (is_folder(folder / name)) return folder / name;
+  }
+  return std::nullopt;
+}
+
+void read_settings(Workspace& workspace) {
+  const fs::path file = workspace.settings / "workspace.yaml";
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return;
+  const yaml::NodePtr root = yaml::parse_file(shown_path(file));
+  if (root->is_null()) return;
+  if (!root->is_mapping()) throw Error("a workspace's settings are a mapping", root->origin);
+  for (const yaml::Entry& entry : root->entries) {
+    if (entry.key != "default_project") {
+      throw Error("unknown key '" + entry.key + "'",
+                  entry.key_origin,
+                  "a workspace has one setting, default_project");
+    }
+    if (entry.value->kind != yaml::Node::Kind::string) {
+      throw Error("'default_project' is " + describe_kind(*entry.value),
+                  entry.value->origin,
+                  "give the project's path below the workspace");
+    }
+    workspace.default_project = entry.value->text;
+    if (!is_project_folder(workspace.root / workspace.default_project)) {
+      throw Error("no project '" + workspace.default_project + "' in the workspace",
+                  entry.value->origin,
+                  "a project is a folder with meta.yaml");
+    }
+  }
+}
+
+Workspace open_workspace(const fs::path& root, const fs::path& settings) {
+  Workspace workspace;
+  workspace.root = root;
+  workspace.settings = settings;
+  read_settings(workspace);
+  return workspace;
+}
+
+/// Whether a folder of that name may hold projects.
+bool is_entered(const std::string& name) {
+  static const std::vector<std::string> outputs = {
+      "runs", "output", "outputs", "output_models", "node_modules", "__pycache__"};
+  return !starts_with(name, ".") && !starts_with(name, "build") &&
+         std::find(outputs.begin(), outputs.end(), name) == outputs.end();
+}
+
+void collect_projects(const fs::path& folder, int depth, std::vector<fs::path>& found) {
+  constexpr int deepest = 32;
+  if (is_project_folder(folder)) found.push_back(folder);
+  if (depth == deepest) return;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->is_symlink(ignored) || !entry->is_directory(ignored)) continue;
+    if (!is_entered(entry->path().filename().string())) continue;
+    if (settings_folder_of(entry->path())) continue;  // a workspace of its own
+    collect_projects(entry->path(), depth + 1, found);
+  }
+}
+
+}  // namespace
+
+std::optional<Workspace> find_workspace(const fs::path& from) {
+  for (fs::path folder = absolute_folder(from);; folder = folder.parent_path()) {
+    if (const auto settings = settings_folder_of(folder)) return open_workspace(folder, *settings);
+    if (folder == folder.parent_path()) return std::nullopt;
+  }
+}
+
+Workspace locate_workspace(const fs::path& here, const fs::path& program) {
+  const fs::path bin = absolute_folder(program).parent_path();
+  const fs::path share = bin.parent_path() / "share" / "forge";
+  const auto shipped_settings =
+      bin.filename() == "bin" ? settings_folder_of(share) : std::optional<fs::path>();
+  std::optional<Workspace> workspace = find_workspace(here);
+  if (!workspace && shipped_settings) workspace = open_workspace(share, *shipped_settings);
+  if (!workspace) workspace = find_workspace(bin);
+  if (!workspace) {
+    throw Error("no workspace: neither " + absolute_folder(here).string() +
+                    " nor a folder above it holds forge_workspace/",
+                {},
+                "change to a workspace, or make the folder forge_workspace/ at the top of yours");
+  }
+  workspace->shipped = shipped_settings && workspace->root == share;
+  return *workspace;
+}
+
+fs::path absolute_folder(const fs::path& folder) {
+  const fs::path absolute = fs::absolute(folder).lexically_normal();
+  return absolute.has_filename() ? absolute : absolute.parent_path();
+}
+
+bool is_project_folder(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / "meta.yaml", ignored);
+}
+
+std::optional<fs::path> enclosing_project_folder(const Workspace& workspace, const fs::path& from) {
+  const fs::path below = absolute_folder(from).lexically_relative(workspace.root);
+  if (below.empty() || *below.begin() == "..") return std::nullopt;
+  for (fs::path folder = absolute_folder(from);; folder = folder.parent_path()) {
+    if (is_project_folder(folder)) return folder;
+    if (folder == workspace.root || folder == folder.parent_path()) return std::nullopt;
+  }
+}
+
+std::vector<fs::path> project_folders(const Workspace& workspace) {
+  std::vector<fs::path> found;
+  collect_projects(workspace.root, 0, found);
+  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
+    return a.native() < b.native();
+  });
+  return found;
+}
+
+std::string path_in_workspace(const Workspace& workspace, const fs::path& folder) {
+  return folder.lexically_relative(workspace.root).generic_string();
+}
+
+}  // namespace forge::project

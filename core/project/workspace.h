@@ -1,0 +1,44 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace forge::project {
+
+/// A folder that holds forge_workspace/ (or forgather_workspace/), with projects anywhere below.
+struct Workspace {
+  std::filesystem::path root;      ///< absolute
+  std::filesystem::path settings;  ///< its forge_workspace/ or forgather_workspace/
+  std::string default_project;     ///< path below the root, "" where none is declared
+  bool shipped = false;            ///< installed with the program: nothing is written there
+};
+
+/// The workspace of the nearest folder at or above `from` that is one. Throws Error where its
+/// workspace.yaml is wrong.
+std::optional<Workspace> find_workspace(const std::filesystem::path& from);
+
+/// The workspace to use: around `here`, else the one that came with the program: share/forge of an
+/// installed <prefix>/bin/forge, else the source tree around a program that was only built.
+/// Throws Error where there is none.
+Workspace locate_workspace(const std::filesystem::path& here, const std::filesystem::path& program);
+
+/// The folder as an absolute path without ".", ".." and a final slash, as all paths here are kept.
+std::filesystem::path absolute_folder(const std::filesystem::path& folder);
+
+/// Whether the folder is a project: it holds meta.yaml.
+bool is_project_folder(const std::filesystem::path& folder);
+
+/// The nearest project at or above `from` within the workspace.
+std::optional<std::filesystem::path> enclosing_project_folder(const Workspace& workspace,
+                                                              const std::filesystem::path& from);
+
+/// Every project of the workspace, absolute, sorted bytewise. Hidden folders, builds, runs, output
+/// folders and workspaces within the workspace are not entered; links are not followed.
+std::vector<std::filesystem::path> project_folders(const Workspace& workspace);
+
+/// A folder below the workspace's root as text, "." for the root itself.
+std::string path_in_workspace(const Workspace& workspace, const std::filesystem::path& folder);
+
+}  // namespace forge::project

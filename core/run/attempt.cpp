@@ -1,0 +1,206 @@
+#include "core/run/attempt.h"
+
+#include <signal.h>
+
+#include <fstream>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/base/text.h"
+#include "core/run/host.h"
+
+namespace forge::run {
+namespace {
+
+/// Replaces the file without syncing it: a lost progress line is no loss, so no error either.
+void rewrite_loosely(const fs::path& path, const std::string& content) {
+  const fs::path aside = path.string() + ".tmp";
+  std::ofstream(aside, std::ios::trunc) << content;
+  std::error_code ignored;
+  fs::rename(aside, path, ignored);
+}
+
+bool same(const protocol::Progress& a, const protocol::Progress& b) {
+  return a.step == b.step && a.phase == b.phase && a.fraction == b.fraction;
+}
+
+AttemptEnd verdict_of(const protocol::Finished& finished) {
+  AttemptEnd end;
+  end.state = finished.completed ? RunState::completed : RunState::stopped;
+  if (!finished.completed) end.reason = "stopped on request after step " + std::to_string(finished.step);
+  return end;
+}
+
+AttemptEnd verdict_of(const protocol::Failed& failed) {
+  AttemptEnd end;
+  end.reason = failed.field.empty() ? failed.message : failed.field + ": " + failed.message;
+  end.hint = failed.hint;
+  return end;
+}
+
+}  // namespace
+
+Attempt::Attempt(const RunFolder& folder,
+                 const SupervisorOptions& options,
+                 int number,
+                 RunningWorker& worker,
+                 EventLog& log,
+                 StopWatch& stop_watch)
+    : folder_(folder),
+      options_(options),
+      number_(number),
+      worker_(worker),
+      log_(log),
+      stop_watch_(stop_watch),
+      last_sign_(options.clock()) {}
+
+AttemptEnd Attempt::run() {
+  try {
+    return watch();
+  } catch (const Error& problem) {
+    let_go_unrecorded();
+    throw Error(problem.message(),
+                {},
+                "when that is mended, start the run again: it goes on from its newest checkpoint",
+                ExitCode::failed);
+  }
+}
+
+AttemptEnd Attempt::watch() {
+  while (true) {
+    pass_on_stop();
+    watch_silence();
+    log_.sync_if_due(options_.clock());
+    const Output output = worker_.next(options_.poll_seconds);
+    if (const auto* line = std::get_if<OutputLine>(&output)) on_line(line->text);
+    if (const auto* exit = std::get_if<ExitStatus>(&output)) return conclude(*exit);
+  }
+}
+
+void Attempt::on_line(const std::string& line) {
+  if (verdict_) return;
+  std::optional<protocol::Event> event;
+  try {
+    event = protocol::event_from_line(line);
+  } catch (const Error& problem) {
+    give_up("the worker broke the protocol: " + problem.message(), problem.hint());
+    return;
+  }
+  on_event(*event);
+}
+
+void Attempt::on_event(const protocol::Event& event) {
+  if (const auto* hello = std::get_if<protocol::Hello>(&event)) on_hello(*hello);
+  if (!hello_) {
+    give_up("the worker's first event was '" + std::string(protocol::name_of(event)) +
+            "' instead of 'hello'");
+  }
+  if (verdict_) return;
+  if (const auto* progress = std::get_if<protocol::Progress>(&event)) {
+    on_progress(*progress);
+    return;
+  }
+  sign_of_life();
+  log_.append(protocol::to_json(event), number_);
+  if (const auto* environment = std::get_if<protocol::Environment>(&event)) {
+    write_environment(*environment);
+  } else if (const auto* finished = std::get_if<protocol::Finished>(&event)) {
+    verdict_ = verdict_of(*finished);
+  } else if (const auto* failed = std::get_if<protocol::Failed>(&event)) {
+    verdict_ = verdict_of(*failed);
+  }
+  if (verdict_ || std::holds_alternative<protocol::CheckpointSaved>(event)) log_.sync();
+}
+
+void Attempt::on_hello(const protocol::Hello& hello) {
+  hello_ = hello;
+  if (hello.protocol == protocol::version) return;
+  give_up("the worker speaks version " + std::to_string(hello.protocol) +
+              " of the protocol and forge version " + std::to_string(protocol::version),
+          "build forge and its worker from the same sources");
+}
+
+void Attempt::on_progress(const protocol::Progress& progress) {
+  if (!progress_ || !same(*progress_, progress)) sign_of_life();
+  progress_ = progress;
+  const double now = options_.clock();
+  if (now - progress_written_ < options_.progress_seconds) return;
+  progress_written_ = now;
+  rewrite_loosely(folder_.progress_file(),
+                  protocol::to_line(stamped(protocol::to_json(progress), number_)) + "\n");
+}
+
+void Attempt::write_environment(const protocol::Environment& environment) const {
+  nlohmann::json json = protocol::to_json(environment);
+  json.update(protocol::to_json(*hello_));
+  json.erase("event");
+  json["host"] = host_name();
+  json["revision"] = folder_.record().revision;
+  json["attempt"] = number_;
+  write_file_atomic(folder_.environment_file(), json.dump(2) + "\n");
+}
+
+void Attempt::pass_on_stop() {
+  const std::optional<Stop> asked = stop_watch_.asked();
+  if (!asked || asked == stop_passed_on_) return;
+  stop_passed_on_ = asked;
+  if (asked == Stop::save) {
+    worker_.ask_to_stop();
+  } else {
+    worker_.kill();
+    killed_ = true;
+  }
+}
+
+void Attempt::watch_silence() {
+  const double quiet_seconds = options_.clock() - last_sign_;
+  if (verdict_) {
+    if (killed_ || quiet_seconds < options_.exit_grace_seconds) return;
+    worker_.kill();  // it has said its last word and does not leave
+    killed_ = true;
+  } else if (quiet_seconds >= options_.silence_seconds) {
+    give_up("the worker showed no work for " + human_duration(quiet_seconds) + " and was killed",
+            "see " + folder_.stderr_file().string());
+  }
+}
+
+void Attempt::give_up(std::string reason, std::string hint) {
+  verdict_ = AttemptEnd{};
+  verdict_->reason = std::move(reason);
+  verdict_->hint = std::move(hint);
+  worker_.kill();
+  killed_ = true;
+}
+
+AttemptEnd Attempt::conclude(const ExitStatus& exit) const {
+  AttemptEnd end;
+  if (verdict_) {
+    // A crash in a library's clean-up after the last word changes no number.
+    end = *verdict_;
+  } else if (stop_passed_on_) {
+    end.state = RunState::stopped;
+    end.reason = "stopped on request before it could save";
+  } else if (exit.signal != 0) {
+    end.reason = "the worker was killed by " + exit.describe();
+    if (exit.signal == SIGKILL) end.hint = "the kernel does this where memory runs out: see dmesg";
+    end.mendable = true;
+  } else {
+    end.reason = "the worker left without a last word, with " + exit.describe();
+    end.hint = "see " + folder_.stderr_file().string();
+  }
+  end.exit = exit;
+  return end;
+}
+
+/// Nothing can be recorded: let the worker save what it can and leave.
+void Attempt::let_go_unrecorded() {
+  worker_.ask_to_stop();
+  const double deadline = options_.clock() + options_.exit_grace_seconds;
+  while (true) {
+    const Output output = worker_.next(options_.poll_seconds);
+    if (std::holds_alternative<ExitStatus>(output)) return;
+    if (options_.clock() >= deadline) worker_.kill();
+  }
+}
+
+}  // namespace forge::run

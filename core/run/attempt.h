@@ -1,0 +1,72 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/protocol/messages.h"
+#include "core/run/event_log.h"
+#include "core/run/launcher.h"
+#include "core/run/run_folder.h"
+#include "core/run/stop.h"
+#include "core/run/supervisor.h"
+
+namespace forge::run {
+
+/// How one worker's life ended.
+struct AttemptEnd {
+  RunState state = RunState::failed;  ///< completed, stopped or failed
+  ExitStatus exit;
+  std::string reason;
+  std::string hint;
+  bool mendable = false;  ///< a fresh worker may get further
+};
+
+/// One worker from its start to its exit: reads its lines, records its events, watches for silence,
+/// passes on the wish to stop.
+class Attempt {
+ public:
+  /// `worker` has just been started.
+  Attempt(const RunFolder& folder,
+          const SupervisorOptions& options,
+          int number,
+          RunningWorker& worker,
+          EventLog& log,
+          StopWatch& stop_watch);
+
+  /// Returns once the worker is gone. Throws Error when events cannot be recorded any more; the
+  /// worker is then gone, too.
+  AttemptEnd run();
+
+ private:
+  AttemptEnd watch();
+  void on_line(const std::string& line);
+  void on_event(const protocol::Event& event);
+  void on_progress(const protocol::Progress& progress);
+  void on_hello(const protocol::Hello& hello);
+  void write_environment(const protocol::Environment& environment) const;
+  void pass_on_stop();
+  void watch_silence();
+  void give_up(std::string reason, std::string hint = "");
+  void sign_of_life() { last_sign_ = options_.clock(); }
+  AttemptEnd conclude(const ExitStatus& exit) const;
+  void let_go_unrecorded();
+
+  const RunFolder& folder_;
+  const SupervisorOptions& options_;
+  int number_;
+  RunningWorker& worker_;
+  EventLog& log_;
+  StopWatch& stop_watch_;
+
+  std::optional<protocol::Hello> hello_;
+  std::optional<protocol::Progress> progress_;
+  double progress_written_ = -1e9;
+  double last_sign_;
+  std::optional<Stop> stop_passed_on_;
+  /// The verdict, once it is known: what the worker says after it counts for nothing.
+  std::optional<AttemptEnd> verdict_;
+  bool killed_ = false;
+};
+
+}  // namespace forge::run

@@ -1,0 +1,75 @@
+#include "core/run/event_log.h"
+
+#include <cmath>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/protocol/json_fields.h"
+#include "core/run/tail.h"
+
+namespace forge::run {
+
+using Json = nlohmann::json;
+
+StoredEvent stored_event_from_line(const std::string& line) {
+  StoredEvent stored;
+  stored.json = protocol::object_from_line(line);
+  protocol::JsonReader reader(stored.json, "stored event");
+  reader.field("time", stored.time);
+  reader.field("attempt", stored.attempt);
+  reader.field("event", stored.name);
+  try {
+    stored.event = protocol::event_from_json(stored.json);
+  } catch (const Error&) {
+    // The supervisor's own, or of another version: `json` is all that can be said about it.
+  }
+  return stored;
+}
+
+std::vector<StoredEvent> read_events(const fs::path& events_file) {
+  std::vector<StoredEvent> events;
+  if (!fs::exists(events_file)) return events;
+  std::vector<std::string> lines = split(read_file(events_file), '\n');
+  lines.pop_back();  // "", or a torn line
+  for (size_t i = 0; i < lines.size(); ++i) {
+    try {
+      events.push_back(stored_event_from_line(lines[i]));
+    } catch (const Error& problem) {
+      throw Error(events_file.string() + ":" + std::to_string(i + 1) + ": " + problem.message(),
+                  {},
+                  "the file was changed by something other than forge",
+                  ExitCode::failed);
+    }
+  }
+  return events;
+}
+
+Json stamped(Json event, int attempt) {
+  event["time"] = std::round(unix_time() * 1000) / 1000;
+  event["attempt"] = attempt;
+  return event;
+}
+
+EventLog::EventLog(const fs::path& events_file) : file_(events_file) {
+  const std::string line = last_line(events_file);
+  if (!line.empty()) last_attempt_ = stored_event_from_line(line).attempt;
+}
+
+void EventLog::append(Json event, int attempt) {
+  file_.append(protocol::to_line(stamped(std::move(event), attempt)) + "\n");
+  unsynced_ = true;
+}
+
+void EventLog::sync() {
+  if (unsynced_) file_.sync();
+  unsynced_ = false;
+}
+
+void EventLog::sync_if_due(double now) {
+  if (now - synced_at_ < sync_every_seconds) return;
+  sync();
+  synced_at_ = now;
+}
+
+}  // namespace forge::run

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/fs.h"
+#include "core/protocol/messages.h"
+
+namespace forge::run {
+
+/// A line of events.jsonl: a worker's event, or one of the supervisor's own ("attempt", "ended").
+struct StoredEvent {
+  double time = 0;  ///< seconds since 1970
+  int attempt = 0;
+  std::string name;
+  nlohmann::json json;                   ///< the whole line
+  std::optional<protocol::Event> event;  ///< none for the supervisor's own, or one not known here
+};
+
+/// Throws Error for what is no such line.
+StoredEvent stored_event_from_line(const std::string& line);
+
+/// Every whole line of an events file, in order; none where there is no file. Throws Error naming
+/// file and line number.
+std::vector<StoredEvent> read_events(const std::filesystem::path& events_file);
+
+/// Writer of events.jsonl; its holder holds the run's lock. An event is acknowledged once it is
+/// synced, which happens for many at a time.
+class EventLog {
+ public:
+  /// At most so long an event waits to be synced, as far as sync_if_due is called.
+  static constexpr double sync_every_seconds = 0.2;
+
+  /// Cuts a torn last line, which a crash in mid-write left.
+  explicit EventLog(const std::filesystem::path& events_file);
+
+  /// Number of the last attempt in the file, 0 where there is none.
+  int last_attempt() const { return last_attempt_; }
+
+  /// Adds time and attempt to the event and appends it. Throws Error when it cannot be written; the
+  /// file then ends with the line before.
+  void append(nlohmann::json event, int attempt);
+  void sync();
+  /// Syncs what waits for longer than sync_every_seconds at `now` of a steady clock.
+  void sync_if_due(double now);
+
+ private:
+  AppendFile file_;
+  int last_attempt_ = 0;
+  bool unsynced_ = false;
+  double synced_at_ = 0;
+};
+
+/// The event with time and attempt, as it is stored.
+nlohmann::json stamped(nlohmann::json event, int attempt);
+
+}  // namespace forge::run

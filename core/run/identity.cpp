@@ -1,0 +1,47 @@
+#include "core/run/identity.h"
+
+#include "core/base/hash.h"
+#include "core/protocol/json_fields.h"
+
+namespace forge::run {
+
+using Json = nlohmann::json;
+
+template <class Visitor>
+void fields(Visitor& visit, Identity& identity) {
+  visit.field("experiment", identity.experiment);
+  visit.field("data_fingerprint", identity.data_fingerprint);
+  visit.field("tokenizer_fingerprint", identity.tokenizer_fingerprint);
+  visit.field("backend", identity.backend);
+  visit.field("device_type", identity.device_type);
+  visit.field("threads", identity.threads);
+  visit.field("numerics_version", identity.numerics_version);
+}
+
+Json identifying_part(const Json& experiment) {
+  Json part = experiment;
+  const auto drop = [&part](const char* section, const char* key) {
+    const auto found = part.find(section);
+    if (found != part.end() && found->is_object()) found->erase(key);
+  };
+  part.erase("name");
+  part.erase("description");
+  drop("train", "log_every");
+  drop("train", "checkpoint_every");
+  drop("data", "path");
+  drop("tokenizer", "path");
+  return part;
+}
+
+Json to_json(const Identity& identity) { return protocol::write_fields(identity); }
+
+Identity identity_from_json(const Json& json) {
+  return protocol::read_fields<Identity>(json, "identity of a run");
+}
+
+std::string run_key(const Identity& identity) {
+  // Keys are sorted and numbers written in their shortest form: one text for one identity.
+  return hash_hex(to_json(identity).dump()).substr(0, 12);
+}
+
+}  // namespace forge::run

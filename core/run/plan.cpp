@@ -1,0 +1,121 @@
+#include "core/run/plan.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/fs.h"
+
+namespace forge::run {
+namespace {
+
+Identity identity_of(const RunInputs& inputs) {
+  const protocol::Environment& environment = inputs.backend.environment;
+  Identity identity;
+  identity.experiment = identifying_part(inputs.experiment);
+  identity.data_fingerprint = inputs.data_fingerprint;
+  identity.tokenizer_fingerprint = inputs.tokenizer_fingerprint;
+  identity.backend = inputs.backend.hello.backend;
+  identity.device_type = environment.device_type;
+  identity.threads = environment.device_type == "cpu" ? environment.threads : 0;
+  identity.numerics_version = inputs.backend.hello.numerics_version;
+  return identity;
+}
+
+std::string with_suffix(const std::string& id, int number) {
+  return number == 1 ? id : id + "-" + std::to_string(number);
+}
+
+/// How many runs of this id there are: id, id-2, … without a gap.
+int runs_of(const std::string& id, const fs::path& runs_dir) {
+  int number = 0;
+  while (fs::exists(RunFolder(runs_dir / with_suffix(id, number + 1)).record_file())) ++number;
+  return number;
+}
+
+Action action_for(const RunFolder& folder) {
+  if (!fs::exists(folder.record_file())) return Action::start;
+  switch (folder.state()) {
+    case RunState::completed: return Action::cached;
+    case RunState::running: return Action::running;
+    case RunState::queued: return Action::start;
+    case RunState::stopped:
+    case RunState::failed: return Action::resume;
+  }
+  return Action::start;
+}
+
+/// The request of the run. Device and threads are those that its identity was made of: on another
+/// machine "auto" might be something else.
+protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs) {
+  protocol::Request request;
+  request.job = protocol::Job::train;
+  request.run_dir = fs::absolute(planned.folder.path()).string();
+  request.experiment = inputs.experiment;
+  request.train_tokens = inputs.train_tokens;
+  request.evaluation_tokens = inputs.evaluation_tokens;
+  request.device = inputs.backend.environment.device_type;
+  request.threads = inputs.backend.environment.threads;
+  return request;
+}
+
+std::string request_text(const PlannedRun& planned, const RunInputs& inputs) {
+  return protocol::to_line(request_of(planned, inputs)) + "\n";
+}
+
+void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
+  const fs::path target = planned.folder.path();
+  const fs::path aside =
+      target.parent_path() / ("." + planned.record.id + ".tmp-" + std::to_string(::getpid()));
+  const RunFolder folder(aside);
+  remove_tree(aside);
+  make_directories(aside);
+  try {
+    write_file_atomic(folder.config_file(), inputs.experiment.dump(2) + "\n");
+    write_file_atomic(folder.origin_file(), inputs.origins.dump(2) + "\n");
+    write_file_atomic(folder.request_file(), request_text(planned, inputs));
+    write_file_atomic(folder.record_file(), to_json(planned.record).dump(2) + "\n");
+    if (::rename(aside.c_str(), target.c_str()) != 0) {
+      throw system_error("make the run folder '" + target.string() + "'", errno);
+    }
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(aside, ignored);
+    // Another forge that planned the same run was faster: then the folder is as good as ours.
+    if (fs::exists(planned.folder.record_file())) return;
+    throw;
+  }
+  sync_path(target.parent_path());
+}
+
+}  // namespace
+
+PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool force) {
+  RunRecord record;
+  record.project = inputs.project;
+  record.config = inputs.config;
+  record.created = utc_timestamp();
+  record.command = inputs.command;
+  record.revision = inputs.revision;
+  record.identity = identity_of(inputs);
+  record.key = run_key(record.identity);
+  std::string id = inputs.config + "-" + record.key;
+  std::replace(id.begin(), id.end(), '/', '_');  // configs may lie in folders; runs lie side by side
+  const int existing = runs_of(id, runs_dir);
+  record.id = with_suffix(id, force ? existing + 1 : std::max(existing, 1));
+  const RunFolder folder(runs_dir / record.id);
+  return {std::move(record), folder, action_for(folder)};
+}
+
+void write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
+  if (!fs::exists(planned.folder.record_file())) {
+    write_new_folder(planned, inputs);
+  } else if (planned.action == Action::start || planned.action == Action::resume) {
+    write_file_atomic(planned.folder.request_file(), request_text(planned, inputs));
+  }
+}
+
+}  // namespace forge::run

@@ -1,0 +1,154 @@
+#include "core/run/run_folder.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/base/text.h"
+#include "core/protocol/json_fields.h"
+#include "core/run/event_log.h"
+#include "core/run/tail.h"
+
+namespace forge::run {
+
+using Json = nlohmann::json;
+
+const std::vector<std::string>& names_of(RunState) {
+  static const std::vector<std::string> names = {"queued", "running", "completed", "stopped", "failed"};
+  return names;
+}
+
+const std::string& name_of(RunState state) { return names_of(state)[static_cast<size_t>(state)]; }
+
+template <class Visitor>
+void fields(Visitor& visit, RunRecord& record) {
+  visit.field("id", record.id);
+  visit.field("project", record.project);
+  visit.field("config", record.config);
+  visit.field("key", record.key);
+  visit.field("created", record.created);
+  visit.field("command", record.command);
+  visit.optional("revision", record.revision);
+}
+
+Json to_json(const RunRecord& record) {
+  Json json = protocol::write_fields(record);
+  json["identity"] = to_json(record.identity);
+  return json;
+}
+
+RunRecord record_from_json(const Json& json) {
+  RunRecord record = protocol::read_fields<RunRecord>(json, "record of a run");
+  protocol::JsonReader reader(json, "record of a run");
+  Json identity;
+  reader.field("identity", identity);
+  record.identity = identity_from_json(identity);
+  return record;
+}
+
+namespace {
+
+/// The "ended" line as a status.
+template <class Visitor>
+void ended_fields(Visitor& visit, RunStatus& status) {
+  visit.field("status", status.state);
+  visit.field("attempt", status.attempt);
+  visit.optional("reason", status.reason);
+  visit.optional("hint", status.hint);
+  visit.optional("exit_status", status.exit_status);
+  visit.optional("signal", status.signal);
+  visit.optional("stderr", status.stderr_lines);
+}
+
+/// Why a run has neither a supervisor nor an "ended" line.
+std::string reason_of_silence(const RunFolder& folder) {
+  const std::vector<std::string> words = last_lines(folder.supervisor_log(), 0, 10, 400);
+  if (words.empty()) return "its supervisor was killed";
+  return "its supervisor gave up: " + words[0];
+}
+
+/// Status of a run that nobody supervises, from the last line of its events.
+RunStatus status_after(const std::string& line, const RunFolder& folder) {
+  RunStatus status;
+  if (line.empty()) return status;
+  status.state = RunState::failed;
+  try {
+    const StoredEvent last = stored_event_from_line(line);
+    status.attempt = last.attempt;
+    if (last.name == "ended") {
+      protocol::JsonReader reader(last.json, "event 'ended'");
+      ended_fields(reader, status);
+    } else {
+      status.reason = reason_of_silence(folder);
+      status.hint = "start it again: it goes on from its newest checkpoint";
+    }
+  } catch (const Error& problem) {
+    status.reason = folder.events_file().string() + " is damaged: " + problem.message();
+  }
+  return status;
+}
+
+}  // namespace
+
+RunRecord RunFolder::record() const {
+  try {
+    return record_from_json(protocol::object_from_line(read_file(record_file())));
+  } catch (const Error& problem) {
+    throw Error(record_file().string() + ": " + problem.message(),
+                {},
+                "remove the folder, or restore the file",
+                ExitCode::failed);
+  }
+}
+
+std::string RunFolder::newest_checkpoint() const {
+  std::error_code unreadable;
+  std::string newest;
+  for (const auto& entry : fs::directory_iterator(checkpoints(), unreadable)) {
+    const std::string name = entry.path().filename().string();
+    const bool numbered = name.size() == 9 && name.find_first_not_of("0123456789") == std::string::npos;
+    if (!numbered || name <= newest) continue;
+    std::error_code missing;
+    if (fs::file_size(entry.path() / "manifest.json", missing) > 0 && !missing) newest = name;
+  }
+  return newest.empty() ? "" : (checkpoints() / newest).string();
+}
+
+RunStatus RunFolder::status() const {
+  std::string line = last_line(events_file());
+  while (true) {
+    if (FileLock::is_held(lock_file())) {
+      RunStatus status;
+      status.state = RunState::running;
+      return status;
+    }
+    // Only if nothing was written while the lock was looked at do the two belong together.
+    std::string again = last_line(events_file());
+    if (again == line) break;
+    line = std::move(again);
+  }
+  RunStatus status = status_after(line, *this);
+  if (fs::exists(done_file())) status.state = RunState::completed;
+  return status;
+}
+
+void RunFolder::request_stop(Stop stop) const {
+  write_file_atomic(stop_file(), stop == Stop::now ? "now\n" : "save\n");
+}
+
+std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
+  std::vector<RunFolder> runs;
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(runs_dir, unreadable)) {
+    // A name with a dot in front is a folder that is being written.
+    if (starts_with(entry.path().filename().string(), ".")) continue;
+    RunFolder folder(entry.path());
+    if (fs::exists(folder.record_file())) runs.push_back(std::move(folder));
+  }
+  std::sort(runs.begin(), runs.end(), [](const RunFolder& a, const RunFolder& b) {
+    return a.path() < b.path();
+  });
+  return runs;
+}
+
+}  // namespace forge::run

@@ -1,0 +1,96 @@
+#include "core/run/start.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/base/text.h"
+#include "core/run/tail.h"
+
+namespace forge::run {
+namespace {
+
+/// What posix_spawn needs to know, freed at the end of the scope.
+class SpawnSetup {
+ public:
+  explicit SpawnSetup(const fs::path& log) {
+    ::posix_spawn_file_actions_init(&files_);
+    ::posix_spawn_file_actions_addopen(&files_, 0, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_addopen(
+        &files_, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666);
+    ::posix_spawn_file_actions_adddup2(&files_, 1, 2);
+    // A pipe of our caller that the supervisor held open would keep that caller waiting for days.
+    ::posix_spawn_file_actions_addclosefrom_np(&files_, 3);
+    ::posix_spawnattr_init(&attributes_);
+    sigset_t all;
+    sigset_t none;
+    ::sigfillset(&all);
+    ::sigemptyset(&none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &all);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setflags(&attributes_,
+                               POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  }
+  ~SpawnSetup() {
+    ::posix_spawn_file_actions_destroy(&files_);
+    ::posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnSetup(const SpawnSetup&) = delete;
+  SpawnSetup& operator=(const SpawnSetup&) = delete;
+
+  pid_t spawn(std::vector<std::string> arguments) const {
+    std::vector<char*> pointers;
+    for (std::string& argument : arguments) pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    pid_t pid = 0;
+    const int failure =
+        ::posix_spawn(&pid, pointers[0], &files_, &attributes_, pointers.data(), environ);
+    if (failure != 0) throw system_error("start '" + arguments[0] + "'", failure);
+    return pid;
+  }
+
+ private:
+  posix_spawn_file_actions_t files_;
+  posix_spawnattr_t attributes_;
+};
+
+/// Whether the process has ended; it is reaped then.
+bool has_ended(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; }
+
+}  // namespace
+
+int start_supervisor(const RunFolder& folder, const fs::path& program, double timeout_seconds) {
+  const std::string events_before = last_line(folder.events_file());
+  const pid_t pid = SpawnSetup(folder.supervisor_log())
+                        .spawn({program.string(), "supervise", folder.path().string()});
+  const double deadline = steady_seconds() + timeout_seconds;
+  while (!FileLock::is_held(folder.lock_file())) {
+    if (has_ended(pid)) {
+      // A short run may be over before we look.
+      if (last_line(folder.events_file()) != events_before) return pid;
+      throw Error("the supervisor of run '" + folder.id() + "' did not start",
+                  {},
+                  join(last_lines(folder.supervisor_log(), 0, 10, 400), "\n"),
+                  ExitCode::failed);
+    }
+    if (steady_seconds() > deadline) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+      throw Error("the supervisor of run '" + folder.id() + "' did not take its lock within " +
+                      human_duration(timeout_seconds),
+                  {},
+                  "is " + folder.path().string() + " on a file system without flock?",
+                  ExitCode::failed);
+    }
+    ::poll(nullptr, 0, 2);
+  }
+  return pid;
+}
+
+}  // namespace forge::run

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+
+#include "core/run/run_folder.h"
+
+namespace forge::run {
+
+/// Starts `program supervise RUN_DIR` in a session of its own: it outlives this process and its
+/// terminal. Its streams go to supervisor.log. Returns its process id once it holds the run's lock
+/// (or has already ended the run), and throws Error with its last words when it ended before or did
+/// not get there in time.
+int start_supervisor(const RunFolder& folder,
+                     const std::filesystem::path& program,
+                     double timeout_seconds = 20);
+
+}  // namespace forge::run

@@ -1,0 +1,139 @@
+#include "core/run/supervisor.h"
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/run/attempt.h"
+#include "core/run/event_log.h"
+#include "core/run/host.h"
+#include "core/run/stop.h"
+#include "core/run/tail.h"
+
+namespace forge::run {
+namespace {
+
+constexpr size_t stderr_lines = 20;
+constexpr size_t stderr_line_bytes = 400;
+
+FileLock take_lock(const RunFolder& folder) {
+  while (true) {
+    if (FileLock::is_held(folder.lock_file())) break;
+    // Before the lock is taken, nobody can take this run for running and mean it with a stop.
+    remove_tree(folder.stop_file());
+    if (auto lock = FileLock::try_acquire(folder.lock_file())) return std::move(*lock);
+    // Somebody may only be looking whether it is held, which holds it for a moment.
+  }
+  throw Error("run '" + folder.id() + "' is running already",
+              {},
+              "another process holds " + folder.lock_file().string(),
+              ExitCode::failed);
+}
+
+class Supervisor {
+ public:
+  Supervisor(const RunFolder& folder,
+             const Backend& backend,
+             Launcher& launcher,
+             const SupervisorOptions& options)
+      : folder_(folder),
+        backend_(backend),
+        launcher_(launcher),
+        options_(options),
+        request_(protocol::request_from_line(read_file(folder.request_file()))),
+        log_(folder.events_file()),
+        stop_watch_(folder.stop_file()) {}
+
+  AttemptEnd run() {
+    for (int retries_left = options_.retries;; --retries_left) {
+      const AttemptEnd end = recorded_attempt();
+      const bool retry = end.mendable && retries_left > 0 && !stop_watch_.asked();
+      record_end(end, retry);
+      if (!retry) return end;
+    }
+  }
+
+ private:
+  /// As attempt(); where nothing can be recorded any more, one last try to say so before it throws.
+  AttemptEnd recorded_attempt() {
+    try {
+      return attempt();
+    } catch (const Error& problem) {
+      try {
+        record_end({RunState::failed, {}, problem.message(), problem.hint(), false}, false);
+      } catch (const Error&) {
+        // The disk is full to the last byte; supervisor.log, or else the missing line, tells.
+      }
+      throw;
+    }
+  }
+
+  /// One worker, from the newest checkpoint on.
+  AttemptEnd attempt() {
+    attempt_ = log_.last_attempt() + ++started_;
+    request_.resume_from = folder_.newest_checkpoint();
+    std::error_code missing;
+    const auto size = fs::file_size(folder_.stderr_file(), missing);
+    stderr_begin_ = missing ? 0 : static_cast<int64_t>(size);
+    std::unique_ptr<RunningWorker> worker;
+    try {
+      worker = launcher_.start({backend_.command(request_),
+                                protocol::to_line(request_),
+                                folder_.path(),
+                                folder_.stderr_file()});
+    } catch (const Error& problem) {
+      return {RunState::failed, {}, problem.message(), problem.hint(), false};
+    }
+    log_.append({{"event", "attempt"},
+                 {"pid", worker->pid()},
+                 {"host", host_name()},
+                 {"resume_from", request_.resume_from}},
+                attempt_);
+    return Attempt(folder_, options_, attempt_, *worker, log_, stop_watch_).run();
+  }
+
+  void record_end(const AttemptEnd& end, bool retry) {
+    log_.append({{"event", "ended"},
+                 {"status", name_of(end.state)},
+                 {"exit_status", end.exit.code},
+                 {"signal", end.exit.signal},
+                 {"reason", end.reason},
+                 {"hint", end.hint},
+                 {"stderr", last_lines(folder_.stderr_file(),
+                                       stderr_begin_,
+                                       stderr_lines,
+                                       stderr_line_bytes)},
+                 {"retry", retry}},
+                attempt_);
+    log_.sync();
+  }
+
+  const RunFolder& folder_;
+  const Backend& backend_;
+  Launcher& launcher_;
+  const SupervisorOptions& options_;
+  protocol::Request request_;
+  EventLog log_;
+  StopWatch stop_watch_;
+  int started_ = 0;
+  int attempt_ = 0;
+  int64_t stderr_begin_ = 0;
+};
+
+}  // namespace
+
+int supervise(const RunFolder& folder,
+              const Backend& backend,
+              Launcher& launcher,
+              const SupervisorOptions& options) {
+  const bool completed_before = folder.state() == RunState::completed;
+  const FileLock lock = take_lock(folder);
+  if (!completed_before) {
+    const AttemptEnd end = Supervisor(folder, backend, launcher, options).run();
+    remove_tree(folder.stop_file());
+    if (end.state == RunState::stopped) return supervised_stopped;
+    if (end.state == RunState::failed) return supervised_failed;
+  }
+  write_file_atomic(folder.done_file(), utc_timestamp() + "\n");
+  return supervised_completed;
+}
+
+}  // namespace forge::run

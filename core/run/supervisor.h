@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+
+#include "core/base/clock.h"
+#include "core/run/backend.h"
+#include "core/run/launcher.h"
+#include "core/run/run_folder.h"
+
+namespace forge::run {
+
+struct SupervisorOptions {
+  double silence_seconds = 120;     ///< a worker that shows no work for so long is taken for hung
+  double exit_grace_seconds = 30;   ///< after its last word, before it is killed
+  double poll_seconds = 0.2;        ///< how often stops and silence are looked for
+  double progress_seconds = 0.5;    ///< between two writings of progress.json
+  int retries = 2;                  ///< fresh workers after one that was killed by a signal
+  std::function<double()> clock = steady_seconds;
+};
+
+/// Exit codes of `forge supervise`.
+constexpr int supervised_completed = 0;
+constexpr int supervised_failed = 1;
+constexpr int supervised_stopped = 3;
+
+/// Runs the worker of a run folder until the run is completed, stopped or failed, and returns the
+/// exit code that says which. Takes the folder's lock for as long; removes an old stop file first.
+/// Throws Error when another supervisor holds the lock, the request cannot be read, or events can
+/// no longer be recorded (disk full): the worker is stopped then, and all that was acknowledged is
+/// in the folder.
+int supervise(const RunFolder& folder,
+              const Backend& backend,
+              Launcher& launcher,
+              const SupervisorOptions& options = {});
+
+}  // namespace forge::run

@@ -1,0 +1,284 @@
+#include "core/store/result_store.h"
+
+#include <unistd.h>
+
+#include <map>
+#include <set>
+
+#include "core/base/fs.h"
+#include "core/base/text.h"
+#include "core/store/database.h"
+#include "core/store/ingest.h"
+#include "core/store/rows.h"
+
+namespace forge::store {
+namespace {
+
+/// A transaction holds the write lock for about this much work.
+constexpr int max_runs_a_batch = 64;
+constexpr int64_t max_bytes_a_batch = int64_t{4} << 20;
+
+struct KnownRun {
+  Source source;
+  run::RunState status = run::RunState::queued;
+};
+
+std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {
+  SQLite::Statement statement(
+      database,
+      "SELECT id, status, record_size, record_modified_ns, record_inode, events_size, "
+      "events_modified_ns, events_inode FROM runs JOIN sources ON run_id = id");
+  std::map<std::string, KnownRun> known;
+  while (statement.executeStep()) {
+    std::string id;
+    KnownRun run;
+    RowReader row(statement);
+    row.value(id);
+    row.value(run.status);
+    for (FileStamp* stamp : {&run.source.record, &run.source.events}) {
+      row.value(stamp->size);
+      row.value(stamp->modified_ns);
+      row.value(stamp->inode);
+    }
+    known.emplace(std::move(id), run);
+  }
+  return known;
+}
+
+/// Files tell of every change but one: a supervisor that dies without a word leaves them as they
+/// were, so a run that has not ended is asked for its state.
+bool has_news(const run::RunFolder& folder, const KnownRun& known) {
+  const Source now = stamps_of(folder);
+  if (now.record != known.source.record || now.events != known.source.events) return true;
+  return !is_final(known.status) && folder.state() != known.status;
+}
+
+struct ChangedRun {
+  run::RunFolder folder;
+  bool is_new;
+};
+
+/// Takes up runs from `begin` on until the batch is full, in one transaction; returns where to go on.
+size_t ingest_batch(SQLite::Database& database,
+                    Ingester& ingester,
+                    const std::vector<ChangedRun>& changed,
+                    size_t begin,
+                    SyncReport& report) {
+  SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+  int64_t bytes = 0;
+  size_t next = begin;
+  while (next < changed.size() && next < begin + max_runs_a_batch && bytes < max_bytes_a_batch) {
+    const ChangedRun& run = changed[next++];
+    try {
+      bytes += ingester.ingest(run.folder, report.warnings);
+      ++(run.is_new ? report.added : report.updated);
+    } catch (const Error& problem) {
+      report.warnings.push_back("run '" + run.folder.id() + "' is left out: " + problem.message());
+    }
+  }
+  transaction.commit();
+  return next;
+}
+
+void remove_runs(SQLite::Database& database,
+                 Ingester& ingester,
+                 const std::vector<std::string>& run_ids) {
+  if (run_ids.empty()) return;
+  SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+  for (const std::string& run_id : run_ids) ingester.remove(run_id);
+  transaction.commit();
+}
+
+struct Condition {
+  std::string sql;
+  std::vector<std::string> values;
+};
+
+/// The filter as " WHERE …", "" where it asks nothing.
+Condition where(const RunFilter& filter) {
+  std::vector<std::string> parts;
+  Condition condition;
+  const auto require = [&](const std::string& part, const std::string& value) {
+    parts.push_back(part);
+    condition.values.push_back(value);
+  };
+  if (!filter.configs.empty()) {
+    const std::vector<std::string> marks(filter.configs.size(), "?");
+    parts.push_back("config IN (" + join(marks, ", ") + ")");
+    condition.values = filter.configs;
+  }
+  if (!filter.project.empty()) require("project = ?", filter.project);
+  if (!filter.profile.empty()) require("profile = ?", filter.profile);
+  if (filter.status) require("status = ?", run::name_of(*filter.status));
+  if (!parts.empty()) condition.sql = " WHERE " + join(parts, " AND ");
+  return condition;
+}
+
+void bind_all(SQLite::Statement& statement, const std::vector<std::string>& values) {
+  Binder binder(statement);
+  for (const std::string& value : values) binder.value(value);
+}
+
+nlohmann::json select_json(SQLite::Database& database,
+                           const std::string& sql,
+                           const std::string& run_id) {
+  SQLite::Statement statement(database, sql);
+  statement.bind(1, run_id);
+  if (!statement.executeStep()) return nullptr;
+  return nlohmann::json::parse(statement.getColumn(0).getString());
+}
+
+}  // namespace
+
+ResultStore::ResultStore(fs::path path) : path_(std::move(path)), database_(open_database(path_)) {}
+ResultStore::~ResultStore() = default;
+ResultStore::ResultStore(ResultStore&&) noexcept = default;
+ResultStore& ResultStore::operator=(ResultStore&&) noexcept = default;
+
+SyncReport ResultStore::sync(const fs::path& runs_dir) {
+  return guarded(path_, [&] {
+    SyncReport report;
+    std::map<std::string, KnownRun> known = read_known_runs(*database_);
+    std::vector<ChangedRun> changed;
+    if (fs::exists(runs_dir)) {
+      for (run::RunFolder& folder : run::list_runs(runs_dir)) {
+        const auto found = known.find(folder.id());
+        const bool is_new = found == known.end();
+        if (is_new || has_news(folder, found->second)) {
+          changed.push_back({std::move(folder), is_new});
+        }
+        if (!is_new) known.erase(found);
+      }
+    }
+    std::vector<std::string> gone;
+    for (const auto& [run_id, run] : known) gone.push_back(run_id);
+    report.removed = static_cast<int>(gone.size());
+    if (changed.empty() && gone.empty()) return report;
+
+    Ingester ingester(*database_);
+    remove_runs(*database_, ingester, gone);
+    for (size_t next = 0; next < changed.size();) {
+      next = ingest_batch(*database_, ingester, changed, next, report);
+    }
+    return report;
+  });
+}
+
+std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
+  return guarded(path_, [&] {
+    const Condition condition = where(filter);
+    SQLite::Statement statement(*database_,
+                                "SELECT " + join(run_column_names(), ", ") + " FROM runs" +
+                                    condition.sql + " ORDER BY created DESC, id DESC");
+    bind_all(statement, condition.values);
+    std::vector<RunSummary> runs;
+    while (statement.executeStep()) runs.push_back(read_run(statement));
+    return runs;
+  });
+}
+
+std::vector<ConfiguredRun> ResultStore::configured_runs(const RunFilter& filter) const {
+  std::vector<ConfiguredRun> configured;
+  for (RunSummary& run : runs(filter)) {
+    nlohmann::json resolved = config(run.id);
+    configured.push_back({std::move(run), std::move(resolved)});
+  }
+  return configured;
+}
+
+std::optional<RunSummary> ResultStore::run(const std::string& run_id) const {
+  return guarded(path_, [&]() -> std::optional<RunSummary> {
+    SQLite::Statement statement(
+        *database_, "SELECT " + join(run_column_names(), ", ") + " FROM runs WHERE id = ?");
+    statement.bind(1, run_id);
+    if (!statement.executeStep()) return std::nullopt;
+    return read_run(statement);
+  });
+}
+
+std::vector<RunSummary> ResultStore::newest_completed(const RunFilter& filter) const {
+  RunFilter completed = filter;
+  completed.status = run::RunState::completed;
+  std::map<std::string, RunSummary> newest;  // `runs` gives the newest first: it is the one to stay
+  for (RunSummary& run : runs(completed)) newest.emplace(run.config, std::move(run));
+  std::vector<RunSummary> result;
+  for (auto& [config, run] : newest) result.push_back(std::move(run));
+  return result;
+}
+
+std::vector<protocol::TrainMetrics> ResultStore::train_metrics(const std::string& run_id) const {
+  return guarded(path_, [&] {
+    SQLite::Statement statement(
+        *database_,
+        "SELECT step, tokens, loss, learning_rate, gradient_norm, tokens_per_second, "
+        "elapsed_seconds FROM train_metrics WHERE run_id = ? ORDER BY step");
+    statement.bind(1, run_id);
+    std::vector<protocol::TrainMetrics> rows;
+    while (statement.executeStep()) {
+      protocol::TrainMetrics& metrics = rows.emplace_back();
+      RowReader row(statement);
+      row.value(metrics.step);
+      row.value(metrics.tokens);
+      row.value(metrics.loss);
+      row.value(metrics.learning_rate);
+      row.value(metrics.gradient_norm);
+      row.value(metrics.tokens_per_second);
+      row.value(metrics.elapsed_seconds);
+    }
+    return rows;
+  });
+}
+
+std::vector<protocol::Evaluation> ResultStore::evaluations(const std::string& run_id) const {
+  return guarded(path_, [&] {
+    SQLite::Statement statement(
+        *database_,
+        "SELECT step, loss, tokens, seconds FROM evaluations WHERE run_id = ? ORDER BY step");
+    statement.bind(1, run_id);
+    std::vector<protocol::Evaluation> rows;
+    while (statement.executeStep()) {
+      protocol::Evaluation& evaluation = rows.emplace_back();
+      RowReader row(statement);
+      row.value(evaluation.step);
+      row.value(evaluation.loss);
+      row.value(evaluation.tokens);
+      row.value(evaluation.seconds);
+    }
+    return rows;
+  });
+}
+
+nlohmann::json ResultStore::config(const std::string& run_id) const {
+  return guarded(path_, [&] {
+    return select_json(*database_, "SELECT config FROM configs WHERE run_id = ?", run_id);
+  });
+}
+
+nlohmann::json ResultStore::environment(const std::string& run_id) const {
+  return guarded(path_, [&] {
+    return select_json(
+        *database_, "SELECT environment FROM environments WHERE run_id = ?", run_id);
+  });
+}
+
+SyncReport reindex(const fs::path& path, const fs::path& runs_dir) {
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const fs::path aside = folder / (".reindex-" + std::to_string(::getpid()));
+  remove_tree(aside);
+  const auto build = [&] {
+    ResultStore built(aside / "forge.sqlite");
+    return built.sync(runs_dir);
+  };  // closed here: its log is folded into the file
+  try {
+    SyncReport report = build();
+    replace_database(aside / "forge.sqlite", path);
+    remove_tree(aside);
+    return report;
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(aside, ignored);
+    throw;
+  }
+}
+
+}  // namespace forge::store

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/protocol/messages.h"
+#include "core/store/run_summary.h"
+
+namespace SQLite {
+class Database;
+}
+
+namespace forge::store {
+
+/// What a synchronisation did.
+struct SyncReport {
+  int added = 0;
+  int updated = 0;
+  int removed = 0;
+  std::vector<std::string> warnings;  ///< damaged lines and runs that cannot be read, one text each
+};
+
+/// Which runs a query wants; an empty field asks nothing.
+struct RunFilter {
+  std::vector<std::string> configs;  ///< any of these
+  std::string project;
+  std::string profile;
+  std::optional<run::RunState> status;
+};
+
+/// A run with its resolved configuration.
+struct ConfiguredRun {
+  RunSummary summary;
+  nlohmann::json config;
+};
+
+/// An SQLite index over run folders. The folders are the truth: the store can be thrown away at any
+/// time and is rebuilt from them. One object for one thread; any number of objects, threads and
+/// processes may work on one file at once. Every failure is an Error that names the file.
+class ResultStore {
+ public:
+  /// Opens or creates the database. Throws where its schema is newer than the program's.
+  explicit ResultStore(std::filesystem::path path);
+  ~ResultStore();
+  ResultStore(ResultStore&&) noexcept;
+  ResultStore& operator=(ResultStore&&) noexcept;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Takes up what is new in the run folders below `runs_dir` and drops the runs whose folder is
+  /// gone. Two file stamps are all that a run costs in which nothing has changed.
+  SyncReport sync(const std::filesystem::path& runs_dir);
+
+  /// Newest first.
+  std::vector<RunSummary> runs(const RunFilter& filter = {}) const;
+  std::vector<ConfiguredRun> configured_runs(const RunFilter& filter = {}) const;
+  std::optional<RunSummary> run(const std::string& run_id) const;
+  /// The newest completed run of each config, sorted by config.
+  std::vector<RunSummary> newest_completed(const RunFilter& filter = {}) const;
+
+  /// By step. Empty for a run that the store does not know.
+  std::vector<protocol::TrainMetrics> train_metrics(const std::string& run_id) const;
+  std::vector<protocol::Evaluation> evaluations(const std::string& run_id) const;
+  /// The resolved configuration, what the run ran on; null where there is none.
+  nlohmann::json config(const std::string& run_id) const;
+  nlohmann::json environment(const std::string& run_id) const;
+
+ private:
+  std::filesystem::path path_;
+  std::unique_ptr<SQLite::Database> database_;
+};
+
+/// Builds the store at `path` anew from the run folders: aside, then renamed into its place, so that
+/// an interruption leaves the old one. Also where the old one is damaged or newer.
+SyncReport reindex(const std::filesystem::path& path, const std::filesystem::path& runs_dir);
+
+}  // namespace forge::store

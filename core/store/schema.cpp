@@ -1,0 +1,63 @@
+#include "core/store/schema.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "core/base/error.h"
+
+namespace forge::store {
+
+extern const char* const schema_version_1;  // schema.sql, embedded by CMake
+namespace {
+
+/// "frge": tells a results store from any other SQLite file.
+constexpr int application_id = 0x66726765;
+
+int read_pragma(SQLite::Database& database, const std::string& name) {
+  return database.execAndGet("PRAGMA " + name).getInt();
+}
+
+void refuse_newer(const SQLite::Database& database, int version, int known) {
+  throw Error("the results store '" + database.getFilename() + "' has schema version " +
+                  std::to_string(version) + "; this forge reads versions up to " +
+                  std::to_string(known),
+              {},
+              "use the newer forge that wrote it, or let 'forge store reindex' build it anew for "
+              "this version from the run folders",
+              ExitCode::failed);
+}
+
+void refuse_foreign(const SQLite::Database& database) {
+  throw Error("'" + database.getFilename() + "' is an SQLite database but no results store",
+              {},
+              "move it away; forge then builds its own from the run folders",
+              ExitCode::failed);
+}
+
+}  // namespace
+
+const std::vector<std::string>& schema_steps() {
+  static const std::vector<std::string> steps = {schema_version_1};
+  return steps;
+}
+
+int schema_version() { return static_cast<int>(schema_steps().size()); }
+
+void bring_up_to_date(SQLite::Database& database, const std::vector<std::string>& steps) {
+  const int known = static_cast<int>(steps.size());
+  if (read_pragma(database, "user_version") == known &&
+      read_pragma(database, "application_id") == application_id) {
+    return;
+  }
+  // Looked at once more with the write lock held: another process may be doing the same.
+  SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+  const int version = read_pragma(database, "user_version");
+  const bool empty = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
+  if (!empty && read_pragma(database, "application_id") != application_id) refuse_foreign(database);
+  if (version > known) refuse_newer(database, version, known);
+  for (int next = version; next < known; ++next) database.exec(steps[static_cast<size_t>(next)]);
+  database.exec("PRAGMA application_id = " + std::to_string(application_id));
+  database.exec("PRAGMA user_version = " + std::to_string(known));
+  transaction.commit();
+}
+
+}  // namespace forge::store

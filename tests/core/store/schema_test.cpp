@@ -1,0 +1,102 @@
+#include "core/store/schema.h"
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "core/base/fs.h"
+#include "core/store/result_store.h"
+#include "core/store/rows.h"
+#include "tests/support/catch.h"
+#include "tests/support/contains.h"
+#include "tests/support/support.h"
+
+namespace forge::store {
+namespace {
+
+using tests::contains;
+using tests::error_of;
+using tests::TemporaryFolder;
+
+SQLite::Database open_raw(const std::filesystem::path& path) {
+  return SQLite::Database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+}
+
+TEST_CASE("the run summary has exactly the columns of the table", "[store]") {
+  TemporaryFolder folder;
+  ResultStore(folder / "forge.sqlite");
+  SQLite::Database database = open_raw(folder / "forge.sqlite");
+  SQLite::Statement statement(database, "SELECT name FROM pragma_table_info('runs')");
+  std::vector<std::string> names;
+  while (statement.executeStep()) names.push_back(statement.getColumn(0).getString());
+  REQUIRE(names == run_column_names());
+}
+
+TEST_CASE("a store is written ahead and every table is strict", "[store]") {
+  TemporaryFolder folder;
+  const ResultStore store(folder / "forge.sqlite");
+  SQLite::Database database = open_raw(folder / "forge.sqlite");
+  REQUIRE(database.execAndGet("PRAGMA journal_mode").getString() == "wal");
+  REQUIRE(database.execAndGet("PRAGMA user_version").getInt() == schema_version());
+  REQUIRE(database.execAndGet("SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND "
+                              "type = 'table' AND NOT strict AND name NOT LIKE 'sqlite_%'")
+              .getInt() == 0);
+}
+
+TEST_CASE("a store newer than the program is refused and left alone", "[store]") {
+  TemporaryFolder folder;
+  ResultStore(folder / "forge.sqlite");
+  open_raw(folder / "forge.sqlite").exec("PRAGMA user_version = 99");
+  const std::string error = error_of([&] { ResultStore(folder / "forge.sqlite"); });
+  REQUIRE(contains(error, "forge.sqlite' has schema version 99"));
+  REQUIRE(contains(error, "reads versions up to " + std::to_string(schema_version())));
+  REQUIRE(contains(error, "forge store reindex"));
+  REQUIRE(open_raw(folder / "forge.sqlite").execAndGet("PRAGMA user_version").getInt() == 99);
+}
+
+TEST_CASE("an older store is brought forward step by step", "[store]") {
+  TemporaryFolder folder;
+  SQLite::Database database = open_raw(folder / "old.sqlite");
+  const std::vector<std::string> first = {"CREATE TABLE a (x INTEGER) STRICT"};
+  bring_up_to_date(database, first);
+  database.exec("INSERT INTO a VALUES (7)");
+  std::vector<std::string> later = first;
+  later.push_back("ALTER TABLE a ADD COLUMN y INTEGER NOT NULL DEFAULT 1");
+  later.push_back("UPDATE a SET y = x + 1");
+  bring_up_to_date(database, later);
+  REQUIRE(database.execAndGet("SELECT y FROM a").getInt() == 8);
+  REQUIRE(database.execAndGet("PRAGMA user_version").getInt() == 3);
+  bring_up_to_date(database, later);
+  REQUIRE(database.execAndGet("SELECT y FROM a").getInt() == 8);
+}
+
+TEST_CASE("a migration that fails leaves the store as it was", "[store]") {
+  TemporaryFolder folder;
+  SQLite::Database database = open_raw(folder / "old.sqlite");
+  const std::vector<std::string> first = {"CREATE TABLE a (x INTEGER) STRICT"};
+  bring_up_to_date(database, first);
+  std::vector<std::string> broken = first;
+  broken.push_back("CREATE TABLE b (x INTEGER) STRICT");
+  broken.push_back("this is no SQL");
+  REQUIRE_THROWS(bring_up_to_date(database, broken));
+  REQUIRE(database.execAndGet("PRAGMA user_version").getInt() == 1);
+  REQUIRE_FALSE(database.tableExists("b"));
+}
+
+TEST_CASE("another program's database is refused and not changed", "[store]") {
+  TemporaryFolder folder;
+  open_raw(folder / "forge.sqlite").exec("CREATE TABLE theirs (x)");
+  const std::string before = read_file(folder / "forge.sqlite");
+  const std::string error = error_of([&] { ResultStore(folder / "forge.sqlite"); });
+  REQUIRE(contains(error, "no results store"));
+  REQUIRE(read_file(folder / "forge.sqlite") == before);
+}
+
+TEST_CASE("a file that is no database is refused with the way out", "[store]") {
+  TemporaryFolder folder;
+  folder.write("forge.sqlite", std::string(5000, 'x'));
+  const std::string error = error_of([&] { ResultStore(folder / "forge.sqlite"); });
+  REQUIRE(contains(error, "forge.sqlite'"));
+  REQUIRE(contains(error, "forge store reindex"));
+}
+
+}  // namespace
+}  // namespace forge::store
