@@ -1,1 +1,79 @@
-int main() { return 0; }
+#include <unistd.h>
+
+#include <iostream>
+
+#include "app/commands.h"
+#include "app/terminal.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace forge::app {
+namespace {
+
+constexpr const char* description =
+    "Runs controlled experiments on model architectures and says what they show.\n"
+    "\n"
+    "  forge ls                          what can be run here\n"
+    "  forge run train_canon_ac          train a config and print its result\n"
+    "  forge run --all                   every training config of the project\n"
+    "  forge compare --table positions   the ablation table\n"
+    "  forge export-markdown             the tables as RESULTS.md\n";
+
+/// What CLI11 says of a wrong command line, with near misses for a misspelt subcommand.
+int report_usage(const CLI::App& app, const CLI::ParseError& error, int argument_count, char** arguments) {
+  std::cerr << "error: " << error.what() << "\n";
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!command->get_group().empty()) names.push_back(command->get_name());
+  }
+  const bool chosen = !app.get_subcommands().empty();
+  const std::string first = argument_count > 1 ? arguments[1] : "";
+  const std::string near = chosen ? "" : did_you_mean(first, names);
+  const std::string command = chosen ? " " + app.get_subcommands().front()->get_name() : "";
+  std::cerr << "hint: " << (near.empty() ? "try 'forge" + command + " --help'" : near) << "\n";
+  return static_cast<int>(ExitCode::usage);
+}
+
+int run_program(int argument_count, char** arguments) {
+  CLI::App app(description, "forge");
+  app.set_version_flag("--version", std::string("forge ") + FORGE_VERSION);
+  app.require_subcommand(0, 1);
+  app.get_formatter()->column_width(34);
+  Action action;
+  add_ls(app, action);
+  add_show(app, action);
+  add_run(app, action);
+  add_runs(app, action);
+  add_compare(app, action);
+  add_export_markdown(app, action);
+  add_bench(app, action);
+  add_store(app, action);
+  add_supervise(app, action);
+  try {
+    app.parse(argument_count, arguments);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return report_usage(app, error, argument_count, arguments);
+  }
+  if (!action) {
+    std::cout << app.help();
+    return static_cast<int>(ExitCode::done);
+  }
+  return action(Context());
+}
+
+}  // namespace
+}  // namespace forge::app
+
+int main(int argument_count, char** arguments) {
+  try {
+    return forge::app::run_program(argument_count, arguments);
+  } catch (const forge::Error& error) {
+    std::cerr << forge::describe(error) << "\n";
+    return static_cast<int>(error.exit_code());
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    return static_cast<int>(forge::ExitCode::failed);
+  }
+}

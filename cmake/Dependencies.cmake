@@ -22,5 +22,5 @@ if(NOT TARGET yaml-cpp::yaml-cpp)  # before 0.8
 endif()
 
 if(FORGE_WITH_TORCH)
-  include(FindTorch)
+  include(LibTorch)
 endif()

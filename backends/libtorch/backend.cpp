@@ -9,6 +9,7 @@
 #include "core/base/fs.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "core/config/fields.h"
 #include "core/run/host.h"
 #include "core/run/job.h"
 
@@ -40,9 +41,9 @@ int gpu_devices() {
 std::optional<run::BackendInfo> read_cached(const fs::path& file) {
   try {
     const Json json = protocol::object_from_line(read_file(file));
-    return run::BackendInfo{std::get<protocol::Hello>(protocol::event_from_json(json.at("hello"))),
-                            std::get<protocol::Environment>(
-                                protocol::event_from_json(json.at("environment")))};
+    return run::BackendInfo{
+        std::get<protocol::Hello>(protocol::event_from_json(json.at("hello"))),
+        std::get<protocol::Environment>(protocol::event_from_json(json.at("environment")))};
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -51,15 +52,19 @@ std::optional<run::BackendInfo> read_cached(const fs::path& file) {
 void write_cached(const fs::path& file, const run::BackendInfo& info) {
   try {
     make_directories(file.parent_path());
-    write_file_atomic(file,
-                      protocol::to_line(Json{{"hello", protocol::to_json(info.hello)},
-                                             {"environment", protocol::to_json(info.environment)}}));
+    write_file_atomic(
+        file,
+        protocol::to_line(Json{{"hello", protocol::to_json(info.hello)},
+                               {"environment", protocol::to_json(info.environment)}}));
   } catch (const Error&) {
     // A cache that cannot be written costs half a second a start, no more.
   }
 }
 
-void require(bool supported, const std::string& key, const std::string& value, const std::string& hint) {
+void require(bool supported,
+             const std::string& key,
+             const std::string& value,
+             const std::string& hint) {
   if (supported) return;
   throw Error("backend libtorch cannot do " + key + ": " + value, {}, hint);
 }
@@ -168,6 +173,11 @@ void LibtorchBackend::check(const config::Experiment& experiment, const run::Bac
           "optimizer.type",
           experiment.optimizer.type,
           "it knows adamw");
+  const config::Precision precision = experiment.train.precision;
+  require(precision != config::Precision::bfloat16,
+          "train.precision",
+          config::name_of(precision),
+          "it knows float32 and float64");
 }
 
 }  // namespace forge::backends

@@ -36,14 +36,15 @@ std::string quoted(const std::string& key, long long value) {
 void check_required(const Draft& draft) {
   for (const Key& key : all_keys()) {
     if (!key.required || draft.origins.at(key.path).set_by.layer != default_layer) continue;
-    const bool no_model = draft.experiment.model.hidden_size == 0 &&
-                          draft.experiment.model.num_layers == 0;
-    throw Error("missing key '" + key.path + "'",
-                {},
-                no_model && starts_with(key.path, "model.")
-                    ? "the config has no model: give the section 'model', or take it from a project "
-                      "of models with !call:forge:from_project"
-                    : key.path + ": " + key.help);
+    const bool no_model =
+        draft.experiment.model.hidden_size == 0 && draft.experiment.model.num_layers == 0;
+    throw Error(
+        "missing key '" + key.path + "'",
+        draft.document,
+        no_model && starts_with(key.path, "model.")
+            ? "the config has no model: give the section 'model', or take it from a project "
+              "of models with !call:forge:from_project"
+            : key.path + ": " + key.help);
   }
 }
 
@@ -196,7 +197,10 @@ fs::path meant_path(const Setting& setting, const std::string& path, const PathB
   return ((typed ? bases.working_directory : bases.project_folder) / path).lexically_normal();
 }
 
-void complete_path(Draft& draft, const std::string& key, std::string& path, const PathBases& bases) {
+void complete_path(Draft& draft,
+                   const std::string& key,
+                   std::string& path,
+                   const PathBases& bases) {
   if (path.empty()) return;
   const Setting& setting = draft.origins.at(key).set_by;
   const fs::path meant = meant_path(setting, path, bases);

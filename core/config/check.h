@@ -13,8 +13,8 @@ struct PathBases {
 };
 
 /// Checks all that concerns several keys or a key's meaning, and fills in what follows from others:
-/// num_kv_heads, head_dim, the canonical canon.set, max_steps from max_tokens (rounded up), absolute
-/// paths. Throws Error with the reason at the place that gave the guilty key its value.
+/// num_kv_heads, head_dim, the canonical canon.set, max_steps from max_tokens (rounded up),
+/// absolute paths. Throws Error with the reason at the place that gave the guilty key its value.
 void check_and_complete(Draft& draft, const PathBases& bases);
 
 /// The same for the section `model` alone.

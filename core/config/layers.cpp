@@ -77,7 +77,10 @@ void apply_layer(Draft& draft,
   take_back_excluded(draft, given);
 }
 
-void derive(Draft& draft, const std::string& path, const std::string& from, const std::string& text) {
+void derive(Draft& draft,
+            const std::string& path,
+            const std::string& from,
+            const std::string& text) {
   Origin& origin = draft.origins[path];
   const Setting& cause = draft.origins[from].set_by;
   Setting derived{cause.layer, text, cause.origin, from};

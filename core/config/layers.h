@@ -20,8 +20,8 @@ inline constexpr const char* command_line_layer = "command line";
 /// One value that somebody gave a key.
 struct Setting {
   std::string layer;
-  std::string text;   ///< the value as written
-  SourceSpan origin;  ///< unknown for a default
+  std::string text;          ///< the value as written
+  SourceSpan origin;         ///< unknown for a default
   std::string derived_from;  ///< the key that this one follows from, "" where it was given itself
 };
 
@@ -36,6 +36,7 @@ using Origins = std::map<std::string, Origin>;  ///< by dotted path, for every l
 struct Draft {
   Experiment experiment;
   Origins origins;
+  SourceSpan document;  ///< where the config begins: the place of what is missing
 };
 
 /// All defaults.
@@ -51,9 +52,13 @@ void apply_layer(Draft& draft,
                  bool plain_is_text = false);
 
 /// Gives a key a value that follows from another key, whose origin it shares.
-void derive(Draft& draft, const std::string& path, const std::string& from, const std::string& text);
+void derive(Draft& draft,
+            const std::string& path,
+            const std::string& from,
+            const std::string& text);
 
-/// {"train.batch_size": {"value", "from", "at", "derived_from", "overrode": [...]}, …} for config.origin.json.
+/// {"train.batch_size": {"value", "from", "at", "derived_from", "overrode": [...]}, …} for
+/// config.origin.json.
 nlohmann::json to_json(const Origins& origins);
 
 }  // namespace forge::config

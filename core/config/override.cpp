@@ -39,8 +39,8 @@ void check_path(const Assignment& assignment) {
 
 Assignment parse_override(const std::string& argument) {
   const std::string flag = "--set ";
-  const auto source = std::make_shared<SourceText>(
-      SourceText{command_line_layer, "", flag + argument, 1});
+  const auto source =
+      std::make_shared<SourceText>(SourceText{command_line_layer, "", flag + argument, 1});
   const size_t equals = argument.find('=');
   const int start = static_cast<int>(flag.size()) + 1;
   Assignment assignment;

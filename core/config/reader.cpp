@@ -9,7 +9,9 @@
 namespace forge::config::detail {
 namespace {
 
-std::string called(const std::string& path) { return path.empty() ? "the document" : "'" + path + "'"; }
+std::string called(const std::string& path) {
+  return path.empty() ? "the document" : "'" + path + "'";
+}
 
 /// The number that a plain scalar spells, also as `1e-3`, which YAML 1.1 takes for text.
 std::optional<double> number_in(const yaml::Node& node) {

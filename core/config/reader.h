@@ -17,7 +17,7 @@
 namespace forge::config {
 
 struct ReadOptions {
-  std::string path;  ///< of the node within its document, for messages: "" or "train"
+  std::string path;            ///< of the node within its document, for messages: "" or "train"
   bool partial = false;        ///< a required key may be missing: another layer gives it
   bool plain_is_text = false;  ///< text may be any unquoted scalar, as a shell hands it over
   const std::vector<std::string>* elsewhere = nullptr;  ///< dotted keys to suggest besides siblings
@@ -139,11 +139,10 @@ class MappingReader {
     } else if constexpr (std::is_integral_v<T>) {
       constexpr auto largest = static_cast<uint64_t>(std::numeric_limits<T>::max());
       constexpr uint64_t limit = std::numeric_limits<int64_t>::max();
-      value = static_cast<T>(
-          to_integer(node,
-                     path,
-                     static_cast<int64_t>(std::numeric_limits<T>::min()),
-                     static_cast<int64_t>(largest < limit ? largest : limit)));
+      value = static_cast<T>(to_integer(node,
+                                        path,
+                                        static_cast<int64_t>(std::numeric_limits<T>::min()),
+                                        static_cast<int64_t>(largest < limit ? largest : limit)));
       check_limits(static_cast<double>(value), node, path, limits);
     } else if constexpr (std::is_floating_point_v<T>) {
       value = static_cast<T>(to_real(node, path));

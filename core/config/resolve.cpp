@@ -45,7 +45,8 @@ Document take_apart(const NodePtr& root) {
     }
   }
   document.sections = sections;
-  if (const Entry* profiles = profiles_only->find_entry("profiles")) document.profiles = profiles->value;
+  if (const Entry* profiles = profiles_only->find_entry("profiles"))
+    document.profiles = profiles->value;
   return document;
 }
 
@@ -102,6 +103,7 @@ Draft lay_layers(const Document& document, const ResolveOptions& options) {
   for (const std::string& text : options.overrides) overrides.push_back(parse_override(text));
 
   Draft draft = new_draft();
+  draft.document = document.sections->origin;
   apply_layer(draft, *document.sections, config_layer);
   for (const Assignment& assignment : overrides) {
     if (assignment.path == "profile") apply(draft, assignment, command_line_layer);
@@ -131,8 +133,7 @@ ResolvedConfig resolve(const project::Project& project,
                        const std::string& config_name,
                        const ResolveOptions& options) {
   const project::Config& config = project::config_of(project, config_name);
-  const NodePtr root =
-      load_document(project, config.name, options.surroundings, options.variables);
+  const NodePtr root = load_document(project, config.name, options.surroundings, options.variables);
   const Document document = take_apart(root);
   Draft draft = lay_layers(document, options);
   ResolvedConfig resolved;

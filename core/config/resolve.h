@@ -15,7 +15,7 @@ struct ResolveOptions {
   std::vector<std::string> overrides;  ///< "path=value", as given to --set, in order
   bool backend_has_gpu = false;        ///< what profile `auto` turns on
   templating::Surroundings surroundings = templating::Surroundings::of_this_machine();
-  templating::Variables variables;     ///< for the config's templates
+  templating::Variables variables;  ///< for the config's templates
 };
 
 /// A config with nothing left open.
@@ -24,16 +24,17 @@ struct ResolvedConfig {
   std::string config_name;  ///< without ".yaml"
   bool trains = false;      ///< it has a section `train`; else it is a model to be used by others
   Experiment experiment;
-  nlohmann::json json;      ///< the experiment, complete: config.json. Of a model: name, description, model
-  Origins origins;          ///< of every leaf: config.origin.json
+  nlohmann::json
+      json;         ///< the experiment, complete: config.json. Of a model: name, description, model
+  Origins origins;  ///< of every leaf: config.origin.json
 };
 
 /// Resolves a config in layers, a later one winning key by key:
 ///   1. the schema's defaults
 ///   2. the config's document with its sub-projects expanded
 ///   3. its profile: `profiles: {NAME: partial tree}`. `auto` is `full` where the backend has a GPU
-///      and `quick` elsewhere; `full`, where it is not declared, is the config as written, and so is
-///      `auto` of a config that declares no `quick`
+///      and `quick` elsewhere; `full`, where it is not declared, is the config as written, and so
+///      is `auto` of a config that declares no `quick`
 ///   4. dotted keys at the document's root, such as `model.canon.set: AC`
 ///   5. the overrides of the command line
 /// Then checks the whole. Throws Error at the place that is wrong.

@@ -25,7 +25,8 @@ NodePtr apply_dotted(const NodePtr& root) {
   }
   NodePtr result = plain;
   for (const Entry& entry : root->entries) {
-    if (is_dotted(entry.key)) result = merge(result, nest(entry.key, entry.key_origin, entry.value));
+    if (is_dotted(entry.key))
+      result = merge(result, nest(entry.key, entry.key_origin, entry.value));
   }
   return result;
 }
@@ -40,9 +41,8 @@ class Expander {
                    const Variables& variables) {
     const project::Config& config = project::config_of(project, config_name);
     const auto rendered = project::render_config(project, config, surroundings_, variables);
-    const NodePtr root = yaml::parse(rendered.text, [&](int line, int column) {
-      return rendered.origin(line, column);
-    });
+    const NodePtr root = yaml::parse(
+        rendered.text, [&](int line, int column) { return rendered.origin(line, column); });
     if (root->is_mapping()) return root;
     SourceSpan where = root->origin;
     if (!where && !rendered.templates.empty()) {

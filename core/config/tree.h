@@ -6,8 +6,8 @@
 
 namespace forge::config {
 
-/// The tree that says the same as `path: value` with a dotted path: nested mappings of one key each.
-/// Each key's place is its part of the path as written at `path_origin`.
+/// The tree that says the same as `path: value` with a dotted path: nested mappings of one key
+/// each. Each key's place is its part of the path as written at `path_origin`.
 yaml::NodePtr nest(const std::string& path,
                    const SourceSpan& path_origin,
                    const yaml::NodePtr& value);

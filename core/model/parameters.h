@@ -14,26 +14,29 @@ struct InitRule {
   double value = 1;  ///< constant
   double std = 0;    ///< normal, truncated_normal: of the normal before it is cut
   double cut = 0;    ///< truncated_normal: absolute bound
-  double bound = 0;  ///< uniform: in (-bound, bound)
+  double bound = 0;  ///< uniform: between -bound and bound
 };
 
-/// One weight of a model under its Hugging Face name, e.g. "model.layers.0.self_attn.q_proj.weight".
+/// One weight of a model under its Hugging Face name, e.g.
+/// "model.layers.0.self_attn.q_proj.weight".
 struct Parameter {
   std::string name;
-  std::vector<int64_t> shape;  ///< linear weights are [out, in], Canon weights [channels, 1, kernel]
+  std::vector<int64_t> shape;  ///< linear: [out, in]; Canon: [channels, 1, kernel]
   InitRule init;
   std::string part;  ///< "embedding", "attention", "mlp", "canon", "norm", "lm_head"
   int64_t count() const;
 };
 
 /// Every weight of the model, in the order of the modules. Tied embeddings have no lm_head.weight.
-/// The initial distributions are those of model.init (docs/MODELS.md).
+/// The initial distributions are those of model.init (docs/MODELS.md). Throws Error for a model
+/// beyond 10,000 layers or 2^48 weights, before anything of that size is allocated.
 std::vector<Parameter> parameters(const config::ModelConfig& model);
 
 int64_t parameter_count(const config::ModelConfig& model);
 
 /// Draws a parameter's initial values, row-major, from the counter-based generator: stream = its
 /// name, one 32-bit word a value; the same bits on every machine. `values` holds count() floats.
+/// About 20 ns a value on one core; parameters may be drawn in parallel.
 void draw_initial(const Parameter& parameter, uint64_t seed, float* values);
 
 }  // namespace forge::model

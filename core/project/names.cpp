@@ -137,7 +137,8 @@ NamedConfig find_config(const Workspace& workspace,
   const ProjectList list = load_projects(workspace, surroundings);
   std::vector<NamedConfig> candidates;
   for (const Project& project : list.projects) {
-    if (const Config* config = config_called(project, name)) candidates.push_back({project, *config});
+    if (const Config* config = config_called(project, name))
+      candidates.push_back({project, *config});
   }
   keep_owners(candidates);
   if (candidates.size() == 1) return candidates.front();

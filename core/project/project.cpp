@@ -16,8 +16,9 @@ using templating::Surroundings;
 
 fs::path user_templates(const Surroundings& surroundings) {
   const char* config_home = std::getenv("XDG_CONFIG_HOME");
-  const fs::path base = config_home && *config_home ? fs::path(config_home)
-                                                    : fs::path(surroundings.home_directory) / ".config";
+  const fs::path base = config_home && *config_home
+                            ? fs::path(config_home)
+                            : fs::path(surroundings.home_directory) / ".config";
   return base / "forgather" / "templates";
 }
 
@@ -52,9 +53,8 @@ std::string text_of(const yaml::Entry& entry) {
 std::vector<fs::path> folders_of(const yaml::Entry& entry, const fs::path& project_folder) {
   const yaml::Node& value = *entry.value;
   if (!value.is_sequence()) {
-    throw Error("'" + entry.key + "' is " + describe_kind(value),
-                value.origin,
-                "give a list of folders");
+    throw Error(
+        "'" + entry.key + "' is " + describe_kind(value), value.origin, "give a list of folders");
   }
   std::vector<fs::path> folders;
   for (const yaml::NodePtr& item : value.items) {

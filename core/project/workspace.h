@@ -22,8 +22,7 @@ std::optional<Workspace> find_workspace(const std::filesystem::path& from);
 /// The workspace to use: around `here`, else the one that came with the program: share/forge of an
 /// installed <prefix>/bin/forge, else the source tree around a program that was only built.
 /// Throws Error where there is none.
-Workspace locate_workspace(const std::filesystem::path& here,
-                           const std::filesystem::path& program);
+Workspace locate_workspace(const std::filesystem::path& here, const std::filesystem::path& program);
 
 /// The folder as an absolute path without ".", ".." and a final slash, as all paths here are kept.
 std::filesystem::path absolute_folder(const std::filesystem::path& folder);

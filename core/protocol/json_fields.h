@@ -114,9 +114,7 @@ class JsonReader {
     if (!json.is_object()) refuse(key, json, "an object");
     value = json;
   }
-  void decode(const char* key,
-              const nlohmann::json& json,
-              std::vector<std::string>& value) const {
+  void decode(const char* key, const nlohmann::json& json, std::vector<std::string>& value) const {
     if (!json.is_array()) refuse(key, json, "a list of strings");
     value.clear();
     for (const auto& item : json) decode(key, item, value.emplace_back());

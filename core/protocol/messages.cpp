@@ -10,7 +10,8 @@ namespace forge::protocol {
 using Json = nlohmann::json;
 
 const std::vector<std::string>& names_of(Job) {
-  static const std::vector<std::string> names = {"describe", "train", "evaluate", "generate", "bench"};
+  static const std::vector<std::string> names = {
+      "describe", "train", "evaluate", "generate", "bench"};
   return names;
 }
 
@@ -119,9 +120,16 @@ void fields(Visitor& visit, Result& result) {
 namespace {
 
 /// In the order of the alternatives of Event.
-constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {
-    "hello", "environment", "started", "progress", "train",
-    "evaluation", "checkpoint", "finished", "failed", "result"};
+constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {"hello",
+                                                                             "environment",
+                                                                             "started",
+                                                                             "progress",
+                                                                             "train",
+                                                                             "evaluation",
+                                                                             "checkpoint",
+                                                                             "finished",
+                                                                             "failed",
+                                                                             "result"};
 
 /// The line in quotes, cut and with control characters replaced: fit for a terminal.
 std::string excerpt(std::string_view line) {

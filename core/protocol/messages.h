@@ -32,13 +32,13 @@ const std::vector<std::string>& names_of(Job);
 /// The one line that a worker reads from its stdin.
 struct Request {
   Job job = Job::describe;
-  std::string run_dir;             ///< absolute; checkpoints go below it
-  nlohmann::json experiment;       ///< resolved, complete config (config.json)
+  std::string run_dir;                                   ///< absolute; checkpoints go below it
+  nlohmann::json experiment = nlohmann::json::object();  ///< resolved, complete (config.json)
   TokenSource train_tokens;
   TokenSource evaluation_tokens;
-  std::string resume_from;         ///< a checkpoint folder, "" = start from the initial weights
-  std::string device = "auto";     ///< auto | cpu | cuda | cuda:N
-  int threads = 0;                 ///< CPU threads, 0 = all cores
+  std::string resume_from;      ///< a checkpoint folder, "" = start from the initial weights
+  std::string device = "auto";  ///< auto | cpu | cuda | cuda:N
+  int threads = 0;              ///< CPU threads, 0 = all cores
 };
 
 /// First line of every worker.
@@ -54,8 +54,8 @@ struct Environment {
   std::string device_type;  ///< cpu | cuda
   std::string device_name;
   int threads = 0;
-  int64_t memory_bytes = 0;                        ///< of the device
-  std::vector<std::string> devices;                ///< every device seen
+  int64_t memory_bytes = 0;                             ///< of the device
+  std::vector<std::string> devices;                     ///< every device seen
   nlohmann::json libraries = nlohmann::json::object();  ///< name -> version or path, BLAS in use
 };
 
@@ -71,7 +71,7 @@ struct Started {
 /// does not count as a sign of life: it is the work that must go on, not a timer.
 struct Progress {
   int64_t step = 0;
-  std::string phase;  ///< "train", "evaluate", "save"
+  std::string phase;    ///< "train", "evaluate", "save"
   double fraction = 0;  ///< of the phase, for evaluate and save
 };
 
@@ -104,9 +104,9 @@ struct Finished {
   bool completed = false;  ///< false: stopped on request
   int64_t step = 0;
   std::optional<double> eval_loss;
-  double train_loss = 0;         ///< mean of the last window
-  double tokens_per_second = 0;  ///< of all training steps alone but the first few
-  double wall_seconds = 0;       ///< evaluation and saving included, earlier attempts too
+  double train_loss = 0;            ///< mean of the last window
+  double tokens_per_second = 0;     ///< of all training steps alone but the first few
+  double wall_seconds = 0;          ///< evaluation and saving included, earlier attempts too
   int64_t peak_memory_bytes = 0;    ///< held by tensors at the peak
   int64_t peak_resident_bytes = 0;  ///< of the process
   int64_t parameters = 0;
@@ -124,10 +124,19 @@ struct Result {
   nlohmann::json values = nlohmann::json::object();
 };
 
-using Event = std::variant<Hello, Environment, Started, Progress, TrainMetrics, Evaluation,
-                           CheckpointSaved, Finished, Failed, Result>;
+using Event = std::variant<Hello,
+                           Environment,
+                           Started,
+                           Progress,
+                           TrainMetrics,
+                           Evaluation,
+                           CheckpointSaved,
+                           Finished,
+                           Failed,
+                           Result>;
 
-/// One line without its newline. Non-finite numbers are written as the strings "nan", "inf", "-inf".
+/// One line without its newline. Non-finite numbers are written as the strings "nan", "inf",
+/// "-inf".
 std::string to_line(const Request& request);
 std::string to_line(const Event& event);
 /// The event as a JSON object, e.g. {"event":"train","step":10,…}.
@@ -138,8 +147,8 @@ std::string to_line(const nlohmann::json& json);
 /// The JSON object of a line within the limits above; throws Error that quotes what it is instead.
 nlohmann::json object_from_line(const std::string& line);
 
-/// Throw Error naming the missing, ill-typed or unknown part of the line. Extra keys are ignored, so
-/// that a newer worker may say more.
+/// Throw Error naming the missing, ill-typed or unknown part of the line. Extra keys are ignored,
+/// so that a newer worker may say more.
 Request request_from_line(const std::string& line);
 Event event_from_line(const std::string& line);
 Event event_from_json(const nlohmann::json& json);

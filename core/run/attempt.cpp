@@ -27,7 +27,8 @@ bool same(const protocol::Progress& a, const protocol::Progress& b) {
 AttemptEnd verdict_of(const protocol::Finished& finished) {
   AttemptEnd end;
   end.state = finished.completed ? RunState::completed : RunState::stopped;
-  if (!finished.completed) end.reason = "stopped on request after step " + std::to_string(finished.step);
+  if (!finished.completed)
+    end.reason = "stopped on request after step " + std::to_string(finished.step);
   return end;
 }
 

@@ -12,9 +12,10 @@ namespace forge::run {
 
 /// What happened in a run since the last look.
 struct Update {
-  std::vector<StoredEvent> events;              ///< new ones, in order
-  std::optional<protocol::Progress> progress;   ///< the latest, where it is a new one
-  bool over = false;  ///< nobody supervises the run: nothing more will come. RunFolder::status() tells
+  std::vector<StoredEvent> events;             ///< new ones, in order
+  std::optional<protocol::Progress> progress;  ///< the latest, where it is a new one
+  bool over =
+      false;  ///< nobody supervises the run: nothing more will come. RunFolder::status() tells
 };
 
 /// Reads a run folder that somebody else writes. Starts with the first event.

@@ -10,10 +10,10 @@ struct Identity {
   nlohmann::json experiment;  ///< identifying_part of the resolved config
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
-  std::string backend;          ///< name of the backend, e.g. "libtorch"
-  std::string device_type;      ///< cpu | cuda
-  int threads = 0;              ///< on a CPU; 0 on other devices
-  int numerics_version = 0;     ///< of the backend
+  std::string backend;       ///< name of the backend, e.g. "libtorch"
+  std::string device_type;   ///< cpu | cuda
+  int threads = 0;           ///< on a CPU; 0 on other devices
+  int numerics_version = 0;  ///< of the backend
 };
 
 /// The experiment's JSON without the keys that cannot change a number: name, description,

@@ -92,9 +92,15 @@ std::string line_of_tool(Launcher& launcher, const std::vector<std::string>& arg
 }
 
 std::string git_revision(Launcher& launcher, const fs::path& folder) {
-  return line_of_tool(
-      launcher,
-      {"git", "-C", folder.string(), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"});
+  return line_of_tool(launcher,
+                      {"git",
+                       "-C",
+                       folder.string(),
+                       "describe",
+                       "--always",
+                       "--dirty",
+                       "--abbrev=12",
+                       "--exclude=*"});
 }
 
 }  // namespace forge::run

@@ -39,11 +39,15 @@ int runs_of(const std::string& id, const fs::path& runs_dir) {
 Action action_for(const RunFolder& folder) {
   if (!fs::exists(folder.record_file())) return Action::start;
   switch (folder.state()) {
-    case RunState::completed: return Action::cached;
-    case RunState::running: return Action::running;
-    case RunState::queued: return Action::start;
+    case RunState::completed:
+      return Action::cached;
+    case RunState::running:
+      return Action::running;
+    case RunState::queued:
+      return Action::start;
     case RunState::stopped:
-    case RunState::failed: return Action::resume;
+    case RunState::failed:
+      return Action::resume;
   }
   return Action::start;
 }
@@ -51,14 +55,15 @@ Action action_for(const RunFolder& folder) {
 /// The request of the run. Device and threads are those that its identity was made of: on another
 /// machine "auto" might be something else.
 protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs) {
+  const protocol::Environment& environment = inputs.backend.environment;
   protocol::Request request;
   request.job = protocol::Job::train;
   request.run_dir = fs::absolute(planned.folder.path()).string();
   request.experiment = inputs.experiment;
   request.train_tokens = inputs.train_tokens;
   request.evaluation_tokens = inputs.evaluation_tokens;
-  request.device = inputs.backend.environment.device_type;
-  request.threads = inputs.backend.environment.threads;
+  request.device = inputs.device == "auto" ? environment.device_type : inputs.device;
+  request.threads = environment.threads;
   return request;
 }
 
@@ -103,7 +108,8 @@ PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool forc
   record.identity = identity_of(inputs);
   record.key = run_key(record.identity);
   std::string id = inputs.config + "-" + record.key;
-  std::replace(id.begin(), id.end(), '/', '_');  // configs may lie in folders; runs lie side by side
+  std::replace(
+      id.begin(), id.end(), '/', '_');  // configs may lie in folders; runs lie side by side
   const int existing = runs_of(id, runs_dir);
   record.id = with_suffix(id, force ? existing + 1 : std::max(existing, 1));
   const RunFolder folder(runs_dir / record.id);

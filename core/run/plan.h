@@ -12,17 +12,18 @@ namespace forge::run {
 
 /// All that a run is made of, before it has a folder.
 struct RunInputs {
-  std::string project;    ///< path of the project below the workspace
-  std::string config;     ///< name of the config
-  std::string command;    ///< as typed
-  std::string revision;   ///< git commit of the workspace, ""
+  std::string project;        ///< path of the project below the workspace
+  std::string config;         ///< name of the config
+  std::string command;        ///< as typed
+  std::string revision;       ///< git commit of the workspace, ""
   nlohmann::json experiment;  ///< resolved, complete
   nlohmann::json origins;     ///< who set each value
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
   protocol::TokenSource train_tokens;
   protocol::TokenSource evaluation_tokens;
-  BackendInfo backend;  ///< what the worker said it would run on
+  std::string device = "auto";  ///< as chosen by the user; "auto": what the worker chose
+  BackendInfo backend;          ///< what the worker said it would run on
 };
 
 enum class Action {

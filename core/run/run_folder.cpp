@@ -8,13 +8,15 @@
 #include "core/protocol/json_fields.h"
 #include "core/run/event_log.h"
 #include "core/run/tail.h"
+#include "core/weights/checkpoint.h"
 
 namespace forge::run {
 
 using Json = nlohmann::json;
 
 const std::vector<std::string>& names_of(RunState) {
-  static const std::vector<std::string> names = {"queued", "running", "completed", "stopped", "failed"};
+  static const std::vector<std::string> names = {
+      "queued", "running", "completed", "stopped", "failed"};
   return names;
 }
 
@@ -102,16 +104,16 @@ RunRecord RunFolder::record() const {
 }
 
 std::string RunFolder::newest_checkpoint() const {
-  std::error_code unreadable;
-  std::string newest;
-  for (const auto& entry : fs::directory_iterator(checkpoints(), unreadable)) {
-    const std::string name = entry.path().filename().string();
-    const bool numbered = name.size() == 9 && name.find_first_not_of("0123456789") == std::string::npos;
-    if (!numbered || name <= newest) continue;
-    std::error_code missing;
-    if (fs::file_size(entry.path() / "manifest.json", missing) > 0 && !missing) newest = name;
+  const std::vector<fs::path> folders = weights::list_checkpoints(checkpoints());
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    try {
+      weights::read_checkpoint_state(*folder);
+      return folder->string();
+    } catch (const Error&) {
+      // Damaged: the one before it loses less than no checkpoint at all.
+    }
   }
-  return newest.empty() ? "" : (checkpoints() / newest).string();
+  return "";
 }
 
 RunStatus RunFolder::status() const {

@@ -12,13 +12,15 @@ namespace forge::run {
 
 /// run.json: which run a folder holds. Written once, before the supervisor starts.
 struct RunRecord {
-  std::string id;        ///< name of the folder below the runs folder: "<config>-<key>" or "…-2" on --force
-  std::string project;   ///< path of the project below the workspace, e.g. "projects/canon"
-  std::string config;    ///< name of the config, without .yaml
-  std::string key;       ///< run_key(identity)
-  std::string created;   ///< UTC
-  std::string command;   ///< as typed
-  std::string revision;  ///< git commit of the workspace, "-dirty" where files differ from it, or ""
+  std::string
+      id;  ///< name of the folder below the runs folder: "<config>-<key>" or "…-2" on --force
+  std::string project;  ///< path of the project below the workspace, e.g. "projects/canon"
+  std::string config;   ///< name of the config, without .yaml
+  std::string key;      ///< run_key(identity)
+  std::string created;  ///< UTC
+  std::string command;  ///< as typed
+  std::string
+      revision;  ///< git commit of the workspace, "-dirty" where files differ from it, or ""
   Identity identity;
 };
 
@@ -31,11 +33,11 @@ const std::string& name_of(RunState state);
 /// How a run stands, and for one that ended how it ended.
 struct RunStatus {
   RunState state = RunState::queued;
-  int attempt = 0;      ///< number of the attempt that ended last, 0: none yet
-  std::string reason;   ///< why it failed or stopped, ""
-  std::string hint;     ///< what to do about it, ""
-  int exit_status = 0;  ///< of the last worker
-  int signal = 0;       ///< that killed the last worker, 0: none
+  int attempt = 0;                        ///< number of the attempt that ended last, 0: none yet
+  std::string reason;                     ///< why it failed or stopped, ""
+  std::string hint;                       ///< what to do about it, ""
+  int exit_status = 0;                    ///< of the last worker
+  int signal = 0;                         ///< that killed the last worker, 0: none
   std::vector<std::string> stderr_lines;  ///< the last ones that it wrote
 };
 
@@ -63,9 +65,10 @@ enum class Stop {
 /// Lines that the supervisor adds to the worker's own events:
 ///     {"event":"attempt","attempt":N,"pid":…,"host":…,"resume_from":…}  a worker starts
 ///     {"event":"ended","status":"completed|stopped|failed","exit_status":N,"signal":N,"reason":"…",
-///      "hint":"…","stderr":["last","lines"],"retry":false}           and has ended; true: another starts
-/// "time" is in seconds since 1970. A resumed attempt repeats the steps after its checkpoint: of two
-/// events for one step the later attempt's counts.
+///      "hint":"…","stderr":["last","lines"],"retry":false}           and has ended; true: another
+///      starts
+/// "time" is in seconds since 1970. A resumed attempt repeats the steps after its checkpoint: of
+/// two events for one step the later attempt's counts.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
@@ -87,7 +90,7 @@ class RunFolder {
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
   RunRecord record() const;
-  /// Newest checkpoint whose manifest is whole, or "".
+  /// Newest checkpoint of which every file is as it was written (all are read), or "".
   std::string newest_checkpoint() const;
   RunState state() const { return status().state; }
   RunStatus status() const;

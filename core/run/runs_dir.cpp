@@ -14,7 +14,8 @@ namespace {
 /// Whether a file could be made in the folder, or the folder itself in the nearest one above.
 bool could_write(fs::path folder) {
   std::error_code unreadable;
-  while (!fs::exists(folder, unreadable) && folder.has_relative_path()) folder = folder.parent_path();
+  while (!fs::exists(folder, unreadable) && folder.has_relative_path())
+    folder = folder.parent_path();
   return ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 

@@ -7,8 +7,8 @@
 
 namespace forge::run {
 
-/// Who may ask a supervisor for a stop: signals (SIGINT, SIGTERM, SIGHUP: the first one to save, the
-/// second one to stop now) and the stop file of the run folder. While it lives it holds the
+/// Who may ask a supervisor for a stop: signals (SIGINT, SIGTERM, SIGHUP: the first one to save,
+/// the second one to stop now) and the stop file of the run folder. While it lives it holds the
 /// process's handlers for those signals; there is one at a time.
 class StopWatch {
  public:

@@ -70,6 +70,7 @@ class Supervisor {
   AttemptEnd attempt() {
     attempt_ = log_.last_attempt() + ++started_;
     request_.resume_from = folder_.newest_checkpoint();
+    remove_tree(folder_.progress_file());  // of the worker before
     std::error_code missing;
     const auto size = fs::file_size(folder_.stderr_file(), missing);
     stderr_begin_ = missing ? 0 : static_cast<int64_t>(size);
@@ -91,18 +92,17 @@ class Supervisor {
   }
 
   void record_end(const AttemptEnd& end, bool retry) {
-    log_.append({{"event", "ended"},
-                 {"status", name_of(end.state)},
-                 {"exit_status", end.exit.code},
-                 {"signal", end.exit.signal},
-                 {"reason", end.reason},
-                 {"hint", end.hint},
-                 {"stderr", last_lines(folder_.stderr_file(),
-                                       stderr_begin_,
-                                       stderr_lines,
-                                       stderr_line_bytes)},
-                 {"retry", retry}},
-                attempt_);
+    log_.append(
+        {{"event", "ended"},
+         {"status", name_of(end.state)},
+         {"exit_status", end.exit.code},
+         {"signal", end.exit.signal},
+         {"reason", end.reason},
+         {"hint", end.hint},
+         {"stderr",
+          last_lines(folder_.stderr_file(), stderr_begin_, stderr_lines, stderr_line_bytes)},
+         {"retry", retry}},
+        attempt_);
     log_.sync();
   }
 

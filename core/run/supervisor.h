@@ -10,11 +10,11 @@
 namespace forge::run {
 
 struct SupervisorOptions {
-  double silence_seconds = 120;     ///< a worker that shows no work for so long is taken for hung
-  double exit_grace_seconds = 30;   ///< after its last word, before it is killed
-  double poll_seconds = 0.2;        ///< how often stops and silence are looked for
-  double progress_seconds = 0.5;    ///< between two writings of progress.json
-  int retries = 2;                  ///< fresh workers after one that was killed by a signal
+  double silence_seconds = 120;    ///< a worker that shows no work for so long is taken for hung
+  double exit_grace_seconds = 30;  ///< after its last word, before it is killed
+  double poll_seconds = 0.2;       ///< how often stops and silence are looked for
+  double progress_seconds = 0.5;   ///< between two writings of progress.json
+  int retries = 2;                 ///< fresh workers after one that was killed by a signal
   std::function<double()> clock = steady_seconds;
 };
 

@@ -5,22 +5,29 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "core/weights/safetensors.h"
 
 namespace forge::weights {
 
-/// A checkpoint folder: weights.safetensors, optimizer.safetensors, and manifest.json, written
-/// last, with the state of the job and size and hash of every file.
+/// Files of a checkpoint folder. manifest.json is written last, with the state of the job and the
+/// size and hash of the other two.
+constexpr const char* weights_file = "weights.safetensors";
+constexpr const char* optimizer_file = "optimizer.safetensors";
+constexpr const char* manifest_file = "manifest.json";
+
+/// Where a job stands besides its tensors.
 struct CheckpointState {
-  int64_t step = 0;            ///< steps done
-  int64_t rows_served = 0;     ///< position in the data
-  double elapsed_seconds = 0;  ///< wall time of training so far
+  int64_t step = 0;                                 ///< steps done
+  int64_t rows_served = 0;                          ///< position in the data
+  double elapsed_seconds = 0;                       ///< wall time of training so far
   nlohmann::json extra = nlohmann::json::object();  ///< backend's own (measures that go on)
 };
 
-/// Writes folder `checkpoints/<step, 9 digits>` aside, syncs, renames. Returns its path; `bytes`,
-/// where given, receives the size.
+/// Writes folder `checkpoints/<step, 9 digits>` aside, syncs, renames: after a crash at any moment
+/// the folder is there whole or not at all. A checkpoint of the same step is replaced. Returns the
+/// folder's path; `bytes`, where given, receives its size. After an error nothing is left behind.
 std::filesystem::path write_checkpoint(const std::filesystem::path& checkpoints,
                                        const CheckpointState& state,
                                        const std::map<std::string, TensorView>& weights,
@@ -30,10 +37,12 @@ std::filesystem::path write_checkpoint(const std::filesystem::path& checkpoints,
 /// Reads the manifest and checks size and hash of every file; throws Error naming what is damaged.
 CheckpointState read_checkpoint_state(const std::filesystem::path& folder);
 
-/// Checkpoint folders below `checkpoints`, oldest first; unfinished ones are not listed.
+/// Checkpoint folders below `checkpoints`, oldest first; unfinished ones are not listed. They are
+/// not read: whether one is whole, read_checkpoint_state tells.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& checkpoints);
 
-/// Removes all but the newest `keep` checkpoints and every unfinished one.
+/// Removes all but the newest `keep` checkpoints and every unfinished one. For the process that
+/// writes them, since it takes another's unfinished checkpoint for an abandoned one.
 void prune_checkpoints(const std::filesystem::path& checkpoints, int keep);
 
 }  // namespace forge::weights

@@ -32,7 +32,7 @@ using Step = std::variant<Says, IsSilent, Exits, Does>;
 using Script = std::vector<Step>;
 
 struct WorkerScript {
-  Script steps;            ///< silent for ever after the last one, if that is no Exits
+  Script steps;               ///< silent for ever after the last one, if that is no Exits
   Script when_asked_to_stop;  ///< replaces what is left of `steps`; empty: it does not listen
 };
 
@@ -42,6 +42,8 @@ class FakeLauncher : public run::Launcher {
   FakeLauncher(FakeClock& clock, std::vector<WorkerScript> scripts)
       : clock_(clock), scripts_(scripts.begin(), scripts.end()) {}
 
+  /// One more start, after those that are scripted.
+  void add(WorkerScript script) { scripts_.push_back(std::move(script)); }
   std::unique_ptr<run::RunningWorker> start(const run::Launch& launch) override;
 
   std::vector<run::Launch> launches;

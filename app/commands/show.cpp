@@ -1,0 +1,54 @@
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "app/commands.h"
+#include "app/terminal.h"
+#include "core/base/text.h"
+#include "core/config/resolve.h"
+
+namespace forge::app {
+namespace {
+
+struct Options {
+  std::string config;
+  std::string project;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+
+int show(const Context& context, const Options& options) {
+  const project::NamedConfig named = context.config(options.config, options.project);
+  config::ResolveOptions resolve_options;
+  resolve_options.overrides = options.overrides;
+  resolve_options.surroundings = context.surroundings();
+  const config::ResolvedConfig resolved = config::resolve(named.project, named.config.name, resolve_options);
+  if (options.json) {
+    std::cout << resolved.json.dump(2) << "\n";
+    return 0;
+  }
+  std::vector<std::vector<std::string>> lines;
+  for (const auto& [path, origin] : resolved.origins) {
+    const std::string pointer = "/" + join(split(path, '.'), "/");
+    const nlohmann::json::json_pointer where(pointer);
+    if (!resolved.json.contains(where)) continue;
+    const std::string place = origin.set_by.origin.describe();
+    lines.push_back({path, resolved.json.at(where).dump(),
+                     place.empty() ? origin.set_by.layer : origin.set_by.layer + ", " + place});
+  }
+  std::cout << aligned(lines);
+  return 0;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("show", "Print a config as it resolves, and who set each value");
+  command->add_option("config", options->config, "Name of a config")->required();
+  add_project_option(*command, options->project);
+  add_set_option(*command, options->overrides);
+  command->add_flag("--json", options->json, "The resolved config as JSON, as a run stores it");
+  command->callback([&action, options] { action = [options](const Context& c) { return show(c, *options); }; });
+}
+
+}  // namespace forge::app

@@ -1,0 +1,26 @@
+#include "app/commands.h"
+#include "core/run/local_launcher.h"
+#include "core/run/supervisor.h"
+
+namespace forge::app {
+namespace {
+
+int supervise(const Context& context, const std::string& run_dir) {
+  const run::RunFolder folder(std::filesystem::absolute(run_dir).lexically_normal());
+  const auto backend = context.backend(folder.record().identity.backend);
+  run::LocalLauncher launcher;
+  return run::supervise(folder, *backend, launcher);
+}
+
+}  // namespace
+
+void add_supervise(CLI::App& app, Action& action) {
+  auto run_dir = std::make_shared<std::string>();
+  // No group: `forge run` calls this, as a cluster's scheduler would; it is not in the help.
+  CLI::App* command = app.add_subcommand("supervise", "Run the worker of a run folder until it ends")->group("");
+  command->add_option("run_dir", *run_dir, "Run folder")->required();
+  command->callback(
+      [&action, run_dir] { action = [run_dir](const Context& context) { return supervise(context, *run_dir); }; });
+}
+
+}  // namespace forge::app

@@ -1,0 +1,29 @@
+#include "app/interrupt.h"
+
+#include <csignal>
+
+namespace forge::app {
+namespace {
+
+volatile std::sig_atomic_t interrupts = 0;
+
+void on_signal(int) { interrupts = interrupts + 1; }
+
+void set_handler(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+Interrupts::Interrupts() {
+  interrupts = 0;
+  set_handler(on_signal);
+}
+
+Interrupts::~Interrupts() { set_handler(SIG_DFL); }
+
+int Interrupts::count() const { return interrupts; }
+
+}  // namespace forge::app

@@ -1,0 +1,59 @@
+#include "app/progress_line.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "app/terminal.h"
+#include "core/base/clock.h"
+
+namespace forge::app {
+namespace {
+
+constexpr int bar_cells = 20;
+constexpr double redraw_seconds = 0.1;
+
+std::string bar(double fraction) {
+  const int full = static_cast<int>(std::lround(fraction * bar_cells));
+  std::string cells;
+  for (int i = 0; i < bar_cells; ++i) cells += i < full ? "█" : "░";
+  return cells;
+}
+
+}  // namespace
+
+ProgressLine::ProgressLine(std::string label) : label_(std::move(label)), terminal_(is_terminal(STDERR_FILENO)) {}
+
+void ProgressLine::show(double fraction, const std::string& text) {
+  fraction = std::clamp(fraction, 0.0, 1.0);
+  if (terminal_) {
+    const double now = steady_seconds();
+    if (drawn_ && now - drawn_at_ < redraw_seconds) return;
+    std::string line = label_ + "  " + bar(fraction) + "  " + text;
+    // A line that wraps could not be redrawn in place.
+    const size_t width = static_cast<size_t>(std::max(20, terminal_width(STDERR_FILENO) - 1));
+    while (display_width(line) > width) line.pop_back();
+    std::cerr << "\r\033[K" << line << std::flush;
+    drawn_ = true;
+    drawn_at_ = now;
+    return;
+  }
+  const int tenths = static_cast<int>(fraction * 10);
+  if (tenths <= said_tenths_) return;
+  said_tenths_ = tenths;
+  std::cerr << label_ << "  " << std::lround(fraction * 100) << "%  " << text << "\n";
+}
+
+void ProgressLine::say(const std::string& text) {
+  clear();
+  std::cerr << text << "\n";
+}
+
+void ProgressLine::clear() {
+  if (drawn_) std::cerr << "\r\033[K" << std::flush;
+  drawn_ = false;
+}
+
+}  // namespace forge::app

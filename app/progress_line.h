@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace forge::app {
+
+/// Progress on stderr: on a terminal one line that is redrawn in place, elsewhere plain lines, one
+/// for each tenth of the work at most.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string label);
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  /// `fraction` of the work done, 0 to 1, and what to say of it.
+  void show(double fraction, const std::string& text);
+  /// A line that stays; the progress goes on below it.
+  void say(const std::string& text);
+  /// Removes the redrawn line.
+  void clear();
+
+ private:
+  std::string label_;
+  bool terminal_;
+  bool drawn_ = false;
+  int said_tenths_ = -1;
+  double drawn_at_ = 0;
+};
+
+}  // namespace forge::app

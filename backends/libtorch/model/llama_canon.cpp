@@ -1,0 +1,162 @@
+#include "backends/libtorch/model/llama_canon.h"
+
+#include "backends/libtorch/ops/canon_conv/canon_conv.h"
+#include "backends/libtorch/ops/causal_attention/causal_attention.h"
+#include "backends/libtorch/ops/rms_norm/rms_norm.h"
+#include "backends/libtorch/ops/swiglu/swiglu.h"
+
+namespace forge::worker {
+
+using config::PositionKind;
+using config::QkNorm;
+
+LlamaCanon::LlamaCanon(const config::ModelConfig& config, const at::TensorOptions& options) : config_(config) {
+  const auto weight = [&](at::IntArrayRef shape) { return at::empty(shape, options).requires_grad_(true); };
+  const int64_t hidden = config.hidden_size, mlp = config.intermediate_size, head = config.head_dim;
+  const int64_t q_width = config.num_heads * head, kv_width = config.num_kv_heads * head;
+  const auto canon = [&](char position, int64_t channels) {
+    return config.canon.has(position) ? weight({channels, 1, config.canon.kernel}) : at::Tensor();
+  };
+  embedding_ = weight({config.vocab_size, hidden});
+  for (int layer = 0; layer < config.num_layers; ++layer) {
+    Block block;
+    block.input_norm = weight({hidden});
+    block.canon_a = canon('A', hidden);
+    block.qkv = weight({q_width + 2 * kv_width, hidden});
+    if (config.qk_norm != QkNorm::none) {
+      const bool per_head = config.qk_norm == QkNorm::per_head;
+      block.q_norm = weight({per_head ? head : q_width});
+      block.k_norm = weight({per_head ? head : kv_width});
+    }
+    block.canon_b = canon('B', q_width + 2 * kv_width);
+    block.output = weight({hidden, q_width});
+    block.post_norm = weight({hidden});
+    block.canon_c = canon('C', hidden);
+    block.gate_up = weight({2 * mlp, hidden});
+    block.canon_d = canon('D', 2 * mlp);
+    block.down = weight({hidden, mlp});
+    blocks_.push_back(std::move(block));
+  }
+  final_norm_ = weight({hidden});
+  if (!config.tie_embeddings) lm_head_ = weight({config.vocab_size, hidden});
+}
+
+at::Tensor LlamaCanon::logits(const at::Tensor& ids,
+                              const at::Tensor& doc_ids,
+                              std::vector<at::Tensor>* residual_stream) const {
+  at::Tensor x = at::embedding(embedding_, ids);
+  for (const Block& block : blocks_) {
+    const at::Tensor a = ops::rms_norm(x, block.input_norm, config_.rms_norm_eps);
+    x = x + attention(block, canon(block.canon_a, a, doc_ids), doc_ids);
+    const at::Tensor m = ops::rms_norm(x, block.post_norm, config_.rms_norm_eps);
+    x = x + mlp(block, canon(block.canon_c, m, doc_ids), doc_ids);
+    if (residual_stream) residual_stream->push_back(x);
+  }
+  x = ops::rms_norm(x, final_norm_, config_.rms_norm_eps);
+  return at::linear(x, config_.tie_embeddings ? embedding_ : lm_head_);
+}
+
+at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const at::Tensor& doc_ids) const {
+  const int64_t batch = x.size(0), length = x.size(1), head = config_.head_dim;
+  const int64_t q_width = config_.num_heads * head, kv_width = config_.num_kv_heads * head;
+  at::Tensor qkv = at::linear(x, block.qkv);
+  if (config_.qk_norm == QkNorm::full) {
+    const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
+    qkv = at::cat({ops::rms_norm(parts[0], block.q_norm, config_.rms_norm_eps),
+                   ops::rms_norm(parts[1], block.k_norm, config_.rms_norm_eps), parts[2]}, 2);
+  }
+  qkv = canon(block.canon_b, qkv, doc_ids);
+  const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
+  at::Tensor q = parts[0].view({batch, length, config_.num_heads, head});
+  at::Tensor k = parts[1].view({batch, length, config_.num_kv_heads, head});
+  const at::Tensor v = parts[2].view({batch, length, config_.num_kv_heads, head});
+  if (config_.qk_norm == QkNorm::per_head) {
+    q = ops::rms_norm(q, block.q_norm, config_.rms_norm_eps);
+    k = ops::rms_norm(k, block.k_norm, config_.rms_norm_eps);
+  }
+  if (config_.position.kind == PositionKind::rope) {
+    q = ops::rotary(q, rotary_table(length));
+    k = ops::rotary(k, rotary_table(length));
+  }
+  const at::Tensor mixed = ops::causal_attention(q, k, v, doc_ids);
+  return at::linear(mixed.view({batch, length, q_width}), block.output);
+}
+
+at::Tensor LlamaCanon::mlp(const Block& block, const at::Tensor& x, const at::Tensor& doc_ids) const {
+  const at::Tensor gate_up = canon(block.canon_d, at::linear(x, block.gate_up), doc_ids);
+  return at::linear(ops::swiglu(gate_up), block.down);
+}
+
+at::Tensor LlamaCanon::canon(const at::Tensor& weight, const at::Tensor& x, const at::Tensor& doc_ids) const {
+  if (!weight.defined()) return x;
+  const bool silu = config_.canon.activation == config::Activation::silu;
+  return ops::canon_conv(x, weight, {config_.canon.residual, silu}, doc_ids);
+}
+
+const ops::RotaryTable& LlamaCanon::rotary_table(int64_t length) const {
+  if (!rotary_.cos.defined() || rotary_.cos.size(0) < length) {
+    const at::NoGradGuard no_grad;
+    rotary_ = ops::rotary_table(length, config_.position.rope_dim.value_or(config_.head_dim), config_.position.theta,
+                                config_.position.pairing == config::RopePairing::lingua, embedding_.options());
+  }
+  return rotary_;
+}
+
+NamedTensors LlamaCanon::named(const std::function<at::Tensor(const at::Tensor&)>& of_stored) const {
+  NamedTensors list;
+  const auto add = [&](const std::string& name, const at::Tensor& stored) {
+    if (stored.defined()) list.emplace_back(name + ".weight", of_stored(stored));
+  };
+  const auto add_part = [&](const std::string& name, const at::Tensor& stored, int64_t first, int64_t rows) {
+    list.emplace_back(name + ".weight", of_stored(stored).narrow(0, first, rows));
+  };
+  const int64_t q_width = config_.num_heads * config_.head_dim, kv_width = config_.num_kv_heads * config_.head_dim;
+  add("model.embed_tokens", embedding_);
+  for (size_t layer = 0; layer < blocks_.size(); ++layer) {
+    const Block& block = blocks_[layer];
+    const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+    add(prefix + "input_layernorm", block.input_norm);
+    add(prefix + "canonA", block.canon_a);
+    add_part(prefix + "self_attn.q_proj", block.qkv, 0, q_width);
+    add_part(prefix + "self_attn.k_proj", block.qkv, q_width, kv_width);
+    add_part(prefix + "self_attn.v_proj", block.qkv, q_width + kv_width, kv_width);
+    add(prefix + "self_attn.o_proj", block.output);
+    add(prefix + "self_attn.q_norm", block.q_norm);
+    add(prefix + "self_attn.k_norm", block.k_norm);
+    add(prefix + "self_attn.canonB", block.canon_b);
+    add(prefix + "post_attention_layernorm", block.post_norm);
+    add(prefix + "canonC", block.canon_c);
+    add_part(prefix + "mlp.gate_proj", block.gate_up, 0, config_.intermediate_size);
+    add_part(prefix + "mlp.up_proj", block.gate_up, config_.intermediate_size, config_.intermediate_size);
+    add(prefix + "mlp.down_proj", block.down);
+    add(prefix + "mlp.canonD", block.canon_d);
+  }
+  add("model.norm", final_norm_);
+  add("lm_head", lm_head_);
+  return list;
+}
+
+NamedTensors LlamaCanon::named_weights() const {
+  return named([](const at::Tensor& stored) { return stored.detach(); });
+}
+
+NamedTensors LlamaCanon::named_gradients() const {
+  return named([](const at::Tensor& stored) {
+    return stored.grad().defined() ? stored.grad() : at::zeros_like(stored.detach());
+  });
+}
+
+std::vector<at::Tensor> LlamaCanon::trainable() const {
+  std::vector<at::Tensor> list = {embedding_};
+  for (const Block& b : blocks_) {
+    for (const at::Tensor& weight : {b.input_norm, b.canon_a, b.qkv, b.q_norm, b.k_norm, b.canon_b, b.output,
+                                     b.post_norm, b.canon_c, b.gate_up, b.canon_d, b.down}) {
+      if (weight.defined()) list.push_back(weight);
+    }
+  }
+  list.push_back(final_norm_);
+  if (lm_head_.defined()) list.push_back(lm_head_);
+  return list;
+}
+
+}  // namespace forge::worker

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backends/libtorch/ops/rotary/rotary.h"
+#include "backends/libtorch/torch_precompiled.h"
+#include "core/config/experiment.h"
+
+namespace forge::worker {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// Weights of one block. q, k, v and gate, up are stored together, so that one matrix product
+/// serves each group and Canon-B and Canon-D are one convolution each.
+struct Block {
+  at::Tensor input_norm;      ///< [hidden]
+  at::Tensor qkv;             ///< [(H+2G)*D, hidden]
+  at::Tensor q_norm, k_norm;  ///< [H*D], [G*D] (full) or [D], [D] (per head), or undefined
+  at::Tensor output;          ///< [hidden, H*D]
+  at::Tensor post_norm;       ///< [hidden]
+  at::Tensor gate_up;         ///< [2I, hidden]
+  at::Tensor down;            ///< [hidden, I]
+  at::Tensor canon_a, canon_b, canon_c, canon_d;  ///< [channels, 1, kernel], or undefined
+};
+
+/// Llama (pre-norm blocks, RMSNorm, rotary positions or none, SwiGLU) with Canon layers at any of
+/// four positions: docs/MODELS.md gives the formulas.
+class LlamaCanon {
+ public:
+  /// Weights are allocated, not set: see load_initial in weights.h.
+  LlamaCanon(const config::ModelConfig& config, const at::TensorOptions& options);
+
+  const config::ModelConfig& config() const { return config_; }
+
+  /// Logits [B, T, V] of ids int32 [B, T]. With doc_ids int32 [B, T], attention and convolution
+  /// stay within a document. `residual_stream`, where given, receives the stream after each block.
+  at::Tensor logits(const at::Tensor& ids,
+                    const at::Tensor& doc_ids = {},
+                    std::vector<at::Tensor>* residual_stream = nullptr) const;
+
+  /// For every weight, in the order of model::parameters(): its Hugging Face name and the part that
+  /// belongs to it of of_stored(stored tensor), where of_stored keeps the shape.
+  NamedTensors named(const std::function<at::Tensor(const at::Tensor& stored)>& of_stored) const;
+
+  /// Every weight as a view into the stored tensors.
+  NamedTensors named_weights() const;
+
+  /// The stored tensors themselves: what the optimizer updates and what has gradients.
+  std::vector<at::Tensor> trainable() const;
+
+  /// Gradients under the names of named_weights(); a weight without gradient gives zeros.
+  NamedTensors named_gradients() const;
+
+ private:
+  at::Tensor attention(const Block& block, const at::Tensor& x, const at::Tensor& doc_ids) const;
+  at::Tensor mlp(const Block& block, const at::Tensor& x, const at::Tensor& doc_ids) const;
+  at::Tensor canon(const at::Tensor& weight, const at::Tensor& x, const at::Tensor& doc_ids) const;
+  const ops::RotaryTable& rotary_table(int64_t length) const;
+
+  config::ModelConfig config_;
+  at::Tensor embedding_;   ///< [V, hidden]
+  std::vector<Block> blocks_;
+  at::Tensor final_norm_;  ///< [hidden]
+  at::Tensor lm_head_;     ///< [V, hidden], undefined where the embedding is tied
+  mutable ops::RotaryTable rotary_;  ///< grown to the longest sequence seen
+};
+
+}  // namespace forge::worker

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace forge::ops {
+
+struct CanonConvOptions {
+  bool residual = true;  ///< add the input
+  bool silu = false;     ///< apply silu to the convolution's output, before the residual
+};
+
+/// Depthwise causal convolution over time, the Canon layer of "Physics of Language Models: Part
+/// 4.1" (Allen-Zhu 2025):
+///     c[b,t,:] = sum_j w[:,0,K-1-j] * x[b,t-j,:]      (x before position 0 is zero)
+///     y        = [x +] [silu](c)
+///   x        [B, T, C] float or double, any device; contiguous or made so
+///   w        [C, 1, K], K in 2..4; the last tap multiplies the current token
+///   doc_ids  [B, T] int32 or undefined; tap j is dropped where doc(t-j) != doc(t)
+/// Returns y [B, T, C]. Differentiable in x and w. Throws c10::Error naming a wrong shape.
+at::Tensor canon_conv(const at::Tensor& x,
+                      const at::Tensor& w,
+                      const CanonConvOptions& options,
+                      const at::Tensor& doc_ids = {});
+
+/// The same by plain Torch operations, on any device and dtype; slow and obvious.
+at::Tensor canon_conv_reference(const at::Tensor& x,
+                                const at::Tensor& w,
+                                const CanonConvOptions& options,
+                                const at::Tensor& doc_ids = {});
+
+/// One pass over contiguous CPU tensors, on all threads. y is written.
+void canon_conv_forward_cpu(const at::Tensor& x,
+                            const at::Tensor& w,
+                            const CanonConvOptions& options,
+                            const at::Tensor& doc_ids,
+                            at::Tensor& y);
+
+/// Gradients of sum(y * grad_y) in x and w, both written. Sums run in an order that does not depend
+/// on the number of threads.
+void canon_conv_backward_cpu(const at::Tensor& x,
+                             const at::Tensor& w,
+                             const CanonConvOptions& options,
+                             const at::Tensor& doc_ids,
+                             const at::Tensor& grad_y,
+                             at::Tensor& grad_x,
+                             at::Tensor& grad_w);
+
+}  // namespace forge::ops

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace forge::ops {
+
+/// Causal softmax attention (Vaswani et al. 2017), scores scaled by 1/sqrt(D):
+///   q        [B, T, H, D], k and v [B, T, G, D], G divides H; query head h reads key-value head
+///            h / (H/G); last dimension contiguous, any stride elsewhere
+///   doc_ids  [B, T] int32 or undefined; a token attends only to tokens of its own document
+/// Returns [B, T, H, D], contiguous. Differentiable in q, k, v.
+at::Tensor causal_attention(const at::Tensor& q,
+                            const at::Tensor& k,
+                            const at::Tensor& v,
+                            const at::Tensor& doc_ids = {});
+
+/// The same by plain Torch operations on the whole [B, H, T, T] score tensor, on any device.
+at::Tensor causal_attention_reference(const at::Tensor& q,
+                                      const at::Tensor& k,
+                                      const at::Tensor& v,
+                                      const at::Tensor& doc_ids = {});
+
+/// Blocked over queries, the upper triangle skipped, no score tensor kept. `out` [B, T, H, D] and
+/// `log_sum_exp` [B, H, T] are written.
+void causal_attention_forward_cpu(const at::Tensor& q,
+                                  const at::Tensor& k,
+                                  const at::Tensor& v,
+                                  at::Tensor& out,
+                                  at::Tensor& log_sum_exp);
+
+/// Gradients of sum(out * grad_out); scores are computed again from q, k and log_sum_exp.
+void causal_attention_backward_cpu(const at::Tensor& q,
+                                   const at::Tensor& k,
+                                   const at::Tensor& v,
+                                   const at::Tensor& out,
+                                   const at::Tensor& log_sum_exp,
+                                   const at::Tensor& grad_out,
+                                   at::Tensor& grad_q,
+                                   at::Tensor& grad_k,
+                                   at::Tensor& grad_v);
+
+}  // namespace forge::ops

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace forge::ops {
+
+constexpr int64_t ignored_target = -100;
+
+struct CrossEntropyOptions {
+  enum class ZLoss {
+    none,         ///< mean of n over kept targets, n = logsumexp(logits) - logits[target]
+    palm,         ///< mean of n + c * logsumexp^2 over kept targets (PaLM, Chowdhery et al. 2022)
+    lingua_code,  ///< sum of n + c * n^2 over kept targets, divided by all targets, as the released
+                  ///< lingua recipes compute it
+  };
+  ZLoss z_loss = ZLoss::none;
+  double coefficient = 1e-4;
+};
+
+/// Next-token loss of logits [N, V] and int32 targets [N]; a target of -100 is not scored. Returns
+/// a scalar in the logits' dtype (float32 at least); NaN where no target is kept. Differentiable.
+at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets, const CrossEntropyOptions& options = {});
+
+at::Tensor cross_entropy_reference(const at::Tensor& logits,
+                                   const at::Tensor& targets,
+                                   const CrossEntropyOptions& options = {});
+
+/// Sum of n over the kept targets, in double, without gradient: for evaluation.
+double negative_log_likelihood_sum(const at::Tensor& logits, const at::Tensor& targets);
+
+/// log_sum_exp and n of each row, [N]; n of an unscored row is 0.
+void cross_entropy_forward_cpu(const at::Tensor& logits,
+                               const at::Tensor& targets,
+                               at::Tensor& log_sum_exp,
+                               at::Tensor& row_loss);
+
+/// grad_logits[r,:] = p_scale[r] * softmax(logits[r,:]) - target_scale[r] * onehot(target).
+void cross_entropy_backward_cpu(const at::Tensor& logits,
+                                const at::Tensor& targets,
+                                const at::Tensor& log_sum_exp,
+                                const at::Tensor& p_scale,
+                                const at::Tensor& target_scale,
+                                at::Tensor& grad_logits);
+
+}  // namespace forge::ops

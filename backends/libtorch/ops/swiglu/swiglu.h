@@ -1,0 +1,16 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace forge::ops {
+
+/// SwiGLU (Shazeer 2020): silu(gate) * up for gate_up [..., 2I] = [gate | up]. Returns [..., I].
+/// Differentiable.
+at::Tensor swiglu(const at::Tensor& gate_up);
+
+at::Tensor swiglu_reference(const at::Tensor& gate_up);
+
+void swiglu_forward_cpu(const at::Tensor& gate_up, at::Tensor& y);
+void swiglu_backward_cpu(const at::Tensor& gate_up, const at::Tensor& grad_y, at::Tensor& grad_gate_up);
+
+}  // namespace forge::ops

@@ -1,0 +1,118 @@
+#include "backends/libtorch/worker/device.h"
+
+#include <ATen/Parallel.h>
+#include <sched.h>
+#include <torch/cuda.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <set>
+
+#include "backends/libtorch/model/torch_compat.h"
+#include "backends/libtorch/worker/cuda.h"
+#include "backends/libtorch/worker/memory.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace forge::worker {
+namespace {
+
+/// Cores that this process may use (a container or taskset may leave fewer than there are).
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (starts_with(line, "model name")) return std::string(trim(line.substr(line.find(':') + 1)));
+  }
+  return "CPU";
+}
+
+/// Paths of the mapped libraries that are a BLAS or a matrix library.
+std::set<std::string> mapped_matrix_libraries() {
+  std::set<std::string> found;
+  std::ifstream file("/proc/self/maps");
+  for (std::string line; std::getline(file, line);) {
+    const size_t path = line.find('/');
+    if (path == std::string::npos) continue;
+    const std::string name = line.substr(path);
+    const std::string base = name.substr(name.rfind('/') + 1);
+    if (starts_with(base, "libopenblas") || starts_with(base, "libmkl") || starts_with(base, "libblas") ||
+        starts_with(base, "libdnnl")) {
+      found.insert(name);
+    }
+  }
+  return found;
+}
+
+nlohmann::json libraries() {
+  nlohmann::json list = {{"torch", torch_compat::version()}, {"cxx", __VERSION__}};
+  std::vector<std::string> matrix;
+  for (const std::string& path : mapped_matrix_libraries()) {
+    matrix.push_back(path);
+    if (path.find("openblas-pthread") != std::string::npos) {
+      std::cerr << "warning: " << path << " is the pthread flavour of OpenBLAS, whose threads and Torch's spin "
+                << "against each other: training is about 40 % slower. Install libopenblas0-openmp.\n";
+    }
+  }
+  list["blas"] = matrix;
+  return list;
+}
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names = {"cpu"};
+  const size_t count = torch::cuda::is_available() ? torch::cuda::device_count() : 0;
+  for (size_t i = 0; i < count; ++i) names.push_back("cuda:" + std::to_string(i));
+  return names;
+}
+
+int index_of(const at::Device& device) { return device.has_index() ? device.index() : 0; }
+
+}  // namespace
+
+at::Device choose_device(const std::string& name, int threads) {
+  at::set_num_threads(threads > 0 ? threads : usable_cores());
+  const std::vector<std::string> names = device_names();
+  if (name == "auto") return at::Device(names.size() > 1 ? "cuda:0" : "cpu");
+  const std::string full = name == "cuda" ? "cuda:0" : name;
+  for (const std::string& known : names) {
+    if (known == full) return at::Device(full);
+  }
+  throw Error("there is no device '" + name + "' here", {}, "devices: auto, " + join(names, ", "));
+}
+
+protocol::Environment describe_environment(const at::Device& device) {
+  protocol::Environment environment;
+  environment.device_type = device.is_cuda() ? "cuda" : "cpu";
+  environment.threads = at::get_num_threads();
+  environment.devices = device_names();
+  environment.libraries = libraries();
+  if (device.is_cuda()) {
+    environment.device_name = cuda::device_name(index_of(device));
+    environment.memory_bytes = cuda::device_memory_bytes(index_of(device));
+  } else {
+    environment.device_name = processor_name();
+    environment.memory_bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE);
+  }
+  return environment;
+}
+
+void synchronize(const at::Device& device) {
+  if (device.is_cuda()) torch::cuda::synchronize(index_of(device));
+}
+
+int64_t peak_memory_bytes(const at::Device& device) {
+  return device.is_cuda() ? cuda::peak_memory_bytes(index_of(device)) : peak_cpu_tensor_bytes();
+}
+
+void reset_peak_memory(const at::Device& device) {
+  device.is_cuda() ? cuda::reset_peak_memory(index_of(device)) : reset_peak_cpu_tensor_bytes();
+}
+
+}  // namespace forge::worker

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "backends/libtorch/torch_precompiled.h"
+#include "core/protocol/messages.h"
+
+namespace forge::worker {
+
+/// Device of a request's name ("auto" is the first GPU, else the CPU), with its threads set.
+/// Throws forge::Error naming the devices that there are.
+at::Device choose_device(const std::string& name, int threads);
+
+/// What this process runs on; warns on stderr of a BLAS that costs speed.
+protocol::Environment describe_environment(const at::Device& device);
+
+/// Returns when the device has done all it was given. Nothing to wait for on a CPU.
+void synchronize(const at::Device& device);
+
+/// Most bytes that tensors held at once on the device since the last reset.
+int64_t peak_memory_bytes(const at::Device& device);
+void reset_peak_memory(const at::Device& device);
+
+}  // namespace forge::worker

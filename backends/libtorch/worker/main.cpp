@@ -1,0 +1,94 @@
+// forge-worker-libtorch: reads one request line on stdin, writes one JSON event a line on stdout.
+// docs/PROTOCOL.md describes both; stderr is prose.
+
+#include <iostream>
+
+#include "backends/libtorch/version.h"
+#include "backends/libtorch/worker/bench.h"
+#include "backends/libtorch/worker/device.h"
+#include "backends/libtorch/worker/evaluate.h"
+#include "backends/libtorch/worker/event_writer.h"
+#include "backends/libtorch/worker/memory.h"
+#include "backends/libtorch/worker/stop.h"
+#include "backends/libtorch/worker/train.h"
+#include "backends/libtorch/worker/trainer.h"
+#include "backends/libtorch/worker/weights.h"
+#include "core/base/error.h"
+#include "core/config/json.h"
+
+namespace forge::worker {
+namespace {
+
+constexpr int exit_done = 0;
+constexpr int exit_failed = 1;
+constexpr int exit_wrong_request = 2;
+constexpr int exit_stopped = 3;
+
+protocol::Result evaluate_checkpoint(const protocol::Request& request, const at::Device& device) {
+  const config::Experiment experiment = config::experiment_from_json(request.experiment);
+  Trainer trainer(experiment, device);
+  if (request.resume_from.empty()) {
+    load_initial(trainer.model(), experiment.seed);
+  } else {
+    const std::filesystem::path folder = request.resume_from;
+    load_tensors(weights::SafetensorsFile(folder / "weights.safetensors"), trainer.model().named_weights());
+  }
+  const data::Dataset dataset(request.evaluation_tokens.path, experiment.train.seq_len,
+                              config::RowOrder::sequential, 0, request.evaluation_tokens.rows);
+  const EvaluationResult result = evaluate(trainer.model(), dataset, dataset.rows(),
+                                           experiment.train.eval_batch_size, device, [](double) {});
+  return {{{"loss", result.loss}, {"tokens", result.tokens}}};
+}
+
+int run_job(const protocol::Request& request, const at::Device& device, const EventWriter& events) {
+  switch (request.job) {
+    case protocol::Job::describe: return exit_done;
+    case protocol::Job::train: return train(request, device, events) ? exit_done : exit_stopped;
+    case protocol::Job::bench: events.send(bench(request, device)); return exit_done;
+    case protocol::Job::evaluate: events.send(evaluate_checkpoint(request, device)); return exit_done;
+    case protocol::Job::generate: break;
+  }
+  throw Error("this backend does not generate text", {}, "it can describe, train, evaluate and bench");
+}
+
+int serve(const EventWriter& events) {
+  protocol::Hello hello;
+  hello.backend = backend_name;
+  hello.backend_version = backend_version;
+  hello.numerics_version = numerics_version;
+  events.send(hello);
+  std::string line;
+  if (!std::getline(std::cin, line)) throw Error("no request on stdin", {}, "one JSON line; see docs/PROTOCOL.md");
+  const protocol::Request request = protocol::request_from_line(line);
+  const at::Device device = choose_device(request.device, request.threads);
+  events.send(describe_environment(device));
+  return run_job(request, device, events);
+}
+
+int fail(const EventWriter& events, const std::string& message, const std::string& hint, int exit_code) {
+  std::cerr << "error: " << message << "\n";
+  events.send(protocol::Failed{message, "", hint});
+  return exit_code;
+}
+
+int run() {
+  const EventWriter events(take_over_stdout());
+  listen_for_stop();
+  keep_freed_memory();
+  install_counting_allocator();
+  try {
+    return serve(events);
+  } catch (const Error& error) {
+    return fail(events, error.message(), error.hint(),
+                error.exit_code() == ExitCode::usage ? exit_wrong_request : exit_failed);
+  } catch (const c10::Error& error) {
+    return fail(events, error.what_without_backtrace(), "", exit_failed);
+  } catch (const std::exception& error) {
+    return fail(events, error.what(), "", exit_failed);
+  }
+}
+
+}  // namespace
+}  // namespace forge::worker
+
+int main() { return forge::worker::run(); }

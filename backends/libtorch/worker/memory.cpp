@@ -1,0 +1,84 @@
+#include "backends/libtorch/worker/memory.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <malloc.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "backends/libtorch/torch_precompiled.h"
+
+namespace forge::worker {
+namespace {
+
+std::atomic<int64_t> held_bytes{0};
+std::atomic<int64_t> peak_bytes{0};
+
+// Vector loads of Torch's kernels want 64-byte alignment; the size of a block is kept in the
+// alignment's worth of bytes before it.
+constexpr size_t alignment = 64;
+
+void* take(size_t bytes) {
+  void* block = nullptr;
+  if (::posix_memalign(&block, alignment, bytes + alignment) != 0) {
+    TORCH_CHECK(false, "out of memory: the CPU has no ", bytes, " bytes left for a tensor");
+  }
+  *static_cast<size_t*>(block) = bytes;
+  const int64_t held = held_bytes.fetch_add(static_cast<int64_t>(bytes)) + static_cast<int64_t>(bytes);
+  int64_t peak = peak_bytes.load();
+  while (held > peak && !peak_bytes.compare_exchange_weak(peak, held)) {
+  }
+  return static_cast<char*>(block) + alignment;
+}
+
+void give_back(void* data) {
+  if (!data) return;
+  void* block = static_cast<char*>(data) - alignment;
+  held_bytes.fetch_sub(static_cast<int64_t>(*static_cast<size_t*>(block)));
+  std::free(block);
+}
+
+// Torch 1.13 declares allocate const, 2.11 does not and adds copy_data: both forms stand here, and
+// each Torch finds the ones that it overrides.
+struct CountingAllocator final : c10::Allocator {
+  c10::DataPtr allocate(size_t bytes) const { return make(bytes); }
+  c10::DataPtr allocate(size_t bytes) { return make(bytes); }
+  c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
+  void copy_data(void* destination, const void* source, std::size_t bytes) const {
+    std::memcpy(destination, source, bytes);
+  }
+
+ private:
+  static c10::DataPtr make(size_t bytes) {
+    void* data = bytes == 0 ? nullptr : take(bytes);
+    return {data, data, &give_back, c10::Device(c10::DeviceType::CPU)};
+  }
+};
+
+CountingAllocator counting_allocator;
+
+}  // namespace
+
+void install_counting_allocator() {
+  c10::SetCPUAllocator(&counting_allocator, /*priority=*/1);
+}
+
+void keep_freed_memory() {
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, 2147483647);
+  ::mallopt(M_TOP_PAD, 256 << 20);
+}
+
+int64_t peak_cpu_tensor_bytes() { return peak_bytes.load(); }
+
+void reset_peak_cpu_tensor_bytes() { peak_bytes.store(held_bytes.load()); }
+
+int64_t peak_resident_bytes() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+}  // namespace forge::worker

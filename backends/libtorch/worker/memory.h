@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+namespace forge::worker {
+
+/// Replaces Torch's CPU allocator by one that counts what tensors hold. Called once, before the
+/// first tensor.
+void install_counting_allocator();
+
+/// Asks the C library to keep freed memory instead of giving it back: the first touch of a fresh
+/// page is slow in virtual machines, and a training step frees and takes the same sizes again.
+void keep_freed_memory();
+
+/// Most bytes that CPU tensors held at once since the last reset.
+int64_t peak_cpu_tensor_bytes();
+void reset_peak_cpu_tensor_bytes();
+
+/// Largest resident set of the process so far.
+int64_t peak_resident_bytes();
+
+}  // namespace forge::worker

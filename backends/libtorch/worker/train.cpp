@@ -1,0 +1,228 @@
+#include "backends/libtorch/worker/train.h"
+
+#include <cmath>
+
+#include "backends/libtorch/worker/checkpoint.h"
+#include "backends/libtorch/worker/evaluate.h"
+#include "backends/libtorch/worker/memory.h"
+#include "backends/libtorch/worker/stop.h"
+#include "backends/libtorch/worker/stopwatch.h"
+#include "backends/libtorch/worker/trainer.h"
+#include "backends/libtorch/worker/weights.h"
+#include "core/base/error.h"
+#include "core/config/json.h"
+#include "core/model/parameters.h"
+
+namespace forge::worker {
+namespace {
+
+// The first steps of a process are slow (memory is new, caches are cold): they do not count for
+// tokens_per_second.
+constexpr int64_t warm_up_steps = 5;
+constexpr double progress_interval = 0.25;  // seconds
+
+/// One training run from its first to its last step.
+class TrainingRun {
+ public:
+  TrainingRun(const protocol::Request& request, const at::Device& device, const EventWriter& events)
+      : request_(request),
+        experiment_(config::experiment_from_json(request.experiment)),
+        device_(device),
+        events_(events),
+        train_data_(request.train_tokens.path, experiment_.train.seq_len, experiment_.data.order,
+                    experiment_.data.seed, request.train_tokens.rows),
+        evaluation_data_(request.evaluation_tokens.path, experiment_.train.seq_len, config::RowOrder::sequential, 0,
+                         request.evaluation_tokens.rows),
+        trainer_(experiment_, device),
+        stopwatch_(device) {}
+
+  bool run() {
+    load();
+    announce();
+    while (progress_.step < experiment_.train.max_steps && !stop_requested()) {
+      train_one_step();
+      if (progress_.step % experiment_.train.log_every == 0) report_window();
+      if (is_due(experiment_.train.eval_every)) evaluate_now();
+      if (is_due(experiment_.train.checkpoint_every)) save();
+    }
+    const bool completed = progress_.step >= experiment_.train.max_steps;
+    if (completed && progress_.window_steps > 0) report_window();
+    if (completed) evaluate_now();
+    if (progress_.step > 0) save();
+    finish(completed);
+    return completed;
+  }
+
+ private:
+  void load() {
+    if (request_.resume_from.empty()) {
+      load_initial(trainer_.model(), experiment_.seed);
+    } else {
+      progress_ = load_checkpoint(request_.resume_from, trainer_.model(), trainer_.optimizer());
+    }
+    first_step_ = progress_.step;
+    // A run of a few steps must still have steps that count.
+    dropped_steps_ = std::min(warm_up_steps, (experiment_.train.max_steps - first_step_) / 2);
+    began_ = steady_seconds() - progress_.elapsed_seconds;
+    reset_peak_memory(device_);
+  }
+
+  void announce() {
+    protocol::Started started;
+    started.parameters = model::parameter_count(experiment_.model);
+    started.first_step = first_step_;
+    started.max_steps = experiment_.train.max_steps;
+    started.tokens_per_step = tokens_per_step();
+    events_.send(started);
+    stopwatch_.resume();
+  }
+
+  void train_one_step() {
+    const int64_t position = progress_.step * experiment_.train.batch_size;
+    const Batch batch = load_batch(train_data_, position, experiment_.train.batch_size, device_);
+    const StepResult result = trainer_.step(batch, progress_.step);
+    add_to_window(result);
+    ++progress_.step;
+    if (progress_.step - first_step_ == dropped_steps_) {
+      stopwatch_.resume();
+      segment_steps_ = 0;
+    } else {
+      ++segment_steps_;
+    }
+    show_progress("train", double(progress_.step) / double(experiment_.train.max_steps));
+  }
+
+  void add_to_window(const StepResult& result) {
+    const at::NoGradGuard no_grad;
+    const at::Tensor values = at::stack({result.loss, result.gradient_norm}).to(at::kDouble);
+    window_ = window_.defined() ? window_ + values : values;
+    ++progress_.window_steps;
+  }
+
+  /// Moves the time and the steps since the last call into the totals; seconds of this stretch.
+  void settle_time() {
+    const double seconds = stopwatch_.pause();
+    window_seconds_ += seconds;
+    window_timed_steps_ += segment_steps_;
+    if (progress_.step - first_step_ > dropped_steps_) {
+      progress_.timed_steps += segment_steps_;
+      progress_.timed_seconds += seconds;
+    }
+    segment_steps_ = 0;
+    progress_.elapsed_seconds = steady_seconds() - began_;
+    progress_.peak_memory_bytes = std::max(progress_.peak_memory_bytes, peak_memory_bytes(device_));
+    progress_.peak_resident_bytes = std::max(progress_.peak_resident_bytes, peak_resident_bytes());
+  }
+
+  /// Moves the window's sums from the device into progress_.
+  void settle_window() {
+    if (!window_.defined()) return;
+    const at::Tensor sums = window_.cpu();
+    progress_.window_loss += sums[0].item<double>();
+    progress_.window_norm += sums[1].item<double>();
+    window_ = at::Tensor();
+  }
+
+  void report_window() {
+    settle_time();
+    settle_window();
+    protocol::TrainMetrics metrics;
+    metrics.step = progress_.step;
+    metrics.tokens = progress_.step * tokens_per_step();
+    metrics.loss = progress_.window_loss / double(progress_.window_steps);
+    metrics.gradient_norm = progress_.window_norm / double(progress_.window_steps);
+    metrics.learning_rate = trainer_.learning_rate(progress_.step - 1);
+    if (window_seconds_ > 0) {
+      metrics.tokens_per_second = double(window_timed_steps_ * tokens_per_step()) / window_seconds_;
+    }
+    metrics.elapsed_seconds = progress_.elapsed_seconds;
+    events_.send(metrics);
+    if (!std::isfinite(metrics.loss)) {
+      throw Error("the training loss is not a finite number at step " + std::to_string(progress_.step), {},
+                  "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip", ExitCode::failed);
+    }
+    progress_.last_window_loss = metrics.loss;
+    progress_.window_steps = 0;
+    progress_.window_loss = progress_.window_norm = 0;
+    window_seconds_ = 0;
+    window_timed_steps_ = 0;
+    stopwatch_.resume();
+  }
+
+  void evaluate_now() {
+    if (last_evaluation_ && last_evaluation_->step == progress_.step) return;
+    settle_time();
+    const double began = steady_seconds();
+    const EvaluationResult result =
+        evaluate(trainer_.model(), evaluation_data_, evaluation_data_.rows(), experiment_.train.eval_batch_size,
+                 device_, [&](double fraction) { show_progress("evaluate", fraction); });
+    last_evaluation_ = {progress_.step, result.loss, result.tokens, steady_seconds() - began};
+    events_.send(*last_evaluation_);
+    stopwatch_.resume();
+  }
+
+  void save() {
+    if (last_saved_ == progress_.step) return;
+    settle_time();
+    settle_window();
+    show_progress("save", 0);
+    events_.send(save_checkpoint(request_.run_dir, progress_, trainer_.model(), trainer_.optimizer()));
+    last_saved_ = progress_.step;
+    stopwatch_.resume();
+  }
+
+  void finish(bool completed) {
+    settle_time();
+    protocol::Finished finished;
+    finished.completed = completed;
+    finished.step = progress_.step;
+    if (last_evaluation_ && last_evaluation_->step == progress_.step) finished.eval_loss = last_evaluation_->loss;
+    finished.train_loss = progress_.last_window_loss;
+    if (progress_.timed_seconds > 0) {
+      finished.tokens_per_second = double(progress_.timed_steps * tokens_per_step()) / progress_.timed_seconds;
+    }
+    finished.wall_seconds = progress_.elapsed_seconds;
+    finished.peak_memory_bytes = progress_.peak_memory_bytes;
+    finished.peak_resident_bytes = progress_.peak_resident_bytes;
+    finished.parameters = model::parameter_count(experiment_.model);
+    events_.send(finished);
+  }
+
+  void show_progress(const char* phase, double fraction) {
+    const double now = steady_seconds();
+    if (now - last_progress_ < progress_interval) return;
+    last_progress_ = now;
+    events_.send(protocol::Progress{progress_.step, phase, fraction});
+  }
+
+  bool is_due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
+  int64_t tokens_per_step() const { return int64_t{experiment_.train.batch_size} * experiment_.train.seq_len; }
+
+  const protocol::Request& request_;
+  const config::Experiment experiment_;
+  const at::Device device_;
+  const EventWriter& events_;
+  const data::Dataset train_data_;
+  const data::Dataset evaluation_data_;
+  Trainer trainer_;
+  Stopwatch stopwatch_;
+  Progress progress_;
+  int64_t first_step_ = 0;
+  int64_t dropped_steps_ = 0;   ///< of this process
+  int64_t segment_steps_ = 0;   ///< steps since the stopwatch was resumed
+  int64_t window_timed_steps_ = 0;
+  double window_seconds_ = 0;
+  at::Tensor window_;           ///< sums of loss and gradient norm that are still on the device
+  double began_ = 0;
+  double last_progress_ = 0;
+  int64_t last_saved_ = -1;
+  std::optional<protocol::Evaluation> last_evaluation_;
+};
+
+}  // namespace
+
+bool train(const protocol::Request& request, const at::Device& device, const EventWriter& events) {
+  return TrainingRun(request, device, events).run();
+}
+
+}  // namespace forge::worker

@@ -1,0 +1,74 @@
+#include "backends/libtorch/worker/weights.h"
+
+#include "core/base/error.h"
+#include "core/model/parameters.h"
+
+namespace forge::worker {
+namespace {
+
+weights::Dtype dtype_of(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble: return weights::Dtype::f64;
+    case at::kFloat: return weights::Dtype::f32;
+    case at::kBFloat16: return weights::Dtype::bf16;
+    case at::kHalf: return weights::Dtype::f16;
+    default: throw Error(std::string("weights of type ") + at::toString(type) + " are not supported");
+  }
+}
+
+at::ScalarType scalar_type_of(weights::Dtype type) {
+  switch (type) {
+    case weights::Dtype::f64: return at::kDouble;
+    case weights::Dtype::f32: return at::kFloat;
+    case weights::Dtype::bf16: return at::kBFloat16;
+    case weights::Dtype::f16: return at::kHalf;
+    case weights::Dtype::i64: return at::kLong;
+    case weights::Dtype::i32: return at::kInt;
+    case weights::Dtype::u8: return at::kByte;
+  }
+  throw Error("a safetensors dtype without a Torch type");
+}
+
+}  // namespace
+
+void load_initial(LlamaCanon& model, uint64_t seed) {
+  const at::NoGradGuard no_grad;
+  const std::vector<model::Parameter> parameters = model::parameters(model.config());
+  const NamedTensors weights = model.named_weights();
+  TORCH_CHECK(parameters.size() == weights.size(), "the model has ", weights.size(), " weights, its description ",
+              parameters.size());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const auto& [name, weight] = weights[i];
+    TORCH_CHECK(name == parameters[i].name && weight.sizes() == at::IntArrayRef(parameters[i].shape),
+                "weight ", name, " ", weight.sizes(), " is described as ", parameters[i].name);
+    at::Tensor drawn = at::empty(parameters[i].shape, at::kFloat);
+    model::draw_initial(parameters[i], seed, drawn.data_ptr<float>());
+    at::Tensor(weight).copy_(drawn);
+  }
+}
+
+void load_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors) {
+  const at::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : tensors) {
+    const weights::TensorView& view = file.tensor(name);
+    if (tensor.sizes() != at::IntArrayRef(view.shape)) {
+      throw Error("'" + name + "' has another shape in the file than in the model");
+    }
+    const at::Tensor stored =
+        at::from_blob(const_cast<std::byte*>(view.data), view.shape, scalar_type_of(view.dtype));
+    at::Tensor(tensor).copy_(stored);
+  }
+}
+
+std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors, std::vector<at::Tensor>& owners) {
+  std::map<std::string, weights::TensorView> views;
+  for (const auto& [name, tensor] : tensors) {
+    owners.push_back(tensor.detach().cpu().contiguous());
+    const at::Tensor& kept = owners.back();
+    views[name] = {dtype_of(kept.scalar_type()), kept.sizes().vec(),
+                   static_cast<const std::byte*>(kept.data_ptr()), kept.nbytes()};
+  }
+  return views;
+}
+
+}  // namespace forge::worker

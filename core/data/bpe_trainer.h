@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/data/progress.h"
+#include "core/data/tokenizer.h"
+
+namespace forge::data {
+
+/// Gives one document after another; false when there are no more.
+using NextDocument = std::function<bool(std::string& document)>;
+
+/// Trains byte-level BPE as Hugging Face's trainer does with min_frequency 0: the most frequent
+/// pair of neighbours within the pieces of the text becomes a token, of equally frequent ones the
+/// pair with the smaller ids, until there are `vocab_size` entries, special tokens included.
+/// Throws Error when the text has no more pairs before that.
+Tokenizer train_byte_level_bpe(const NextDocument& next_document,
+                               int vocab_size,
+                               const Progress& progress);
+
+}  // namespace forge::data

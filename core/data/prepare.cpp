@@ -1,0 +1,267 @@
+#include "core/data/prepare.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
+#include "core/data/token_file.h"
+#include "core/data/token_stream.h"
+#include "core/data/tokenizer_json.h"
+
+namespace forge::data {
+namespace {
+
+/// Raised by hand when the same text would get another tokenizer or other ids.
+constexpr int preparation_version = 1;
+
+constexpr double max_generated_tokens = 1e11;  // 200 GB of token file
+
+/// The text of an experiment, whichever source it has.
+class Source {
+ public:
+  explicit Source(const config::DataConfig& config) : seed_(config.seed) {
+    if (config.source == "toy_stories") {
+      fingerprint_ = hash_hex("toy_stories " + std::to_string(toy_stories_version) + " seed " +
+                              std::to_string(config.seed));
+    } else if (config.source == "text") {
+      if (config.path.empty()) {
+        throw Error("data.source is 'text', but data.path is empty",
+                    {},
+                    "set data.path to a text file or a folder of .txt files");
+      }
+      corpus_.emplace(config.path, config.held_out_fraction);
+      fingerprint_ = corpus_->fingerprint();
+    } else {
+      throw Error("unknown data.source '" + config.source + "'", {}, "toy_stories or text");
+    }
+  }
+
+  bool is_endless() const { return !corpus_; }
+  const std::string& fingerprint() const { return fingerprint_; }
+
+  NextDocument sample() const {
+    return corpus_ ? documents_sample(corpus_->training()) : toy_stories_sample(seed_);
+  }
+
+  void write(Split split,
+             int64_t tokens,
+             const Tokenizer& tokenizer,
+             const Progress& progress,
+             TokenFileWriter& writer) const {
+    if (corpus_) {
+      const bool training = split == Split::training;
+      write_documents(
+          training ? corpus_->training() : corpus_->evaluation(), tokenizer, progress, writer);
+    } else {
+      write_toy_stories(seed_, split, tokens, tokenizer, progress, writer);
+    }
+  }
+
+ private:
+  uint64_t seed_;
+  std::optional<TextCorpus> corpus_;
+  std::string fingerprint_;
+};
+
+/// What `make` gives unless it throws an Error: a file in the cache that cannot be used is as good
+/// as none.
+template <class Make>
+auto if_usable(const fs::path& path, Make make) -> std::optional<decltype(make())> {
+  std::error_code unreadable;
+  if (!fs::exists(path, unreadable)) return std::nullopt;
+  try {
+    return make();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// One folder of the cache, under its lock.
+class Preparation {
+ public:
+  Preparation(const config::Experiment& experiment,
+              const Source& source,
+              const fs::path& folder,
+              const Progress& progress,
+              bool check_content)
+      : experiment_(experiment),
+        source_(source),
+        folder_(folder),
+        progress_(progress),
+        check_content_(check_content),
+        lock_(FileLock::acquire(folder / "lock")) {
+    remove_leftovers();
+  }
+
+  PreparedData run() {
+    const int64_t train_rows = source_.is_endless() ? needed_train_rows() : 1;
+    const int64_t evaluation_rows = experiment_.train.eval_rows;
+    const Tokenizer tokenizer = make_tokenizer();
+    require_fitting_model(tokenizer);
+    PreparedData prepared;
+    prepared.tokenizer = folder_ / "tokenizer.json";
+    prepared.train_tokens = folder_ / "train.tokens";
+    prepared.evaluation_tokens = folder_ / "evaluation.tokens";
+    prepared.data_fingerprint = source_.fingerprint();
+    prepared.tokenizer_fingerprint = tokenizer.fingerprint();
+    prepared.train_rows = make_rows(Split::training, train_rows, tokenizer, prepared.train_tokens);
+    prepared.evaluation_rows =
+        make_rows(Split::evaluation, evaluation_rows, tokenizer, prepared.evaluation_tokens);
+    return prepared;
+  }
+
+ private:
+  /// Only the holder of the lock writes here, so what lies aside was left by one that was killed.
+  void remove_leftovers() const {
+    std::vector<fs::path> leftovers;
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
+      if (entry.path().filename().string().find(".tmp-") != std::string::npos) {
+        leftovers.push_back(entry.path());
+      }
+    }
+    if (error) throw system_error("read the folder '" + folder_.string() + "'", error.value());
+    for (const fs::path& path : leftovers) remove_tree(path);
+  }
+
+  Tokenizer make_tokenizer() const {
+    const fs::path path = folder_ / "tokenizer.json";
+    const config::TokenizerConfig& config = experiment_.tokenizer;
+    if (std::optional<Tokenizer> cached = cached_tokenizer(path)) return std::move(*cached);
+    Tokenizer made = config.path.empty()
+                         ? train_byte_level_bpe(source_.sample(), config.vocab_size, progress_)
+                         : load_tokenizer(config.path);
+    save_tokenizer(made, path);
+    write_file_atomic(folder_ / "tokenizer.hash", hash_file(path));
+    return made;
+  }
+
+  /// Nothing where the file is not as it was written: text would get other ids without a sign.
+  std::optional<Tokenizer> cached_tokenizer(const fs::path& path) const {
+    const auto written_hash = [&] { return read_file(folder_ / "tokenizer.hash"); };
+    const std::optional<std::string> hash = if_usable(folder_ / "tokenizer.hash", written_hash);
+    return if_usable(path, [&] {
+      if (hash_file(path) != hash) throw Error("'" + shown_path(path) + "' was changed");
+      return load_tokenizer(path);
+    });
+  }
+
+  /// No id may lie beyond the model's embedding.
+  void require_fitting_model(const Tokenizer& tokenizer) const {
+    const int model_size = experiment_.model.vocab_size;
+    if (tokenizer.vocab_size() <= model_size) return;
+    throw Error("the tokenizer has " + with_thousands(tokenizer.vocab_size()) +
+                    " entries, but model.vocab_size is " + with_thousands(model_size),
+                {},
+                "set model.vocab_size to " + std::to_string(tokenizer.vocab_size()));
+  }
+
+  /// Rows of training that the run consumes.
+  int64_t needed_train_rows() const {
+    const config::TrainConfig& train = experiment_.train;
+    const int64_t steps = std::max<int64_t>(1, train.max_steps);
+    const double tokens = static_cast<double>(steps) * train.batch_size * train.seq_len;
+    if (tokens > max_generated_tokens) {
+      throw Error("train.max_steps " + with_thousands(train.max_steps) + " of " +
+                      with_thousands(int64_t{train.batch_size} * train.seq_len) +
+                      " tokens each need more generated text than " +
+                      with_thousands(static_cast<int64_t>(max_generated_tokens)) + " tokens",
+                  {},
+                  "lower train.max_steps, or train on text of your own with data.path");
+    }
+    return steps * train.batch_size;
+  }
+
+  /// Sees to it that the token file is there, and returns how many rows of it to use.
+  int64_t make_rows(Split split,
+                    int64_t wanted,
+                    const Tokenizer& tokenizer,
+                    const fs::path& path) const {
+    const int64_t seq_len = experiment_.train.seq_len;
+    const int64_t tokens = wanted * seq_len + 1;
+    std::optional<int64_t> size = if_usable(path, [&] { return usable_size(path, tokenizer); });
+    if (!size || (source_.is_endless() && *size < tokens)) {
+      TokenFileWriter writer(path, tokenizer.vocab_size(), tokenizer.fingerprint());
+      const std::string phase =
+          split == Split::training ? "writing training tokens" : "writing evaluation tokens";
+      const Progress named = [&](double fraction, const std::string&) {
+        if (progress_) progress_(fraction, phase);
+      };
+      source_.write(split, tokens, tokenizer, named, writer);
+      writer.finish();
+      size = writer.size();
+    }
+    const int64_t rows = *size > 0 ? (*size - 1) / seq_len : 0;
+    if (rows == 0) refuse_as_too_small(split, *size);
+    // Of text all training rows are used, so that an epoch is the whole text.
+    const bool all = split == Split::training && !source_.is_endless();
+    return all ? rows : std::min(rows, wanted);
+  }
+
+  int64_t usable_size(const fs::path& path, const Tokenizer& tokenizer) const {
+    const TokenFile file(path);
+    if (file.tokenizer_fingerprint() != tokenizer.fingerprint()) {
+      throw Error("'" + shown_path(path) + "' is of another tokenizer");
+    }
+    if (check_content_) file.check_content();
+    return file.size();
+  }
+
+  [[noreturn]] void refuse_as_too_small(Split split, int64_t tokens) const {
+    const config::DataConfig& data = experiment_.data;
+    const bool training = split == Split::training;
+    const int64_t needed = experiment_.train.seq_len + 1;
+    std::string hint = "give more text";
+    if (tokens > 1) hint += ", or set train.seq_len to at most " + std::to_string(tokens - 1);
+    if (!training)
+      hint += ", or raise data.held_out_fraction (" + shortest(data.held_out_fraction) + ")";
+    throw Error("'" + shown_path(data.path) + "' is too small: its " +
+                    (training ? "training" : "held-out") + " part has " + with_thousands(tokens) +
+                    " tokens, one row of train.seq_len " +
+                    with_thousands(experiment_.train.seq_len) + " needs " + with_thousands(needed),
+                {},
+                hint);
+  }
+
+  const config::Experiment& experiment_;
+  const Source& source_;
+  fs::path folder_;
+  const Progress& progress_;
+  bool check_content_;
+  FileLock lock_;
+};
+
+/// Name of the folder of a tokenizer's files: how it is made, or the content that it is read from.
+std::string tokenizer_folder(const config::TokenizerConfig& config) {
+  if (config.kind != "byte_level_bpe") {
+    throw Error("unknown tokenizer.kind '" + config.kind + "'", {}, "byte_level_bpe");
+  }
+  const std::string version = "-v" + std::to_string(preparation_version);
+  if (config.path.empty()) {
+    return config.kind + "-" + std::to_string(config.vocab_size) + version;
+  }
+  if (!fs::is_regular_file(config.path)) {
+    throw Error(
+        "there is no file '" + config.path + "'", {}, "tokenizer.path names a tokenizer.json");
+  }
+  return "file-" + hash_file(config.path) + version;
+}
+
+}  // namespace
+
+PreparedData prepare(const config::Experiment& experiment,
+                     const fs::path& cache_dir,
+                     const Progress& progress,
+                     bool check_content) {
+  const Source source(experiment.data);
+  const fs::path folder = cache_dir / "data" /
+                          (experiment.data.source + "-" + source.fingerprint()) /
+                          tokenizer_folder(experiment.tokenizer);
+  make_directories(folder);
+  return Preparation(experiment, source, folder, progress, check_content).run();
+}
+
+}  // namespace forge::data

@@ -1,0 +1,223 @@
+#include "core/data/stories/english.h"
+
+#include <array>
+
+namespace forge::data::stories {
+namespace {
+
+using std::string;
+using std::string_view;
+
+struct IrregularNoun {
+  string_view singular, plural;
+};
+constexpr IrregularNoun irregular_nouns[] = {
+    {"man", "men"},         {"woman", "women"},     {"child", "children"},
+    {"foot", "feet"},       {"tooth", "teeth"},     {"goose", "geese"},
+    {"mouse", "mice"},      {"ox", "oxen"},         {"sheep", "sheep"},
+    {"deer", "deer"},       {"fish", "fish"},       {"trout", "trout"},
+    {"leaf", "leaves"},     {"loaf", "loaves"},     {"knife", "knives"},
+    {"wolf", "wolves"},     {"shelf", "shelves"},   {"calf", "calves"},
+    {"half", "halves"},     {"scarf", "scarves"},   {"thief", "thieves"},
+    {"potato", "potatoes"}, {"tomato", "tomatoes"}, {"hero", "heroes"},
+    {"salmon", "salmon"},   {"moose", "moose"},     {"fisherman", "fishermen"},
+    {"postman", "postmen"}, {"ferryman", "ferrymen"}};
+
+struct IrregularVerb {
+  string_view base, past, participle;
+};
+constexpr IrregularVerb irregular_verbs[] = {
+    {"be", "was", "been"},          {"beat", "beat", "beaten"},
+    {"become", "became", "become"}, {"begin", "began", "begun"},
+    {"bend", "bent", "bent"},       {"bind", "bound", "bound"},
+    {"bite", "bit", "bitten"},      {"blow", "blew", "blown"},
+    {"break", "broke", "broken"},   {"bring", "brought", "brought"},
+    {"build", "built", "built"},    {"buy", "bought", "bought"},
+    {"catch", "caught", "caught"},  {"choose", "chose", "chosen"},
+    {"come", "came", "come"},       {"creep", "crept", "crept"},
+    {"cut", "cut", "cut"},          {"dig", "dug", "dug"},
+    {"do", "did", "done"},          {"draw", "drew", "drawn"},
+    {"drink", "drank", "drunk"},    {"drive", "drove", "driven"},
+    {"eat", "ate", "eaten"},        {"fall", "fell", "fallen"},
+    {"feed", "fed", "fed"},         {"feel", "felt", "felt"},
+    {"find", "found", "found"},     {"fly", "flew", "flown"},
+    {"forget", "forgot", "forgotten"},
+    {"give", "gave", "given"},      {"go", "went", "gone"},
+    {"grind", "ground", "ground"},  {"grow", "grew", "grown"},
+    {"hang", "hung", "hung"},       {"have", "had", "had"},
+    {"hide", "hid", "hidden"},      {"hold", "held", "held"},
+    {"keep", "kept", "kept"},       {"know", "knew", "known"},      {"lay", "laid", "laid"},
+    {"lead", "led", "led"},         {"leap", "leapt", "leapt"},
+    {"leave", "left", "left"},
+    {"lend", "lent", "lent"},       {"light", "lit", "lit"},
+    {"lie", "lay", "lain"},         {"lose", "lost", "lost"},
+    {"make", "made", "made"},       {"mean", "meant", "meant"},
+    {"meet", "met", "met"},         {"pay", "paid", "paid"},
+    {"put", "put", "put"},          {"read", "read", "read"},
+    {"ride", "rode", "ridden"},     {"ring", "rang", "rung"},
+    {"rise", "rose", "risen"},      {"run", "ran", "run"},
+    {"say", "said", "said"},        {"see", "saw", "seen"},
+    {"sell", "sold", "sold"},       {"send", "sent", "sent"},
+    {"set", "set", "set"},          {"sew", "sewed", "sewn"},
+    {"shake", "shook", "shaken"},   {"shear", "sheared", "shorn"},
+    {"shine", "shone", "shone"},    {"shut", "shut", "shut"},
+    {"sing", "sang", "sung"},       {"sit", "sat", "sat"},
+    {"sleep", "slept", "slept"},    {"slide", "slid", "slid"},
+    {"sow", "sowed", "sown"},       {"speak", "spoke", "spoken"},
+    {"spin", "spun", "spun"},       {"spread", "spread", "spread"},
+    {"stand", "stood", "stood"},    {"sweep", "swept", "swept"},
+    {"swim", "swam", "swum"},       {"swing", "swung", "swung"},
+    {"take", "took", "taken"},      {"teach", "taught", "taught"},
+    {"tell", "told", "told"},       {"think", "thought", "thought"},
+    {"throw", "threw", "thrown"},   {"understand", "understood", "understood"},
+    {"wake", "woke", "woken"},      {"wear", "wore", "worn"},
+    {"weave", "wove", "woven"},     {"weep", "wept", "wept"},
+    {"win", "won", "won"},          {"wind", "wound", "wound"},
+    {"wring", "wrung", "wrung"},    {"write", "wrote", "written"},
+    {"stride", "strode", "stridden"}};
+
+bool is_vowel(char letter) { return string_view("aeiou").find(letter) != string_view::npos; }
+
+bool ends_in(string_view word, string_view ending) {
+  return word.size() >= ending.size() && word.substr(word.size() - ending.size()) == ending;
+}
+
+bool ends_in_consonant_y(string_view word) {
+  return word.size() > 1 && word.back() == 'y' && !is_vowel(word[word.size() - 2]);
+}
+
+bool hisses(string_view word) {
+  return ends_in(word, "s") || ends_in(word, "x") || ends_in(word, "z") || ends_in(word, "ch") ||
+         ends_in(word, "sh");
+}
+
+/// How many runs of vowels there are; y is one unless a vowel follows it ("loy-al").
+int vowel_groups(string_view word) {
+  int groups = 0;
+  bool after_vowel = false;
+  for (size_t i = 0; i < word.size(); ++i) {
+    const bool before_vowel = i + 1 < word.size() && is_vowel(word[i + 1]);
+    const bool vowel = is_vowel(word[i]) || (word[i] == 'y' && i > 0 && !before_vowel);
+    if (vowel && !after_vowel) ++groups;
+    after_vowel = vowel;
+  }
+  return groups;
+}
+
+/// Whether the last consonant doubles before -ed, -ing and -er: one stressed syllable that ends in
+/// consonant, vowel, consonant ("stop", "begin", but not "open").
+bool doubles(string_view word) {
+  for (const string_view stressed : {"begin", "forget", "admit", "regret"}) {
+    if (word == stressed) return true;
+  }
+  const size_t n = word.size();
+  if (n < 3 || vowel_groups(word) != 1) return false;
+  const char last = word[n - 1];
+  if (is_vowel(last) || last == 'w' || last == 'x' || last == 'y') return false;
+  if (!is_vowel(word[n - 2])) return false;
+  const bool after_qu = n > 3 && word[n - 3] == 'u' && word[n - 4] == 'q';
+  return !is_vowel(word[n - 3]) || after_qu;
+}
+
+string with_s(string_view word) {
+  if (ends_in_consonant_y(word)) return string(word.substr(0, word.size() - 1)) + "ies";
+  return string(word) + (hisses(word) ? "es" : "s");
+}
+
+/// Stem for an ending that begins with e: "bake" -> "bak", "carry" -> "carri", "stop" -> "stopp".
+string stem_before_e(string_view word) {
+  if (word.back() == 'e') return string(word.substr(0, word.size() - 1));
+  if (ends_in_consonant_y(word)) return string(word.substr(0, word.size() - 1)) + "i";
+  return string(word) + (doubles(word) ? string(1, word.back()) : "");
+}
+
+const IrregularVerb* find_irregular(string_view verb) {
+  for (const IrregularVerb& irregular : irregular_verbs) {
+    if (irregular.base == verb) return &irregular;
+  }
+  return nullptr;
+}
+
+/// The phrase with its first word replaced by what `inflect` makes of it.
+template <class Inflect>
+string in_first_word(string_view phrase, Inflect inflect) {
+  const size_t end = phrase.find(' ');
+  if (end == string_view::npos) return inflect(phrase);
+  return inflect(phrase.substr(0, end)) + string(phrase.substr(end));
+}
+
+bool takes_more(string_view adjective) {
+  return vowel_groups(adjective) > (ends_in(adjective, "e") ? 2 : 1) &&
+         !ends_in_consonant_y(adjective) && adjective != "quiet" && adjective != "narrow" &&
+         adjective != "clever";
+}
+
+}  // namespace
+
+string plural(string_view noun) {
+  const size_t space = noun.rfind(' ');
+  const size_t begin = space == string_view::npos ? 0 : space + 1;
+  const string_view word = noun.substr(begin);
+  for (const IrregularNoun& irregular : irregular_nouns) {
+    if (irregular.singular == word) return string(noun.substr(0, begin)) + string(irregular.plural);
+  }
+  return string(noun.substr(0, begin)) + with_s(word);
+}
+
+string third_person(string_view verb) {
+  return in_first_word(verb, [](string_view word) {
+    if (word == "have") return string("has");
+    if (word == "go" || word == "do") return string(word) + "es";
+    return with_s(word);
+  });
+}
+
+string past(string_view verb) {
+  return in_first_word(verb, [](string_view word) {
+    if (const IrregularVerb* irregular = find_irregular(word)) return string(irregular->past);
+    return stem_before_e(word) + "ed";
+  });
+}
+
+string past_participle(string_view verb) {
+  return in_first_word(verb, [](string_view word) {
+    if (const IrregularVerb* irregular = find_irregular(word)) return string(irregular->participle);
+    return stem_before_e(word) + "ed";
+  });
+}
+
+string present_participle(string_view verb) {
+  return in_first_word(verb, [](string_view word) {
+    if (ends_in(word, "ie")) return string(word.substr(0, word.size() - 2)) + "ying";
+    const bool silent_e = ends_in(word, "e") && !ends_in(word, "ee") && !ends_in(word, "oe") &&
+                          !ends_in(word, "ye") && word != "be";
+    if (silent_e) return string(word.substr(0, word.size() - 1)) + "ing";
+    return string(word) + (doubles(word) ? string(1, word.back()) : "") + "ing";
+  });
+}
+
+string comparative(string_view adjective) {
+  if (adjective == "good") return "better";
+  if (adjective == "bad") return "worse";
+  if (takes_more(adjective)) return "more " + string(adjective);
+  return stem_before_e(adjective) + "er";
+}
+
+string superlative(string_view adjective) {
+  if (adjective == "good") return "best";
+  if (adjective == "bad") return "worst";
+  if (takes_more(adjective)) return "most " + string(adjective);
+  return stem_before_e(adjective) + "est";
+}
+
+string with_article(string_view phrase) {
+  for (const string_view silent_h : {"hour", "honest"}) {
+    if (phrase.substr(0, silent_h.size()) == silent_h) return "an " + string(phrase);
+  }
+  for (const string_view consonant : {"use", "uni", "ukulele", "one"}) {
+    if (phrase.substr(0, consonant.size()) == consonant) return "a " + string(phrase);
+  }
+  return (is_vowel(phrase[0]) ? "an " : "a ") + string(phrase);
+}
+
+}  // namespace forge::data::stories

@@ -1,0 +1,85 @@
+#include "core/data/stories/words.h"
+
+namespace forge::data::stories {
+
+const std::vector<WordList>& actions() {
+  static const std::vector<WordList> lists = {
+      {"move", WordKind::verb,
+       {"walk", "run", "hurry", "go", "ride", "rush", "march", "wander", "race", "stroll", "skip",
+        "trot", "dash", "hike", "jog", "tramp", "stride", "plod", "trudge", "scurry", "sprint",
+        "saunter", "creep", "limp", "cycle", "travel", "bustle", "gallop", "scamper", "tiptoe",
+        "amble", "drift", "hasten", "shuffle", "waddle"}},
+      {"say", WordKind::verb,
+       {"say", "answer", "reply", "whisper", "call", "cry", "explain", "murmur", "add", "admit",
+        "announce", "declare", "exclaim", "mutter", "remark", "shout", "sigh", "laugh", "mumble",
+        "respond", "begin", "decide", "insist", "observe"}},
+      {"gesture", WordKind::verb,
+       {"smile", "laugh", "nod", "sigh", "frown", "grin", "wave", "blush", "yawn", "shrug", "blink",
+        "shiver", "giggle", "clap", "bow", "wink", "hum", "whistle", "sneeze", "cough", "stretch",
+        "kneel down", "chuckle", "hesitate", "pause", "tremble", "stand still", "sit down",
+        "look up", "turn around", "take a deep breath", "stamp", "groan", "gasp", "weep",
+        "scratch a cheek", "rub both hands", "jump for joy", "beam", "snore", "stammer", "hiccup"}},
+      {"play", WordKind::verb,
+       {"play hide-and-seek", "fly kites", "climb trees", "skip stones", "pick blackberries",
+        "feed the ducks", "tell stories", "build a den", "sing songs", "catch minnows",
+        "chase butterflies", "draw pictures", "gather acorns", "jump over puddles", "paddle",
+        "swim", "blow bubbles", "collect shells", "count the clouds", "dance", "dig for treasure",
+        "explore", "float paper boats", "roll down the slope", "hunt for mushrooms", "listen to the birds",
+        "look for frogs", "make daisy chains", "paint stones", "read aloud", "ride ponies", "run races",
+        "search for fossils", "skate", "slide down the bank", "splash about", "throw snowballs",
+        "swing from a rope", "toss a ball", "trade marbles", "walk on stilts", "watch the boats",
+        "whittle sticks", "act out a play", "juggle apples", "practise handstands", "wrestle",
+        "camp in the tall grass", "follow animal tracks", "fish", "guess riddles", "hop on one leg",
+        "invent secret codes", "kick a ball", "launch a raft", "march like soldiers", "pretend to be pirates",
+        "row up and down", "sail toy boats", "shake the plum tree", "spin tops", "stack pebbles",
+        "study the beetles", "tickle trout", "tumble in the hay", "weave crowns of flowers", "yodel",
+        "balance on the wall", "bounce a ball", "carve names in the bark", "leap from rock to rock"}},
+      {"task", WordKind::verb,
+       {"sweep the floor", "feed the hens", "water the beans", "chop wood", "wash the windows",
+        "mend the fence", "peel potatoes", "bake bread", "rake the leaves", "milk the cow",
+        "carry water", "paint the door", "fold the sheets", "stack the logs", "scrub the steps",
+        "polish the spoons", "dig the garden", "pick apples", "knead the dough", "oil the hinges",
+        "shell peas", "iron shirts", "light the stove", "hang out the washing", "sew on buttons",
+        "dust the shelves", "brush the horse", "trim the hedge", "shear the sheep", "weigh flour",
+        "grind corn", "churn butter", "gather eggs", "sort the letters", "repair a roof",
+        "darn socks", "boil jam", "sharpen the knives", "clean the lamps", "beat the carpets",
+        "bundle straw", "cut the grass", "drive the geese home", "empty the bins", "fetch the post",
+        "fill the jars", "fix the gate", "grease the wheels", "guard the flock", "harvest barley",
+        "haul nets", "hoe the turnips", "knit a sweater", "label the bottles", "lay the table",
+        "lift sacks", "load the cart", "measure cloth", "mix plaster", "mop the hall",
+        "nail down boards", "pack boxes", "plant cabbages", "plough the field", "pluck a goose",
+        "prune the roses", "pull up weeds", "pump water", "rinse the bottles", "roast chestnuts",
+        "saddle the pony", "scatter seed", "scour the pans", "set the clock", "shovel snow",
+        "sift flour", "slice onions", "spread the butter", "stir the soup", "stitch a quilt",
+        "stuff cushions", "tend the bees", "thread needles", "tie up the vines", "turn the hay",
+        "unload the boat", "wax the table", "weave cloth", "whitewash the wall", "wind the wool",
+        "wipe the plates", "wrap parcels", "write letters", "bottle cherries", "crack nuts",
+        "deliver the milk", "drain the ditch", "hammer nails", "heat the oven", "patch trousers",
+        "press flowers", "rock the cradle", "salt the fish", "tune the piano", "varnish the boat"}},
+      {"care", WordKind::verb,  // of a small thing, followed by it
+       {"clean", "polish", "dust", "wipe", "admire", "examine", "brush", "inspect", "rub", "study",
+        "shake", "wash", "hold", "lift", "touch", "pat", "tap", "turn over", "shine", "dry",
+        "stroke", "hug", "smell", "weigh", "check", "squeeze"}},
+      {"intend", WordKind::verb,  // followed by "to" and a verb
+       {"want", "hope", "decide", "like", "love", "plan", "wish", "agree", "begin", "try", "long",
+        "offer", "start", "promise", "expect", "choose", "prepare", "mean", "ask", "hurry",
+        "learn", "volunteer", "resolve", "arrange"}},
+      {"creature_act", WordKind::verb,  // of an animal, with a place after it
+       {"sleep", "rest", "hide", "sit", "wait", "drink", "doze", "hop about", "look for food",
+        "scratch", "play", "stretch", "sniff", "nibble", "eat", "run about", "splash", "shelter",
+        "lie", "crouch", "build a nest", "sing", "dig", "bask", "peck", "preen", "squeak",
+        "wander", "watch", "yawn", "chatter", "circle", "limp", "pant", "roll about", "snore",
+        "tremble", "lurk", "prowl", "perch"}},
+      {"mend_act", WordKind::verb,  // a step of making something, with a part after it
+       {"fit", "glue", "nail", "fasten", "tie", "hang", "sew", "fix", "screw", "clip", "pin",
+        "attach", "stitch", "bolt", "strap", "press", "hook", "weave", "wedge", "lace", "rivet",
+        "bind"}},
+      {"trade", WordKind::verb,  // something at a market
+       {"buy", "sell", "weigh", "choose", "order", "carry home", "bring", "find", "pay for",
+        "unpack", "wrap up", "count", "taste", "pick out", "swap", "bargain for", "deliver",
+        "borrow", "load", "price"}},
+  };
+  return lists;
+}
+
+}  // namespace forge::data::stories

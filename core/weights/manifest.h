@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/weights/checkpoint.h"
+
+namespace forge::weights {
+
+/// Text of manifest.json for the state and the named files of `folder`, which are read for their
+/// hashes:
+///
+///     {"manifest": {"version": 1, "state": {…}, "files": {"weights.safetensors": {"bytes": N,
+///      "hash": "…"}, …}}, "hash": "…"}
+///
+/// The last hash is that of the inner object, so that damage to the manifest itself is found.
+std::string manifest_text(const CheckpointState& state,
+                          const std::filesystem::path& folder,
+                          const std::vector<std::string>& files);
+
+/// Reads manifest.json of `folder` and checks it and `files`. Throws Error saying which file is
+/// damaged or missing.
+CheckpointState checked_manifest(const std::filesystem::path& folder,
+                                 const std::vector<std::string>& files);
+
+}  // namespace forge::weights

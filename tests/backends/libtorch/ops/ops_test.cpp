@@ -1,0 +1,189 @@
+// Every fused operation against its reference, forward and backward, over awkward sizes.
+#include "tests/support/torch_catch.h"
+
+#include "backends/libtorch/ops/adamw/adamw.h"
+#include "backends/libtorch/ops/canon_conv/canon_conv.h"
+#include "backends/libtorch/ops/causal_attention/causal_attention.h"
+#include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
+#include "backends/libtorch/ops/rms_norm/rms_norm.h"
+#include "backends/libtorch/ops/rotary/rotary.h"
+#include "backends/libtorch/ops/swiglu/swiglu.h"
+#include "tests/support/op_check.h"
+
+namespace forge::tests {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+double tolerance(at::ScalarType type) { return type == at::kDouble ? 1e-11 : 2e-5; }
+
+TEST_CASE("canon_conv agrees with its reference", "[ops]") {
+  at::manual_seed(1);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    for (const int64_t length : {1, 2, 3, 63, 64, 65, 129, 151}) {
+      for (const int64_t channels : {1, 3, 16, 129}) {
+        for (const int64_t kernel : {2, 3, 4}) {
+          for (const int variant : {0, 1, 2, 3}) {
+            INFO("T " << length << " C " << channels << " K " << kernel << " variant " << variant);
+            const ops::CanonConvOptions options{(variant & 1) == 0, (variant & 2) != 0};
+            const at::Tensor docs = variant == 3 ? at::randint(0, 3, {2, length}, at::kInt) : at::Tensor();
+            const double difference = fused_against_reference(
+                [&](const Tensors& in) { return ops::canon_conv(in[0], in[1], options, docs); },
+                [&](const Tensors& in) { return ops::canon_conv_reference(in[0], in[1], options, docs); },
+                {sliced_normal({2, length, channels}, type), at::randn({channels, 1, kernel}, type)});
+            REQUIRE(difference <= tolerance(type));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("canon_conv of an empty batch is empty and wrong shapes are named", "[ops]") {
+  const at::Tensor w = at::randn({5, 1, 4});
+  REQUIRE(ops::canon_conv(at::empty({0, 7, 5}), w, {}).sizes() == at::IntArrayRef({0, 7, 5}));
+  REQUIRE_THROWS_WITH(ops::canon_conv(at::randn({2, 3, 4}), w, {}), Catch::Contains("w must be [4, 1, kernel]"));
+  REQUIRE_THROWS_WITH(ops::canon_conv(at::randn({2, 5}), w, {}), Catch::Contains("[batch, tokens, channels]"));
+  REQUIRE_THROWS_WITH(ops::canon_conv(at::randn({2, 3, 5}), at::randn({5, 1, 5}), {}), Catch::Contains("2 to 4 taps"));
+}
+
+TEST_CASE("canon_conv gives the same bits at any number of threads", "[ops]") {
+  at::manual_seed(2);
+  const at::Tensor x = at::randn({3, 200, 96}), w = at::randn({96, 1, 4}), upstream = at::randn({3, 200, 96});
+  const auto gradients = [&](int threads) {
+    at::set_num_threads(threads);
+    at::Tensor grad_x = at::empty_like(x), grad_w = at::empty_like(w);
+    ops::canon_conv_backward_cpu(x, w, {}, {}, upstream, grad_x, grad_w);
+    return at::cat({grad_x.flatten(), grad_w.flatten()});
+  };
+  const at::Tensor one = gradients(1);
+  const at::Tensor two = gradients(2);
+  REQUIRE(at::equal(one, two));
+}
+
+TEST_CASE("causal_attention agrees with its reference", "[ops]") {
+  at::manual_seed(3);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    for (const int64_t length : {1, 2, 3, 127, 128, 129, 300}) {
+      for (const int64_t kv_heads : {1, 2, 4}) {
+        INFO("T " << length << " kv heads " << kv_heads);
+        const double difference = fused_against_reference(
+            [](const Tensors& in) { return ops::causal_attention(in[0], in[1], in[2]); },
+            [](const Tensors& in) { return ops::causal_attention_reference(in[0], in[1], in[2]); },
+            {at::randn({2, length, 4, 8}, type), at::randn({2, length, kv_heads, 8}, type),
+             at::randn({2, length, kv_heads, 8}, type)});
+        REQUIRE(difference <= tolerance(type));
+      }
+    }
+  }
+}
+
+TEST_CASE("causal_attention stays finite at scores that overflow an exponential", "[ops]") {
+  const at::Tensor q = at::full({1, 5, 1, 4}, 100.0), v = at::randn({1, 5, 1, 4});
+  REQUIRE(at::isfinite(ops::causal_attention(q, q, v)).all().item<bool>());
+}
+
+TEST_CASE("rms_norm agrees with its reference", "[ops]") {
+  at::manual_seed(4);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    for (const int64_t rows : {1, 2, 3, 64, 65, 129}) {
+      for (const int64_t channels : {1, 2, 151, 256}) {
+        INFO("rows " << rows << " channels " << channels);
+        const double difference = fused_against_reference(
+            [](const Tensors& in) { return ops::rms_norm(in[0], in[1], 1e-5); },
+            [](const Tensors& in) { return ops::rms_norm_reference(in[0], in[1], 1e-5); },
+            {sliced_normal({rows, channels}, type), at::randn({channels}, type)});
+        REQUIRE(difference <= tolerance(type));
+      }
+    }
+  }
+}
+
+TEST_CASE("rotary agrees with its reference for both pairings and partial rotation", "[ops]") {
+  at::manual_seed(5);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    for (const bool interleaved : {false, true}) {
+      for (const int64_t rope_dim : {2, 6, 8}) {
+        const ops::RotaryTable table = ops::rotary_table(17, rope_dim, 1e4, interleaved, at::TensorOptions(type));
+        const double difference = fused_against_reference(
+            [&](const Tensors& in) { return ops::rotary(in[0], table); },
+            [&](const Tensors& in) { return ops::rotary_reference(in[0], table); }, {at::randn({2, 17, 3, 8}, type)});
+        REQUIRE(difference <= tolerance(type));
+      }
+    }
+  }
+}
+
+TEST_CASE("rotary turns the pair at position p by p times its frequency", "[ops]") {
+  const ops::RotaryTable table = ops::rotary_table(4, 4, 100.0, false, at::TensorOptions(at::kDouble));
+  const at::Tensor x = at::tensor({1.0, 0.0, 0.0, 2.0}, at::kDouble).view({1, 1, 1, 4}).expand({1, 4, 1, 4}).contiguous();
+  const at::Tensor y = ops::rotary(x, table)[0][3][0];
+  // pair 0 = channels 0 and 2, angle 3; pair 1 = channels 1 and 3, angle 3 * 100^(-1/2)
+  REQUIRE(y[0].item<double>() == Approx(std::cos(3.0)));
+  REQUIRE(y[2].item<double>() == Approx(std::sin(3.0)));
+  REQUIRE(y[1].item<double>() == Approx(-2 * std::sin(0.3)));
+  REQUIRE(y[3].item<double>() == Approx(2 * std::cos(0.3)));
+}
+
+TEST_CASE("swiglu agrees with its reference", "[ops]") {
+  at::manual_seed(6);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    for (const int64_t width : {1, 3, 129, 768}) {
+      const double difference = fused_against_reference(
+          [](const Tensors& in) { return ops::swiglu(in[0]); },
+          [](const Tensors& in) { return ops::swiglu_reference(in[0]); }, {at::randn({67, 2 * width}, type) * 4});
+      REQUIRE(difference <= tolerance(type));
+    }
+  }
+}
+
+TEST_CASE("cross_entropy agrees with its reference for every z-loss and with ignored targets", "[ops]") {
+  at::manual_seed(7);
+  using ZLoss = ops::CrossEntropyOptions::ZLoss;
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    for (const ZLoss z_loss : {ZLoss::none, ZLoss::palm, ZLoss::lingua_code}) {
+      for (const int64_t vocabulary : {1, 2, 37, 2000}) {
+        at::Tensor targets = at::randint(0, vocabulary, {131}, at::kInt);
+        targets.narrow(0, 5, 20).fill_(ops::ignored_target);
+        const ops::CrossEntropyOptions options{z_loss, 0.01};
+        const double difference = fused_against_reference(
+            [&](const Tensors& in) { return ops::cross_entropy(in[0], targets, options); },
+            [&](const Tensors& in) { return ops::cross_entropy_reference(in[0], targets, options); },
+            {at::randn({131, vocabulary}, type) * 3});
+        REQUIRE(difference <= tolerance(type));
+      }
+    }
+  }
+}
+
+TEST_CASE("cross_entropy refuses a target outside the vocabulary", "[ops]") {
+  const at::Tensor targets = at::full({3}, 9, at::kInt);
+  REQUIRE_THROWS_WITH(ops::cross_entropy(at::randn({3, 9}), targets), Catch::Contains("outside the vocabulary of 9"));
+}
+
+TEST_CASE("the summed negative log likelihood is the loss times the kept targets", "[ops]") {
+  at::manual_seed(8);
+  at::Tensor targets = at::randint(0, 11, {40}, at::kInt);
+  targets.narrow(0, 0, 8).fill_(ops::ignored_target);
+  const at::Tensor logits = at::randn({40, 11}, at::kDouble);
+  REQUIRE(ops::negative_log_likelihood_sum(logits, targets) ==
+          Approx(32 * ops::cross_entropy_reference(logits, targets).item<double>()));
+}
+
+TEST_CASE("adamw agrees with its reference over several steps", "[ops]") {
+  at::manual_seed(9);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    at::Tensor p = at::randn({1031}, type), m = at::zeros_like(p), v = at::zeros_like(p);
+    at::Tensor p2 = p.clone(), m2 = m.clone(), v2 = v.clone();
+    for (int64_t step = 1; step <= 5; ++step) {
+      const at::Tensor g = at::randn({1031}, type);
+      const ops::AdamWStep adamw{1e-2, 0.9, 0.95, 1e-8, 0.1, step};
+      ops::adamw_(p, g, m, v, adamw);
+      ops::adamw_reference_(p2, g, m2, v2, adamw);
+    }
+    REQUIRE((p - p2).abs().max().item<double>() <= tolerance(type));
+  }
+}
+
+}  // namespace
+}  // namespace forge::tests

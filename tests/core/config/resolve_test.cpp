@@ -1,0 +1,166 @@
+#include "core/config/resolve.h"
+
+#include "tests/core/config/fixture.h"
+#include "tests/support/catch.h"
+
+namespace forge::config {
+namespace {
+
+using tests::ConfigFixture;
+using tests::small_config;
+
+bool says(const std::string& text, const std::string& part) {
+  INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("a config is complete with defaults") {
+  const ResolvedConfig resolved = ConfigFixture().small("");
+  REQUIRE(resolved.trains);
+  REQUIRE(resolved.project == "projects/p");
+  REQUIRE(resolved.config_name == "c");
+  REQUIRE(resolved.experiment.name == "Small");
+  REQUIRE(resolved.experiment.optimizer.lr == 1e-3);
+  REQUIRE(resolved.json["model"]["head_dim"] == 16);
+  REQUIRE(resolved.json["train"]["seq_len"] == 512);
+}
+
+TEST_CASE("profile auto is full on a GPU and quick elsewhere") {
+  const ConfigFixture fixture;
+  const ResolvedConfig quick = fixture.resolve(small_config);
+  REQUIRE(quick.experiment.profile == "quick");
+  REQUIRE(quick.json["profile"] == "quick");
+  REQUIRE(quick.experiment.train.max_steps == 3);
+  const ResolvedConfig full = fixture.resolve(small_config, {}, true);
+  REQUIRE(full.experiment.profile == "full");
+  REQUIRE(full.experiment.train.max_steps == 10);
+}
+
+TEST_CASE("a profile is named by the config or on the command line") {
+  const ConfigFixture fixture;
+  REQUIRE(fixture.small("profile: long\n").experiment.train.max_steps == 99);
+  REQUIRE(fixture.small("profile: long\n", {"profile=quick"}).experiment.train.max_steps == 3);
+  REQUIRE(fixture.small("", {"profile=full"}).experiment.train.max_steps == 10);
+}
+
+TEST_CASE("a config without profiles is its own full profile") {
+  const std::string text =
+      "model: {vocab_size: 300, hidden_size: 8, intermediate_size: 8, num_layers: 1, num_heads: "
+      "1}\n"
+      "tokenizer: {vocab_size: 300}\ntrain: {max_steps: 10}\n";
+  REQUIRE(ConfigFixture().resolve(text).experiment.profile == "full");
+  REQUIRE(says(ConfigFixture().error(text, {"profile=quick"}), "the config has full, auto"));
+}
+
+TEST_CASE("an unknown profile is refused where it is named with the list") {
+  const ConfigFixture fixture;
+  const std::string error = fixture.small_error("profile: quik\n");
+  REQUIRE(says(error, "c.yaml:8:10: error: unknown profile 'quik'"));
+  REQUIRE(says(error, "the config has quick, long, full, auto"));
+  REQUIRE(says(fixture.small_error("", {"profile=x"}), "--set profile=x"));
+}
+
+TEST_CASE("a mistake in a profile that is not used is found") {
+  const ConfigFixture fixture;
+  REQUIRE(says(fixture.small_error("profiles.long.train.max_stepps: 1\n"),
+               "unknown key 'train.max_stepps'"));
+  REQUIRE(says(fixture.small_error("profiles.long.profile: full\n"), "cannot choose a profile"));
+  REQUIRE(says(fixture.small_error("profiles: [a]\n"), "'profiles' is a sequence"));
+  REQUIRE(says(fixture.small_error("profiles: {long: 3}\n"), "must be a mapping of keys"));
+}
+
+TEST_CASE("overrides win over dotted keys and those over the profile and that over the sections") {
+  const ConfigFixture fixture;
+  const auto steps = [&](const std::string& more, std::vector<std::string> overrides = {}) {
+    return fixture.small(more, std::move(overrides)).experiment.train.max_steps;
+  };
+  REQUIRE(steps("") == 3);
+  REQUIRE(steps("train.max_steps: 7\n") == 7);
+  REQUIRE(steps("train.max_steps: 7\n", {"train.max_steps=8"}) == 8);
+  REQUIRE(steps("", {"train.max_steps=8", "train.max_steps=9"}) == 9);
+  REQUIRE(steps("profiles.quick.train.max_steps: 5\n") == 5);
+}
+
+TEST_CASE("a dotted key changes that value alone") {
+  const ConfigFixture fixture;
+  const Experiment e = fixture.small("model.canon.set: CA\nmodel.canon: {kernel: 3}\n").experiment;
+  REQUIRE(e.model.canon.set == "AC");
+  REQUIRE(e.model.canon.kernel == 3);
+  REQUIRE(e.model.hidden_size == 64);
+  REQUIRE(says(fixture.small_error("model.cannon.set: A\n"),
+               "c.yaml:8:1: error: unknown key 'model.cannon.set'"));
+  REQUIRE(says(fixture.small_error("model.cannon.set: A\n"), "did you mean 'model.canon.set'?"));
+}
+
+TEST_CASE("every leaf knows who set it and what that replaced") {
+  const ConfigFixture fixture;
+  const ResolvedConfig resolved =
+      fixture.small("train.log_every: 5\n", {"train.max_steps=4", "train.log_every=6"});
+  const Origin& steps = resolved.origins.at("train.max_steps");
+  REQUIRE(steps.set_by.layer == "command line");
+  REQUIRE(steps.set_by.text == "4");
+  REQUIRE(steps.set_by.origin.describe() == "command line:1:23");
+  REQUIRE(steps.overrode.size() == 2);
+  REQUIRE(steps.overrode[0].layer == "profile quick");
+  REQUIRE(steps.overrode[0].text == "3");
+  REQUIRE(steps.overrode[1].layer == "config");
+  REQUIRE(steps.overrode[1].text == "10");
+  REQUIRE(steps.overrode[1].origin.line == 4);
+  REQUIRE(resolved.origins.at("train.log_every").overrode[0].origin.line == 8);
+  REQUIRE(resolved.origins.at("optimizer.lr").set_by.layer == "default");
+  REQUIRE(resolved.origins.at("model.head_dim").set_by.derived_from == "model.hidden_size");
+}
+
+TEST_CASE("a repeated key remembers the value it overrode") {
+  const ResolvedConfig resolved = ConfigFixture().small("seed: 1\nseed: 2\n");
+  const Origin& seed = resolved.origins.at("seed");
+  REQUIRE(resolved.experiment.seed == 2);
+  REQUIRE(seed.set_by.origin.line == 9);
+  REQUIRE(seed.overrode.size() == 1);
+  REQUIRE(seed.overrode[0].origin.line == 8);
+}
+
+TEST_CASE("origins become JSON with places") {
+  const ResolvedConfig resolved = ConfigFixture().small("", {"train.max_steps=4"});
+  const nlohmann::json json = to_json(resolved.origins);
+  REQUIRE(json.size() == resolved.origins.size());
+  REQUIRE(json["train.max_steps"]["from"] == "command line");
+  REQUIRE(json["train.max_steps"]["at"] == "command line:1:23");
+  REQUIRE(json["train.max_steps"]["overrode"][0]["from"] == "profile quick");
+  REQUIRE(json["model.num_kv_heads"]["derived_from"] == "model.num_heads");
+  REQUIRE_FALSE(json["optimizer.lr"].contains("at"));
+}
+
+TEST_CASE("a key of the config that the schema does not know is refused at its place") {
+  const std::string error =
+      ConfigFixture().small_error("optimizer:\n  learning_rate: 1\n  lr: 2\n");
+  REQUIRE(says(error, "c.yaml:9:3: error: unknown key 'optimizer.learning_rate'"));
+  REQUIRE(says(ConfigFixture().small_error("batch_size: 3\n"), "did you mean 'train.batch_size'?"));
+}
+
+TEST_CASE("text on the command line needs no quotes") {
+  const Experiment e = ConfigFixture().small("", {"name=2024", "description="}).experiment;
+  REQUIRE(e.name == "2024");
+  REQUIRE(e.description.empty());
+  REQUIRE(says(ConfigFixture().small_error("name: 2024\n"), "'name' must be text"));
+}
+
+TEST_CASE("a config without training is a model alone") {
+  const ResolvedConfig resolved = ConfigFixture().resolve(
+      "name: M\nmodel: {vocab_size: 9, hidden_size: 8, intermediate_size: 8, num_layers: 1, "
+      "num_heads: 2}\n");
+  REQUIRE_FALSE(resolved.trains);
+  REQUIRE(resolved.json.size() == 3);
+  REQUIRE(resolved.json["model"]["head_dim"] == 4);
+}
+
+TEST_CASE("a config without a model says how to give one") {
+  const std::string error = ConfigFixture().error("name: x\ntrain: {max_steps: 1}\n");
+  REQUIRE(says(error, "c.yaml:1:1: error: missing key 'model.vocab_size'"));
+  REQUIRE(says(error, "!call:forge:from_project"));
+  REQUIRE(says(ConfigFixture().error("- a\n"), "a config is a mapping of keys, not a sequence"));
+  REQUIRE(says(ConfigFixture().error(""), "a config is a mapping of keys, not null"));
+}
+
+}  // namespace
+}  // namespace forge::config

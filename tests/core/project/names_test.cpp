@@ -1,0 +1,132 @@
+#include "core/project/names.h"
+
+#include "core/base/fs.h"
+#include "tests/core/project/fixture.h"
+#include "tests/support/catch.h"
+
+namespace forge::project {
+namespace {
+
+using tests::error_of;
+using tests::fixed_surroundings;
+using tests::TemporaryWorkspace;
+
+/// Three projects: one and two both have `both`; two takes one's templates as well.
+struct Fixture {
+  Fixture() {
+    files.add_project("one", "name: The first\n");
+    files.add_project("two", "searchdir: [templates, ../shared/templates]\n");
+    files.add_project("shared");
+    files.add_config("one", "both");
+    files.add_config("one", "train_one");
+    files.add_config("two", "both");
+    files.add_config("two", "deep/er");
+    files.add_config("shared", "owned");
+  }
+  /// "projects/one:train_one" for what the name means from a folder of the workspace.
+  std::string meaning(const std::string& name, const std::string& from = ".") const {
+    const NamedConfig found =
+        find_config(files.workspace(), name, files.folder / from, fixed_surroundings());
+    return found.project.path + ":" + found.config.name;
+  }
+  std::string error(const std::string& name, const std::string& from = ".") const {
+    return error_of([&] { meaning(name, from); });
+  }
+  TemporaryWorkspace files;
+};
+
+TEST_CASE("a config's name is found in the whole workspace from any folder") {
+  const Fixture fixture;
+  for (const char* from : {".", "projects", "projects/two", "projects/one/templates"}) {
+    REQUIRE(fixture.meaning("train_one", from) == "projects/one:train_one");
+    REQUIRE(fixture.meaning("train_one.yaml", from) == "projects/one:train_one");
+    REQUIRE(fixture.meaning("deep/er", from) == "projects/two:deep/er");
+  }
+}
+
+TEST_CASE("a name is qualified by a project's name or the end of its path") {
+  const Fixture fixture;
+  for (const char* name : {"one/both",
+                           "one:both.yaml",
+                           "projects/one/both",
+                           "projects/one:both",
+                           "The first:both",
+                           "one/:both"}) {
+    INFO(name);
+    REQUIRE(fixture.meaning(name) == "projects/one:both");
+    REQUIRE(fixture.meaning(name, "projects/two") == "projects/one:both");
+  }
+  REQUIRE(fixture.meaning("two/deep/er") == "projects/two:deep/er");
+  REQUIRE(fixture.error("ne/both").find("no config 'ne/both'") != std::string::npos);
+}
+
+TEST_CASE("the enclosing project wins over others") {
+  const Fixture fixture;
+  REQUIRE(fixture.meaning("both", "projects/one/templates/configs") == "projects/one:both");
+  REQUIRE(fixture.meaning("both", "projects/two") == "projects/two:both");
+}
+
+TEST_CASE("an ambiguous name lists its candidates") {
+  const Fixture fixture;
+  const std::string error = fixture.error("both");
+  REQUIRE(error.find("projects/one:both, projects/two:both") != std::string::npos);
+  REQUIRE(error.find("-p PROJECT") != std::string::npos);
+}
+
+TEST_CASE("a file that two projects list belongs to the one that holds it") {
+  const Fixture fixture;
+  REQUIRE(fixture.files.project("two").find("owned") != nullptr);
+  REQUIRE(fixture.meaning("owned") == "projects/shared:owned");
+  REQUIRE(fixture.meaning("owned", "projects/two") == "projects/two:owned");
+}
+
+TEST_CASE("an unknown name gets near misses or the reason why a project is missing") {
+  const Fixture fixture;
+  REQUIRE(fixture.error("train_onne").find("did you mean 'train_one'?") != std::string::npos);
+  REQUIRE(fixture.error("zzzzzz").find("forge ls -r") != std::string::npos);
+  fixture.files.add_project("broken", "searchdir: x\n");
+  REQUIRE(fixture.error("zzzzzz").find("could not be read") != std::string::npos);
+  REQUIRE(fixture.meaning("train_one") == "projects/one:train_one");
+}
+
+TEST_CASE("a project is named by a folder or a path or its display name") {
+  const Fixture fixture;
+  fixture.files.folder.write("elsewhere/one/meta.yaml", "");
+  const auto path = [&](const std::string& name, const std::string& from = ".") {
+    return find_project(
+               fixture.files.workspace(), name, fixture.files.folder / from, fixed_surroundings())
+        .path;
+  };
+  REQUIRE(path("two") == "projects/two");
+  REQUIRE(path("projects/one") == "projects/one");
+  REQUIRE(path("The first") == "projects/one");
+  REQUIRE(path("one/", "projects") == "projects/one");
+  REQUIRE(path(".", "projects/two") == "projects/two");
+  REQUIRE(path((fixture.files.folder / "elsewhere/one").string()) == "elsewhere/one");
+  REQUIRE(error_of([&] { path("one"); }).find("elsewhere/one, projects/one") != std::string::npos);
+  REQUIRE(error_of([&] { path("twoo"); }).find("did you mean 'two'") != std::string::npos);
+}
+
+TEST_CASE("an empty name is the project's default config") {
+  const Fixture fixture;
+  const Project project = fixture.files.project("one");
+  REQUIRE(config_of(project, "").name == "both");
+  REQUIRE(config_of(project, "train_one.yaml").name == "train_one");
+  REQUIRE(error_of([&] { config_of(project, "trainone"); }).find("did you mean 'train_one'") !=
+          std::string::npos);
+  REQUIRE(error_of([&] { config_of(Project{}, ""); }).find("has no configs") != std::string::npos);
+}
+
+TEST_CASE("every config of the shipped workspace is found by its bare name") {
+  const Workspace workspace = tests::shipped_workspace();
+  const ProjectList list = load_projects(workspace, fixed_surroundings());
+  REQUIRE(list.problems.empty());
+  for (const char* name :
+       {"train_llama", "train_canon_ac", "4M", "nope_4M", "baseline", "canon_a_nope"}) {
+    INFO(name);
+    REQUIRE_NOTHROW(find_config(workspace, name, workspace.root, fixed_surroundings()));
+  }
+}
+
+}  // namespace
+}  // namespace forge::project

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/run/backend.h"
+#include "core/run/plan.h"
+#include "core/run/run_folder.h"
+#include "core/weights/checkpoint.h"
+#include "tests/support/support.h"
+
+namespace forge::tests {
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A backend whose worker is any command.
+class CommandBackend : public run::Backend {
+ public:
+  explicit CommandBackend(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {}
+  std::string name() const override { return "fake"; }
+  run::WorkerCommand command(const protocol::Request&) const override { return {arguments_, {}}; }
+  run::BackendInfo describe(run::Launcher&, const std::string&, int) const override { return {}; }
+  void check(const config::Experiment&, const run::BackendInfo&) const override {}
+
+ private:
+  std::vector<std::string> arguments_;
+};
+
+inline run::RunInputs small_inputs() {
+  run::RunInputs inputs;
+  inputs.project = "projects/canon";
+  inputs.config = "train_x";
+  inputs.command = "forge run train_x";
+  inputs.revision = "0123456789ab";
+  inputs.experiment = {
+      {"name", "X"}, {"seed", 42}, {"train", {{"max_steps", 3}, {"log_every", 1}}}};
+  inputs.origins = {{"seed", {{"origin", "train_x.yaml:1:1"}}}};
+  inputs.data_fingerprint = "d";
+  inputs.tokenizer_fingerprint = "t";
+  inputs.train_tokens = {"/cache/train.tokens", 10};
+  inputs.evaluation_tokens = {"/cache/evaluation.tokens", 2};
+  inputs.backend.hello = {protocol::version, "fake", "1.0", 1};
+  inputs.backend.environment.device_type = "cpu";
+  inputs.backend.environment.threads = 2;
+  return inputs;
+}
+
+/// A run folder as forge leaves it for a supervisor.
+inline run::RunFolder new_run(const std::filesystem::path& runs_dir) {
+  const run::PlannedRun planned = run::plan_run(small_inputs(), runs_dir, false);
+  run::write_run_folder(planned, small_inputs());
+  return planned.folder;
+}
+
+/// A whole checkpoint after `step` steps, of a model without weights.
+inline std::filesystem::path save_checkpoint(const std::filesystem::path& checkpoints, int step) {
+  weights::CheckpointState state;
+  state.step = step;
+  return weights::write_checkpoint(checkpoints, state, {}, {});
+}
+
+/// Lines that a worker says.
+namespace lines {
+
+const std::string hello =
+    R"({"event":"hello","protocol":1,"backend":"fake","backend_version":"1.0","numerics_version":1})";
+const std::string environment =
+    R"({"event":"environment","device_type":"cpu","device_name":"test","threads":2})";
+inline std::string train(int step) {
+  return R"({"event":"train","step":)" + std::to_string(step) +
+         R"(,"tokens":1,"loss":2.5,"learning_rate":0.1,"gradient_norm":1,"tokens_per_second":5,)"
+         R"("elapsed_seconds":1})";
+}
+inline std::string progress(int step) {
+  return R"({"event":"progress","step":)" + std::to_string(step) + R"(,"phase":"train"})";
+}
+inline std::string checkpoint(int step) {
+  return R"({"event":"checkpoint","step":)" + std::to_string(step) +
+         R"(,"path":"checkpoints/x","bytes":1})";
+}
+inline std::string finished(bool completed) {
+  return std::string(R"({"event":"finished","completed":)") + (completed ? "true" : "false") +
+         R"(,"step":3,"eval_loss":2.5,"train_loss":2.5,"tokens_per_second":5,"wall_seconds":1,)"
+         R"("peak_memory_bytes":1,"peak_resident_bytes":1,"parameters":1})";
+}
+
+}  // namespace lines
+}  // namespace forge::tests

@@ -1,0 +1,80 @@
+#include "core/run/identity.h"
+
+#include "tests/core/run/fixture.h"
+#include "tests/support/catch.h"
+
+namespace forge::run {
+namespace {
+
+using nlohmann::json;
+using tests::contains;
+using tests::error_of;
+
+json experiment() {
+  return json::parse(R"({"name":"X","description":"d","seed":42,"profile":"quick",
+      "train":{"max_steps":300,"log_every":10,"checkpoint_every":0,"eval_every":100},
+      "data":{"source":"text","path":"/home/ada/a.txt","seed":1},
+      "tokenizer":{"kind":"byte_level_bpe","path":"/home/ada/t.json"}})");
+}
+
+Identity identity() {
+  return {identifying_part(experiment()), "d1", "t1", "libtorch", "cpu", 2, 1};
+}
+
+TEST_CASE("what cannot change a number is no part of the identity", "[run][identity]") {
+  json other = experiment();
+  other["name"] = "another";
+  other["description"] = "words";
+  other["train"]["log_every"] = 1;
+  other["train"]["checkpoint_every"] = 7;
+  other["data"]["path"] = "/elsewhere/a.txt";
+  other["tokenizer"]["path"] = "";
+  REQUIRE(identifying_part(other) == identifying_part(experiment()));
+}
+
+TEST_CASE("what can change a number is", "[run][identity]") {
+  for (const char* pointer : {"/seed",
+                              "/profile",
+                              "/train/max_steps",
+                              "/train/eval_every",
+                              "/data/seed",
+                              "/tokenizer/kind"}) {
+    json other = experiment();
+    other[json::json_pointer(pointer)] = "changed";
+    INFO(pointer);
+    REQUIRE(identifying_part(other) != identifying_part(experiment()));
+  }
+}
+
+TEST_CASE("every part of an identity changes its key", "[run][identity]") {
+  std::vector<Identity> all(8, identity());
+  all[1].experiment["seed"] = 43;
+  all[2].data_fingerprint = "d2";
+  all[3].tokenizer_fingerprint = "t2";
+  all[4].backend = "other";
+  all[5].device_type = "cuda";
+  all[6].threads = 1;
+  all[7].numerics_version = 2;
+  std::vector<std::string> keys;
+  for (const Identity& one : all) keys.push_back(run_key(one));
+  std::sort(keys.begin(), keys.end());
+  REQUIRE(std::unique(keys.begin(), keys.end()) == keys.end());
+}
+
+TEST_CASE("a key is twelve hexadecimal digits and stays the same from version to version",
+          "[run][identity]") {
+  REQUIRE(run_key(identity()).find_first_not_of("0123456789abcdef") == std::string::npos);
+  // A changed key would make every stored run a stranger: change it only on purpose.
+  REQUIRE(run_key(identity()) == "c82f2f309f82");
+}
+
+TEST_CASE("an identity reads back and names what is missing", "[run][identity]") {
+  const json written = to_json(identity());
+  REQUIRE(to_json(identity_from_json(written)) == written);
+  json part = written;
+  part.erase("threads");
+  REQUIRE(contains(error_of([&] { identity_from_json(part); }), "'threads' is missing"));
+}
+
+}  // namespace
+}  // namespace forge::run

@@ -1,0 +1,122 @@
+#include "core/run/run_folder.h"
+
+#include "core/base/fs.h"
+#include "tests/core/run/fixture.h"
+#include "tests/support/catch.h"
+
+namespace forge::run {
+namespace {
+
+using tests::contains;
+using tests::error_of;
+using tests::new_run;
+using tests::TemporaryFolder;
+
+const std::string attempt_line = R"({"attempt":1,"event":"attempt","time":1})"
+                                 "\n";
+
+std::string ended_line(const std::string& status) {
+  return R"({"attempt":2,"event":"ended","time":2,"status":")" + status +
+         R"(","exit_status":1,"signal":0,"reason":"why","hint":"how","stderr":["a","b"],"retry":false})"
+         "\n";
+}
+
+TEST_CASE("a run's state is derived from its files alone", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  REQUIRE(run.state() == RunState::queued);
+  write_file_atomic(run.events_file(), attempt_line);
+  REQUIRE(run.state() == RunState::failed);
+  REQUIRE(run.status().reason == "its supervisor was killed");
+  {
+    const auto lock = FileLock::try_acquire(run.lock_file());
+    REQUIRE(run.state() == RunState::running);
+  }
+  for (const RunState state : {RunState::stopped, RunState::failed, RunState::completed}) {
+    write_file_atomic(run.events_file(), attempt_line + ended_line(name_of(state)));
+    REQUIRE(run.state() == state);
+  }
+  const RunStatus status = run.status();
+  REQUIRE(status.attempt == 2);
+  REQUIRE(status.reason == "why");
+  REQUIRE(status.hint == "how");
+  REQUIRE(status.exit_status == 1);
+  REQUIRE(status.stderr_lines == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("DONE outlives the events", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  write_file_atomic(run.done_file(), "");
+  REQUIRE(run.state() == RunState::completed);
+}
+
+TEST_CASE("a supervisor that gave up leaves its reason", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  write_file_atomic(run.events_file(), attempt_line);
+  write_file_atomic(run.supervisor_log(),
+                    "error: cannot write: No space left on device\nhint: x\n");
+  REQUIRE(contains(run.status().reason, "No space left on device"));
+}
+
+TEST_CASE("rubbish in the events makes a failed run and no crash", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  for (const std::string rubbish :
+       {"???\n",
+        "{}\n",
+        "[[[[\n",
+        "{\"event\":\"ended\",\"time\":1,\"attempt\":1}\n",
+        "{\"event\":\"ended\",\"time\":1,\"attempt\":1,\"status\":\"well\"}\n"}) {
+    write_file_atomic(run.events_file(), rubbish);
+    REQUIRE(run.state() == RunState::failed);
+    REQUIRE(contains(run.status().reason, "is damaged"));
+  }
+}
+
+TEST_CASE("the newest whole checkpoint is found", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  REQUIRE(run.newest_checkpoint().empty());
+  const fs::path whole = tests::save_checkpoint(run.checkpoints(), 100);
+  REQUIRE(run.newest_checkpoint() == whole.string());
+  const fs::path damaged = tests::save_checkpoint(run.checkpoints(), 200);
+  REQUIRE(run.newest_checkpoint() == damaged.string());
+  write_file_atomic(damaged / "weights.safetensors", "not what was written");
+  fs::create_directories(run.checkpoints() / "000000300");
+  REQUIRE(run.newest_checkpoint() == whole.string());
+}
+
+TEST_CASE("a run's record reads back and a damaged one names its file", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  const RunRecord record = run.record();
+  REQUIRE(record.id == run.id());
+  REQUIRE(record.config == "train_x");
+  REQUIRE(record.project == "projects/canon");
+  REQUIRE(record.revision == "0123456789ab");
+  REQUIRE(run_key(record.identity) == record.key);
+  REQUIRE(to_json(record_from_json(to_json(record))) == to_json(record));
+
+  write_file_atomic(run.record_file(), "{\"id\":");
+  REQUIRE(contains(error_of([&] { run.record(); }), "run.json: "));
+  write_file_atomic(run.record_file(), "{}");
+  REQUIRE(contains(error_of([&] { run.record(); }), "'id' is missing"));
+}
+
+TEST_CASE("runs are listed by name and half-written ones are not", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  REQUIRE(list_runs(runs / "missing").empty());
+  runs.write("b-1/run.json", "{}");
+  runs.write("a-1/run.json", "{}");
+  runs.write(".c-1.tmp-7/run.json", "{}");
+  runs.write("no-run/config.json", "{}");
+  runs.write("file", "");
+  std::vector<std::string> names;
+  for (const RunFolder& run : list_runs(runs.path())) names.push_back(run.id());
+  REQUIRE(names == std::vector<std::string>{"a-1", "b-1"});
+}
+
+}  // namespace
+}  // namespace forge::run

@@ -1,0 +1,370 @@
+#include "core/run/supervisor.h"
+
+#include <csignal>
+
+#include "core/base/fs.h"
+#include "core/base/text.h"
+#include "core/run/event_log.h"
+#include "tests/core/run/fixture.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_launcher.h"
+
+namespace forge::run {
+namespace {
+
+using namespace tests;  // Says, Exits, …: the words of the scripts
+
+/// A run folder, a fake worker for each script, and what came of supervising them.
+class Scene {
+ public:
+  explicit Scene(std::vector<WorkerScript> scripts)
+      : folder(new_run(runs_.path())), launcher(clock, std::move(scripts)) {
+    options.clock = [this] { return clock.seconds; };
+    options.poll_seconds = 1;
+  }
+
+  int supervise() { return run::supervise(folder, CommandBackend({"worker"}), launcher, options); }
+
+  /// Names of the stored events, in order.
+  std::string story() const {
+    std::vector<std::string> names;
+    for (const StoredEvent& event : read_events(folder.events_file())) names.push_back(event.name);
+    return join(names, " ");
+  }
+  nlohmann::json last_event() const { return read_events(folder.events_file()).back().json; }
+
+ private:
+  TemporaryFolder runs_;
+
+ public:
+  RunFolder folder;
+  FakeClock clock;
+  FakeLauncher launcher;
+  SupervisorOptions options;
+};
+
+Script good_run() {
+  return {Says{lines::hello},
+          Says{lines::environment},
+          Says{lines::train(1)},
+          Says{lines::checkpoint(1)},
+          Says{lines::finished(true)},
+          Exits{{0, 0}}};
+}
+
+Script then(Script script, const Script& more) {
+  script.insert(script.end(), more.begin(), more.end());
+  return script;
+}
+
+Script greeting() { return {Says{lines::hello}, Says{lines::environment}}; }
+
+/// Supervises a worker that is expected to fail and returns the "ended" line.
+nlohmann::json failure_of(const Script& script) {
+  Scene scene({{script, {}}});
+  REQUIRE(scene.supervise() == supervised_failed);
+  REQUIRE(scene.folder.state() == RunState::failed);
+  REQUIRE_FALSE(fs::exists(scene.folder.done_file()));
+  REQUIRE(scene.last_event().at("event") == "ended");
+  return scene.last_event();
+}
+
+TEST_CASE("a good worker's events are kept and the run is completed", "[run][supervisor]") {
+  Scene scene({{good_run(), {}}});
+  REQUIRE(scene.folder.state() == RunState::queued);
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.story() == "attempt hello environment train checkpoint finished ended");
+  REQUIRE(scene.folder.state() == RunState::completed);
+  REQUIRE(fs::exists(scene.folder.done_file()));
+  REQUIRE(scene.launcher.signals.empty());
+
+  const auto events = read_events(scene.folder.events_file());
+  for (const StoredEvent& event : events) {
+    REQUIRE(event.attempt == 1);
+    REQUIRE(event.time > 1.6e9);
+  }
+  REQUIRE(events.front().json.at("pid") == 4711);
+  REQUIRE(std::get<protocol::TrainMetrics>(*events[3].event).loss == 2.5);
+}
+
+TEST_CASE("the worker gets the request of the run folder as its only line", "[run][supervisor]") {
+  Scene scene({{good_run(), {}}});
+  scene.supervise();
+  const Launch& launch = scene.launcher.launches.at(0);
+  REQUIRE(launch.input + "\n" == read_file(scene.folder.request_file()));
+  REQUIRE(launch.stderr_file == scene.folder.stderr_file());
+  REQUIRE(launch.command.arguments == std::vector<std::string>{"worker"});
+}
+
+TEST_CASE("what the worker runs on is kept beside the events", "[run][supervisor]") {
+  Scene scene({{good_run(), {}}});
+  scene.supervise();
+  const auto json = nlohmann::json::parse(read_file(scene.folder.environment_file()));
+  REQUIRE(json.at("device_name") == "test");
+  REQUIRE(json.at("numerics_version") == 1);
+  REQUIRE(json.at("revision") == "0123456789ab");
+  REQUIRE(json.contains("host"));
+}
+
+TEST_CASE("progress is shown in a file of its own and not stored", "[run][supervisor]") {
+  Script script = greeting();
+  for (int step = 1; step <= 50; ++step) script.push_back(Says{lines::progress(step)});
+  script =
+      then(script, {IsSilent{1}, Says{lines::progress(51)}, Says{lines::finished(true)}, Exits{}});
+  Scene scene({{script, {}}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.story() == "attempt hello environment finished ended");
+  const auto progress =
+      stored_event_from_line(std::string(trim(read_file(scene.folder.progress_file()))));
+  REQUIRE(std::get<protocol::Progress>(*progress.event).step == 51);
+}
+
+TEST_CASE("progress of an earlier attempt is forgotten", "[run][supervisor]") {
+  Scene scene({{good_run(), {}}});
+  write_file_atomic(scene.folder.progress_file(), "old");
+  scene.supervise();
+  REQUIRE_FALSE(fs::exists(scene.folder.progress_file()));
+}
+
+TEST_CASE("a worker that prints rubbish is killed and its line quoted", "[run][supervisor]") {
+  Scene scene({{then(greeting(), {Says{"Epoch 1/3 \x1b[1m"}, Says{lines::finished(true)}}), {}}});
+  REQUIRE(scene.supervise() == supervised_failed);
+  REQUIRE(scene.launcher.signals == std::vector<std::string>{"kill"});
+  REQUIRE(scene.story() == "attempt hello environment ended");
+  REQUIRE(contains(scene.last_event().at("reason"), "'Epoch 1/3 ?[1m'"));
+}
+
+TEST_CASE("a worker of another protocol is refused with what to do", "[run][supervisor]") {
+  const auto ended = failure_of({Says{
+      R"({"event":"hello","protocol":2,"backend":"x","backend_version":"1","numerics_version":0})"}});
+  REQUIRE(contains(ended.at("reason"), "version 2 of the protocol and forge version 1"));
+  REQUIRE(contains(ended.at("hint"), "same sources"));
+}
+
+TEST_CASE("a worker has to say hello first", "[run][supervisor]") {
+  const auto ended = failure_of({Says{lines::train(1)}});
+  REQUIRE(contains(ended.at("reason"), "first event was 'train' instead of 'hello'"));
+}
+
+TEST_CASE("a silent worker is killed at the limit and not before", "[run][supervisor]") {
+  Scene patient({{then(greeting(),
+                       {IsSilent{118},
+                        Says{lines::train(1)},
+                        IsSilent{118},
+                        Says{lines::finished(true)},
+                        Exits{}}),
+                  {}}});
+  REQUIRE(patient.supervise() == supervised_completed);
+
+  const auto ended = failure_of(then(greeting(), {IsSilent{122}, Says{lines::finished(true)}}));
+  REQUIRE(contains(ended.at("reason"), "showed no work for 2m 00s"));
+  REQUIRE(ended.at("retry") == false);
+
+  REQUIRE(contains(failure_of({IsSilent{122}, Says{lines::hello}}).at("reason"), "no work"));
+}
+
+TEST_CASE("only progress that goes on is a sign of life", "[run][supervisor]") {
+  Script alive = greeting();
+  Script hung = greeting();
+  for (int i = 1; i <= 4; ++i) {
+    alive = then(alive, {IsSilent{50}, Says{lines::progress(i)}});
+    hung = then(hung, {IsSilent{50}, Says{lines::progress(7)}});
+  }
+  Scene scene({{then(alive, {Says{lines::finished(true)}, Exits{}}), {}}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(contains(failure_of(then(hung, {Says{lines::finished(true)}})).at("reason"), "no work"));
+}
+
+TEST_CASE("a failure that the worker explains is passed on and not tried again",
+          "[run][supervisor]") {
+  const std::string failed =
+      R"({"event":"failed","message":"no bfloat16 here","field":"train.precision","hint":"use float32"})";
+  Scene scene({{then(greeting(), {Says{failed}, Exits{{1, 0}}}), {}}});
+  REQUIRE(scene.supervise() == supervised_failed);
+  const RunStatus status = scene.folder.status();
+  REQUIRE(status.reason == "train.precision: no bfloat16 here");
+  REQUIRE(status.hint == "use float32");
+  REQUIRE(status.exit_status == 1);
+  REQUIRE(scene.launcher.launches.size() == 1);
+}
+
+TEST_CASE("the last lines of stderr are kept with the end", "[run][supervisor]") {
+  Scene scene({});
+  write_file_atomic(scene.folder.stderr_file(), "of an earlier attempt\n");
+  const auto prose = [&] {
+    std::string text = read_file(scene.folder.stderr_file());
+    for (int i = 1; i <= 30; ++i) text += "line " + std::to_string(i) + "\n";
+    write_file_atomic(scene.folder.stderr_file(),
+                      text + "bad \xff byte\n" + std::string(9999, 'x'));
+  };
+  scene.launcher.add({{Does{prose}, Exits{{7, 0}}}, {}});
+  REQUIRE(scene.supervise() == supervised_failed);
+  const RunStatus status = scene.folder.status();
+  REQUIRE(contains(status.reason, "left without a last word, with exit status 7"));
+  REQUIRE(status.stderr_lines.size() == 20);
+  REQUIRE(status.stderr_lines[0] == "line 13");
+  REQUIRE(status.stderr_lines[18] == "bad \xef\xbf\xbd byte");
+  REQUIRE(status.stderr_lines[19].size() < 500);
+}
+
+TEST_CASE("leaving with status 0 but no last word is a failure", "[run][supervisor]") {
+  const auto ended = failure_of(then(greeting(), {Says{lines::train(1)}, Exits{{0, 0}}}));
+  REQUIRE(contains(ended.at("reason"), "without a last word, with exit status 0"));
+}
+
+TEST_CASE("what a worker says after its last word counts for nothing", "[run][supervisor]") {
+  Scene scene(
+      {{then(
+            greeting(),
+            {Says{lines::finished(true)}, Says{"bye"}, Says{lines::train(9)}, Exits{{0, SIGSEGV}}}),
+        {}}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.story() == "attempt hello environment finished ended");
+  REQUIRE(scene.last_event().at("signal") == SIGSEGV);
+}
+
+TEST_CASE("a finished worker that does not leave is helped out", "[run][supervisor]") {
+  Scene scene({{then(greeting(), {Says{lines::finished(true)}}), {}}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.launcher.signals == std::vector<std::string>{"kill"});
+}
+
+TEST_CASE("a worker killed by a signal is started again from the newest checkpoint",
+          "[run][supervisor]") {
+  Scene scene({});
+  const fs::path checkpoint = scene.folder.checkpoints() / "000000100";
+  const auto save = [&] { save_checkpoint(scene.folder.checkpoints(), 100); };
+  scene.launcher.add({then(greeting(), {Does{save}, Exits{{0, SIGKILL}}}), {}});
+  scene.launcher.add({good_run(), {}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.story() ==
+          "attempt hello environment ended "
+          "attempt hello environment train checkpoint finished ended");
+  const auto events = read_events(scene.folder.events_file());
+  REQUIRE(events[3].json.at("retry") == true);
+  REQUIRE(events[3].json.at("signal") == SIGKILL);
+  REQUIRE(events[4].attempt == 2);
+  const auto first = protocol::request_from_line(scene.launcher.launches.at(0).input);
+  const auto second = protocol::request_from_line(scene.launcher.launches.at(1).input);
+  REQUIRE(first.resume_from.empty());
+  REQUIRE(second.resume_from == checkpoint.string());
+}
+
+TEST_CASE("after two retries the run has failed", "[run][supervisor]") {
+  const WorkerScript dies{{Says{lines::hello}, Exits{{0, SIGBUS}}}, {}};
+  Scene scene({dies, dies, dies, dies});
+  REQUIRE(scene.supervise() == supervised_failed);
+  REQUIRE(scene.launcher.launches.size() == 3);
+  const RunStatus status = scene.folder.status();
+  REQUIRE(status.attempt == 3);
+  REQUIRE(status.signal == SIGBUS);
+  REQUIRE(contains(status.reason, "killed by signal 7"));
+}
+
+TEST_CASE("attempts are counted on by the next supervisor", "[run][supervisor]") {
+  Scene scene({{{Says{lines::hello}, Exits{{1, 0}}}, {}}, {good_run(), {}}});
+  REQUIRE(scene.supervise() == supervised_failed);
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(read_events(scene.folder.events_file()).back().attempt == 2);
+}
+
+TEST_CASE("a worker that cannot be started fails the run with the reason", "[run][supervisor]") {
+  Scene scene({});
+  REQUIRE(scene.supervise() == supervised_failed);
+  REQUIRE(scene.folder.status().reason == "no such program");
+}
+
+TEST_CASE("a completed run is not run again", "[run][supervisor]") {
+  Scene scene({{good_run(), {}}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.launcher.launches.size() == 1);
+  // A supervisor killed between its last event and DONE: the events are the truth.
+  fs::remove(scene.folder.done_file());
+  REQUIRE(scene.folder.state() == RunState::completed);
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.launcher.launches.size() == 1);
+  REQUIRE(fs::exists(scene.folder.done_file()));
+}
+
+TEST_CASE("a stop to save is passed on and the run can go on later", "[run][supervisor][stop]") {
+  Scene scene({});
+  const WorkerScript polite{
+      then(greeting(),
+           {Does{[&] { scene.folder.request_stop(Stop::save); }},
+            IsSilent{60},
+            Says{lines::train(99)}}),
+      {Says{lines::checkpoint(2)}, Says{lines::finished(false)}, Exits{{3, 0}}}};
+  scene.launcher.add(polite);
+  scene.launcher.add({good_run(), {}});
+  REQUIRE(scene.supervise() == supervised_stopped);
+  REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop"});
+  REQUIRE(scene.story() == "attempt hello environment checkpoint finished ended");
+  REQUIRE(scene.folder.state() == RunState::stopped);
+  REQUIRE(scene.folder.status().reason == "stopped on request after step 3");
+  REQUIRE_FALSE(fs::exists(scene.folder.stop_file()));
+  REQUIRE(scene.supervise() == supervised_completed);
+}
+
+TEST_CASE("a second wish stops the worker now", "[run][supervisor][stop]") {
+  Scene scene({});
+  const WorkerScript deaf{then(greeting(),
+                               {Does{[&] { scene.folder.request_stop(Stop::save); }},
+                                IsSilent{5},
+                                Does{[&] { scene.folder.request_stop(Stop::now); }},
+                                IsSilent{60}}),
+                          {}};
+  scene.launcher.add(deaf);
+  REQUIRE(scene.supervise() == supervised_stopped);
+  REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop", "kill"});
+  REQUIRE(scene.folder.status().reason == "stopped on request before it could save");
+  REQUIRE(scene.launcher.launches.size() == 1);
+}
+
+TEST_CASE("signals to the supervisor stop the worker as the stop file does",
+          "[run][supervisor][stop]") {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    const WorkerScript deaf{then(greeting(),
+                                 {Does{[=] { ::raise(signal); }},
+                                  IsSilent{5},
+                                  Does{[=] { ::raise(signal); }},
+                                  IsSilent{60}}),
+                            {}};
+    Scene scene({deaf});
+    REQUIRE(scene.supervise() == supervised_stopped);
+    REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop", "kill"});
+  }
+}
+
+TEST_CASE("a stop of old does not stop a new start", "[run][supervisor][stop]") {
+  Scene scene({{good_run(), {}}});
+  scene.folder.request_stop(Stop::now);
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.launcher.signals.empty());
+}
+
+TEST_CASE("a run has one supervisor at a time", "[run][supervisor]") {
+  Scene scene({{good_run(), {}}});
+  const auto lock = FileLock::try_acquire(scene.folder.lock_file());
+  scene.folder.request_stop(Stop::save);
+  REQUIRE(scene.folder.state() == RunState::running);
+  REQUIRE(contains(error_of([&] { scene.supervise(); }), "is running already"));
+  REQUIRE(scene.launcher.launches.empty());
+  REQUIRE(fs::exists(scene.folder.stop_file()));  // it is meant for the one that runs
+}
+
+TEST_CASE("an events file torn in mid-line is mended by the next start", "[run][supervisor]") {
+  Scene scene({{good_run(), {}}});
+  write_file_atomic(scene.folder.events_file(),
+                    R"({"attempt":4,"event":"attempt","time":1})"
+                    "\n"
+                    R"({"attempt":4,"ev)");
+  REQUIRE(scene.folder.state() == RunState::failed);
+  REQUIRE(contains(scene.folder.status().reason, "supervisor was killed"));
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(scene.story() == "attempt attempt hello environment train checkpoint finished ended");
+  REQUIRE(scene.last_event().at("attempt") == 5);
+}
+
+}  // namespace
+}  // namespace forge::run

@@ -1,0 +1,234 @@
+#include "core/weights/checkpoint.h"
+
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/base/hash.h"
+#include "tests/support/catch.h"
+#include "tests/support/support.h"
+
+namespace forge::weights {
+namespace {
+
+using tests::error_of;
+using tests::TemporaryFolder;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Values for a small checkpoint, and the views into them.
+struct Sample {
+  std::vector<float> values = {1, 2, 3, 4};
+  std::vector<int64_t> steps = {300};
+  std::map<std::string, TensorView> weights = {
+      {"w", {Dtype::f32, {2, 2}, reinterpret_cast<const std::byte*>(values.data()), 16}}};
+  std::map<std::string, TensorView> optimizer = {
+      {"step", {Dtype::i64, {}, reinterpret_cast<const std::byte*>(steps.data()), 8}}};
+
+  fs::path write(const fs::path& checkpoints, int64_t step, int64_t* bytes = nullptr) const {
+    CheckpointState state;
+    state.step = step;
+    state.rows_served = 8 * step;
+    state.elapsed_seconds = 1.25;
+    state.extra = {{"peak_memory_bytes", 123}};
+    return write_checkpoint(checkpoints, state, weights, optimizer, bytes);
+  }
+};
+
+std::vector<std::string> names_below(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void overwrite(const fs::path& file, const std::string& content) {
+  std::FILE* out = std::fopen(file.c_str(), "wb");
+  REQUIRE(out);
+  REQUIRE(std::fwrite(content.data(), 1, content.size(), out) == content.size());
+  std::fclose(out);
+}
+
+TEST_CASE("a checkpoint comes back as it was written") {
+  const TemporaryFolder folder;
+  int64_t bytes = 0;
+  const fs::path checkpoint = Sample().write(folder / "run/checkpoints", 300, &bytes);
+  REQUIRE(checkpoint == folder / "run/checkpoints" / "000000300");
+  REQUIRE(names_below(checkpoint) == std::vector<std::string>{"manifest.json",
+                                                              "optimizer.safetensors",
+                                                              "weights.safetensors"});
+
+  const CheckpointState state = read_checkpoint_state(checkpoint);
+  REQUIRE(state.step == 300);
+  REQUIRE(state.rows_served == 2400);
+  REQUIRE(state.elapsed_seconds == 1.25);
+  REQUIRE(state.extra == nlohmann::json{{"peak_memory_bytes", 123}});
+  const SafetensorsFile weights(checkpoint / weights_file);
+  float last = 0;
+  std::memcpy(&last, weights.tensor("w").data + 12, sizeof last);
+  REQUIRE(last == 4);
+
+  uintmax_t on_disk = 0;
+  for (const auto& file : fs::directory_iterator(checkpoint)) on_disk += file.file_size();
+  REQUIRE(static_cast<uintmax_t>(bytes) == on_disk);
+}
+
+TEST_CASE("writing leaves nothing but the checkpoint") {
+  const TemporaryFolder folder;
+  Sample().write(folder.path(), 7);
+  REQUIRE(names_below(folder.path()) == std::vector<std::string>{"000000007"});
+}
+
+TEST_CASE("a checkpoint of the same step is replaced") {
+  const TemporaryFolder folder;
+  Sample first;
+  const fs::path checkpoint = first.write(folder.path(), 5);
+  Sample second;
+  second.values[0] = 9;
+  second.write(folder.path(), 5);
+  REQUIRE(names_below(folder.path()) == std::vector<std::string>{"000000005"});
+  REQUIRE(read_checkpoint_state(checkpoint).step == 5);
+  const SafetensorsFile weights(checkpoint / weights_file);
+  float value = 0;
+  std::memcpy(&value, weights.tensor("w").data, sizeof value);
+  REQUIRE(value == 9);
+}
+
+TEST_CASE("a damaged folder of the same step is replaced too") {
+  const TemporaryFolder folder;
+  folder.write("000000005/rubbish", "x");
+  const fs::path checkpoint = Sample().write(folder.path(), 5);
+  REQUIRE(names_below(folder.path()) == std::vector<std::string>{"000000005"});
+  REQUIRE(read_checkpoint_state(checkpoint).step == 5);
+  REQUIRE_FALSE(fs::exists(checkpoint / "rubbish"));
+}
+
+TEST_CASE("a failed write leaves earlier checkpoints and nothing of its own") {
+  const TemporaryFolder folder;
+  Sample sample;
+  const fs::path checkpoint = sample.write(folder.path(), 5);
+  sample.optimizer["step"].bytes = 7;
+  REQUIRE(contains(error_of([&] { sample.write(folder.path(), 5); }), "tensor 'step'"));
+  REQUIRE(contains(error_of([&] { sample.write(folder.path(), 6); }), "tensor 'step'"));
+  REQUIRE(names_below(folder.path()) == std::vector<std::string>{"000000005"});
+  REQUIRE(read_checkpoint_state(checkpoint).step == 5);
+}
+
+TEST_CASE("checkpoints that cannot be created name the path") {
+  const TemporaryFolder folder;
+  folder.write("file", "");
+  REQUIRE(contains(error_of([&] { Sample().write(folder / "file/checkpoints", 5); }), "file"));
+  REQUIRE(contains(error_of([&] { Sample().write(folder.path(), -1); }), "step -1"));
+}
+
+TEST_CASE("every flipped bit of every file is found and the file is named") {
+  const TemporaryFolder folder;
+  const fs::path checkpoint = Sample().write(folder.path(), 300);
+  for (const char* name : {weights_file, optimizer_file, manifest_file}) {
+    const std::string bytes = read_file(checkpoint / name);
+    for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+      std::string flipped = bytes;
+      flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+      overwrite(checkpoint / name, flipped);
+      INFO(name << " bit " << bit);
+      const std::string message = error_of([&] { read_checkpoint_state(checkpoint); });
+      REQUIRE(contains(message, "000000300' is damaged"));
+      REQUIRE(contains(message, name));
+    }
+    overwrite(checkpoint / name, bytes);
+  }
+  REQUIRE(read_checkpoint_state(checkpoint).step == 300);
+}
+
+TEST_CASE("every truncation of every file is found and a longer file too") {
+  const TemporaryFolder folder;
+  const fs::path checkpoint = Sample().write(folder.path(), 300);
+  for (const char* name : {weights_file, optimizer_file, manifest_file}) {
+    const std::string bytes = read_file(checkpoint / name);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      overwrite(checkpoint / name, bytes.substr(0, size));
+      INFO(name << " cut to " << size);
+      REQUIRE(contains(error_of([&] { read_checkpoint_state(checkpoint); }), name));
+    }
+    overwrite(checkpoint / name, bytes + " ");
+    REQUIRE(contains(error_of([&] { read_checkpoint_state(checkpoint); }), name));
+    overwrite(checkpoint / name, bytes);
+  }
+}
+
+TEST_CASE("a missing file is named") {
+  for (const char* name : {weights_file, optimizer_file, manifest_file}) {
+    const TemporaryFolder folder;
+    const fs::path checkpoint = Sample().write(folder.path(), 300);
+    fs::remove(checkpoint / name);
+    const std::string message = error_of([&] { read_checkpoint_state(checkpoint); });
+    REQUIRE(contains(message, std::string(name) + " cannot be read"));
+  }
+}
+
+TEST_CASE("files of another checkpoint are noticed") {
+  const TemporaryFolder folder;
+  Sample sample;
+  const fs::path first = sample.write(folder.path(), 1);
+  sample.values[3] = 5;
+  const fs::path second = sample.write(folder.path(), 2);
+  fs::copy_file(second / weights_file, first / weights_file, fs::copy_options::overwrite_existing);
+  REQUIRE(contains(error_of([&] { read_checkpoint_state(first); }),
+                   "content of weights.safetensors is not what was written"));
+}
+
+TEST_CASE("checkpoints are listed oldest first and unfinished ones not at all") {
+  const TemporaryFolder folder;
+  const Sample sample;
+  for (const int64_t step : {200, 1000000000, 30, 999999999}) sample.write(folder.path(), step);
+  folder.write(".tmp-000000400-1/manifest.json", "{}");
+  folder.write("000000500/weights.safetensors", "");
+  folder.write("notes/manifest.json", "{}");
+  folder.write("0000006x0/manifest.json", "{}");
+  folder.write("700", "");
+  const std::vector<fs::path> expected = {
+      folder / "000000030", folder / "000000200", folder / "999999999", folder / "1000000000"};
+  REQUIRE(list_checkpoints(folder.path()) == expected);
+}
+
+TEST_CASE("a folder that is not there holds no checkpoints") {
+  const TemporaryFolder folder;
+  REQUIRE(list_checkpoints(folder / "none").empty());
+  prune_checkpoints(folder / "none", 1);
+  folder.write("file", "");
+  REQUIRE(contains(error_of([&] { list_checkpoints(folder / "file"); }), "file"));
+}
+
+TEST_CASE("pruning keeps the newest and removes the unfinished") {
+  const TemporaryFolder folder;
+  const Sample sample;
+  for (const int64_t step : {1, 2, 3, 4}) sample.write(folder.path(), step);
+  folder.write(".tmp-000000009-1/weights.safetensors", "");
+  folder.write("notes.txt", "mine");
+  prune_checkpoints(folder.path(), 2);
+  REQUIRE(names_below(folder.path()) ==
+          std::vector<std::string>{"000000003", "000000004", "notes.txt"});
+  prune_checkpoints(folder.path(), 5);
+  REQUIRE(list_checkpoints(folder.path()).size() == 2);
+  prune_checkpoints(folder.path(), 0);
+  REQUIRE(list_checkpoints(folder.path()).empty());
+  REQUIRE(contains(error_of([&] { prune_checkpoints(folder.path(), -1); }), "-1"));
+}
+
+TEST_CASE("a checkpoint of a later version says so") {
+  const TemporaryFolder folder;
+  const fs::path checkpoint = Sample().write(folder.path(), 1);
+  nlohmann::json whole = nlohmann::json::parse(read_file(checkpoint / manifest_file));
+  whole["manifest"]["version"] = 2;
+  whole["hash"] = hash_hex(whole["manifest"].dump());
+  overwrite(checkpoint / manifest_file, whole.dump(2) + "\n");
+  const std::string message = error_of([&] { read_checkpoint_state(checkpoint); });
+  REQUIRE(contains(message, "manifest.json has version 2 and this program reads version 1"));
+}
+
+}  // namespace
+}  // namespace forge::weights
