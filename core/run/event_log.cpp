@@ -54,6 +54,7 @@ Json stamped(Json event, int attempt) {
 EventLog::EventLog(const fs::path& events_file) : file_(events_file) {
   const std::string line = last_line(events_file);
   if (!line.empty()) last_attempt_ = stored_event_from_line(line).attempt;
+  sync_path(events_file.parent_path());  // a new file's name has to outlive a power cut, too
 }
 
 void EventLog::append(Json event, int attempt) {

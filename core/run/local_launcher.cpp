@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/process.hpp>
-#include <boost/process/extend.hpp>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -22,10 +20,19 @@
 #include "core/protocol/messages.h"
 #include "core/run/line_buffer.h"
 
+// Version 1 of Boost.Process has a folder of its own where version 2 is the default.
+#if __has_include(<boost/process/v1/extend.hpp>)
+#include <boost/process/v1.hpp>
+#include <boost/process/v1/extend.hpp>
+namespace bp = boost::process::v1;
+#else
+#include <boost/process.hpp>
+#include <boost/process/extend.hpp>
+namespace bp = boost::process;
+#endif
+
 namespace forge::run {
 namespace {
-
-namespace bp = boost::process;
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
@@ -69,8 +76,7 @@ struct ChildSetup : bp::extend::handler {
     // Marked rather than closed, as bp::limit_handles would: that closes the pipe, too, through
     // which a failing exec is reported. Kernels before 5.11 leave inherited descriptors open.
     ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-    // A shell starts background programs with SIGINT ignored, nohup with SIGHUP: not for the
-    // worker.
+    // A shell starts background programs with SIGINT ignored, nohup with SIGHUP: not the worker.
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_DFL);
     sigset_t none;
     ::sigemptyset(&none);
@@ -103,7 +109,7 @@ class LocalWorker : public RunningWorker {
 
 LocalWorker::LocalWorker(const Launch& launch) {
   const std::vector<std::string>& arguments = launch.command.arguments;
-  bp::environment environment = boost::this_process::environment();
+  bp::environment environment = bp::native_environment();
   for (const auto& [name, value] : launch.command.environment) environment[name] = value;
   const fs::path folder =
       launch.working_folder.empty() ? fs::current_path() : launch.working_folder;
@@ -114,8 +120,9 @@ LocalWorker::LocalWorker(const Launch& launch) {
                      bp::args = std::vector<std::string>(arguments.begin() + 1, arguments.end()),
                      bp::start_dir = folder.string(),
                      environment,
-                     bp::std_in<input.get(), bp::std_out> stdout_,
-                     bp::std_err > errors.get(),
+                     (bp::std_in < input.get()),
+                     (bp::std_out > stdout_),
+                     (bp::std_err > errors.get()),
                      group_,
                      ChildSetup{},
                      failure);

@@ -55,14 +55,15 @@ Action action_for(const RunFolder& folder) {
 /// The request of the run. Device and threads are those that its identity was made of: on another
 /// machine "auto" might be something else.
 protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs) {
+  const protocol::Environment& environment = inputs.backend.environment;
   protocol::Request request;
   request.job = protocol::Job::train;
   request.run_dir = fs::absolute(planned.folder.path()).string();
   request.experiment = inputs.experiment;
   request.train_tokens = inputs.train_tokens;
   request.evaluation_tokens = inputs.evaluation_tokens;
-  request.device = inputs.backend.environment.device_type;
-  request.threads = inputs.backend.environment.threads;
+  request.device = inputs.device == "auto" ? environment.device_type : inputs.device;
+  request.threads = environment.threads;
   return request;
 }
 

@@ -22,7 +22,8 @@ struct RunInputs {
   std::string tokenizer_fingerprint;
   protocol::TokenSource train_tokens;
   protocol::TokenSource evaluation_tokens;
-  BackendInfo backend;  ///< what the worker said it would run on
+  std::string device = "auto";  ///< as chosen by the user; "auto": what the worker chose
+  BackendInfo backend;          ///< what the worker said it would run on
 };
 
 enum class Action {

@@ -70,6 +70,7 @@ class Supervisor {
   AttemptEnd attempt() {
     attempt_ = log_.last_attempt() + ++started_;
     request_.resume_from = folder_.newest_checkpoint();
+    remove_tree(folder_.progress_file());  // of the worker before
     std::error_code missing;
     const auto size = fs::file_size(folder_.stderr_file(), missing);
     stderr_begin_ = missing ? 0 : static_cast<int64_t>(size);

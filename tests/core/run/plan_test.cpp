@@ -88,6 +88,16 @@ TEST_CASE("a run folder holds all that a supervisor needs", "[run][plan]") {
   REQUIRE(std::distance(fs::directory_iterator(runs.path()), fs::directory_iterator()) == 1);
 }
 
+TEST_CASE("a device that the user chose is the one that is asked for", "[run][plan]") {
+  const TemporaryFolder runs;
+  RunInputs inputs = small_inputs();
+  inputs.backend.environment.device_type = "cuda";
+  inputs.device = "cuda:1";
+  const PlannedRun planned = plan_run(inputs, runs.path(), false);
+  write_run_folder(planned, inputs);
+  REQUIRE(protocol::request_from_line(read_file(planned.folder.request_file())).device == "cuda:1");
+}
+
 TEST_CASE("going on refreshes the request and keeps the rest", "[run][plan]") {
   const TemporaryFolder runs;
   const RunFolder run = tests::new_run(runs.path());

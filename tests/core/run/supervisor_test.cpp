@@ -119,6 +119,13 @@ TEST_CASE("progress is shown in a file of its own and not stored", "[run][superv
   REQUIRE(std::get<protocol::Progress>(*progress.event).step == 51);
 }
 
+TEST_CASE("progress of an earlier attempt is forgotten", "[run][supervisor]") {
+  Scene scene({{good_run(), {}}});
+  write_file_atomic(scene.folder.progress_file(), "old");
+  scene.supervise();
+  REQUIRE_FALSE(fs::exists(scene.folder.progress_file()));
+}
+
 TEST_CASE("a worker that prints rubbish is killed and its line quoted", "[run][supervisor]") {
   Scene scene({{then(greeting(), {Says{"Epoch 1/3 \x1b[1m"}, Says{lines::finished(true)}}), {}}});
   REQUIRE(scene.supervise() == supervised_failed);
