@@ -7,8 +7,9 @@
 
 namespace forge::app {
 
-Context::Context()
-    : here_(std::filesystem::current_path()),
+Context::Context(std::string command_line)
+    : command_line_(std::move(command_line)),
+      here_(std::filesystem::current_path()),
       program_(program_path()),
       surroundings_(templating::Surroundings::of_this_machine()) {}
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/project/locate.h"
+#include "core/project/names.h"
 #include "core/project/workspace.h"
 #include "core/run/backend.h"
 #include "core/templating/render.h"
@@ -16,8 +16,9 @@ namespace forge::app {
 /// a command pays only for what it uses.
 class Context {
  public:
-  Context();
+  explicit Context(std::string command_line);
 
+  const std::string& command_line() const { return command_line_; }  ///< as typed
   const std::filesystem::path& here() const { return here_; }
   const std::filesystem::path& program() const { return program_; }
   const templating::Surroundings& surroundings() const { return surroundings_; }
@@ -32,6 +33,7 @@ class Context {
   std::unique_ptr<run::Backend> backend(const std::string& name) const;
 
  private:
+  std::string command_line_;
   std::filesystem::path here_;
   std::filesystem::path program_;
   templating::Surroundings surroundings_;

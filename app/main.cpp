@@ -60,7 +60,9 @@ int run_program(int argument_count, char** arguments) {
     std::cout << app.help();
     return static_cast<int>(ExitCode::done);
   }
-  return action(Context());
+  std::vector<std::string> words = {"forge"};
+  words.insert(words.end(), arguments + 1, arguments + argument_count);
+  return action(Context(join(words, " ")));
 }
 
 }  // namespace

@@ -29,8 +29,10 @@ install_missing() {
 }
 
 # As many compilers as cores, but no more than memory holds: a file with Torch's headers takes 1.2 GB.
+# FORGE_JOBS sets another number.
 compile_jobs() {
   local cores kilobytes jobs
+  if [ -n "${FORGE_JOBS:-}" ]; then echo "$FORGE_JOBS"; return; fi
   cores=$(nproc)
   kilobytes=$(sed -n 's/^MemAvailable: *\([0-9]*\).*/\1/p' /proc/meminfo)
   jobs=$((${kilobytes:-2000000} / 1200000))

@@ -71,14 +71,6 @@ void require(bool supported,
 
 }  // namespace
 
-fs::path user_cache_folder() {
-  const std::string chosen = environment_variable("XDG_CACHE_HOME");
-  if (!chosen.empty()) return fs::path(chosen) / "forge";
-  const std::string home = environment_variable("HOME");
-  if (!home.empty()) return fs::path(home) / ".cache" / "forge";
-  return fs::temp_directory_path() / ("forge-cache-" + std::to_string(::getuid()));
-}
-
 fs::path LibtorchBackend::worker() const {
   const std::string name = "forge-worker-libtorch";
   const std::string chosen = environment_variable("FORGE_WORKER_LIBTORCH");

@@ -33,8 +33,4 @@ class LibtorchBackend : public run::Backend {
   std::filesystem::path cache_folder_;
 };
 
-/// The user's cache folder for forge: XDG_CACHE_HOME/forge, else ~/.cache/forge, else a folder for
-/// temporary files.
-std::filesystem::path user_cache_folder();
-
 }  // namespace forge::backends

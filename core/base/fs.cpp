@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "core/base/error.h"
@@ -177,6 +178,18 @@ MappedFile::~MappedFile() {
 }
 
 fs::path program_path() { return fs::read_symlink("/proc/self/exe"); }
+
+fs::path user_cache_dir() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  if (const std::string chosen = variable("FORGE_CACHE_DIR"); !chosen.empty()) return fs::absolute(chosen);
+  const fs::path xdg = variable("XDG_CACHE_HOME");
+  if (xdg.is_absolute()) return xdg / "forge";
+  if (const std::string home = variable("HOME"); !home.empty()) return fs::path(home) / ".cache" / "forge";
+  return fs::temp_directory_path() / ("forge-cache-" + std::to_string(::getuid()));
+}
 
 std::string shown_path(const fs::path& path) {
   std::error_code error;

@@ -91,6 +91,10 @@ class MappedFile {
 /// Path of the running program.
 fs::path program_path();
 
+/// Where forge keeps what it can make again: FORGE_CACHE_DIR, else forge/ in XDG_CACHE_HOME, else
+/// ~/.cache/forge, else a folder of this user's for temporary files. Makes nothing.
+fs::path user_cache_dir();
+
 /// `path` as a user in the current folder would type it: relative when it lies below.
 std::string shown_path(const fs::path& path);
 

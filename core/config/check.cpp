@@ -105,14 +105,14 @@ void check_rotation(const Draft& draft) {
   }
   if (!m.position.rope_dim) return;
   const int rope_dim = *m.position.rope_dim;
-  if (rope_dim % 2 != 0 || rope_dim > m.head_dim) {
-    throw complaint(draft,
-                    {"model.position.rope_dim"},
-                    quoted("model.position.rope_dim", rope_dim) +
-                        (rope_dim % 2 != 0 ? " is odd" : " is more than ") +
-                        (rope_dim % 2 != 0 ? "" : quoted("model.head_dim", m.head_dim)),
-                    "RoPE rotates pairs of a head's channels");
-  }
+  std::string fault;
+  if (rope_dim % 2 != 0) fault = " is odd";
+  if (rope_dim > m.head_dim) fault = " is more than " + quoted("model.head_dim", m.head_dim);
+  if (fault.empty()) return;
+  throw complaint(draft,
+                  {"model.position.rope_dim"},
+                  quoted("model.position.rope_dim", rope_dim) + fault,
+                  "RoPE rotates pairs of a head's channels");
 }
 
 void complete_canon_set(Draft& draft) {

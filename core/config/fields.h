@@ -24,6 +24,8 @@ struct Limits {
 inline Limits at_least(double low) { return {low, std::numeric_limits<double>::infinity()}; }
 inline Limits above(double low) { return {low, std::numeric_limits<double>::infinity(), false}; }
 inline Limits between(double low, double high) { return {low, high}; }
+/// A size: so large that no parameter or token count overflows 64 bits.
+inline Limits up_to(int64_t largest) { return between(1, static_cast<double>(largest)); }
 inline Limits required(Limits limits = {}) {
   limits.required = true;
   return limits;
@@ -75,7 +77,8 @@ template <class Visitor>
 void fields(Visitor& visit, PositionConfig& c) {
   visit.field("kind", c.kind, "rope: rotary position encoding; nope: none at all");
   visit.field("theta", c.theta, "base of the rotary frequencies", above(0));
-  visit.field("rope_dim", c.rope_dim, "channels of each head that rotate, even; null: all", at_least(2));
+  visit.field(
+      "rope_dim", c.rope_dim, "channels of each head that rotate, even; null: all", at_least(2));
   visit.field("pairing", c.pairing, "channels that rotate together: (i, i+r/2) or (2i, 2i+1)");
 }
 
@@ -90,13 +93,23 @@ void fields(Visitor& visit, CanonConfig& c) {
 template <class Visitor>
 void fields(Visitor& visit, ModelConfig& c) {
   visit.field("family", c.family, "llama_canon: Llama with Canon layers at any positions");
-  visit.field("vocab_size", c.vocab_size, "entries of the vocabulary", required(at_least(1)));
-  visit.field("hidden_size", c.hidden_size, "width of the residual stream", required(at_least(1)));
-  visit.field("intermediate_size", c.intermediate_size, "width of the SwiGLU MLP", required(at_least(1)));
-  visit.field("num_layers", c.num_layers, "transformer blocks", required(at_least(1)));
-  visit.field("num_heads", c.num_heads, "query heads", required(at_least(1)));
-  visit.field("num_kv_heads", c.num_kv_heads, "key and value heads; null: num_heads", or_null(at_least(1)));
-  visit.field("head_dim", c.head_dim, "channels of a head; null: hidden_size / num_heads", or_null(at_least(1)));
+  visit.field("vocab_size", c.vocab_size, "entries of the vocabulary", required(up_to(1 << 24)));
+  visit.field(
+      "hidden_size", c.hidden_size, "width of the residual stream", required(up_to(1 << 18)));
+  visit.field("intermediate_size",
+              c.intermediate_size,
+              "width of the SwiGLU MLP",
+              required(up_to(1 << 20)));
+  visit.field("num_layers", c.num_layers, "transformer blocks", required(up_to(1 << 12)));
+  visit.field("num_heads", c.num_heads, "query heads", required(up_to(1 << 12)));
+  visit.field("num_kv_heads",
+              c.num_kv_heads,
+              "key and value heads; null: num_heads",
+              or_null(up_to(1 << 12)));
+  visit.field("head_dim",
+              c.head_dim,
+              "channels of a head; null: hidden_size / num_heads",
+              or_null(up_to(1 << 14)));
   visit.field("rms_norm_eps", c.rms_norm_eps, "added to the mean square in RMSNorm", above(0));
   visit.field("tie_embeddings", c.tie_embeddings, "one matrix as embedding and output projection");
   visit.field("init", c.init, "recipe of the initial weights");
@@ -111,14 +124,17 @@ void fields(Visitor& visit, DataConfig& c) {
   visit.field("path", c.path, "text: a file, or a folder of .txt files");
   visit.field("seed", c.seed, "of the generated text and of the row order");
   visit.field("order", c.order, "order of the training rows");
-  visit.field("held_out_fraction", c.held_out_fraction,
-              "text: last part of the bytes, kept for evaluation", between(0.0001, 0.5));
+  visit.field("held_out_fraction",
+              c.held_out_fraction,
+              "text: last part of the bytes, kept for evaluation",
+              between(0.0001, 0.5));
 }
 
 template <class Visitor>
 void fields(Visitor& visit, TokenizerConfig& c) {
   visit.field("kind", c.kind, "byte_level_bpe");
-  visit.field("vocab_size", c.vocab_size, "entries, special tokens included", at_least(261));
+  visit.field(
+      "vocab_size", c.vocab_size, "entries, special tokens included", between(261, 1 << 24));
   visit.field("path", c.path, "a tokenizer.json to use; empty: trained on the data");
 }
 
@@ -130,19 +146,23 @@ void fields(Visitor& visit, ZLossConfig& c) {
 
 template <class Visitor>
 void fields(Visitor& visit, TrainConfig& c) {
-  visit.field("batch_size", c.batch_size, "rows of a step", at_least(1));
-  visit.field("seq_len", c.seq_len, "tokens of a row", at_least(1));
+  visit.field("batch_size", c.batch_size, "rows of a step", up_to(1 << 20));
+  visit.field("seq_len", c.seq_len, "tokens of a row", up_to(1 << 24));
   visit.field("max_steps", c.max_steps, "optimizer steps; 0: from max_tokens", at_least(0));
   visit.field("max_tokens", c.max_tokens, "tokens to train on; 0: from max_steps", at_least(0));
   visit.field("precision", c.precision, "of weights and computation");
-  visit.field("grad_clip", c.grad_clip, "largest global gradient norm; 0: no clipping", at_least(0));
+  visit.field(
+      "grad_clip", c.grad_clip, "largest global gradient norm; 0: no clipping", at_least(0));
   visit.field("deterministic", c.deterministic, "same bits for the same run on the same machine");
   visit.field("log_every", c.log_every, "steps between training metrics", at_least(1));
-  visit.field("eval_every", c.eval_every, "steps between evaluations; 0: only at the end", at_least(0));
-  visit.field("checkpoint_every", c.checkpoint_every,
-              "steps between checkpoints; 0: at the end and when stopped", at_least(0));
+  visit.field(
+      "eval_every", c.eval_every, "steps between evaluations; 0: only at the end", at_least(0));
+  visit.field("checkpoint_every",
+              c.checkpoint_every,
+              "steps between checkpoints; 0: at the end and when stopped",
+              at_least(0));
   visit.field("eval_rows", c.eval_rows, "rows of the fixed held-out set", at_least(1));
-  visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", at_least(1));
+  visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", up_to(1 << 20));
   visit.section("z_loss", c.z_loss, "penalty on the logits' scale");
 }
 
@@ -159,13 +179,17 @@ template <class Visitor>
 void fields(Visitor& visit, ScheduleConfig& c) {
   visit.field("type", c.type, "infinite_lr, cosine or constant");
   visit.field("warmup_steps", c.warmup_steps, "steps of linear warm-up from 0", at_least(0));
-  visit.field("cooldown_steps", c.cooldown_steps, "infinite_lr: steps from lr to constant_lr", at_least(0));
+  visit.field(
+      "cooldown_steps", c.cooldown_steps, "infinite_lr: steps from lr to constant_lr", at_least(0));
   visit.field("constant_lr", c.constant_lr, "infinite_lr: rate after the cooldown", at_least(0));
   visit.field("min_lr", c.min_lr, "infinite_lr: rate that annealing approaches", at_least(0));
   visit.field("tau", c.tau, "infinite_lr: steps in which annealing falls by a factor e", above(0));
-  visit.field("checkpoint_step", c.checkpoint_step, "infinite_lr: step at which annealing begins; -1: never",
+  visit.field("checkpoint_step",
+              c.checkpoint_step,
+              "infinite_lr: step at which annealing begins; -1: never",
               at_least(-1));
-  visit.field("lr_min_ratio", c.lr_min_ratio, "cosine: last learning rate over the peak", between(0, 1));
+  visit.field(
+      "lr_min_ratio", c.lr_min_ratio, "cosine: last learning rate over the peak", between(0, 1));
 }
 
 template <class Visitor>

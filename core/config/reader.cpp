@@ -25,12 +25,18 @@ std::optional<double> number_in(const yaml::Node& node) {
   return number;
 }
 
+/// A bound without a needless ".0".
+std::string bound_text(double bound) {
+  const std::string text = shortest(bound);
+  return ends_with(text, ".0") ? text.substr(0, text.size() - 2) : text;
+}
+
 std::string bounds_text(Limits limits) {
   const double infinity = std::numeric_limits<double>::infinity();
-  const std::string low = shortest(limits.low);
+  const std::string low = bound_text(limits.low);
   if (limits.high == infinity) return (limits.low_included ? "at least " : "above ") + low;
-  if (limits.low == -infinity) return "at most " + shortest(limits.high);
-  return "from " + low + " to " + shortest(limits.high);
+  if (limits.low == -infinity) return "at most " + bound_text(limits.high);
+  return "from " + low + " to " + bound_text(limits.high);
 }
 
 /// A dotted key elsewhere whose last part is `key`, or is spelt like the whole.

@@ -31,8 +31,8 @@ class TextCorpus {
   std::string fingerprint_;
 };
 
-/// Where to cut a text that is to be cut near `wanted` (0 … text.size()): behind the blank line
-/// that is nearest, else the line's end, else the character's; looks 64 KiB to either side.
-size_t cut_near(std::string_view text, size_t wanted);
+/// Where to cut a text that is to be cut near `wanted` (0 … text.size()): behind the nearest blank
+/// line within `range` bytes, else behind the nearest line's end there, else before a character.
+size_t cut_near(std::string_view text, size_t wanted, size_t range);
 
 }  // namespace forge::data

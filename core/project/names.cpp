@@ -68,7 +68,10 @@ std::string mention(const std::vector<Error>& problems) {
 [[noreturn]] void fail_unknown(const std::string& name, const ProjectList& list) {
   std::vector<std::string> known;
   for (const Project& project : list.projects) {
-    for (const Config& config : project.configs) known.push_back(config.name);
+    for (const Config& config : project.configs) {
+      known.push_back(config.name);
+      known.push_back(project.folder.filename().string() + "/" + config.name);
+    }
   }
   std::string hint = did_you_mean(without_yaml(name), known);
   if (hint.empty()) hint = mention(list.problems);

@@ -89,13 +89,12 @@ std::vector<Config> list_configs(const Project& project) {
     const fs::path top = folder / project.config_prefix;
     std::error_code error;
     fs::recursive_directory_iterator entry(
-        top, fs::directory_options::follow_directory_symlink, error);
+        top, fs::directory_options::skip_permission_denied, error);
     for (const fs::recursive_directory_iterator end; !error && entry != end;
          entry.increment(error)) {
       const fs::path& path = entry->path();
-      constexpr int deepest = 16;  // a link to a folder above would never end
       const bool hidden = starts_with(path.filename().string(), ".");
-      if (hidden || entry.depth() >= deepest) entry.disable_recursion_pending();
+      if (hidden) entry.disable_recursion_pending();
       std::error_code ignored;
       if (hidden || path.extension() != ".yaml" || !entry->is_regular_file(ignored)) continue;
       const std::string below = path.lexically_relative(top).generic_string();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/base/fs.h"
 #include "core/base/hash.h"
 
 namespace forge::store {
@@ -39,14 +40,6 @@ fs::path existing_folder(fs::path folder) {
   return folder;
 }
 
-fs::path cache_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache && fs::path(cache).is_absolute()) return cache;
-  const char* home = std::getenv("HOME");
-  if (home && *home) return fs::path(home) / ".cache";
-  return fs::temp_directory_path();
-}
-
 }  // namespace
 
 bool is_remote_file_system(int64_t type) {
@@ -58,7 +51,7 @@ bool is_remote_file_system(int64_t type) {
 
 fs::path cached_store_path(const fs::path& runs_dir) {
   const std::string name = hash_hex(fs::weakly_canonical(runs_dir).string()).substr(0, 16);
-  return cache_folder() / "forge" / "stores" / (name + ".sqlite");
+  return user_cache_dir() / "stores" / (name + ".sqlite");
 }
 
 fs::path store_path(const fs::path& runs_dir) {

@@ -14,7 +14,7 @@ bool is_remote_file_system(int64_t type);
 /// user's cache folder when `runs_dir` is on a remote file system or cannot be written.
 std::filesystem::path store_path(const std::filesystem::path& runs_dir);
 
-/// The file of the user's cache folder ($XDG_CACHE_HOME, else ~/.cache) for `runs_dir`.
+/// The file of the user's cache folder for `runs_dir`.
 std::filesystem::path cached_store_path(const std::filesystem::path& runs_dir);
 
 }  // namespace forge::store

@@ -180,8 +180,10 @@ std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
 std::vector<ConfiguredRun> ResultStore::configured_runs(const RunFilter& filter) const {
   std::vector<ConfiguredRun> configured;
   for (RunSummary& run : runs(filter)) {
-    nlohmann::json resolved = config(run.id);
-    configured.push_back({std::move(run), std::move(resolved)});
+    ConfiguredRun& filled = configured.emplace_back();
+    filled.config = config(run.id);
+    filled.environment = environment(run.id);
+    filled.summary = std::move(run);
   }
   return configured;
 }

@@ -32,10 +32,11 @@ struct RunFilter {
   std::optional<run::RunState> status;
 };
 
-/// A run with its resolved configuration.
+/// A run with its resolved configuration and what it ran on (null where that is not known).
 struct ConfiguredRun {
   RunSummary summary;
   nlohmann::json config;
+  nlohmann::json environment;
 };
 
 /// An SQLite index over run folders. The folders are the truth: the store can be thrown away at any

@@ -16,6 +16,8 @@ struct Surroundings {
   std::string working_directory;
   std::string home_directory;
   std::string host_name;
+  /// The user's folders by the XDG specification; "" is the usual place below the home directory.
+  std::string config_home, data_home, cache_home;
   /// Of this process now; SOURCE_DATE_EPOCH, where set, gives the time.
   static Surroundings of_this_machine();
 };
@@ -43,6 +45,7 @@ struct RenderRequest {
 struct OutputOrigin {
   int column = 1;   ///< 1-based column of the output line at which this stretch begins
   SourceSpan span;  ///< place in the template that wrote it
+  bool verbatim = false;  ///< template text: its columns run in step with the output's
 };
 
 /// A template that was read during a render, in order of loading.

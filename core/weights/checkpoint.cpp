@@ -87,7 +87,7 @@ fs::path write_checkpoint(const fs::path& checkpoints,
     make_directories(checkpoints);
     if (checkpoints.has_parent_path()) sync_path(checkpoints.parent_path());
   }
-  const fs::path folder = checkpoints / folder_name(state.step);
+  fs::path folder = checkpoints / folder_name(state.step);
   const fs::path aside = aside_of(folder, "-");
   try {
     remove_tree(aside);

@@ -1,4 +1,4 @@
-#if __has_include(<catch2/catch_session.hpp>)
+#if FORGE_CATCH2_MAJOR >= 3
 #include <catch2/catch_session.hpp>
 #else
 #define CATCH_CONFIG_RUNNER

@@ -41,7 +41,8 @@ std::vector<string> forms_of(string_view word, WordKind kind) {
     case WordKind::noun:
       return {base, plural(word), with_article(word)};
     case WordKind::verb:
-      return {base, third_person(word), past(word), present_participle(word), past_participle(word)};
+      return {
+          base, third_person(word), past(word), present_participle(word), past_participle(word)};
     case WordKind::adjective:
       return {base, comparative(word), superlative(word), with_article(word)};
     case WordKind::plain:
@@ -55,11 +56,15 @@ std::vector<string> forms_of(string_view word, WordKind kind) {
 }
 
 /// Whether what is appended to `text` begins a sentence: after nothing, a full stop, a question or
-/// exclamation mark and a space, or an opening quotation mark. After `?" ` it may go on ("asked").
+/// exclamation mark and a space, or an opening quotation mark, unless that goes on after a comma.
+/// After `?" ` the sentence may go on, too ("asked").
 bool begins_sentence(const string& text) {
   const size_t n = text.size();
   if (n == 0 || text[n - 1] == '\n') return true;
-  if (text[n - 1] == '"') return n == 1 || text[n - 2] == ' ' || text[n - 2] == '\n';
+  if (text[n - 1] == '"') {
+    if (n >= 3 && text[n - 2] == ' ') return text[n - 3] != ',';
+    return n == 1 || text[n - 2] == '\n';
+  }
   if (n < 3 || text[n - 1] != ' ') return false;
   const char before = text[n - 2];
   if (before == '"') return text[n - 3] == '.';
@@ -175,7 +180,8 @@ Grammar::Grammar(const std::vector<WordList>& lists,
     const auto named = [&](const List& list) { return list.name == source.name; };
     auto list = std::find_if(lists_.begin(), lists_.end(), named);
     if (list == lists_.end()) list = lists_.insert(list, {source.name, source.kind, {}});
-    for (const string_view word : source.words) list->words.push_back({forms_of(word, source.kind)});
+    for (const string_view word : source.words)
+      list->words.push_back({forms_of(word, source.kind)});
   }
   for (const RuleText& rule : rules) rule_names_.push_back(rule.name);
   for (const VariableText& source : variables) {

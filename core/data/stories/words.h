@@ -9,10 +9,10 @@ namespace forge::data::stories {
 
 enum class WordKind {
   noun,
-  verb,       ///< or a verb phrase: its first word inflects
+  verb,  ///< or a verb phrase: its first word inflects
   adjective,
-  plain,      ///< one form
-  woman,      ///< a person's name or title, with the pronouns that go with it
+  plain,  ///< one form
+  woman,  ///< a person's name or title, with the pronouns that go with it
   man,
 };
 

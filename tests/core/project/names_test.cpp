@@ -83,6 +83,7 @@ TEST_CASE("a file that two projects list belongs to the one that holds it") {
 TEST_CASE("an unknown name gets near misses or the reason why a project is missing") {
   const Fixture fixture;
   REQUIRE(fixture.error("train_onne").find("did you mean 'train_one'?") != std::string::npos);
+  REQUIRE(fixture.error("onee/both").find("did you mean 'one/both'") != std::string::npos);
   REQUIRE(fixture.error("zzzzzz").find("forge ls -r") != std::string::npos);
   fixture.files.add_project("broken", "searchdir: x\n");
   REQUIRE(fixture.error("zzzzzz").find("could not be read") != std::string::npos);

@@ -54,7 +54,7 @@ TEST_CASE("meta.yaml is a template that sees the workspace's settings folder") {
   REQUIRE(project.find("er") == nullptr);
   REQUIRE(project.unknown_keys.size() == 1);
   REQUIRE(project.unknown_keys[0].key == "owner");
-  REQUIRE(project.unknown_keys[0].origin.line == 9);
+  REQUIRE(project.unknown_keys[0].origin.line == 10);
 }
 
 TEST_CASE("a wrong meta.yaml is refused at its place in the template") {
@@ -71,13 +71,14 @@ TEST_CASE("a wrong meta.yaml is refused at its place in the template") {
   REQUIRE(error_for("- a\n").find("meta.yaml is a sequence") != std::string::npos);
 }
 
-TEST_CASE("a link that leads back up does not make the listing endless") {
+TEST_CASE("a linked config is listed and a linked folder is not entered") {
   TemporaryWorkspace workspace;
   workspace.add_project("p");
   workspace.add_config("p", "a");
   const fs::path configs = workspace.folder / "projects/p/templates/configs";
+  fs::create_symlink(configs / "a.yaml", configs / "b.yaml");
   fs::create_directory_symlink(configs, configs / "again");
-  REQUIRE(workspace.project("p").find("a") != nullptr);
+  REQUIRE(names(workspace.project("p")) == std::vector<std::string>{"a", "b"});
 }
 
 TEST_CASE("a summary is the config's name and description and whether it trains") {

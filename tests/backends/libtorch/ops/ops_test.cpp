@@ -15,6 +15,17 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
+/// Whether calling the action throws a Torch error that says `part`.
+template <class Action>
+bool fails_with(const std::string& part, const Action& action) {
+  try {
+    action();
+  } catch (const c10::Error& error) {
+    return std::string(error.what_without_backtrace()).find(part) != std::string::npos;
+  }
+  return false;
+}
+
 double tolerance(at::ScalarType type) { return type == at::kDouble ? 1e-11 : 2e-5; }
 
 TEST_CASE("canon_conv agrees with its reference", "[ops]") {
@@ -42,9 +53,9 @@ TEST_CASE("canon_conv agrees with its reference", "[ops]") {
 TEST_CASE("canon_conv of an empty batch is empty and wrong shapes are named", "[ops]") {
   const at::Tensor w = at::randn({5, 1, 4});
   REQUIRE(ops::canon_conv(at::empty({0, 7, 5}), w, {}).sizes() == at::IntArrayRef({0, 7, 5}));
-  REQUIRE_THROWS_WITH(ops::canon_conv(at::randn({2, 3, 4}), w, {}), Catch::Contains("w must be [4, 1, kernel]"));
-  REQUIRE_THROWS_WITH(ops::canon_conv(at::randn({2, 5}), w, {}), Catch::Contains("[batch, tokens, channels]"));
-  REQUIRE_THROWS_WITH(ops::canon_conv(at::randn({2, 3, 5}), at::randn({5, 1, 5}), {}), Catch::Contains("2 to 4 taps"));
+  REQUIRE(fails_with("w must be [4, 1, kernel]", [&] { ops::canon_conv(at::randn({2, 3, 4}), w, {}); }));
+  REQUIRE(fails_with("[batch, tokens, channels]", [&] { ops::canon_conv(at::randn({2, 5}), w, {}); }));
+  REQUIRE(fails_with("2 to 4 taps", [&] { ops::canon_conv(at::randn({2, 3, 5}), at::randn({5, 1, 5}), {}); }));
 }
 
 TEST_CASE("canon_conv gives the same bits at any number of threads", "[ops]") {
@@ -158,7 +169,7 @@ TEST_CASE("cross_entropy agrees with its reference for every z-loss and with ign
 
 TEST_CASE("cross_entropy refuses a target outside the vocabulary", "[ops]") {
   const at::Tensor targets = at::full({3}, 9, at::kInt);
-  REQUIRE_THROWS_WITH(ops::cross_entropy(at::randn({3, 9}), targets), Catch::Contains("outside the vocabulary of 9"));
+  REQUIRE(fails_with("outside the vocabulary of 9", [&] { ops::cross_entropy(at::randn({3, 9}), targets); }));
 }
 
 TEST_CASE("the summed negative log likelihood is the loss times the kept targets", "[ops]") {

@@ -1,6 +1,7 @@
 #include "tests/support/torch_catch.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <fstream>
 

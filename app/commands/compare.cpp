@@ -1,0 +1,81 @@
+#include <unistd.h>
+
+#include <iostream>
+
+#include "app/commands.h"
+#include "app/tables.h"
+#include "app/terminal.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/report/machine_formats.h"
+#include "core/report/markdown.h"
+#include "core/report/terminal.h"
+
+namespace forge::app {
+namespace {
+
+struct Options {
+  std::string table;
+  std::string project;
+  std::string format = "text";
+  bool json = false;
+  TableOptions tables;
+};
+
+/// Widest line that a table is laid out for where no terminal says how wide it is.
+constexpr int unknown_width = 120;
+
+std::string formatted(const report::Ablation& table, const std::string& format) {
+  if (format == "markdown") return report::to_markdown(table);
+  if (format == "csv") return report::to_csv(table);
+  if (format == "json") return report::to_json(table).dump(2) + "\n";
+  report::TerminalOptions options;
+  options.colour = use_colour(STDOUT_FILENO);
+  options.width = is_terminal(STDOUT_FILENO) ? terminal_width(STDOUT_FILENO) : unknown_width;
+  return report::to_terminal(table, options);
+}
+
+int compare(const Context& context, const Options& options) {
+  const project::Project project = context.project(options.project);
+  std::vector<std::string> names = {options.table};
+  if (options.table.empty()) names = table_names(project);
+  if (names.empty()) {
+    throw Error("project '" + project.path + "' has no tables", {}, "tables are files of the project: tables/NAME.yaml");
+  }
+  const std::vector<report::Ablation> tables = build_tables(context, project, names, options.tables);
+  const std::string format = options.json ? "json" : options.format;
+  if (format == "json" && options.table.empty()) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const report::Ablation& table : tables) list.push_back(report::to_json(table));
+    std::cout << list.dump(2) << "\n";
+    return 0;
+  }
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (i > 0) std::cout << "\n";
+    std::cout << formatted(tables[i], format);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("compare", "Print the project's tables from the runs that there are");
+  command->footer(
+      "Examples:\n"
+      "  forge compare --table positions\n"
+      "  forge compare --table positional --published\n"
+      "  forge compare --table positions --profile full --format csv");
+  command->add_option("-t,--table", options->table, "Name of a table of the project; none: all of them");
+  add_project_option(*command, options->project);
+  command->add_option("--profile", options->tables.profile, "Runs of this profile; else the one that fills most rows");
+  command->add_flag("--published", options->tables.published, "Published figures beside ours");
+  command->add_option("--format", options->format, "text, markdown, csv or json")
+      ->check(CLI::IsMember({"text", "markdown", "csv", "json"}))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "The same as --format json");
+  command->callback([&action, options] { action = [options](const Context& c) { return compare(c, *options); }; });
+}
+
+}  // namespace forge::app

@@ -1,0 +1,58 @@
+#include "app/launch.h"
+
+#include "app/progress_line.h"
+#include "core/base/fs.h"
+#include "core/data/prepare.h"
+#include "core/run/job.h"
+#include "core/run/local_launcher.h"
+#include "core/run/runs_dir.h"
+
+namespace forge::app {
+
+Launch check_launch(const Context& context, const project::NamedConfig& config, const LaunchOptions& options) {
+  config::ResolveOptions resolve_options;
+  resolve_options.overrides = options.overrides;
+  resolve_options.surroundings = context.surroundings();
+  Launch launch{config::resolve(config.project, config.config.name, resolve_options), {}};
+  // The config names the backend, and what the backend runs on decides what profile `auto` is.
+  const auto backend = context.backend(launch.resolved.experiment.backend);
+  run::LocalLauncher launcher;
+  launch.backend = backend->describe(launcher, options.device, options.threads);
+  if (launch.backend.environment.device_type != "cpu") {
+    resolve_options.backend_has_gpu = true;
+    launch.resolved = config::resolve(config.project, config.config.name, resolve_options);
+  }
+  if (!launch.resolved.trains) {
+    throw Error("'" + config.config.name + "' is a model for other configs to use: it has nothing to train", {},
+                "run a training config; 'forge ls' lists them");
+  }
+  backend->check(launch.resolved.experiment, launch.backend);
+  return launch;
+}
+
+PreparedLaunch prepare_launch(const Context& context, const Launch& launch, const LaunchOptions& options) {
+  const config::ResolvedConfig& resolved = launch.resolved;
+  data::PreparedData data;
+  {
+    ProgressLine line("preparing data");
+    data = data::prepare(resolved.experiment, user_cache_dir(),
+                         [&](double fraction, const std::string& phase) { line.show(fraction, phase); });
+  }
+  run::LocalLauncher launcher;
+  run::RunInputs inputs;
+  inputs.project = resolved.project;
+  inputs.config = resolved.config_name;
+  inputs.command = context.command_line();
+  inputs.revision = run::git_revision(launcher, context.workspace().root);
+  inputs.experiment = resolved.json;
+  inputs.origins = config::to_json(resolved.origins);
+  inputs.data_fingerprint = data.data_fingerprint;
+  inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
+  inputs.train_tokens = {data.train_tokens.string(), data.train_rows};
+  inputs.evaluation_tokens = {data.evaluation_tokens.string(), data.evaluation_rows};
+  inputs.backend = launch.backend;
+  const run::PlannedRun planned = run::plan_run(inputs, context.runs_dir(), options.force);
+  return {std::move(inputs), planned};
+}
+
+}  // namespace forge::app

@@ -1,0 +1,93 @@
+#include "app/run_report.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "app/terminal.h"
+#include "core/base/text.h"
+
+namespace forge::app {
+namespace {
+
+std::string loss_text(const std::optional<double>& loss) {
+  if (!loss) return "-";
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.4f", *loss);
+  return digits;
+}
+
+std::string speed_text(const std::optional<double>& speed) {
+  return speed ? with_thousands(std::llround(*speed)) : "-";
+}
+
+std::string memory_text(const std::optional<int64_t>& bytes) { return bytes ? human_bytes(double(*bytes)) : "-"; }
+
+std::string status_text(const store::RunSummary& run) {
+  if (run.status == run::RunState::running) return "running " + std::to_string(store::progress_percent(run)) + "%";
+  return run::name_of(run.status);
+}
+
+Style style_of(run::RunState status) {
+  switch (status) {
+    case run::RunState::completed: return Style::green;
+    case run::RunState::failed: return Style::red;
+    case run::RunState::stopped: return Style::yellow;
+    default: return Style::plain;
+  }
+}
+
+struct JsonColumns {
+  nlohmann::json json = nlohmann::json::object();
+  void column(const char* name, run::RunState status) { json[name] = run::name_of(status); }
+  template <class T>
+  void column(const char* name, const std::optional<T>& value) {
+    json[name] = value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+  }
+  template <class T>
+  void column(const char* name, const T& value) {
+    json[name] = value;
+  }
+};
+
+}  // namespace
+
+std::string result_text(const store::RunSummary& run, const std::string& folder, bool colour) {
+  std::string head = styled(run.config, Style::bold, colour) + "  " +
+                     styled(status_text(run), style_of(run.status), colour);
+  if (run.wall_seconds) head += "  " + human_duration(*run.wall_seconds);
+  if (run.status == run::RunState::stopped) head += "  at step " + std::to_string(run.step);
+  std::vector<std::vector<std::string>> lines;
+  if (run.eval_loss) lines.push_back({"  eval loss", loss_text(run.eval_loss) + "  (" + run.evaluation + ")"});
+  if (run.train_loss) lines.push_back({"  train loss", loss_text(run.train_loss)});
+  if (run.tokens_per_second) lines.push_back({"  speed", speed_text(run.tokens_per_second) + " tok/s"});
+  if (run.peak_memory_bytes) {
+    lines.push_back({"  peak memory", memory_text(run.peak_memory_bytes) + " in tensors, " +
+                                          memory_text(run.peak_resident_bytes) + " resident"});
+  }
+  if (run.parameters > 0) lines.push_back({"  parameters", with_thousands(run.parameters)});
+  lines.push_back({"  profile", run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
+                                    std::to_string(run.seed) + ", " + run.device_name + ")"});
+  lines.push_back({"  run", folder});
+  return head + "\n" + aligned(lines);
+}
+
+std::string result_table(const std::vector<store::RunSummary>& runs, bool colour) {
+  std::vector<std::vector<std::string>> lines = {
+      {"Config", "Status", "Profile", "Seed", "Eval Loss", "Train Loss", "Tok/s", "Memory", "Parameters", "Run"}};
+  for (const store::RunSummary& run : runs) {
+    lines.push_back({run.config, status_text(run), run.profile, std::to_string(run.seed), loss_text(run.eval_loss),
+                     loss_text(run.train_loss), speed_text(run.tokens_per_second), memory_text(run.peak_memory_bytes),
+                     run.parameters > 0 ? with_thousands(run.parameters) : "-", run.id});
+  }
+  const std::string table = aligned(lines, {3, 4, 5, 6, 7, 8});
+  const size_t head = table.find('\n');
+  return styled(table.substr(0, head), Style::bold, colour) + table.substr(head);
+}
+
+nlohmann::json to_json(const store::RunSummary& run) {
+  JsonColumns visitor;
+  store::columns(visitor, run);
+  return std::move(visitor.json);
+}
+
+}  // namespace forge::app

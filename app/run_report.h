@@ -1,0 +1,20 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/store/run_summary.h"
+
+namespace forge::app {
+
+/// A run's result in some lines, its folder included.
+std::string result_text(const store::RunSummary& run, const std::string& folder, bool colour);
+
+/// Runs as a table, one a line.
+std::string result_table(const std::vector<store::RunSummary>& runs, bool colour);
+
+/// Every column of the store, under its name.
+nlohmann::json to_json(const store::RunSummary& run);
+
+}  // namespace forge::app

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/report/published.h"
+#include "core/report/table_spec.h"
+#include "core/store/result_store.h"
+
+namespace forge::report {
+
+/// One row of a table.
+struct AblationRow {
+  RowSpec spec;
+  std::optional<store::RunSummary> run;     ///< none: missing
+  std::optional<double> throughput_change;  ///< own tokens/s ÷ the baseline's − 1
+  std::optional<double> memory_change;      ///< own peak memory ÷ the baseline's − 1
+  std::optional<PublishedFigure> published;
+
+  bool completed() const { return run && run->status == run::RunState::completed; }
+};
+
+/// Runs of the table's configs that it does not show.
+struct LeftOut {
+  std::string config;
+  std::string reason;
+  int runs = 0;
+};
+
+/// What holds for every run that a table shows: "Profile", "quick" and so on.
+struct SetupEntry {
+  std::string name;
+  std::string value;
+  std::string brief;  ///< for one line above the table, "": not in it
+};
+
+/// A table with its figures, ready to be written in any format.
+struct Ablation {
+  TableSpec table;
+  std::vector<AblationRow> rows;
+  std::vector<LeftOut> left_out;
+  std::vector<SetupEntry> setup;  ///< empty where no run is completed
+  std::string profile;            ///< of the runs shown, or asked for; "" where neither is known
+  std::optional<Published> published;
+};
+
+struct AblationOptions {
+  std::string profile;  ///< "": the one that fills the most rows
+  std::optional<Published> published;
+};
+
+/// Fills a table from the runs of its project: in every row the newest completed run of those that
+/// are comparable (core/report/comparison.h), else the newest one that is not completed.
+Ablation build_ablation(const TableSpec& table,
+                        const std::vector<store::ConfiguredRun>& runs,
+                        const AblationOptions& options = {});
+
+/// "running 43 %", "stopped at 43 %", "queued", "failed", "missing", "completed".
+std::string state_text(const AblationRow& row);
+
+/// The command that makes the run of a row whose run is missing.
+std::string command_for(const AblationRow& row, const Ablation& ablation);
+
+}  // namespace forge::report

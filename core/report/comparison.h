@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/report/table_spec.h"
+#include "core/store/result_store.h"
+
+/// Which runs may stand in one table.
+namespace forge::report {
+
+/// One thing that must be equal, and what it is for a run.
+struct Condition {
+  std::string name;   ///< "profile", "data", "train.max_steps", …
+  std::string value;  ///< "": not known (yet)
+};
+
+/// Everything that `table` wants equal, as it is for `run`; the seed last. A section of the config
+/// counts key by key, less the keys that cannot change a number.
+std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table);
+
+/// The first condition that keeps a run out of a group, as "profile full, this table shows quick";
+/// none where the run belongs to it. What is not known keeps nobody out.
+std::optional<std::string> difference(const std::vector<Condition>& run,
+                                      const std::vector<Condition>& group);
+
+/// The conditions that the most rows of the table meet with a completed run, then with any run at
+/// all, then those of the newest run. None where `runs` has no run of the table's rows.
+std::optional<std::vector<Condition>> choose_group(
+    const TableSpec& table, const std::vector<const store::ConfiguredRun*>& runs);
+
+}  // namespace forge::report

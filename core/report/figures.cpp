@@ -1,0 +1,41 @@
+#include "core/report/figures.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "core/base/text.h"
+
+namespace forge::report {
+namespace {
+
+std::string decimals(double number, int count) {
+  char text[400];  // of DBL_MAX with room for the decimals
+  std::snprintf(text, sizeof text, "%.*f", count, number);
+  return text;
+}
+
+}  // namespace
+
+std::string loss_text(double loss) {
+  return std::isfinite(loss) ? decimals(loss, 4) : shortest(loss);
+}
+
+std::string throughput_text(double tokens_per_second) {
+  if (!std::isfinite(tokens_per_second)) return shortest(tokens_per_second);
+  // The limits are where rounding would give a digit more.
+  if (tokens_per_second < 9999.5) return with_thousands(std::llround(tokens_per_second));
+  if (tokens_per_second < 99950) return decimals(tokens_per_second / 1e3, 1) + "K";
+  if (tokens_per_second < 999500) return decimals(tokens_per_second / 1e3, 0) + "K";
+  return decimals(tokens_per_second / 1e6, 2) + "M";
+}
+
+std::string memory_text(double bytes) { return human_bytes(bytes); }
+
+std::string change_text(double change) {
+  if (!std::isfinite(change)) return shortest(change);
+  const double tenths = std::round(change * 1000);
+  const char* sign = tenths < 0 ? "\u2212" : "+";
+  return sign + decimals(std::abs(tenths) / 10, 1) + " %";
+}
+
+}  // namespace forge::report

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+/// How tables write their figures. What is not a number is "nan", which is news and no blank.
+namespace forge::report {
+
+/// Four decimals: "1.3011".
+std::string loss_text(double loss);
+
+/// "4,312", "43.1K", "291K", "3.31M".
+std::string throughput_text(double tokens_per_second);
+
+/// "512.00 MiB", "1.50 GiB".
+std::string memory_text(double bytes);
+
+/// A fraction as a signed percentage with one decimal: "−9.3 %", "+41.3 %".
+std::string change_text(double change);
+
+}  // namespace forge::report

@@ -1,0 +1,133 @@
+#include "core/report/machine_formats.h"
+
+#include <cmath>
+
+#include "core/base/text.h"
+
+namespace forge::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json value_or_null(const std::optional<T>& value) {
+  if (!value) return nullptr;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!std::isfinite(*value)) return shortest(*value);  // as in the worker's protocol
+  }
+  return *value;
+}
+
+/// The figures of a row that both formats give, in their order.
+Json figures_of(const AblationRow& row) {
+  const store::RunSummary run = row.completed() ? *row.run : store::RunSummary{};
+  Json figures;
+  figures["eval_loss"] = value_or_null(run.eval_loss);
+  figures["train_loss"] = value_or_null(run.train_loss);
+  figures["tokens_per_second"] = value_or_null(run.tokens_per_second);
+  figures["peak_memory_bytes"] = value_or_null(run.peak_memory_bytes);
+  figures["peak_resident_bytes"] = value_or_null(run.peak_resident_bytes);
+  figures["wall_seconds"] = value_or_null(run.wall_seconds);
+  figures["parameters"] = row.completed() ? Json(run.parameters) : Json(nullptr);
+  figures["throughput_change"] = value_or_null(row.throughput_change);
+  figures["memory_change"] = value_or_null(row.memory_change);
+  return figures;
+}
+
+Json published_of(const AblationRow& row) {
+  if (!row.published) return nullptr;
+  Json figures;
+  figures["eval_loss"] = value_or_null(row.published->eval_loss);
+  figures["tokens_per_second"] = value_or_null(row.published->tokens_per_second);
+  figures["peak_memory_gib"] = value_or_null(row.published->peak_memory_gib);
+  return figures;
+}
+
+std::string status_of(const AblationRow& row) {
+  return row.run ? run::name_of(row.run->status) : "missing";
+}
+
+Json row_to_json(const AblationRow& row, const Ablation& ablation) {
+  Json json;
+  json["config"] = row.spec.config;
+  json["name"] = row.spec.name;
+  json["positions"] = row.spec.positions;
+  json["notes"] = row.spec.notes;
+  json["status"] = status_of(row);
+  json["run_id"] = row.run ? Json(row.run->id) : Json(nullptr);
+  json.update(figures_of(row));
+  if (row.run && !row.completed()) {
+    json["progress_percent"] = store::progress_percent(*row.run);
+    json["failure_reason"] = row.run->failure_reason;
+  }
+  if (!row.run) json["command"] = command_for(row, ablation);
+  if (ablation.published) json["published"] = published_of(row);
+  return json;
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv_field(const Json& value) {
+  if (value.is_null()) return "";
+  return csv_field(value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+std::string csv_line(const std::vector<std::string>& fields) { return join(fields, ",") + "\r\n"; }
+
+}  // namespace
+
+Json to_json(const Ablation& ablation) {
+  Json json;
+  json["table"] = ablation.table.name;
+  json["title"] = ablation.table.title;
+  json["baseline"] = ablation.table.baseline;
+  json["profile"] = ablation.profile;
+  json["setup"] = Json::object();
+  for (const SetupEntry& entry : ablation.setup) json["setup"][entry.name] = entry.value;
+  json["rows"] = Json::array();
+  for (const AblationRow& row : ablation.rows) json["rows"].push_back(row_to_json(row, ablation));
+  json["left_out"] = Json::array();
+  for (const LeftOut& entry : ablation.left_out) {
+    json["left_out"].push_back(
+        {{"config", entry.config}, {"reason", entry.reason}, {"runs", entry.runs}});
+  }
+  if (ablation.published) {
+    const Published& published = *ablation.published;
+    json["published"] = {
+        {"source", published.source}, {"url", published.url}, {"setup", published.setup}};
+  }
+  return json;
+}
+
+std::string to_csv(const Ablation& ablation) {
+  std::vector<std::string> header = {"config", "name", "positions", "status", "run_id"};
+  const std::vector<std::string> published = {"eval_loss", "tokens_per_second", "peak_memory_gib"};
+  const Json no_figures = figures_of({});
+  for (const auto& [name, value] : no_figures.items()) header.push_back(name);
+  if (ablation.published) {
+    for (const std::string& name : published) header.push_back("published_" + name);
+  }
+  std::string text = csv_line(header);
+  for (const AblationRow& row : ablation.rows) {
+    std::vector<std::string> line = {csv_field(row.spec.config), csv_field(row.spec.name),
+                                     csv_field(row.spec.positions), status_of(row),
+                                     csv_field(row.run ? row.run->id : "")};
+    const Json figures = figures_of(row);
+    for (const auto& [name, value] : figures.items()) line.push_back(csv_field(value));
+    if (ablation.published) {
+      const Json theirs = published_of(row);
+      for (const std::string& name : published) {
+        line.push_back(theirs.is_null() ? "" : csv_field(theirs[name]));
+      }
+    }
+    text += csv_line(line);
+  }
+  return text;
+}
+
+}  // namespace forge::report

@@ -1,0 +1,120 @@
+#include "core/report/markdown.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/text.h"
+#include "core/report/display_text.h"
+#include "core/report/sheet.h"
+
+namespace forge::report {
+namespace {
+
+/// Text that Markdown shows as it stands.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : printable(text)) {
+    if (std::string_view("\\|<>*`").find(c) != std::string_view::npos) result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::string table_line(const std::vector<std::string>& cells) {
+  return "| " + join(cells, " | ") + " |\n";
+}
+
+std::string table_of(const Sheet& sheet) {
+  std::vector<std::string> titles;
+  std::vector<std::string> rules;
+  for (const SheetColumn& column : sheet.columns) {
+    titles.push_back(escaped(column.title));
+    rules.push_back(column.is_number ? "---:" : ":---");
+  }
+  std::string text = table_line(titles) + table_line(rules);
+  for (const auto& row : sheet.rows) {
+    std::vector<std::string> cells;
+    for (const std::string& cell : row) cells.push_back(escaped(cell));
+    text += table_line(cells);
+  }
+  return text;
+}
+
+std::string code_block(const std::vector<std::string>& lines) {
+  std::string text = "```sh\n";
+  for (const std::string& line : lines) text += printable(line) + "\n";
+  return text + "```\n";
+}
+
+std::string list_of(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += "- " + escaped(line) + "\n";
+  return text;
+}
+
+std::string setup_table(const std::vector<SetupEntry>& setup) {
+  std::string text = "| Setup | |\n| :--- | :--- |\n";
+  for (const SetupEntry& entry : setup) {
+    text += table_line({escaped(entry.name), escaped(entry.value)});
+  }
+  return text;
+}
+
+bool same_setup(const std::vector<SetupEntry>& a, const std::vector<SetupEntry>& b) {
+  const auto equal = [](const SetupEntry& x, const SetupEntry& y) {
+    return x.name == y.name && x.value == y.value;
+  };
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), equal);
+}
+
+/// Commands that make every run of the tables and print them.
+std::vector<std::string> reproduction(const std::vector<Ablation>& ablations) {
+  std::set<std::string> profiles;
+  for (const Ablation& ablation : ablations) {
+    if (!ablation.profile.empty()) profiles.insert(ablation.profile);
+  }
+  std::vector<std::string> commands;
+  for (const std::string& profile : profiles) {
+    commands.push_back("forge run --all --set profile=" + profile);
+  }
+  if (profiles.empty()) commands.push_back("forge run --all");
+  for (const Ablation& ablation : ablations) {
+    commands.push_back("forge compare --table " + ablation.table.name);
+  }
+  commands.push_back("forge export-markdown");
+  return commands;
+}
+
+}  // namespace
+
+std::string to_markdown(const Ablation& ablation) {
+  const Sheet sheet = make_sheet(ablation);
+  std::string text = "## " + escaped(sheet.title) + "\n\n" + table_of(sheet);
+  if (!sheet.footnotes.empty()) text += "\n";
+  for (size_t i = 0; i < sheet.footnotes.size(); ++i) {
+    text += "- [" + std::to_string(i + 1) + "] " + escaped(sheet.footnotes[i]) + "\n";
+  }
+  if (!sheet.commands.empty()) text += "\nMissing runs are made by\n\n" + code_block(sheet.commands);
+  if (!sheet.left_out.empty()) text += "\nLeft out:\n\n" + list_of(sheet.left_out);
+  for (const std::string& source : sheet.sources) text += "\n" + escaped(source) + "\n";
+  return text;
+}
+
+std::string export_markdown(const std::string& title, const std::vector<Ablation>& ablations) {
+  const bool one_setup =
+      std::all_of(ablations.begin(), ablations.end(), [&](const Ablation& ablation) {
+        return same_setup(ablation.setup, ablations.front().setup);
+      });
+  std::string text = "# " + escaped(title) + "\n";
+  const auto add_setup = [&](const Ablation& ablation) {
+    if (!ablation.setup.empty()) text += "\n" + setup_table(ablation.setup);
+  };
+  if (one_setup && !ablations.empty()) add_setup(ablations.front());
+  for (const Ablation& ablation : ablations) {
+    text += "\n" + to_markdown(ablation);
+    if (!one_setup) add_setup(ablation);
+  }
+  return text + "\n## How to reproduce\n\n" + code_block(reproduction(ablations));
+}
+
+}  // namespace forge::report

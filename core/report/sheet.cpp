@@ -1,0 +1,159 @@
+#include "core/report/sheet.h"
+
+#include <algorithm>
+
+#include "core/base/text.h"
+#include "core/report/figures.h"
+
+namespace forge::report {
+namespace {
+
+const char* const nothing = "\u2014";
+
+bool is_text(ColumnKind kind) {
+  return kind == ColumnKind::model || kind == ColumnKind::positions || kind == ColumnKind::notes;
+}
+
+/// Columns whose figures come from the row's run.
+bool is_measured(ColumnKind kind) { return !is_text(kind) && !is_published(kind); }
+
+template <class T, class Format>
+std::string or_nothing(const std::optional<T>& value, Format format) {
+  return value ? format(static_cast<double>(*value)) : nothing;
+}
+
+std::string overhead_text(const AblationRow& row, const Ablation& ablation) {
+  if (row.spec.config == ablation.table.baseline) return "baseline";
+  std::vector<std::string> parts;
+  if (row.throughput_change) parts.push_back("throughput " + change_text(*row.throughput_change));
+  if (row.memory_change) parts.push_back("memory " + change_text(*row.memory_change));
+  return parts.empty() ? nothing : join(parts, ", ");
+}
+
+std::string measured_text(const AblationRow& row, ColumnKind kind, const Ablation& ablation) {
+  if (!row.completed()) return nothing;
+  switch (kind) {
+    case ColumnKind::parameters: return with_thousands(row.run->parameters);
+    case ColumnKind::eval_loss: return or_nothing(row.run->eval_loss, loss_text);
+    case ColumnKind::train_loss: return or_nothing(row.run->train_loss, loss_text);
+    case ColumnKind::tokens_per_second:
+      return or_nothing(row.run->tokens_per_second, throughput_text);
+    case ColumnKind::peak_memory: return or_nothing(row.run->peak_memory_bytes, memory_text);
+    case ColumnKind::overhead: return overhead_text(row, ablation);
+    default: return nothing;
+  }
+}
+
+std::string published_text(const std::optional<PublishedFigure>& figure, ColumnKind kind) {
+  if (!figure) return nothing;
+  switch (kind) {
+    case ColumnKind::published_eval_loss: return or_nothing(figure->eval_loss, loss_text);
+    case ColumnKind::published_tokens_per_second:
+      return or_nothing(figure->tokens_per_second, throughput_text);
+    case ColumnKind::published_peak_memory:
+      return or_nothing(figure->peak_memory_gib,
+                        [](double gib) { return memory_text(gib * (int64_t{1} << 30)); });
+    default: return nothing;
+  }
+}
+
+std::string spec_text(const RowSpec& row, ColumnKind kind) {
+  switch (kind) {
+    case ColumnKind::model: return row.name;
+    case ColumnKind::positions: return row.positions.empty() ? nothing : row.positions;
+    default: return row.notes;
+  }
+}
+
+std::string cell_text(const AblationRow& row, ColumnKind kind, const Ablation& ablation) {
+  if (is_text(kind)) return spec_text(row.spec, kind);
+  if (is_published(kind)) return published_text(row.published, kind);
+  return measured_text(row, kind, ablation);
+}
+
+/// Why the row has no figures, in a sentence; "" where its state says all.
+std::string footnote_of(const AblationRow& row) {
+  if (!row.run) return "";
+  const store::RunSummary& run = *row.run;
+  if (run.status == run::RunState::stopped) {
+    return run.config + ": stopped; 'forge run " + run.config + "' goes on where it was";
+  }
+  if (run.status != run::RunState::failed) return "";
+  const std::string reason = run.failure_reason.empty() ? "no reason was recorded" : run.failure_reason;
+  const std::string hint = run.failure_hint.empty() ? "" : " (" + run.failure_hint + ")";
+  return run.config + ": " + reason + hint;
+}
+
+/// The row's cells. A run that is not completed says so in the first column of figures.
+std::vector<std::string> cells_of(const AblationRow& row,
+                                  const std::vector<ColumnSpec>& columns,
+                                  const Ablation& ablation,
+                                  std::vector<std::string>& footnotes) {
+  std::vector<std::string> cells;
+  bool state_is_told = row.completed();
+  for (const ColumnSpec& column : columns) {
+    if (state_is_told || !is_measured(column.kind)) {
+      cells.push_back(cell_text(row, column.kind, ablation));
+      continue;
+    }
+    state_is_told = true;
+    std::string text = state_text(row);
+    if (const std::string footnote = footnote_of(row); !footnote.empty()) {
+      footnotes.push_back(footnote);
+      text += " [" + std::to_string(footnotes.size()) + "]";
+    }
+    cells.push_back(std::move(text));
+  }
+  return cells;
+}
+
+std::vector<std::string> missing_commands(const Ablation& ablation) {
+  std::vector<std::string> commands;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.run) commands.push_back(command_for(row, ablation));
+  }
+  return commands;
+}
+
+std::vector<std::string> left_out_lines(const Ablation& ablation) {
+  std::vector<std::string> lines;
+  for (const LeftOut& entry : ablation.left_out) {
+    const std::string count = entry.runs == 1 ? "" : " (" + std::to_string(entry.runs) + " runs)";
+    lines.push_back(entry.config + ": " + entry.reason + count);
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<ColumnSpec> shown_columns(const Ablation& ablation) {
+  std::vector<ColumnSpec> columns;
+  for (const ColumnSpec& column : ablation.table.columns) {
+    if (ablation.published || !is_published(column.kind)) columns.push_back(column);
+  }
+  return columns;
+}
+
+Sheet make_sheet(const Ablation& ablation) {
+  Sheet sheet;
+  sheet.title = ablation.table.title;
+  const std::vector<ColumnSpec> columns = shown_columns(ablation);
+  for (const ColumnSpec& column : columns) {
+    const bool is_prose = column.kind == ColumnKind::overhead || column.kind == ColumnKind::notes;
+    sheet.columns.push_back({column.title, !is_text(column.kind) && !is_prose, is_prose});
+  }
+  for (const AblationRow& row : ablation.rows) {
+    sheet.rows.push_back(cells_of(row, columns, ablation, sheet.footnotes));
+  }
+  sheet.commands = missing_commands(ablation);
+  sheet.left_out = left_out_lines(ablation);
+  if (ablation.published) {
+    const Published& published = *ablation.published;
+    sheet.sources.push_back("Published figures: " + published.source +
+                            (published.url.empty() ? "" : ", " + published.url));
+    if (!published.setup.empty()) sheet.sources.push_back("Their setup: " + published.setup);
+  }
+  return sheet;
+}
+
+}  // namespace forge::report

@@ -1,0 +1,219 @@
+#include "core/yaml/node_builder.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/templating/plain_scalar.h"
+
+namespace forge::yaml {
+namespace {
+
+using templating::PlainScalar;
+
+// Bounds against hostile input; real configs stay below a hundredth of each.
+constexpr size_t max_depth = 200;
+constexpr size_t max_tree_size = 1'000'000;
+constexpr size_t max_merged_entries = 1'000'000;
+
+constexpr const char* standard_prefix = "tag:yaml.org,2002:";
+
+bool is_standard(const std::string& tag) { return starts_with(tag, standard_prefix); }
+
+/// Tag as the author wrote it: "?" and "!" are yaml-cpp's for plain and quoted scalars.
+std::string written_tag(const std::string& tag) { return tag == "?" || tag == "!" ? "" : tag; }
+
+void apply(const PlainScalar& scalar, Node& node) {
+  switch (scalar.kind) {
+    case PlainScalar::Kind::null: node.kind = Node::Kind::null; break;
+    case PlainScalar::Kind::boolean:
+      node.kind = Node::Kind::boolean;
+      node.boolean = scalar.boolean;
+      break;
+    case PlainScalar::Kind::integer:
+      if (scalar.overflow) throw Error("the integer " + node.text + " does not fit 64 bits", node.origin);
+      node.kind = Node::Kind::integer;
+      node.integer = scalar.integer;
+      break;
+    case PlainScalar::Kind::real:
+      node.kind = Node::Kind::real;
+      node.real = scalar.real;
+      break;
+    case PlainScalar::Kind::timestamp:
+      throw Error("'" + node.text + "' is a date in YAML 1.1, which a config cannot hold", node.origin, "quote it to make it a string");
+    case PlainScalar::Kind::merge:
+    case PlainScalar::Kind::value:
+    case PlainScalar::Kind::string: node.kind = Node::Kind::string; break;
+  }
+}
+
+/// `!!int 5` and its like: the plain meaning must be of the stated type.
+void apply_standard_tag(const std::string& tag, Node& node) {
+  const std::string type = tag.substr(std::string(standard_prefix).size());
+  if (type == "str") return;
+  const PlainScalar scalar = templating::resolve_plain_scalar(node.text);
+  const bool is_int = scalar.kind == PlainScalar::Kind::integer;
+  const bool fits = (type == "int" && is_int) || (type == "null" && scalar.kind == PlainScalar::Kind::null) ||
+                    (type == "bool" && scalar.kind == PlainScalar::Kind::boolean) ||
+                    (type == "float" && (is_int || scalar.kind == PlainScalar::Kind::real));
+  if (!fits) throw Error("'" + node.text + "' cannot be read as !!" + type, node.origin);
+  apply(scalar, node);
+  if (type == "float" && is_int) {
+    node.kind = Node::Kind::real;
+    node.real = static_cast<double>(node.integer);
+  }
+}
+
+}  // namespace
+
+void NodeBuilder::OnDocumentStart(const YAML::Mark& mark) {
+  if (has_document_) {
+    throw Error("the text goes on after the end of the YAML document",
+                place(mark),
+                "check the indentation; only one document is allowed");
+  }
+  has_document_ = true;
+}
+
+void NodeBuilder::OnAnchor(const YAML::Mark& mark, const std::string& name) {
+  if (!anchor_names_.insert(name).second) throw Error("the anchor '&" + name + "' is defined twice", place(mark));
+  pending_anchor_ = name;
+}
+
+std::shared_ptr<Node> NodeBuilder::make_node(const YAML::Mark& mark, Node::Kind kind) {
+  auto node = std::make_shared<Node>();
+  node->kind = kind;
+  node->origin = place(mark);
+  node->anchor = std::exchange(pending_anchor_, "");
+  return node;
+}
+
+/// How a null was written: "~", "null" …, or "" where nothing was.
+std::string NodeBuilder::null_text(const YAML::Mark& mark) const {
+  if (mark.pos < 0 || static_cast<size_t>(mark.pos) >= text_.size()) return "";
+  const std::string_view rest = std::string_view(text_).substr(static_cast<size_t>(mark.pos));
+  for (const char* word : {"~", "null", "Null", "NULL"}) {
+    if (!starts_with(rest, word)) continue;
+    const std::string_view behind = rest.substr(std::string_view(word).size());
+    if (behind.empty() || std::string_view(" \t\n\r,]}:#").find(behind[0]) != std::string_view::npos) return word;
+  }
+  return "";
+}
+
+void NodeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
+  const bool anchored = !pending_anchor_.empty();
+  auto node = make_node(mark, Node::Kind::null);
+  node->text = anchored ? "" : null_text(mark);
+  // The mark of a value that is not there lies on whatever comes next.
+  const bool has_key = !open_.empty() && open_.back().key;
+  if (node->text.empty() && !anchored && has_key) node->origin = open_.back().key->origin;
+  add({std::move(node), 1}, anchor);
+}
+
+void NodeBuilder::resolve_scalar(Node& node, const std::string& tag) const {
+  node.kind = Node::Kind::string;
+  node.plain = tag != "!";
+  if (tag == "?") {
+    apply(templating::resolve_plain_scalar(node.text), node);
+  } else if (is_standard(tag)) {
+    apply_standard_tag(tag, node);
+  } else {
+    node.tag = written_tag(tag);
+    if (!node.tag.empty() && node.text.empty()) node.kind = Node::Kind::null;
+  }
+}
+
+void NodeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) {
+  auto node = make_node(mark, Node::Kind::string);
+  node->text = value;
+  resolve_scalar(*node, tag);
+  add({std::move(node), 1}, anchor);
+}
+
+void NodeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) {
+  const auto found = anchored_.find(anchor);
+  if (found == anchored_.end()) throw Error("this alias stands inside the node that it names", place(mark));
+  add(found->second, 0);
+}
+
+void NodeBuilder::open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind) {
+  if (open_.size() >= max_depth) throw Error("the YAML is nested more than 200 deep", place(mark));
+  Open collection;
+  collection.node = make_node(mark, kind);
+  collection.node->plain = false;
+  collection.anchor = anchor;
+  if (!is_standard(tag)) {
+    collection.node->tag = written_tag(tag);
+  } else if (tag != std::string(standard_prefix) + (kind == Node::Kind::mapping ? "map" : "seq")) {
+    const std::string shown = "!!" + tag.substr(std::string(standard_prefix).size());
+    throw Error("the tag " + shown + " is not supported here", collection.node->origin);
+  }
+  open_.push_back(std::move(collection));
+}
+
+NodeBuilder::Open NodeBuilder::close() {
+  Open collection = std::move(open_.back());
+  open_.pop_back();
+  return collection;
+}
+
+void NodeBuilder::OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) {
+  open(mark, tag, anchor, Node::Kind::sequence);
+}
+
+void NodeBuilder::OnSequenceEnd() {
+  Open collection = close();
+  add({std::move(collection.node), collection.tree_size}, collection.anchor);
+}
+
+void NodeBuilder::OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) {
+  open(mark, tag, anchor, Node::Kind::mapping);
+}
+
+void NodeBuilder::OnMapEnd() {
+  Open collection = close();
+  merged_entries_ += collection.mapping.merged_count();
+  if (merged_entries_ > max_merged_entries) {
+    throw Error("the merges of this YAML copy more than a million entries", collection.node->origin);
+  }
+  collection.node->entries = collection.mapping.finish();
+  if (open_.empty()) {  // the root: names that begin with '.' only hold anchors
+    std::vector<Entry>& entries = collection.node->entries;
+    const auto is_hidden = [](const Entry& entry) { return entry.key_is_string && starts_with(entry.key, "."); };
+    entries.erase(std::remove_if(entries.begin(), entries.end(), is_hidden), entries.end());
+  }
+  add({std::move(collection.node), collection.tree_size}, collection.anchor);
+}
+
+/// Gives a finished node to the collection that is open, or makes it the root.
+void NodeBuilder::add(Built built, YAML::anchor_t anchor) {
+  if (anchor != 0) anchored_[anchor] = built;
+  if (open_.empty()) {
+    root_ = std::move(built);
+    return;
+  }
+  Open& parent = open_.back();
+  parent.tree_size += built.tree_size;
+  if (parent.tree_size > max_tree_size) {
+    throw Error("the aliases of this YAML expand to more than a million nodes", built.node->origin);
+  }
+  if (parent.node->is_sequence()) {
+    parent.node->items.push_back(std::move(built.node));
+    return;
+  }
+  if (!parent.key) {
+    if (!built.node->is_scalar()) throw Error("a key must be a scalar, not " + describe_kind(*built.node), built.node->origin);
+    parent.key = std::move(built.node);
+    return;
+  }
+  const NodePtr key = std::exchange(parent.key, nullptr);
+  if (key->plain && key->tag.empty() && key->text == "<<") return parent.mapping.merge(*built.node);
+  Entry entry;
+  entry.key = key->text;
+  entry.key_is_string = key->kind == Node::Kind::string;
+  entry.key_origin = key->origin;
+  entry.value = std::move(built.node);
+  parent.mapping.add(std::move(entry));
+}
+
+}  // namespace forge::yaml

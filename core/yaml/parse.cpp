@@ -1,0 +1,56 @@
+#include "core/yaml/parse.h"
+
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/yaml/node_builder.h"
+
+namespace forge::yaml {
+namespace {
+
+/// YAML forbids tabs in indentation; yaml-cpp lets some of them pass.
+void refuse_tab_indentation(const YAML::Mark& mark, const std::string& text, const OriginMap& origin) {
+  if (mark.pos < 0) return;
+  const size_t end = std::min(static_cast<size_t>(mark.pos), text.size());
+  const size_t line = end == 0 ? 0 : text.rfind('\n', end - 1) + 1;
+  const size_t tab = text.find('\t', line);
+  const bool indents = tab < end && text.find_first_not_of(" \t", line) >= end;
+  if (indents) throw Error("a tab cannot indent YAML", origin(mark.line + 1, static_cast<int>(tab - line) + 1), "use blanks");
+}
+
+NodePtr parse_document(const std::string& text, const OriginMap& origin) {
+  NodeBuilder builder(text, origin);
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  while (parser.HandleNextDocument(builder)) {
+  }
+  if (builder.root()) return builder.root();
+  auto empty = std::make_shared<Node>();  // a text without a document is null
+  empty->origin = origin(1, 1);
+  return empty;
+}
+
+}  // namespace
+
+NodePtr parse(const std::string& text, const OriginMap& origin) {
+  try {
+    return parse_document(text, origin);
+  } catch (const YAML::Exception& error) {
+    refuse_tab_indentation(error.mark, text, origin);
+    throw Error("not valid YAML: " + error.msg, origin(error.mark.line + 1, error.mark.column + 1));
+  }
+}
+
+NodePtr parse_file(const std::string& path) {
+  auto source = std::make_shared<SourceText>();
+  source->name = shown_path(path);
+  source->text = read_file(path);
+  return parse(source->text, [source](int line, int column) { return make_span(source, line, column); });
+}
+
+}  // namespace forge::yaml
