@@ -8,7 +8,7 @@
 namespace forge::data {
 namespace {
 
-constexpr uint64_t stories_at_once = 1024;  // about a megabyte of text
+constexpr uint64_t stories_at_once = 256;  // about a quarter of a megabyte
 constexpr size_t part_bytes = size_t{1} << 20;
 constexpr size_t sample_bytes = size_t{4} << 20;  // changing it changes every trained tokenizer
 constexpr size_t slice_bytes = size_t{64} << 10;

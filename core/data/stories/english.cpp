@@ -203,6 +203,9 @@ bool takes_more(string_view adjective) {
 }  // namespace
 
 string plural(string_view noun) {
+  if (const size_t of = noun.find(" of "); of != string_view::npos) {
+    return plural(noun.substr(0, of)) + string(noun.substr(of));
+  }
   const size_t space = noun.rfind(' ');
   const size_t begin = space == string_view::npos ? 0 : space + 1;
   const string_view word = noun.substr(begin);

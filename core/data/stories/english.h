@@ -5,7 +5,8 @@
 
 /// English inflection for the generated stories: regular forms by rule, irregular ones from lists.
 /// Phrases inflect in the word that carries the form: a verb phrase in its first word ("feed the
-/// hens" -> "feeding the hens"), a noun phrase in its last ("oak tree" -> "oak trees").
+/// hens" -> "feeding the hens"), a noun phrase in its last, or
+/// before "of" ("oak tree" -> "oak trees", "bar of soap" -> "bars of soap").
 namespace forge::data::stories {
 
 std::string plural(std::string_view noun);

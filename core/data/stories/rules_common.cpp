@@ -130,7 +130,7 @@ const std::vector<RuleText>& common_rules() {
         "on the first day of {season}",
         "last {season}",
         "in {month}",
-        "on a {weather} {day}",
+        "on {weather.a} {day}",
         "before the {event}"}},
       {"message",
        {"the {festival} begins at {hour}",
@@ -171,7 +171,7 @@ const std::vector<RuleText>& common_rules() {
         "one {weather} {day1} in {month1}",
         "late in {month1}",
         "one {season1} {daytime}",
-        "on a {weather} {day1}"}},
+        "on {weather.a} {day1}"}},
       {"until",
        {"the sun went down",
         "it was time for supper",
@@ -283,8 +283,8 @@ const std::vector<RuleText>& common_rules() {
         "than the {vegetable.s}.",
         "There was {drink} with {taste.a} {dish}, and {number} {fruit.s} for each of them. It was "
         "the {taste.est} meal of the {season}.",
-        "{A} had brought {dish.a} and {fruit.a} in {material.a} {carrier}. {elder} {say.ed} that "
-        "{dish.s} were {taste} and {gesture.ed}."}},
+        "{A} had brought {dish.a} and {fruit.a} in {material.a} {carrier}. {elder} {gesture.ed} "
+        "and said that nothing was {taste.er}."}},
       {"wiped", {"wiped", "dusted", "cleaned", "polished"}},
 
       // Small pieces.

@@ -295,9 +295,9 @@ const std::vector<WordList>& actions() {
         "hurry"}},
       {"mend_act",
        WordKind::verb,  // a step of making something, with a part after it
-       {"fit",   "glue",  "nail",  "fasten", "tie",    "hang", "sew",   "fix",
-        "screw", "clip",  "pin",   "attach", "stitch", "bolt", "strap", "press",
-        "hook",  "wedge", "lace",   "rivet",  "bind"}},
+       {"fit",   "glue",  "nail", "fasten", "tie",    "hang",   "sew",
+        "fix",   "screw", "clip", "pin",    "attach", "stitch", "bolt",
+        "strap", "press", "hook", "wedge",  "lace",   "rivet",  "bind"}},
       {"trade",
        WordKind::verb,  // something at a market
        {"buy",  "sell",        "weigh",   "choose",  "order", "carry home", "bring",

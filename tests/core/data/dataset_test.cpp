@@ -1,0 +1,105 @@
+#include "core/data/dataset.h"
+
+#include <set>
+
+#include "core/base/hash.h"
+#include "tests/support/catch.h"
+#include "tests/support/support.h"
+
+namespace forge::data {
+namespace {
+
+using config::RowOrder;
+using Ids = std::vector<int32_t>;
+
+/// A token file of the ids 0, 1, 2, …
+std::filesystem::path counting_file(const tests::TemporaryFolder& folder, int count) {
+  Ids ids;
+  for (int i = 0; i < count; ++i) ids.push_back(i);
+  TokenFileWriter writer(folder / "counting.tokens", 2000, hash_hex(""));
+  writer.append(ids.data(), ids.size());
+  writer.finish();
+  return folder / "counting.tokens";
+}
+
+Ids first_inputs(const Dataset& data, int64_t position, int count) {
+  Ids inputs(static_cast<size_t>(count * data.seq_len()));
+  Ids targets = inputs;
+  data.fill(position, count, inputs.data(), targets.data());
+  Ids first;
+  for (int i = 0; i < count; ++i) {
+    for (int t = 0; t < data.seq_len(); ++t) {
+      REQUIRE(targets[i * data.seq_len() + t] == inputs[i * data.seq_len()] + t + 1);
+    }
+    first.push_back(inputs[i * data.seq_len()]);
+  }
+  return first;
+}
+
+TEST_CASE("rows in order begin every seq_len ids and share one id with the next") {
+  tests::TemporaryFolder folder;
+  const Dataset data(counting_file(folder, 13), 4, RowOrder::sequential, 1);
+  REQUIRE(data.rows() == 3);
+  Ids inputs(8), targets(8);
+  data.fill(1, 2, inputs.data(), targets.data());
+  REQUIRE(inputs == Ids{4, 5, 6, 7, 8, 9, 10, 11});
+  REQUIRE(targets == Ids{5, 6, 7, 8, 9, 10, 11, 12});
+  REQUIRE(first_inputs(data, 2, 3) == Ids{8, 0, 4});
+}
+
+TEST_CASE("a last row needs one id more than seq_len") {
+  tests::TemporaryFolder folder;
+  const auto path = counting_file(folder, 12);
+  REQUIRE(Dataset(path, 4, RowOrder::sequential, 1).rows() == 2);
+  REQUIRE(Dataset(path, 11, RowOrder::sequential, 1).rows() == 1);
+  REQUIRE(tests::error_of([&] {
+            Dataset(path, 12, RowOrder::sequential, 1);
+          }).find("holds 0 rows of 12 tokens, not 1") != std::string::npos);
+  REQUIRE(tests::error_of([&] { Dataset(path, 0, RowOrder::sequential, 1); }) != "");
+}
+
+TEST_CASE("each shuffled epoch has every row once and another order") {
+  tests::TemporaryFolder folder;
+  const Dataset data(counting_file(folder, 201), 4, RowOrder::shuffled, 9);
+  REQUIRE(data.rows() == 50);
+  const Ids first = first_inputs(data, 0, 50);
+  const Ids second = first_inputs(data, 50, 50);
+  REQUIRE(std::set<int32_t>(first.begin(), first.end()).size() == 50);
+  REQUIRE(std::set<int32_t>(second.begin(), second.end()).size() == 50);
+  REQUIRE(first != second);
+  const Dataset other(folder / "counting.tokens", 4, RowOrder::shuffled, 10);
+  REQUIRE(first_inputs(other, 0, 50) != first);
+}
+
+TEST_CASE("a position may be entered anywhere and a batch may cross an epoch") {
+  tests::TemporaryFolder folder;
+  const Dataset data(counting_file(folder, 41), 4, RowOrder::shuffled, 3);
+  const Ids all = first_inputs(data, 0, 40);
+  for (const int64_t position : {0, 7, 9, 18, 33}) {
+    const Ids part = first_inputs(data, position, 5);
+    REQUIRE(part == Ids(all.begin() + position, all.begin() + position + 5));
+  }
+}
+
+TEST_CASE("the shuffled order is fixed for all time") {
+  tests::TemporaryFolder folder;
+  const Dataset data(counting_file(folder, 41), 4, RowOrder::shuffled, 1);
+  REQUIRE(first_inputs(data, 0, 10) == Ids{24, 36, 20, 16, 28, 4, 12, 8, 32, 0});
+}
+
+TEST_CASE("a dataset can be told to use the first rows alone") {
+  tests::TemporaryFolder folder;
+  const auto path = counting_file(folder, 41);
+  const Dataset data(path, 4, RowOrder::shuffled, 1, 3);
+  REQUIRE(data.rows() == 3);
+  const Ids rows = first_inputs(data, 0, 9);
+  for (const int32_t row : rows) REQUIRE(row <= 8);
+  REQUIRE(tests::error_of([&] {
+            Dataset(path, 4, RowOrder::shuffled, 1, 11);
+          }).find("holds 10 rows of 4 tokens, not 11") != std::string::npos);
+  REQUIRE(tests::error_of([&] { first_inputs(data, -1, 1); }).find("never negative") !=
+          std::string::npos);
+}
+
+}  // namespace
+}  // namespace forge::data

@@ -1,0 +1,83 @@
+#include "core/data/pretokenizer.h"
+
+#include <string>
+#include <vector>
+
+#include "core/base/random.h"
+#include "tests/support/catch.h"
+
+namespace forge::data {
+namespace {
+
+using Pieces = std::vector<std::string>;
+
+Pieces pieces(std::string_view text) {
+  Pieces found;
+  for (size_t position = 0; position < text.size();) {
+    const size_t length = piece_length(text, position);
+    found.emplace_back(text.substr(position, length));
+    position += length;
+  }
+  return found;
+}
+
+TEST_CASE("text is split as GPT-2's pattern splits it") {
+  REQUIRE(pieces("Hello world") == Pieces{"Hello", " world"});
+  REQUIRE(pieces("I've we'll it's o'clock") ==
+          Pieces{"I", "'ve", " we", "'ll", " it", "'s", " o", "'", "clock"});
+  REQUIRE(pieces("DON'T") == Pieces{"DON", "'", "T"});
+  REQUIRE(pieces("'sam") == Pieces{"'s", "am"});
+  REQUIRE(pieces("a1b 23.5!") == Pieces{"a", "1", "b", " 23", ".", "5", "!"});
+  REQUIRE(pieces("wait... what?!") == Pieces{"wait", "...", " what", "?!"});
+}
+
+TEST_CASE("white space before a word leaves the word its last space") {
+  REQUIRE(pieces("a   b") == Pieces{"a", "  ", " b"});
+  REQUIRE(pieces("a\n\nb") == Pieces{"a", "\n", "\n", "b"});
+  REQUIRE(pieces("a\n b") == Pieces{"a", "\n", " b"});
+  REQUIRE(pieces("a \nb") == Pieces{"a", " ", "\n", "b"});
+  REQUIRE(pieces("a \n ") == Pieces{"a", " \n "});
+  REQUIRE(pieces(" ") == Pieces{" "});
+  REQUIRE(pieces("  ") == Pieces{"  "});
+}
+
+TEST_CASE("letters numbers and white space are those of Unicode") {
+  REQUIRE(pieces("Gr\u00f6\u00dfe \u4f60\u597d") == Pieces{"Gr\u00f6\u00dfe", " \u4f60\u597d"});
+  REQUIRE(pieces("x\u00b2 \u2167") == Pieces{"x", "\u00b2", " \u2167"});
+  REQUIRE(pieces("a\u00a0b") == Pieces{"a", "\u00a0", "b"});
+  REQUIRE(pieces("a\u3000\u3000b") == Pieces{"a", "\u3000", "\u3000", "b"});
+  REQUIRE(pieces("e\u0301") == Pieces{"e", "\u0301"});  // a combining mark is no letter
+  REQUIRE(pieces("a \U0001f600!") == Pieces{"a", " \U0001f600!"});
+}
+
+TEST_CASE("bytes that are no UTF-8 count as other characters") {
+  REQUIRE(pieces("a\xff\xfe z") == Pieces{"a", "\xff\xfe", " z"});
+  REQUIRE(pieces("a\xe4\xbd") == Pieces{"a", "\xe4\xbd"});
+  REQUIRE(pieces(" \x80.") == Pieces{" \x80."});
+}
+
+TEST_CASE("a safe cut lies before white space and changes no piece") {
+  REQUIRE(next_safe_cut("ab cd", 0) == 2);
+  REQUIRE(next_safe_cut("ab  cd ef", 3) == 6);
+  REQUIRE(next_safe_cut("\u4f60\n\u597d", 0) == 3);
+  REQUIRE(next_safe_cut("a\u3000 b", 0) == 6);
+  REQUIRE(next_safe_cut("abc", 1) == 3);
+
+  const uint64_t seed = 11;
+  INFO("seed " << seed);
+  RandomStream random(seed, 0);
+  const Pieces parts = {
+      " ", "\n", "a", "Z", "7", "'", "s", "!", "\u00e9", "\u3000", "\xff", "\u4f60", "\x85"};
+  for (int round = 0; round < 3000; ++round) {
+    std::string text;
+    for (uint64_t i = random.below(14) + 1; i > 0; --i) text += parts[random.below(parts.size())];
+    const size_t cut = next_safe_cut(text, random.below(text.size() + 1));
+    Pieces joined = pieces(std::string_view(text).substr(0, cut));
+    for (const std::string& piece : pieces(std::string_view(text).substr(cut)))
+      joined.push_back(piece);
+    REQUIRE(joined == pieces(text));
+  }
+}
+
+}  // namespace
+}  // namespace forge::data
