@@ -50,12 +50,18 @@ nlohmann::json to_json(const Setting& setting) {
   return json;
 }
 
+/// The default as a config would write it, text without quotes.
+std::string default_text(const Key& key) {
+  if (key.default_value.empty() || key.default_value.front() != '"') return key.default_value;
+  return nlohmann::json::parse(key.default_value).get<std::string>();
+}
+
 }  // namespace
 
 Draft new_draft() {
   Draft draft;
   for (const Key& key : all_keys()) {
-    draft.origins[key.path].set_by = {default_layer, key.default_value, {}, ""};
+    draft.origins[key.path].set_by = {default_layer, default_text(key), {}, ""};
   }
   return draft;
 }

@@ -108,6 +108,7 @@ TEST_CASE("a value of a model is traced to the template that wrote it") {
   const auto file_of = [&](const char* key) {
     return fs::path(resolved.origins.at(key).set_by.origin.source->name).filename().string();
   };
+  REQUIRE(file_of("model.canon.set") == "canon_ac.yaml");
   REQUIRE(file_of("model.hidden_size") == "llama_4M.yaml");
   REQUIRE(file_of("model.canon.kernel") == "llama_canon_4M.yaml");
   REQUIRE(file_of("optimizer.lr") == "tiny.yaml");

@@ -128,6 +128,7 @@ TEST_CASE("origins become JSON with places") {
   REQUIRE(json["train.max_steps"]["at"] == "command line:1:23");
   REQUIRE(json["train.max_steps"]["overrode"][0]["from"] == "profile quick");
   REQUIRE(json["model.num_kv_heads"]["derived_from"] == "model.num_heads");
+  REQUIRE(json["data.source"]["value"] == "toy_stories");
   REQUIRE_FALSE(json["optimizer.lr"].contains("at"));
 }
 
