@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/hash.h"
+#include "tests/core/weights/damage.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -44,13 +45,6 @@ std::vector<std::string> names_below(const fs::path& folder) {
   }
   std::sort(names.begin(), names.end());
   return names;
-}
-
-void overwrite(const fs::path& file, const std::string& content) {
-  std::FILE* out = std::fopen(file.c_str(), "wb");
-  REQUIRE(out);
-  REQUIRE(std::fwrite(content.data(), 1, content.size(), out) == content.size());
-  std::fclose(out);
 }
 
 TEST_CASE("a checkpoint comes back as it was written") {
@@ -129,17 +123,15 @@ TEST_CASE("every flipped bit of every file is found and the file is named") {
   const TemporaryFolder folder;
   const fs::path checkpoint = Sample().write(folder.path(), 300);
   for (const char* name : {weights_file, optimizer_file, manifest_file}) {
-    const std::string bytes = read_file(checkpoint / name);
-    for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
-      std::string flipped = bytes;
-      flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
-      overwrite(checkpoint / name, flipped);
+    const size_t bits = 8 * fs::file_size(checkpoint / name);
+    for (size_t bit = 0; bit < bits; ++bit) {
       INFO(name << " bit " << bit);
+      tests::flip_bit(checkpoint / name, bit);
       const std::string message = error_of([&] { read_checkpoint_state(checkpoint); });
       REQUIRE(contains(message, "000000300' is damaged"));
       REQUIRE(contains(message, name));
+      tests::flip_bit(checkpoint / name, bit);
     }
-    overwrite(checkpoint / name, bytes);
   }
   REQUIRE(read_checkpoint_state(checkpoint).step == 300);
 }
@@ -149,14 +141,14 @@ TEST_CASE("every truncation of every file is found and a longer file too") {
   const fs::path checkpoint = Sample().write(folder.path(), 300);
   for (const char* name : {weights_file, optimizer_file, manifest_file}) {
     const std::string bytes = read_file(checkpoint / name);
-    for (size_t size = 0; size < bytes.size(); ++size) {
-      overwrite(checkpoint / name, bytes.substr(0, size));
+    tests::overwrite(checkpoint / name, bytes + " ");
+    REQUIRE(contains(error_of([&] { read_checkpoint_state(checkpoint); }), name));
+    for (size_t size = bytes.size(); size-- > 0;) {
+      fs::resize_file(checkpoint / name, size);
       INFO(name << " cut to " << size);
       REQUIRE(contains(error_of([&] { read_checkpoint_state(checkpoint); }), name));
     }
-    overwrite(checkpoint / name, bytes + " ");
-    REQUIRE(contains(error_of([&] { read_checkpoint_state(checkpoint); }), name));
-    overwrite(checkpoint / name, bytes);
+    tests::overwrite(checkpoint / name, bytes);
   }
 }
 
@@ -225,7 +217,7 @@ TEST_CASE("a checkpoint of a later version says so") {
   nlohmann::json whole = nlohmann::json::parse(read_file(checkpoint / manifest_file));
   whole["manifest"]["version"] = 2;
   whole["hash"] = hash_hex(whole["manifest"].dump());
-  overwrite(checkpoint / manifest_file, whole.dump(2) + "\n");
+  tests::overwrite(checkpoint / manifest_file, whole.dump(2) + "\n");
   const std::string message = error_of([&] { read_checkpoint_state(checkpoint); });
   REQUIRE(contains(message, "manifest.json has version 2 and this program reads version 1"));
 }

@@ -1,9 +1,9 @@
 #include "core/weights/safetensors.h"
 
 #include <cstring>
-#include <numeric>
 
 #include "core/base/error.h"
+#include "tests/core/weights/damage.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -31,8 +31,8 @@ std::string file_bytes(const std::string& header, const std::string& data) {
 /// What opening a file of these bytes says, "" where it opens.
 std::string fault_of(const std::string& bytes) {
   const TemporaryFolder folder;
-  const fs::path file = folder.write("x.safetensors", bytes);
-  return error_of([&] { SafetensorsFile{file}; });
+  tests::overwrite(folder / "x.safetensors", bytes);
+  return error_of([&] { SafetensorsFile{folder / "x.safetensors"}; });
 }
 
 std::string fault_of(const std::string& header, size_t data_bytes) {
@@ -272,30 +272,27 @@ TEST_CASE("metadata must be text") {
 
 TEST_CASE("every truncation of a file is refused") {
   const TemporaryFolder folder;
-  const std::string bytes = sample_bytes(folder);
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    INFO("cut to " << size << " of " << bytes.size());
-    const fs::path cut = folder.write("cut", bytes.substr(0, size));
-    REQUIRE_FALSE(error_of([&] { SafetensorsFile{cut}; }).empty());
+  const fs::path file = folder / "sample.safetensors";
+  for (size_t size = sample_bytes(folder).size(); size-- > 0;) {
+    fs::resize_file(file, size);
+    INFO("cut to " << size);
+    REQUIRE_FALSE(error_of([&] { SafetensorsFile{file}; }).empty());
   }
 }
 
 TEST_CASE("a flipped bit anywhere is refused or leaves every view inside the file") {
   const TemporaryFolder folder;
-  const std::string bytes = sample_bytes(folder);
-  const fs::path file = folder / "flipped";
+  const fs::path file = folder / "sample.safetensors";
+  const size_t bits = 8 * sample_bytes(folder).size();
   size_t refused = 0;
-  for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
-    std::string flipped = bytes;
-    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
-    std::FILE* out = std::fopen(file.c_str(), "wb");
-    std::fwrite(flipped.data(), 1, flipped.size(), out);
-    std::fclose(out);
+  for (size_t bit = 0; bit < bits; ++bit) {
+    tests::flip_bit(file, bit);
     const std::string message = error_of([&] {
       const SafetensorsFile opened(file);
       REQUIRE(sum_of_bytes(opened) > 0);
     });
     if (!message.empty()) ++refused;
+    tests::flip_bit(file, bit);
   }
   // What passes is a changed name, key of the metadata or value; the format has no checksum.
   REQUIRE(refused > 1500);
