@@ -1,0 +1,97 @@
+#include "core/base/fs.h"
+#include "tests/end_to_end/program.h"
+#include "tests/support/catch.h"
+
+namespace forge::tests {
+namespace {
+
+using nlohmann::json;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("three configs are trained and compared and exported") {
+  const Program forge;
+  const std::vector<std::string> run = {"run", "train_llama", "train_canon_ac", "train_baseline", "--json"};
+  const Outcome trained = forge.call(tiny(run));
+  INFO(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  const json results = json::parse(trained.out);
+  REQUIRE(results.size() == 3);
+  for (const json& result : results) {
+    REQUIRE(result.at("status") == "completed");
+    REQUIRE(result.at("profile") == "quick");
+    REQUIRE(result.at("step") == 12);
+    REQUIRE(result.at("eval_loss").get<double>() < 6.5);
+    REQUIRE(result.at("peak_memory_bytes").get<int64_t>() > 0);
+  }
+  // 16 * (4 * 4 + 2 * 24 * 4) ... Canon at A and C adds 4 taps to each of 16 channels, twice.
+  REQUIRE(results[1].at("parameters").get<int>() - results[0].at("parameters").get<int>() == 2 * 16 * 4);
+
+  const Outcome table = forge.call({"compare", "--table", "positions"});
+  REQUIRE(table.exit_code == 0);
+  for (const char* part : {"Model", "Positions", "Eval Loss", "Tok/s", "Memory", "Overhead vs Llama", "Llama 4M",
+                           "Canon-AC", "Canon-ABCD", "missing"}) {
+    INFO(part << "\n" << table.out);
+    REQUIRE(contains(table.out, part));
+  }
+  const json positional = json::parse(forge.call({"compare", "--table", "positional", "--json"}).out);
+  REQUIRE(positional.at("rows").size() == 5);
+  const Outcome published = forge.call({"compare", "--table", "positions", "--published"});
+  REQUIRE(contains(published.out, "1.3011"));
+
+  const std::string file = (forge.folder() / "RESULTS.md").string();
+  REQUIRE(forge.call({"export-markdown", "-o", file}).exit_code == 0);
+  const std::string exported = read_file(file);
+  REQUIRE(contains(exported, "| Llama 4M"));
+  REQUIRE(forge.call({"export-markdown", "-o", "-"}).out == exported);
+}
+
+TEST_CASE("a finished run is not repeated unless forced and then gives the same loss") {
+  const Program forge;
+  const json first = json::parse(forge.call(tiny({"run", "train_canon_b", "--json"})).out);
+  const Outcome again = forge.call(tiny({"run", "train_canon_b", "--json"}));
+  REQUIRE(contains(again.err, "done before"));
+  REQUIRE(json::parse(again.out) == first);
+  const json forced = json::parse(forge.call(tiny({"run", "train_canon_b", "--force", "--json"})).out);
+  REQUIRE(forced[0].at("id") == first[0].at("id").get<std::string>() + "-2");
+  REQUIRE(forced[0].at("eval_loss") == first[0].at("eval_loss"));
+  REQUIRE(forced[0].at("train_loss") == first[0].at("train_loss"));
+}
+
+TEST_CASE("text of one's own is trained on") {
+  const Program forge;
+  std::string text;
+  for (int i = 0; i < 400; ++i) {
+    text += "The fox number " + std::to_string(i) + " saw " + std::to_string(i * 7) + " hens.\n\n";
+  }
+  const std::string file = forge.folder().write("foxes.txt", text).string();
+  const Outcome outcome = forge.call(tiny({"run", "train_canon_a", "--set", "data.path=" + file, "--json"}));
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  REQUIRE(json::parse(outcome.out)[0].at("status") == "completed");
+}
+
+TEST_CASE("the index is rebuilt from the run folders") {
+  const Program forge;
+  const json trained = json::parse(forge.call(tiny({"run", "train_canon_a", "--json"})).out);
+  std::filesystem::remove(forge.runs_dir() / "forge.sqlite");
+  const Outcome rebuilt = forge.call({"store", "reindex"});
+  REQUIRE(contains(rebuilt.out, "from 1 run folders"));
+  REQUIRE(json::parse(forge.call({"runs", "--json"}).out) == trained);
+}
+
+TEST_CASE("listings name the configs of a project and the projects of the workspace") {
+  Program forge;
+  const json all = json::parse(forge.call({"ls", "--json"}).out);
+  std::vector<std::string> projects;
+  for (const json& project : all) projects.push_back(project.at("project"));
+  REQUIRE(projects == std::vector<std::string>{"projects/canon", "projects/canon/llama", "projects/canon/llama_nope",
+                                               "projects/canon/models"});
+  forge.working_directory = forge.working_directory / "projects" / "canon" / "templates";
+  const json one = json::parse(forge.call({"ls", "--json"}).out);
+  REQUIRE(one.size() == 1);
+  REQUIRE(one[0].at("configs").size() == 10);
+}
+
+}  // namespace
+}  // namespace forge::tests

@@ -1,0 +1,127 @@
+#include <signal.h>
+
+#include <fstream>
+
+#include "core/base/fs.h"
+#include "tests/end_to_end/program.h"
+#include "tests/support/catch.h"
+
+namespace forge::tests {
+namespace {
+
+using nlohmann::json;
+
+constexpr int long_steps = 3000;
+
+/// A run long enough to be interrupted; it evaluates and saves rarely, so that it is training.
+std::vector<std::string> long_run(const std::string& config, int steps = long_steps) {
+  std::vector<std::string> arguments = tiny({"run", config, "--json"}, steps);
+  for (const char* setting : {"train.eval_every=0", "train.log_every=10", "train.checkpoint_every=100"}) {
+    arguments.insert(arguments.end(), {"--set", setting});
+  }
+  return arguments;
+}
+
+int steps_done(const Program& forge) {
+  const std::filesystem::path run = forge.only_run();
+  if (run.empty()) return 0;
+  int step = 0;
+  for (const json& event : forge.events(run)) {
+    if (event.at("event") == "train") step = event.at("step");
+  }
+  return step;
+}
+
+int worker_pid(const Program& forge) {
+  int pid = 0;
+  for (const json& event : forge.events(forge.only_run())) {
+    if (event.at("event") == "attempt") pid = event.at("pid");
+  }
+  return pid;
+}
+
+/// Whether `later` begins with every event of `earlier`.
+bool keeps(const std::vector<json>& earlier, const std::vector<json>& later) {
+  return later.size() >= earlier.size() && std::equal(earlier.begin(), earlier.end(), later.begin());
+}
+
+TEST_CASE("a killed worker is started again from its checkpoint and loses nothing acknowledged") {
+  const Program forge;
+  const int pid = forge.start(long_run("train_canon_a", 600));
+  REQUIRE(wait_until([&] { return steps_done(forge) >= 150; }));
+  const std::vector<json> before = forge.events(forge.only_run());
+  REQUIRE(::kill(worker_pid(forge), SIGKILL) == 0);
+  REQUIRE(Program::wait_for(pid).exit_code == 0);
+  const std::vector<json> after = forge.events(forge.only_run());
+  REQUIRE(keeps(before, after));
+  const json ended = after.back();
+  REQUIRE(ended.at("event") == "ended");
+  REQUIRE(ended.at("status") == "completed");
+  REQUIRE(ended.at("attempt") == 2);
+  // The second attempt went on from a checkpoint and ends where an undisturbed run ends.
+  const json disturbed = json::parse(forge.call({"runs", "--json"}).out);
+  const Program other;
+  const json straight = json::parse(other.call(long_run("train_canon_a", 600)).out);
+  REQUIRE(disturbed[0].at("eval_loss") == straight[0].at("eval_loss"));
+  REQUIRE(disturbed[0].at("attempts") == 2);
+}
+
+TEST_CASE("a run goes on when forge is killed and forge finds it again") {
+  const Program forge;
+  const int pid = forge.start(long_run("train_canon_b"));
+  REQUIRE(wait_until([&] { return steps_done(forge) >= 20; }));
+  const std::vector<json> before = forge.events(forge.only_run());
+  REQUIRE(::kill(pid, SIGKILL) == 0);
+  REQUIRE(Program::wait_for(pid).exit_code == 128 + SIGKILL);
+  const int step = steps_done(forge);
+  REQUIRE(wait_until([&] { return steps_done(forge) > step; }));
+  const json shown = json::parse(forge.call({"runs", "--json"}).out);
+  REQUIRE(shown.size() == 1);
+  REQUIRE(shown[0].at("status") == "running");
+  const Outcome found = forge.call(long_run("train_canon_b"));
+  INFO(found.err);
+  REQUIRE(found.exit_code == 0);
+  REQUIRE(found.err.find("already running") != std::string::npos);
+  REQUIRE(json::parse(found.out)[0].at("status") == "completed");
+  REQUIRE(keeps(before, forge.events(forge.only_run())));
+}
+
+TEST_CASE("an interrupt saves and stops and the same command goes on from there") {
+  const Program forge;
+  const int pid = forge.start(long_run("train_canon_ac", 600));
+  REQUIRE(wait_until([&] { return steps_done(forge) >= 20; }));
+  REQUIRE(::kill(pid, SIGINT) == 0);
+  REQUIRE(Program::wait_for(pid).exit_code == 1);
+  const std::vector<json> stopped = forge.events(forge.only_run());
+  REQUIRE(stopped.back().at("status") == "stopped");
+  REQUIRE_FALSE(std::filesystem::exists(forge.only_run() / "DONE"));
+  const json resumed = json::parse(forge.call(long_run("train_canon_ac", 600)).out);
+  REQUIRE(resumed[0].at("status") == "completed");
+  const Program other;
+  const json straight = json::parse(other.call(long_run("train_canon_ac", 600)).out);
+  REQUIRE(resumed[0].at("eval_loss") == straight[0].at("eval_loss"));
+}
+
+TEST_CASE("a worker that prints rubbish or dies leaves a failed run with its last words") {
+  Program forge;
+  const std::filesystem::path real = std::filesystem::path(FORGE_BUILD_DIR) / "forge-worker-libtorch";
+  // Answers as the real one does until it is told to train.
+  const std::filesystem::path script = forge.folder().write(
+      "worker", "#!/bin/sh\nread request\ncase \"$request\" in\n*'\"job\":\"train\"'*)\n"
+                "  echo '{\"event\":\"hello\",\"protocol\":1,\"backend\":\"libtorch\",\"backend_version\":\"x\",\"numerics_version\":1}'\n"
+                "  echo 'the disk caught fire' >&2\n  echo 'this is no protocol line'\n  exit 7;;\n"
+                "*) echo \"$request\" | " + real.string() + ";;\nesac\n");
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  forge.environment["FORGE_WORKER_LIBTORCH"] = script.string();
+  const Outcome outcome = forge.call(tiny({"run", "train_canon_a", "--json"}));
+  REQUIRE(outcome.exit_code == 1);
+  REQUIRE(json::parse(outcome.out)[0].at("status") == "failed");
+  REQUIRE(outcome.err.find("the disk caught fire") != std::string::npos);
+  REQUIRE(outcome.err.find("stderr.log") != std::string::npos);
+  const Outcome table = forge.call({"compare", "--table", "positions"});
+  REQUIRE(table.exit_code == 0);
+  REQUIRE(table.out.find("failed") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace forge::tests

@@ -1,0 +1,112 @@
+#include "tests/end_to_end/program.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "core/base/fs.h"
+
+namespace forge::tests {
+namespace {
+
+std::filesystem::path output_file(const std::filesystem::path& folder, const char* name) { return folder / name; }
+
+/// In the child: streams to files, environment, folder, then the program.
+[[noreturn]] void become(const Program& program, const std::vector<std::string>& arguments) {
+  const auto redirect = [](const std::filesystem::path& file, int fd) {
+    const int opened = ::open(file.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666);
+    ::dup2(opened, fd);
+    ::close(opened);
+  };
+  redirect("/dev/null", STDIN_FILENO);
+  redirect(output_file(program.folder().path(), "out"), STDOUT_FILENO);
+  redirect(output_file(program.folder().path(), "err"), STDERR_FILENO);
+  for (const auto& [name, value] : program.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  if (::chdir(program.working_directory.c_str()) != 0) ::_exit(127);
+  std::vector<char*> argv = {const_cast<char*>(program.binary.c_str())};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  ::execv(argv[0], argv.data());
+  ::_exit(127);
+}
+
+}  // namespace
+
+Program::Program() : binary(std::filesystem::path(FORGE_BUILD_DIR) / "forge"), working_directory(tests_dir().parent_path()) {
+  environment["FORGE_RUNS_DIR"] = runs_dir().string();
+  environment["FORGE_CACHE_DIR"] = (std::filesystem::path(FORGE_BUILD_DIR) / "test-cache").string();
+  environment["NO_COLOR"] = "1";
+}
+
+Program::~Program() {
+  std::error_code missing;
+  for (const auto& run : std::filesystem::directory_iterator(runs_dir(), missing)) {
+    if (!FileLock::is_held(run.path() / "lock")) continue;
+    std::ofstream(run.path() / "stop") << "now";
+    wait_until([&] { return !FileLock::is_held(run.path() / "lock"); });
+  }
+}
+
+int Program::start(const std::vector<std::string>& arguments) const {
+  const int pid = ::fork();
+  if (pid == 0) become(*this, arguments);
+  return pid;
+}
+
+Outcome Program::wait_for(int pid) {
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  Outcome outcome;
+  outcome.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return outcome;
+}
+
+Outcome Program::call(const std::vector<std::string>& arguments) const {
+  Outcome outcome = wait_for(start(arguments));
+  outcome.out = read_file(output_file(folder_.path(), "out"));
+  outcome.err = read_file(output_file(folder_.path(), "err"));
+  return outcome;
+}
+
+std::filesystem::path Program::only_run() const {
+  std::filesystem::path found;
+  std::error_code missing;
+  for (const auto& entry : std::filesystem::directory_iterator(runs_dir(), missing)) {
+    if (std::filesystem::exists(entry.path() / "run.json")) found = entry.path();
+  }
+  return found;
+}
+
+std::vector<nlohmann::json> Program::events(const std::filesystem::path& run) const {
+  std::vector<nlohmann::json> events;
+  std::ifstream file(run / "events.jsonl");
+  for (std::string line; std::getline(file, line) && !file.eof();) events.push_back(nlohmann::json::parse(line));
+  return events;
+}
+
+std::vector<std::string> tiny(std::vector<std::string> arguments, int steps) {
+  for (const std::string setting :
+       {"model.hidden_size=16", "model.intermediate_size=24", "model.num_layers=1", "model.num_heads=2",
+        "model.vocab_size=300", "tokenizer.vocab_size=300", "train.batch_size=2", "train.seq_len=16",
+        "train.eval_rows=4", "train.eval_batch_size=4", "train.log_every=2", "train.eval_every=4"}) {
+    arguments.insert(arguments.end(), {"--set", setting});
+  }
+  arguments.insert(arguments.end(), {"--set", "train.max_steps=" + std::to_string(steps), "--threads", "1"});
+  return arguments;
+}
+
+bool wait_until(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+}  // namespace forge::tests
