@@ -92,8 +92,8 @@ TokenFile::TokenFile(const fs::path& path) : file_(path), path_(path) {
 
 void TokenFile::read(int64_t first, int64_t count, int32_t* ids) const {
   if (first < 0 || count < 0 || first > count_ || count > count_ - first) {
-    throw Error("'" + shown_path(path_) + "' holds " + std::to_string(count_) + " ids, not ids " +
-                std::to_string(first) + " to " + std::to_string(first + count - 1));
+    throw Error("'" + shown_path(path_) + "' holds " + std::to_string(count_) + " ids, not " +
+                std::to_string(count) + " from id " + std::to_string(first) + " on");
   }
   const std::byte* bytes = file_.data() + sizeof(Header) + first * bytes_per_id_;
   if (bytes_per_id_ == 4) {

@@ -49,7 +49,12 @@ const Grammar& grammar() {
   static const Grammar shared(
       joined({people(), objects(), nature(), actions(), qualities(), settings()}),
       variables(),
-      joined({common_rules(), keeping_plots(), learning_plots(), doing_plots(), {story_rule()}}));
+      joined({common_rules(),
+              scene_rules(),
+              keeping_plots(),
+              learning_plots(),
+              doing_plots(),
+              {story_rule()}}));
   return shared;
 }
 

@@ -1,7 +1,10 @@
 #include "core/data/toy_stories.h"
 
+#include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
+#include <string>
 
 #include "core/base/hash.h"
 #include "tests/support/catch.h"
@@ -44,7 +47,9 @@ TEST_CASE("stories have 60 to 250 words of clean text") {
     REQUIRE(story.find("\n\n\n") == std::string::npos);
     REQUIRE(std::isupper(static_cast<unsigned char>(story[0])));
     REQUIRE(std::string(".!\"").find(story.back()) != std::string::npos);
-    for (const char letter : story) REQUIRE((letter == '\n' || (letter >= ' ' && letter <= '~')));
+    REQUIRE(std::all_of(story.begin(), story.end(), [](char letter) {
+      return letter == '\n' || (letter >= ' ' && letter <= '~');
+    }));
   }
   REQUIRE(words / 2000 > 120);
 }
