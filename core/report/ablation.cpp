@@ -15,9 +15,12 @@ using Runs = std::vector<const ConfiguredRun*>;
 std::string state_text(const store::RunSummary& run) {
   const std::string percent = std::to_string(store::progress_percent(run)) + " %";
   switch (run.status) {
-    case run::RunState::running: return "running " + percent;
-    case run::RunState::stopped: return "stopped at " + percent;
-    default: return run::name_of(run.status);
+    case run::RunState::running:
+      return "running " + percent;
+    case run::RunState::stopped:
+      return "stopped at " + percent;
+    default:
+      return run::name_of(run.status);
   }
 }
 
@@ -26,7 +29,8 @@ Runs newest_first(const std::vector<ConfiguredRun>& runs) {
   Runs sorted;
   for (const ConfiguredRun& run : runs) sorted.push_back(&run);
   std::sort(sorted.begin(), sorted.end(), [](const ConfiguredRun* a, const ConfiguredRun* b) {
-    return std::tie(a->summary.created, a->summary.id) > std::tie(b->summary.created, b->summary.id);
+    return std::tie(a->summary.created, a->summary.id) >
+           std::tie(b->summary.created, b->summary.id);
   });
   return sorted;
 }
@@ -108,8 +112,8 @@ std::optional<double> change(double own, double baseline) {
 
 void add_changes(const store::RunSummary& baseline, AblationRow& row) {
   if (!row.completed() || row.run->id == baseline.id) return;
-  row.throughput_change = change(row.run->tokens_per_second.value_or(0),
-                                 baseline.tokens_per_second.value_or(0));
+  row.throughput_change =
+      change(row.run->tokens_per_second.value_or(0), baseline.tokens_per_second.value_or(0));
   row.memory_change = change(static_cast<double>(row.run->peak_memory_bytes.value_or(0)),
                              static_cast<double>(baseline.peak_memory_bytes.value_or(0)));
 }
@@ -156,7 +160,9 @@ Ablation build_ablation(const TableSpec& table,
   return ablation;
 }
 
-std::string state_text(const AblationRow& row) { return row.run ? state_text(*row.run) : "missing"; }
+std::string state_text(const AblationRow& row) {
+  return row.run ? state_text(*row.run) : "missing";
+}
 
 std::string command_for(const AblationRow& row, const Ablation& ablation) {
   const std::string command = "forge run " + row.spec.config;

@@ -114,8 +114,10 @@ std::string to_csv(const Ablation& ablation) {
   }
   std::string text = csv_line(header);
   for (const AblationRow& row : ablation.rows) {
-    std::vector<std::string> line = {csv_field(row.spec.config), csv_field(row.spec.name),
-                                     csv_field(row.spec.positions), status_of(row),
+    std::vector<std::string> line = {csv_field(row.spec.config),
+                                     csv_field(row.spec.name),
+                                     csv_field(row.spec.positions),
+                                     status_of(row),
                                      csv_field(row.run ? row.run->id : "")};
     const Json figures = figures_of(row);
     for (const auto& [name, value] : figures.items()) line.push_back(csv_field(value));

@@ -94,7 +94,8 @@ std::string to_markdown(const Ablation& ablation) {
   for (size_t i = 0; i < sheet.footnotes.size(); ++i) {
     text += "- [" + std::to_string(i + 1) + "] " + escaped(sheet.footnotes[i]) + "\n";
   }
-  if (!sheet.commands.empty()) text += "\nMissing runs are made by\n\n" + code_block(sheet.commands);
+  if (!sheet.commands.empty())
+    text += "\nMissing runs are made by\n\n" + code_block(sheet.commands);
   if (!sheet.left_out.empty()) text += "\nLeft out:\n\n" + list_of(sheet.left_out);
   for (const std::string& source : sheet.sources) text += "\n" + escaped(source) + "\n";
   return text;

@@ -17,8 +17,9 @@ std::string shortened(const std::string& fingerprint) { return fingerprint.subst
 
 std::string training_of(const ConfiguredRun& run) {
   const RunSummary& summary = run.summary;
-  return with_thousands(summary.max_steps) + " steps of " + with_thousands(summary.tokens_per_step) +
-         " tokens: " + with_thousands(summary.tokens) + " tokens";
+  return with_thousands(summary.max_steps) + " steps of " +
+         with_thousands(summary.tokens_per_step) + " tokens: " + with_thousands(summary.tokens) +
+         " tokens";
 }
 
 std::string data_of(const ConfiguredRun& run) {
@@ -37,7 +38,8 @@ std::string device_of(const ConfiguredRun& run) {
   const RunSummary& summary = run.summary;
   const std::string name = summary.device_name.empty() ? summary.device_type : summary.device_name;
   if (summary.threads <= 0) return name;
-  return name + ", " + std::to_string(summary.threads) + (summary.threads == 1 ? " thread" : " threads");
+  return name + ", " + std::to_string(summary.threads) +
+         (summary.threads == 1 ? " thread" : " threads");
 }
 
 /// Backend and libraries; what a library is known by only as a path says nothing to a reader.
@@ -98,7 +100,8 @@ std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& 
   const std::string seed =
       all_values(runs, [](const auto& run) { return std::to_string(run.summary.seed); });
   const std::string device = all_values(runs, device_of);
-  const std::string revision = all_values(runs, [](const auto& run) { return run.summary.revision; });
+  const std::string revision =
+      all_values(runs, [](const auto& run) { return run.summary.revision; });
   std::vector<SetupEntry> setup = {
       {"Profile", profile, "profile " + profile},
       {"Training", training, training},

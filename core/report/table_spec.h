@@ -5,20 +5,20 @@
 
 #include "core/yaml/node.h"
 
-/// Ablation tables are files of a project, tables/NAME.yaml: which runs stand in which row, what the
-/// columns show, and what must be equal for runs to be compared at all.
+/// Ablation tables are files of a project, tables/NAME.yaml: which runs stand in which row, what
+/// the columns show, and what must be equal for runs to be compared at all.
 namespace forge::report {
 
 /// What a column shows. The published_* ones are shown on request only.
 enum class ColumnKind {
-  model,                        ///< display name of the row
-  positions,                    ///< where the row's model differs, as the table file says
+  model,      ///< display name of the row
+  positions,  ///< where the row's model differs, as the table file says
   parameters,
   eval_loss,
   train_loss,
   tokens_per_second,
   peak_memory,
-  overhead,                     ///< change of throughput and memory against the baseline
+  overhead,  ///< change of throughput and memory against the baseline
   notes,
   published_eval_loss,
   published_tokens_per_second,
@@ -40,7 +40,7 @@ struct RowSpec {
 };
 
 struct TableSpec {
-  std::string name;      ///< of the file, without .yaml
+  std::string name;  ///< of the file, without .yaml
   std::string title;
   std::string baseline;  ///< config of the row that the others are compared with
   std::vector<RowSpec> rows;

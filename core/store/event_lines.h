@@ -21,10 +21,10 @@ class EventLines {
   /// Moves to the next complete line; false where there is none yet.
   bool next();
 
-  const std::string& line() const { return line_; }        ///< without its newline
-  bool too_long() const { return too_long_; }              ///< then line() is empty
-  int64_t line_offset() const { return line_offset_; }     ///< of the line's first byte
-  int64_t next_offset() const { return next_offset_; }     ///< of the byte after its newline
+  const std::string& line() const { return line_; }     ///< without its newline
+  bool too_long() const { return too_long_; }           ///< then line() is empty
+  int64_t line_offset() const { return line_offset_; }  ///< of the line's first byte
+  int64_t next_offset() const { return next_offset_; }  ///< of the byte after its newline
 
  private:
   bool fill();

@@ -62,24 +62,35 @@ Source stamps_of(const run::RunFolder& folder) {
 
 Ingester::Ingester(SQLite::Database& database)
     : database_(database),
-      select_source_(database,
-                     "SELECT record_size, record_modified_ns, record_inode, events_size, "
-                     "events_modified_ns, events_inode, events_offset FROM sources WHERE run_id = ?"),
-      select_run_(database,
-                  "SELECT " + join(run_column_names(), ", ") + " FROM runs WHERE id = ?"),
+      select_source_(
+          database,
+          "SELECT record_size, record_modified_ns, record_inode, events_size, "
+          "events_modified_ns, events_inode, events_offset FROM sources WHERE run_id = ?"),
+      select_run_(database, "SELECT " + join(run_column_names(), ", ") + " FROM runs WHERE id = ?"),
       upsert_run_(database, upsert_sql("runs", run_column_names())),
       upsert_source_(database,
                      upsert_sql("sources",
-                                {"run_id", "record_size", "record_modified_ns", "record_inode",
-                                 "events_size", "events_modified_ns", "events_inode",
+                                {"run_id",
+                                 "record_size",
+                                 "record_modified_ns",
+                                 "record_inode",
+                                 "events_size",
+                                 "events_modified_ns",
+                                 "events_inode",
                                  "events_offset"})),
       delete_run_(database, "DELETE FROM runs WHERE id = ?"),
       upsert_config_(database, upsert_sql("configs", {"run_id", "config"})),
       upsert_environment_(database, upsert_sql("environments", {"run_id", "environment"})),
       upsert_train_metrics_(database,
                             upsert_sql("train_metrics",
-                                       {"run_id", "step", "tokens", "loss", "learning_rate",
-                                        "gradient_norm", "tokens_per_second", "elapsed_seconds"})),
+                                       {"run_id",
+                                        "step",
+                                        "tokens",
+                                        "loss",
+                                        "learning_rate",
+                                        "gradient_norm",
+                                        "tokens_per_second",
+                                        "elapsed_seconds"})),
       upsert_evaluation_(
           database, upsert_sql("evaluations", {"run_id", "step", "loss", "tokens", "seconds"})),
       insert_result_(database, upsert_sql("results", {"run_id", "byte_offset", "result"})),
@@ -153,8 +164,14 @@ void Ingester::write_summary(const RunSummary& run) {
 }
 
 void Ingester::write_source(const std::string& run_id, const Source& source) {
-  execute(upsert_source_, run_id, source.record.size, source.record.modified_ns,
-          source.record.inode, source.events.size, source.events.modified_ns, source.events.inode,
+  execute(upsert_source_,
+          run_id,
+          source.record.size,
+          source.record.modified_ns,
+          source.record.inode,
+          source.events.size,
+          source.events.modified_ns,
+          source.events.inode,
           source.events_offset);
 }
 
@@ -229,11 +246,21 @@ void Ingester::write_event(const protocol::Event& event,
   if (const auto* started = std::get_if<protocol::Started>(&event)) {
     forget_after(run_id, started->first_step);
   } else if (const auto* metrics = std::get_if<protocol::TrainMetrics>(&event)) {
-    execute(upsert_train_metrics_, run_id, metrics->step, metrics->tokens, metrics->loss,
-            metrics->learning_rate, metrics->gradient_norm, metrics->tokens_per_second,
+    execute(upsert_train_metrics_,
+            run_id,
+            metrics->step,
+            metrics->tokens,
+            metrics->loss,
+            metrics->learning_rate,
+            metrics->gradient_norm,
+            metrics->tokens_per_second,
             metrics->elapsed_seconds);
   } else if (const auto* evaluation = std::get_if<protocol::Evaluation>(&event)) {
-    execute(upsert_evaluation_, run_id, evaluation->step, evaluation->loss, evaluation->tokens,
+    execute(upsert_evaluation_,
+            run_id,
+            evaluation->step,
+            evaluation->loss,
+            evaluation->tokens,
             evaluation->seconds);
   } else if (const auto* result = std::get_if<protocol::Result>(&event)) {
     execute(insert_result_, run_id, byte_offset, dump(result->values));

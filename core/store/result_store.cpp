@@ -58,7 +58,8 @@ struct ChangedRun {
   bool is_new;
 };
 
-/// Takes up runs from `begin` on until the batch is full, in one transaction; returns where to go on.
+/// Takes up runs from `begin` on until the batch is full, in one transaction; returns where to go
+/// on.
 size_t ingest_batch(SQLite::Database& database,
                     Ingester& ingester,
                     const std::vector<ChangedRun>& changed,
@@ -258,8 +259,7 @@ nlohmann::json ResultStore::config(const std::string& run_id) const {
 
 nlohmann::json ResultStore::environment(const std::string& run_id) const {
   return guarded(path_, [&] {
-    return select_json(
-        *database_, "SELECT environment FROM environments WHERE run_id = ?", run_id);
+    return select_json(*database_, "SELECT environment FROM environments WHERE run_id = ?", run_id);
   });
 }
 

@@ -75,8 +75,8 @@ class ResultStore {
   std::unique_ptr<SQLite::Database> database_;
 };
 
-/// Builds the store at `path` anew from the run folders: aside, then renamed into its place, so that
-/// an interruption leaves the old one. Also where the old one is damaged or newer.
+/// Builds the store at `path` anew from the run folders: aside, then renamed into its place, so
+/// that an interruption leaves the old one. Also where the old one is damaged or newer.
 SyncReport reindex(const std::filesystem::path& path, const std::filesystem::path& runs_dir);
 
 }  // namespace forge::store

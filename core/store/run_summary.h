@@ -18,8 +18,8 @@ struct RunSummary {
   std::string description;
   std::string command;
   std::string revision;  ///< git commit of the workspace, ""
-  std::string created;  ///< UTC
-  std::string updated;  ///< UTC, of the newest event
+  std::string created;   ///< UTC
+  std::string updated;   ///< UTC, of the newest event
   std::string profile;
   std::string backend;
   std::string backend_version;
@@ -38,8 +38,8 @@ struct RunSummary {
   int64_t tokens_per_step = 0;
   int64_t tokens = 0;  ///< trained on
   int64_t parameters = 0;
-  std::optional<int64_t> eval_step;   ///< step of eval_loss; none: not evaluated yet
-  std::optional<double> eval_loss;    ///< NaN where an evaluation gave no number
+  std::optional<int64_t> eval_step;  ///< step of eval_loss; none: not evaluated yet
+  std::optional<double> eval_loss;   ///< NaN where an evaluation gave no number
   std::optional<double> train_loss;
   std::optional<double> tokens_per_second;
   std::optional<double> wall_seconds;

@@ -26,7 +26,8 @@ CREATE TABLE runs (
   data_fingerprint      TEXT NOT NULL,
   tokenizer_fingerprint TEXT NOT NULL,
   evaluation            TEXT NOT NULL,      -- e.g. "500 rows of 512 tokens"
-  status                TEXT NOT NULL CHECK (status IN ('queued', 'running', 'completed', 'stopped', 'failed')),
+  status                TEXT NOT NULL
+    CHECK (status IN ('queued', 'running', 'completed', 'stopped', 'failed')),
   attempts              INTEGER NOT NULL,
   step                  INTEGER NOT NULL,
   max_steps             INTEGER NOT NULL,

@@ -36,8 +36,9 @@ void append_training(const run::RunFolder& folder, const MadeRun& run, int64_t s
   environment.libraries = {{"torch", "1.13.1"}};
   append_event(folder, environment);
   write_file_atomic(folder.environment_file(), protocol::to_line(environment) + "\n");
-  append_event(folder,
-               protocol::Started{run.parameters, 0, run.experiment.train.max_steps, tokens_per_step(run)});
+  append_event(
+      folder,
+      protocol::Started{run.parameters, 0, run.experiment.train.max_steps, tokens_per_step(run)});
   for (int64_t at = 10; at <= step; at += 10) append_event(folder, metrics_at(at));
 }
 
@@ -83,8 +84,12 @@ void append_event(const run::RunFolder& folder, const protocol::Event& event, in
 }
 
 void append_attempt(const run::RunFolder& folder, int attempt) {
-  const nlohmann::json json = {{"event", "attempt"}, {"attempt", attempt}, {"host", "atlas"},
-                               {"pid", 4711},        {"resume_from", ""},  {"time", first_event_time}};
+  const nlohmann::json json = {{"event", "attempt"},
+                               {"attempt", attempt},
+                               {"host", "atlas"},
+                               {"pid", 4711},
+                               {"resume_from", ""},
+                               {"time", first_event_time}};
   append_line(folder, json.dump() + "\n");
 }
 
@@ -92,11 +97,16 @@ void append_ended(const run::RunFolder& folder,
                   const std::string& status,
                   const std::string& reason) {
   const int exit_status = status == "completed" ? 0 : status == "stopped" ? 3 : 1;
-  const nlohmann::json json = {{"event", "ended"},   {"attempt", 1},
-                               {"status", status},   {"exit_status", exit_status},
-                               {"signal", 0},        {"reason", reason},
-                               {"hint", ""},         {"retry", false},
-                               {"stderr", nlohmann::json::array()}, {"time", first_event_time + 75}};
+  const nlohmann::json json = {{"event", "ended"},
+                               {"attempt", 1},
+                               {"status", status},
+                               {"exit_status", exit_status},
+                               {"signal", 0},
+                               {"reason", reason},
+                               {"hint", ""},
+                               {"retry", false},
+                               {"stderr", nlohmann::json::array()},
+                               {"time", first_event_time + 75}};
   append_line(folder, json.dump() + "\n");
 }
 

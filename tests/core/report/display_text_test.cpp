@@ -9,9 +9,9 @@ TEST_CASE("display width counts what a terminal shows", "[report]") {
   REQUIRE(display_width("") == 0);
   REQUIRE(display_width("abc") == 3);
   REQUIRE(display_width("\u22129.3 %") == 6);
-  REQUIRE(display_width("\u6f22\u5b57") == 4);   // two wide characters
-  REQUIRE(display_width("e\u0301") == 1);        // e with a combining accent
-  REQUIRE(display_width("\xff\xfe") == 2);       // no UTF-8
+  REQUIRE(display_width("\u6f22\u5b57") == 4);  // two wide characters
+  REQUIRE(display_width("e\u0301") == 1);       // e with a combining accent
+  REQUIRE(display_width("\xff\xfe") == 2);      // no UTF-8
 }
 
 TEST_CASE("words of a worker cannot steer the terminal", "[report]") {

@@ -8,9 +8,16 @@
 namespace forge::report {
 namespace {
 
-const std::vector<std::string> canon_configs = {
-    "train_baseline", "train_canon_a", "train_canon_a_nope", "train_canon_ab", "train_canon_ac",
-    "train_canon_b",  "train_canon_bd", "train_llama",       "train_llama_nope", "train_nope"};
+const std::vector<std::string> canon_configs = {"train_baseline",
+                                                "train_canon_a",
+                                                "train_canon_a_nope",
+                                                "train_canon_ab",
+                                                "train_canon_ac",
+                                                "train_canon_b",
+                                                "train_canon_bd",
+                                                "train_llama",
+                                                "train_llama_nope",
+                                                "train_nope"};
 
 std::string tables_dir() {
   return (tests::tests_dir() / ".." / "projects" / "canon" / "tables").string();
@@ -26,12 +33,19 @@ std::vector<std::string> titles_of(const TableSpec& table) {
 
 TEST_CASE("the table of canon positions has its rows and columns", "[report]") {
   const TableSpec table = read_table(tables_dir() + "/positions.yaml", canon_configs);
-  REQUIRE(titles_of(table) == std::vector<std::string>{"Model", "Positions", "Eval Loss", "Tok/s",
-                                                       "Memory", "Overhead vs Llama"});
+  REQUIRE(titles_of(table) ==
+          std::vector<std::string>{
+              "Model", "Positions", "Eval Loss", "Tok/s", "Memory", "Overhead vs Llama"});
   std::vector<std::string> names;
   for (const RowSpec& row : table.rows) names.push_back(row.name);
-  REQUIRE(names == std::vector<std::string>{"Llama 4M", "Canon-A", "Canon-A NoPE", "Canon-AB",
-                                            "Canon-AC", "Canon-B", "Canon-BD", "Canon-ABCD"});
+  REQUIRE(names == std::vector<std::string>{"Llama 4M",
+                                            "Canon-A",
+                                            "Canon-A NoPE",
+                                            "Canon-AB",
+                                            "Canon-AC",
+                                            "Canon-B",
+                                            "Canon-BD",
+                                            "Canon-ABCD"});
   REQUIRE(table.baseline == "train_llama");
 }
 
@@ -41,8 +55,9 @@ TEST_CASE("the table of position encodings has its rows and columns", "[report]"
           std::vector<std::string>{"Model", "Eval Loss", "Tok/s", "Memory", "Notes"});
   std::vector<std::string> names;
   for (const RowSpec& row : table.rows) names.push_back(row.name);
-  REQUIRE(names == std::vector<std::string>{"Llama 4M", "Canon ABCD RoPE", "Canon ABCD NoPE",
-                                            "Canon-A NoPE", "Llama NoPE"});
+  REQUIRE(names ==
+          std::vector<std::string>{
+              "Llama 4M", "Canon ABCD RoPE", "Canon ABCD NoPE", "Canon-A NoPE", "Llama NoPE"});
 }
 
 TEST_CASE("every row of the shipped tables has its published figures", "[report]") {

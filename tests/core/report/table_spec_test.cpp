@@ -110,7 +110,8 @@ TEST_CASE("what must be equal is a word of tables or a config key", "[report]") 
 
 TEST_CASE("a table without rows or columns is refused", "[report]") {
   const std::string text = good_table;
-  const std::string rows = text.substr(text.find("rows:"), text.find("columns:") - text.find("rows:"));
+  const std::string rows =
+      text.substr(text.find("rows:"), text.find("columns:") - text.find("rows:"));
   REQUIRE(contains(error_in(with(rows, "rows: []\n")), "no rows"));
   const std::string columns =
       text.substr(text.find("columns:"), text.find("must_be") - text.find("columns:"));

@@ -14,7 +14,9 @@ TEST_CASE("file systems of other machines are told from local ones", "[store]") 
   }
   REQUIRE(is_remote_file_system(int64_t{0xFF534D42}));
   REQUIRE(is_remote_file_system(static_cast<int32_t>(0xFF534D42)));  // sign extended
-  for (const int64_t local : {0xEF53 /* ext4 */, 0x01021994 /* tmpfs */, 0x58465342 /* XFS */,
+  for (const int64_t local : {0xEF53 /* ext4 */,
+                              0x01021994 /* tmpfs */,
+                              0x58465342 /* XFS */,
                               0x794C7630 /* overlayfs */}) {
     REQUIRE_FALSE(is_remote_file_system(local));
   }

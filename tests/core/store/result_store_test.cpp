@@ -150,8 +150,12 @@ TEST_CASE("damaged lines are recorded and skipped with a warning", "[store]") {
   append_attempt(folder, 1);
   const auto offset = std::filesystem::file_size(folder.events_file());
   append_line(folder, "Segmentation fault\n");
-  append_line(folder, R"({"event":"train","step":"ten","time":1,"attempt":1})" "\n");
-  append_line(folder, R"({"event":"telepathy","time":1,"attempt":1})" "\n");
+  append_line(folder,
+              R"({"event":"train","step":"ten","time":1,"attempt":1})"
+              "\n");
+  append_line(folder,
+              R"({"event":"telepathy","time":1,"attempt":1})"
+              "\n");
   append_line(folder, std::string("\0\xff\x01[[[[", 7) + "\n");
   append_line(folder, std::string(200'000, '[') + "\n");
   append_event(folder, metrics_at(10));
@@ -168,8 +172,12 @@ TEST_CASE("numbers beyond all bounds in an event do no harm", "[store]") {
   Workplace place;
   const run::RunFolder folder = make_queued_run(place.runs, made("x"));
   append_event(folder, protocol::Started{1, INT64_MAX, INT64_MAX, INT64_MAX});
-  append_line(folder, R"({"event":"attempt","attempt":1,"time":1e300})" "\n");
-  append_line(folder, R"({"event":"ended","attempt":1,"exit_status":18446744073709551615,"time":-5})" "\n");
+  append_line(folder,
+              R"({"event":"attempt","attempt":1,"time":1e300})"
+              "\n");
+  append_line(folder,
+              R"({"event":"ended","attempt":1,"exit_status":18446744073709551615,"time":-5})"
+              "\n");
   place.store.sync(place.runs);
   REQUIRE(place.store.run("x-20")->tokens == INT64_MAX);
   REQUIRE(progress_percent(*place.store.run("x-20")) == 100);

@@ -36,8 +36,9 @@ TEST_CASE("a store is written ahead and every table is strict", "[store]") {
   SQLite::Database database = open_raw(folder / "forge.sqlite");
   REQUIRE(database.execAndGet("PRAGMA journal_mode").getString() == "wal");
   REQUIRE(database.execAndGet("PRAGMA user_version").getInt() == schema_version());
-  REQUIRE(database.execAndGet("SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND "
-                              "type = 'table' AND NOT strict AND name NOT LIKE 'sqlite_%'")
+  REQUIRE(database
+              .execAndGet("SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND "
+                          "type = 'table' AND NOT strict AND name NOT LIKE 'sqlite_%'")
               .getInt() == 0);
 }
 

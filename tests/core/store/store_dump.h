@@ -11,8 +11,14 @@ namespace forge::tests {
 inline std::string dump_store(const std::filesystem::path& path) {
   const SQLite::Database database(path.string(), SQLite::OPEN_READWRITE);
   std::string dump;
-  for (const char* table : {"runs", "sources", "configs", "environments", "train_metrics",
-                            "evaluations", "results", "damaged_lines"}) {
+  for (const char* table : {"runs",
+                            "sources",
+                            "configs",
+                            "environments",
+                            "train_metrics",
+                            "evaluations",
+                            "results",
+                            "damaged_lines"}) {
     dump += std::string("== ") + table + "\n";
     SQLite::Statement rows(database, std::string("SELECT * FROM ") + table + " ORDER BY 1, 2");
     while (rows.executeStep()) {
