@@ -50,6 +50,7 @@ PreparedLaunch prepare_launch(const Context& context, const Launch& launch, cons
   inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
   inputs.train_tokens = {data.train_tokens.string(), data.train_rows};
   inputs.evaluation_tokens = {data.evaluation_tokens.string(), data.evaluation_rows};
+  inputs.device = options.device;
   inputs.backend = launch.backend;
   const run::PlannedRun planned = run::plan_run(inputs, context.runs_dir(), options.force);
   return {std::move(inputs), planned};
