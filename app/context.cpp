@@ -36,7 +36,10 @@ project::NamedConfig Context::config(const std::string& name, const std::string&
   return {chosen, project::config_of(chosen, name)};
 }
 
-std::filesystem::path Context::runs_dir() const { return run::runs_dir(workspace().root); }
+std::filesystem::path Context::runs_dir() const {
+  // Nothing is written into the workspace that came with the program, even where it could be.
+  return run::runs_dir(workspace().shipped ? here_ : workspace().root);
+}
 
 std::unique_ptr<run::Backend> Context::backend(const std::string& name) const {
   return backends::make_backend(name, program_);

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
+#include "core/config/resolve.h"
 #include "core/report/published.h"
 #include "core/store/location.h"
 #include "core/store/result_store.h"
@@ -20,6 +21,43 @@ std::vector<store::ConfiguredRun> runs_of(const Context& context, const project:
   store::RunFilter filter;
   filter.project = project.path;
   return store.configured_runs(filter);
+}
+
+/// Takes out the runs whose model is not that of their config as it stands: one that --set changed,
+/// or that was trained before the config was edited. They must not stand under the config's name.
+std::vector<report::LeftOut> take_out_other_models(const Context& context,
+                                                   const project::Project& project,
+                                                   std::vector<store::ConfiguredRun>& runs) {
+  std::map<std::pair<std::string, std::string>, nlohmann::json> models;  // by config and profile
+  const auto model_of = [&](const std::string& config, const std::string& profile) -> const nlohmann::json& {
+    const auto [entry, is_new] = models.try_emplace({config, profile});
+    if (is_new && project.find(config)) {
+      config::ResolveOptions options;
+      options.surroundings = context.surroundings();
+      options.overrides = {"profile=" + profile};
+      entry->second = config::resolve(project, config, options).json.at("model");
+    }
+    return entry->second;
+  };
+  std::vector<report::LeftOut> left_out;
+  const auto is_other = [&](const store::ConfiguredRun& run) {
+    const nlohmann::json& model = model_of(run.summary.config, run.summary.profile);
+    const nlohmann::json own = run.config.value("model", nlohmann::json());
+    if (model.is_null() || own == model) return false;
+    for (const nlohmann::json& change : nlohmann::json::diff(model.flatten(), own.flatten())) {
+      // The pointer of a flattened key: "/~1canon~1set" is "canon.set".
+      std::string key;
+      for (const std::string& part : split(change.at("path").get<std::string>().substr(3), '~')) {
+        key += key.empty() ? part : "." + part.substr(1);
+      }
+      const std::string value = change.contains("value") ? change.at("value").dump() : "nothing";
+      left_out.push_back({run.summary.config, "model." + key + " is " + value + ", not the config's", 1});
+      break;
+    }
+    return true;
+  };
+  runs.erase(std::remove_if(runs.begin(), runs.end(), is_other), runs.end());
+  return left_out;
 }
 
 std::filesystem::path tables_folder(const project::Project& project) { return project.folder / "tables"; }
@@ -45,7 +83,8 @@ std::vector<report::Ablation> build_tables(const Context& context,
   const std::vector<std::string> known = table_names(project);
   std::vector<std::string> configs;
   for (const project::Config& config : project.configs) configs.push_back(config.name);
-  const std::vector<store::ConfiguredRun> runs = runs_of(context, project);
+  std::vector<store::ConfiguredRun> runs = runs_of(context, project);
+  const std::vector<report::LeftOut> other_models = take_out_other_models(context, project, runs);
   std::vector<report::Ablation> tables;
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -62,7 +101,14 @@ std::vector<report::Ablation> build_tables(const Context& context,
       if (table.published.empty()) throw Error("table '" + name + "' names no published figures");
       ablation_options.published = report::read_published(shown_path(folder / table.published));
     }
-    tables.push_back(report::build_ablation(table, runs, ablation_options));
+    report::Ablation ablation = report::build_ablation(table, runs, ablation_options);
+    for (const report::LeftOut& other : other_models) {
+      const bool in_table = std::any_of(table.rows.begin(), table.rows.end(), [&](const report::RowSpec& row) {
+        return row.config == other.config;
+      });
+      if (in_table) ablation.left_out.push_back(other);
+    }
+    tables.push_back(std::move(ablation));
   }
   return tables;
 }

@@ -12,7 +12,8 @@ std::string_view trim(std::string_view text);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
-/// Number of single-character insertions, deletions and replacements from one word to the other.
+/// Number of single-character insertions, deletions, replacements and swaps of neighbours from one
+/// word to the other.
 int edit_distance(std::string_view a, std::string_view b);
 
 /// Those of `known` that a misspelt `word` may have meant, nearest first, at most three.

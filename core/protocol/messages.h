@@ -19,6 +19,12 @@ constexpr int version = 1;
 constexpr size_t max_line_bytes = size_t{1} << 20;
 constexpr int max_depth = 32;
 
+/// Exit status of a worker.
+constexpr int exit_done = 0;
+constexpr int exit_failed = 1;
+constexpr int exit_wrong_request = 2;  ///< the request can never be done as it is
+constexpr int exit_stopped = 3;        ///< stopped on request, after saving
+
 /// A token file and the rows of it that are used; rows are windows of seq_len + 1 ids that begin
 /// every seq_len ids.
 struct TokenSource {

@@ -38,6 +38,17 @@ class ScratchFile {
   throw Error(what, {}, join(lines, "\n"), ExitCode::failed);
 }
 
+/// The worker has said that it failed: `usage` where it leaves with the status of a wrong request.
+ExitCode exit_code_after(RunningWorker& worker, double silence_seconds) {
+  while (true) {
+    const Output output = worker.next(silence_seconds);
+    if (const auto* exit = std::get_if<ExitStatus>(&output)) {
+      return exit->code == protocol::exit_wrong_request ? ExitCode::usage : ExitCode::failed;
+    }
+    if (std::holds_alternative<Quiet>(output)) return ExitCode::failed;
+  }
+}
+
 }  // namespace
 
 void run_job(Launcher& launcher,
@@ -59,7 +70,9 @@ void run_job(Launcher& launcher,
     }
     const protocol::Event event = protocol::event_from_line(std::get<OutputLine>(output).text);
     if (const auto* failed = std::get_if<protocol::Failed>(&event)) {
-      refuse(failed->message, failed->hint, errors.path());
+      // What the worker says of itself is better than its log, and its exit status tells a request
+      // that cannot be from a job that went wrong.
+      throw Error(failed->message, {}, failed->hint, exit_code_after(*worker, silence_seconds));
     }
     const auto* hello = std::get_if<protocol::Hello>(&event);
     greeted = greeted || (hello && hello->protocol == protocol::version);

@@ -31,7 +31,7 @@ TEST_CASE("wrong names and settings are refused with the place and what would be
       {{"rnu"}, {"did you mean 'run'"}},
       {{"run"}, {"--all"}},
       {{"run", "train_cannon_ac"}, {"train_cannon_ac", "did you mean", "train_canon_ac"}},
-      {{"run", "4M"}, {"more than one", "llama"}},
+      {{"run", "4M"}, {"nothing to train"}},
       {{"run", "canon/models:canon_ac"}, {"nothing to train"}},
       {{"run", "train_llama", "--set", "train.batch_sze=4"}, {"train.batch_sze", "did you mean 'train.batch_size'"}},
       {{"run", "train_llama", "--set", "train.batch_size=0"}, {"train.batch_size", "0"}},
@@ -50,10 +50,27 @@ TEST_CASE("wrong names and settings are refused with the place and what would be
   for (const Mistake& mistake : mistakes) check(forge, mistake);
 }
 
+TEST_CASE("a name that two projects have lists the candidates") {
+  const Program forge;
+  for (const char* project : {"one", "two"}) {
+    const std::string folder = std::string("space/") + project;
+    forge.folder().write(folder + "/meta.yaml", "name: " + std::string(project) + "\n");
+    forge.folder().write(folder + "/templates/configs/same.yaml", "name: same\n");
+  }
+  forge.folder().write("space/forge_workspace/workspace.yaml", "default_project: one\n");
+  Program inside;
+  inside.working_directory = forge.folder() / "space";
+  check(inside, {{"run", "same"}, {"'same'", "one", "two"}});
+}
+
 TEST_CASE("a text too short for the sequence length is refused with the figures") {
   const Program forge;
-  const std::string file = forge.folder().write("short.txt", "Once upon a time there was a very short story.\n").string();
-  check(forge, {tiny({"run", "train_llama", "--set", "data.path=" + file}), {"short.txt"}});
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "Fox " + std::to_string(i) + " saw " + std::to_string(i * 7) + " hens.\n";
+  const std::string file = forge.folder().write("short.txt", text).string();
+  std::vector<std::string> arguments = tiny({"run", "train_llama", "--set", "data.path=" + file});
+  arguments.insert(arguments.end(), {"--set", "train.seq_len=100000"});
+  check(forge, {arguments, {"short.txt", "100,000", "train.seq_len"}});
 }
 
 TEST_CASE("a runs folder that cannot be written is refused before anything starts") {

@@ -10,9 +10,10 @@ using nlohmann::json;
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_CASE("three configs are trained and compared and exported") {
-  const Program forge;
-  const std::vector<std::string> run = {"run", "train_llama", "train_canon_ac", "train_baseline", "--json"};
-  const Outcome trained = forge.call(tiny(run));
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const Outcome trained =
+      forge.call({"run", "train_llama", "train_canon_ac", "train_baseline", "--threads", "1", "--json"});
   INFO(trained.err);
   REQUIRE(trained.exit_code == 0);
   const json results = json::parse(trained.out);
@@ -24,7 +25,7 @@ TEST_CASE("three configs are trained and compared and exported") {
     REQUIRE(result.at("eval_loss").get<double>() < 6.5);
     REQUIRE(result.at("peak_memory_bytes").get<int64_t>() > 0);
   }
-  // 16 * (4 * 4 + 2 * 24 * 4) ... Canon at A and C adds 4 taps to each of 16 channels, twice.
+  // Canon at A and at C adds 4 taps to each of 16 channels.
   REQUIRE(results[1].at("parameters").get<int>() - results[0].at("parameters").get<int>() == 2 * 16 * 4);
 
   const Outcome table = forge.call({"compare", "--table", "positions"});
@@ -56,6 +57,16 @@ TEST_CASE("a finished run is not repeated unless forced and then gives the same 
   REQUIRE(forced[0].at("id") == first[0].at("id").get<std::string>() + "-2");
   REQUIRE(forced[0].at("eval_loss") == first[0].at("eval_loss"));
   REQUIRE(forced[0].at("train_loss") == first[0].at("train_loss"));
+}
+
+TEST_CASE("a run whose model was changed does not stand in its config's row") {
+  const Program forge;
+  REQUIRE(forge.call(tiny({"run", "train_canon_a"})).exit_code == 0);
+  const Outcome table = forge.call({"compare", "--table", "positions"});
+  INFO(table.out);
+  REQUIRE(table.exit_code == 0);
+  REQUIRE(contains(table.out, "train_canon_a: model."));
+  REQUIRE(contains(table.out, "not the config's"));
 }
 
 TEST_CASE("text of one's own is trained on") {

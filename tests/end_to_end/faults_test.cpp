@@ -113,7 +113,8 @@ TEST_CASE("a worker that prints rubbish or dies leaves a failed run with its las
                 "*) echo \"$request\" | " + real.string() + ";;\nesac\n");
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   forge.environment["FORGE_WORKER_LIBTORCH"] = script.string();
-  const Outcome outcome = forge.call(tiny({"run", "train_canon_a", "--json"}));
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const Outcome outcome = forge.call({"run", "train_canon_a", "--json"});
   REQUIRE(outcome.exit_code == 1);
   REQUIRE(json::parse(outcome.out)[0].at("status") == "failed");
   REQUIRE(outcome.err.find("the disk caught fire") != std::string::npos);

@@ -100,6 +100,31 @@ std::vector<std::string> tiny(std::vector<std::string> arguments, int steps) {
   return arguments;
 }
 
+std::filesystem::path make_tiny_workspace(const TemporaryFolder& folder) {
+  const std::filesystem::path workspace = folder / "workspace";
+  for (const char* part : {"forge_workspace", "projects", "templates"}) {
+    std::filesystem::create_directories(workspace);
+    std::filesystem::copy(tests_dir().parent_path() / part, workspace / part,
+                          std::filesystem::copy_options::recursive);
+  }
+  const auto edit = [&](const std::string& file, const std::map<std::string, std::string>& lines) {
+    std::string text = read_file(workspace / "templates" / file);
+    for (const auto& [line, instead] : lines) {
+      const size_t at = text.find(line);
+      if (at == std::string::npos) throw std::runtime_error(file + " has no '" + line + "'");
+      text.replace(at, line.size(), instead);
+    }
+    write_file_atomic(workspace / "templates" / file, text);
+  };
+  edit("models/llama_4M.yaml", {{"vocab_size: 2000", "vocab_size: 300"}, {"hidden_size: 256", "hidden_size: 16"},
+                                {"intermediate_size: 768", "intermediate_size: 24"},
+                                {"num_layers: 4", "num_layers: 1"}, {"num_heads: 4", "num_heads: 2"}});
+  edit("data/byte_level_bpe_2k.yaml", {{"vocab_size: 2000", "vocab_size: 300"}});
+  edit("train/tiny.yaml", {{"batch_size: 8", "batch_size: 2"}, {"seq_len: 128", "seq_len: 16"},
+                           {"max_steps: 300", "max_steps: 12"}, {"eval_rows: 64", "eval_rows: 4"}});
+  return workspace;
+}
+
 bool wait_until(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!condition()) {

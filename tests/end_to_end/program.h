@@ -51,6 +51,10 @@ class Program {
 /// Options that make a training run last a second: a model of some thousand weights.
 std::vector<std::string> tiny(std::vector<std::string> arguments, int steps = 12);
 
+/// A copy of the shipped workspace whose models and quick profile are tiny, for runs that must need
+/// no --set. Returns its folder.
+std::filesystem::path make_tiny_workspace(const TemporaryFolder& folder);
+
 /// Waits, at most a minute, until something is true; false when it never was.
 bool wait_until(const std::function<bool()>& condition);
 

@@ -19,10 +19,10 @@
 namespace forge::worker {
 namespace {
 
-constexpr int exit_done = 0;
-constexpr int exit_failed = 1;
-constexpr int exit_wrong_request = 2;
-constexpr int exit_stopped = 3;
+using protocol::exit_done;
+using protocol::exit_failed;
+using protocol::exit_stopped;
+using protocol::exit_wrong_request;
 
 protocol::Result evaluate_checkpoint(const protocol::Request& request, const at::Device& device) {
   const config::Experiment experiment = config::experiment_from_json(request.experiment);

@@ -12,10 +12,12 @@ TEST_CASE("near misses are the few known words that are a typing error away") {
   REQUIRE(near_misses("num_heads", keys).front() == "num_heads");
 }
 
-TEST_CASE("edit distance counts insertions, deletions and replacements") {
+TEST_CASE("edit distance counts insertions and deletions and replacements and swaps") {
   REQUIRE(edit_distance("", "abc") == 3);
   REQUIRE(edit_distance("kitten", "sitting") == 3);
   REQUIRE(edit_distance("same", "same") == 0);
+  REQUIRE(edit_distance("rnu", "run") == 1);
+  REQUIRE(edit_distance("ab", "ba") == 1);
 }
 
 TEST_CASE("numbers are written as a reader expects them") {
