@@ -77,15 +77,26 @@ Value calculate_integers(BinaryOperator operation, int64_t a, int64_t b) {
   int64_t result = 0;
   bool overflow = false;
   switch (operation) {
-    case BinaryOperator::add: overflow = __builtin_add_overflow(a, b, &result); break;
-    case BinaryOperator::subtract: overflow = __builtin_sub_overflow(a, b, &result); break;
-    case BinaryOperator::multiply: overflow = __builtin_mul_overflow(a, b, &result); break;
+    case BinaryOperator::add:
+      overflow = __builtin_add_overflow(a, b, &result);
+      break;
+    case BinaryOperator::subtract:
+      overflow = __builtin_sub_overflow(a, b, &result);
+      break;
+    case BinaryOperator::multiply:
+      overflow = __builtin_mul_overflow(a, b, &result);
+      break;
     case BinaryOperator::divide:
       if (b == 0) refuse_zero();
       // The long double holds 64-bit integers exactly, so that this rounds once, or nearly so.
-      return Value::real(static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b)));
-    case BinaryOperator::floor_divide: result = floor_divide(a, b).first; break;
-    case BinaryOperator::modulo: result = floor_divide(a, b).second; break;
+      return Value::real(
+          static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b)));
+    case BinaryOperator::floor_divide:
+      result = floor_divide(a, b).first;
+      break;
+    case BinaryOperator::modulo:
+      result = floor_divide(a, b).second;
+      break;
     case BinaryOperator::power:
       if (b < 0) return real_power(static_cast<double>(a), static_cast<double>(b));
       result = integer_power(a, b);
@@ -97,15 +108,21 @@ Value calculate_integers(BinaryOperator operation, int64_t a, int64_t b) {
 
 Value calculate_reals(BinaryOperator operation, double a, double b) {
   switch (operation) {
-    case BinaryOperator::add: return Value::real(a + b);
-    case BinaryOperator::subtract: return Value::real(a - b);
-    case BinaryOperator::multiply: return Value::real(a * b);
+    case BinaryOperator::add:
+      return Value::real(a + b);
+    case BinaryOperator::subtract:
+      return Value::real(a - b);
+    case BinaryOperator::multiply:
+      return Value::real(a * b);
     case BinaryOperator::divide:
       if (b == 0) refuse_zero();
       return Value::real(a / b);
-    case BinaryOperator::floor_divide: return Value::real(floor_divide(a, b).first);
-    case BinaryOperator::modulo: return Value::real(floor_divide(a, b).second);
-    case BinaryOperator::power: return real_power(a, b);
+    case BinaryOperator::floor_divide:
+      return Value::real(floor_divide(a, b).first);
+    case BinaryOperator::modulo:
+      return Value::real(floor_divide(a, b).second);
+    case BinaryOperator::power:
+      return real_power(a, b);
   }
   return Value();
 }
@@ -120,7 +137,8 @@ Value concatenate(const Value& left, const Value& right) {
   List items = left.items();
   require_list_size(items.size() + right.items().size());
   items.insert(items.end(), right.items().begin(), right.items().end());
-  return left.kind() == Value::Kind::list ? Value::list(std::move(items)) : Value::tuple(std::move(items));
+  return left.kind() == Value::Kind::list ? Value::list(std::move(items))
+                                          : Value::tuple(std::move(items));
 }
 
 Value repeat(const Value& value, int64_t times) {
@@ -140,7 +158,8 @@ Value repeat(const Value& value, int64_t times) {
   List items;
   items.reserve(size);
   while (items.size() < size) items.insert(items.end(), unit_items.begin(), unit_items.end());
-  return value.kind() == Value::Kind::list ? Value::list(std::move(items)) : Value::tuple(std::move(items));
+  return value.kind() == Value::Kind::list ? Value::list(std::move(items))
+                                           : Value::tuple(std::move(items));
 }
 
 }  // namespace
@@ -165,7 +184,8 @@ std::optional<Value> combine(BinaryOperator operation, const Value& left, const 
     case BinaryOperator::modulo:
       if (left.is_string()) return Value::string(percent_format(left.as_string(), right));
       return std::nullopt;
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 

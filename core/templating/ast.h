@@ -93,8 +93,23 @@ struct Conditional {
 };
 
 struct Expression {
-  std::variant<Constant, Name, ListLiteral, TupleLiteral, DictLiteral, Attribute, Subscript, SliceOf,
-               Call, Filter, Test, Binary, Logical, Unary, Concatenation, ComparisonChain, Conditional>
+  std::variant<Constant,
+               Name,
+               ListLiteral,
+               TupleLiteral,
+               DictLiteral,
+               Attribute,
+               Subscript,
+               SliceOf,
+               Call,
+               Filter,
+               Test,
+               Binary,
+               Logical,
+               Unary,
+               Concatenation,
+               ComparisonChain,
+               Conditional>
       node;
   uint32_t position = 0;
   int depth = 1;  ///< of the tree below, bounded by the parser
@@ -111,6 +126,11 @@ struct Target {
   uint32_t position = 0;
 };
 
+/// Names that a frame (the body of a template, block, loop, macro …) assigns before it reads them
+/// itself. Jinja decides that from the text alone: until the assignment runs, such a name is
+/// undefined in the frame and in all frames within it, whatever the context holds.
+using UnsetNames = std::vector<std::string>;
+
 struct Literal {
   std::string_view text;
 };
@@ -126,6 +146,7 @@ struct For {
   ExpressionPtr iterable;
   ExpressionPtr test;  ///< `if` of the loop, or null
   Body body, otherwise;
+  UnsetNames body_unset, otherwise_unset;
   bool recursive = false;
   bool uses_loop = false;  ///< the variable `loop` exists only where the body names it
 };
@@ -137,14 +158,17 @@ struct SetBlock {
   Target target;
   ExpressionPtr filter;  ///< or null
   Body body;
+  UnsetNames unset;
 };
 struct FilterBlock {
   ExpressionPtr filter;
   Body body;
+  UnsetNames unset;
 };
 struct With {
   std::vector<std::pair<Target, ExpressionPtr>> assignments;
   Body body;
+  UnsetNames unset;
 };
 /// Parameters and body of a macro or of a call block.
 struct Routine {
@@ -152,7 +176,9 @@ struct Routine {
   std::vector<std::string> parameters;
   std::vector<ExpressionPtr> defaults;  ///< of the last parameters
   Body body;
-  bool uses_caller = false, uses_named = false, uses_positional = false;  ///< caller, kwargs, varargs
+  UnsetNames unset;
+  bool uses_caller = false, uses_named = false,
+       uses_positional = false;  ///< caller, kwargs, varargs
 };
 struct MacroDefinition {
   Routine routine;
@@ -166,6 +192,7 @@ struct Block {
   bool scoped = false, required = false;
   bool uses_self = false, uses_super = false;
   Body body;
+  UnsetNames unset;
 };
 struct BlockUse {
   const Block* block;  ///< owned by the Template
@@ -189,14 +216,28 @@ struct FromImport {
 };
 
 struct Statement {
-  std::variant<Literal, Print, If, For, Set, SetBlock, FilterBlock, With, MacroDefinition, CallBlock,
-               BlockUse, Extends, Include, Import, FromImport>
+  std::variant<Literal,
+               Print,
+               If,
+               For,
+               Set,
+               SetBlock,
+               FilterBlock,
+               With,
+               MacroDefinition,
+               CallBlock,
+               BlockUse,
+               Extends,
+               Include,
+               Import,
+               FromImport>
       node;
   uint32_t position = 0;
 };
 
 struct Template {
   Body body;
+  UnsetNames unset;
   std::map<std::string, std::unique_ptr<Block>> blocks;
   bool uses_self = false;
 };

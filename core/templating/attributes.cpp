@@ -37,7 +37,8 @@ std::optional<Value> own_attribute(const Value& value, const std::string& name) 
 Value guarded(const Value& owner, const std::string& name, Value attribute) {
   if (name.empty() || name[0] != '_') return attribute;
   Undefined undefined;
-  undefined.message = "access to attribute '" + name + "' of '" + type_name(owner) + "' is not safe";
+  undefined.message =
+      "access to attribute '" + name + "' of '" + type_name(owner) + "' is not safe";
   return Value::undefined(std::move(undefined));
 }
 
@@ -45,7 +46,8 @@ Value guarded(const Value& owner, const std::string& name, Value attribute) {
 
 Value attribute_of(const Value& value, const std::string& name, Place place) {
   require_defined(value);
-  if (auto attribute = own_attribute(value, name)) return guarded(value, name, std::move(*attribute));
+  if (auto attribute = own_attribute(value, name))
+    return guarded(value, name, std::move(*attribute));
   const bool has_items = value.is_dict() || value.is_object();
   if (has_items) {
     if (auto item = item_of(value, Value::string(name))) return *item;
@@ -53,12 +55,20 @@ Value attribute_of(const Value& value, const std::string& name, Place place) {
   return missing_attribute(value, name, place);
 }
 
+Value own_attribute_of(const Value& value, const std::string& name) {
+  require_defined(value);
+  if (auto attribute = own_attribute(value, name))
+    return guarded(value, name, std::move(*attribute));
+  return missing_attribute(value, name, {});
+}
+
 Value subscript_of(const Value& value, const Value& key, Place place) {
   require_defined(value);
   if (auto item = item_of(value, require_defined(key))) return *item;
   if (key.is_string()) {
     const std::string& name = key.as_string();
-    if (auto attribute = own_attribute(value, name)) return guarded(value, name, std::move(*attribute));
+    if (auto attribute = own_attribute(value, name))
+      return guarded(value, name, std::move(*attribute));
     return missing_attribute(value, name, place);
   }
   return missing(value, "", "element " + repr_of(key), place);

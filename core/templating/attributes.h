@@ -12,6 +12,9 @@ namespace forge::templating {
 /// expression, for the error when the undefined value is used.
 Value attribute_of(const Value& value, const std::string& name, Place place = {});
 
+/// `value.name` without the items: what the filter `attr` gives.
+Value own_attribute_of(const Value& value, const std::string& name);
+
 /// `value[key]`: the item, else the attribute of that name. Undefined where there is neither.
 Value subscript_of(const Value& value, const Value& key, Place place = {});
 

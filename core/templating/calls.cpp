@@ -23,19 +23,22 @@ Value undefined_parameter(const std::string& name, const std::string& message, P
 /// The arguments that no parameter of the macro takes, handed on as `kwargs` and `varargs`, or
 /// refused when the macro does not ask for them.
 void bind_rest(const ast::Routine& routine, Arguments rest, VariableMap& variables) {
-  const std::string macro = routine.name.empty() ? "the call block" : "macro '" + routine.name + "'";
+  const std::string macro =
+      routine.name.empty() ? "the call block" : "macro '" + routine.name + "'";
   if (routine.uses_named) {
     Dict named;
     for (auto& [name, value] : rest.named) named.set(Value::string(name), std::move(value));
     variables["kwargs"] = Value::dict(std::move(named));
   } else if (!rest.named.empty()) {
     const std::string& name = rest.named[0].first;
-    throw OperationError(macro + " has no parameter '" + name + "'", did_you_mean(name, routine.parameters));
+    throw OperationError(macro + " has no parameter '" + name + "'",
+                         did_you_mean(name, routine.parameters));
   }
   if (routine.uses_positional) {
     variables["varargs"] = Value::tuple(std::move(rest.positional));
   } else if (!rest.positional.empty()) {
-    throw OperationError(macro + " takes at most " + std::to_string(routine.parameters.size()) + " arguments");
+    throw OperationError(macro + " takes at most " + std::to_string(routine.parameters.size()) +
+                         " arguments");
   }
 }
 
@@ -52,19 +55,26 @@ Value Evaluator::make_macro(const ast::Routine& routine, const Frame& frame) {
 
 Value Evaluator::call(const Value& callee, const Arguments& arguments) {
   require_defined(callee);
-  if (callee.is_object() && callee.as_object()->callable()) return callee.as_object()->call(*this, arguments);
+  if (callee.is_object() && callee.as_object()->callable())
+    return callee.as_object()->call(*this, arguments);
   throw OperationError("'" + type_name(callee) + "' object is not callable");
 }
 
-Value Evaluator::apply_filter(const std::string& name, const Value& input, const Arguments& arguments) {
+Value Evaluator::apply_filter(const std::string& name,
+                              const Value& input,
+                              const Arguments& arguments) {
   const FilterFunction filter = find_filter(name);
-  if (!filter) throw OperationError("there is no filter '" + name + "'", did_you_mean(name, filter_names()));
+  if (!filter)
+    throw OperationError("there is no filter '" + name + "'", did_you_mean(name, filter_names()));
   return filter(*this, input, arguments);
 }
 
-bool Evaluator::apply_test(const std::string& name, const Value& input, const Arguments& arguments) {
+bool Evaluator::apply_test(const std::string& name,
+                           const Value& input,
+                           const Arguments& arguments) {
   const TestFunction test = find_test(name);
-  if (!test) throw OperationError("there is no test '" + name + "'", did_you_mean(name, test_names()));
+  if (!test)
+    throw OperationError("there is no test '" + name + "'", did_you_mean(name, test_names()));
   return test(*this, input, arguments);
 }
 
@@ -72,7 +82,7 @@ Value Evaluator::call_macro(const Macro& macro, const Arguments& arguments) {
   const ast::Routine& routine = macro.routine();
   const Place call_place = call_place_;
   TracedText text;
-  Frame frame = macro.frame().inner(text);
+  Frame frame = macro.frame().inner(routine.unset, text);
   // What a macro writes is reached through its call.
   frame.usage = use(macro.frame().usage->unit, call_place);
   VariableMap& variables = frame.scope->variables;
@@ -98,7 +108,8 @@ Value Evaluator::call_macro(const Macro& macro, const Arguments& arguments) {
       variables[name] = undefined_parameter(name, "'" + name + "' is undefined", call_place);
     }
   }
-  rest.positional.erase(rest.positional.begin(), rest.positional.begin() + static_cast<std::ptrdiff_t>(given));
+  rest.positional.erase(rest.positional.begin(),
+                        rest.positional.begin() + static_cast<std::ptrdiff_t>(given));
   if (routine.uses_caller && !take_named("caller")) {
     const std::string message = "no caller is defined: the macro was not called by {% call %}";
     variables["caller"] = undefined_parameter("caller", message, call_place);
@@ -107,26 +118,33 @@ Value Evaluator::call_macro(const Macro& macro, const Arguments& arguments) {
   const size_t without_default = routine.parameters.size() - routine.defaults.size();
   for (const size_t i : missing) {
     const std::string& name = routine.parameters[i];
-    variables[name] = i < without_default
-                          ? undefined_parameter(name, "parameter '" + name + "' was not provided", call_place)
-                          : evaluate(*routine.defaults[i - without_default], frame);
+    variables[name] =
+        i < without_default
+            ? undefined_parameter(name, "parameter '" + name + "' was not provided", call_place)
+            : evaluate(*routine.defaults[i - without_default], frame);
   }
   run(routine.body, frame);
   return Value::string(std::move(text));
 }
 
-TracedText Evaluator::render_block(const ContextPtr& context, const std::string& name, size_t index) {
+TracedText Evaluator::render_block(const ContextPtr& context,
+                                   const std::string& name,
+                                   size_t index) {
   TracedText text;
   run_block(context, name, index, text);
   return text;
 }
 
-void Evaluator::run_block(const ContextPtr& context, const std::string& name, size_t index, TracedText& output) {
+void Evaluator::run_block(const ContextPtr& context,
+                          const std::string& name,
+                          size_t index,
+                          TracedText& output) {
   const BlockDefinition definition = context->blocks.at(name).at(index);
   Frame frame;
   frame.usage = definition.usage;
   frame.context = context;
   frame.scope = std::make_shared<Scope>();
+  frame.scope->unset = &definition.block->unset;
   frame.output = &output;
   if (definition.block->uses_super) {
     frame.scope->variables["super"] = block_reference(context, name, index + 1);

@@ -16,7 +16,8 @@ using MethodTable = std::unordered_map<std::string_view, Method>;
 Value sequence_index(const Value& self, const Arguments& arguments) {
   const Value wanted = Parameters("index()", arguments, {"value"}, 1).value(0);
   const List& items = self.items();
-  const auto found = std::find_if(items.begin(), items.end(), [&](const Value& item) { return equals(item, wanted); });
+  const auto found = std::find_if(
+      items.begin(), items.end(), [&](const Value& item) { return equals(item, wanted); });
   if (found == items.end()) throw OperationError(repr_of(wanted) + " is not in the list");
   return Value::integer(found - items.begin());
 }
@@ -24,7 +25,8 @@ Value sequence_index(const Value& self, const Arguments& arguments) {
 Value sequence_count(const Value& self, const Arguments& arguments) {
   const Value wanted = Parameters("count()", arguments, {"value"}, 1).value(0);
   const List& items = self.items();
-  return Value::integer(std::count_if(items.begin(), items.end(), [&](const Value& item) { return equals(item, wanted); }));
+  return Value::integer(std::count_if(
+      items.begin(), items.end(), [&](const Value& item) { return equals(item, wanted); }));
 }
 
 Value list_append(const Value& self, const Arguments& arguments) {
@@ -53,8 +55,10 @@ Value list_insert(const Value& self, const Arguments& arguments) {
 
 Value list_pop(const Value& self, const Arguments& arguments) {
   List& items = self.items();
-  const auto index = resolve_index(Parameters("pop()", arguments, {"index"}).integer(0, -1), items.size());
-  if (!index) throw OperationError(items.empty() ? "pop from empty list" : "pop index out of range");
+  const auto index =
+      resolve_index(Parameters("pop()", arguments, {"index"}).integer(0, -1), items.size());
+  if (!index)
+    throw OperationError(items.empty() ? "pop from empty list" : "pop index out of range");
   const Value item = items[*index];
   items.erase(items.begin() + static_cast<std::ptrdiff_t>(*index));
   return item;
@@ -76,7 +80,8 @@ Value list_sort(const Value& self, const Arguments& arguments) {
   const Parameters parameters("sort()", arguments, {"reverse"});
   List sorted = self.items();  // a failed comparison must not leave half a list behind
   if (parameters.flag(0)) {
-    std::stable_sort(sorted.begin(), sorted.end(), [](const Value& a, const Value& b) { return less(b, a); });
+    std::stable_sort(
+        sorted.begin(), sorted.end(), [](const Value& a, const Value& b) { return less(b, a); });
   } else {
     std::stable_sort(sorted.begin(), sorted.end(), less);
   }
@@ -110,7 +115,8 @@ Value dict_get(const Value& self, const Arguments& arguments) {
 Value dict_pop(const Value& self, const Arguments& arguments) {
   const Parameters parameters("pop()", arguments, {"key", "default"}, 1);
   const Value* found = self.as_dict().find(parameters.value(0));
-  if (!found && !parameters.given(1)) throw OperationError("the dict has no key " + repr_of(parameters.value(0)));
+  if (!found && !parameters.given(1))
+    throw OperationError("the dict has no key " + repr_of(parameters.value(0)));
   const Value value = found ? *found : parameters.value(1);
   self.as_dict().erase(parameters.value(0));
   return value;
@@ -159,22 +165,27 @@ void update_dict(Dict& dict, const Value& source) {
 
 Method find_container_method(const Value& container, std::string_view name) {
   static const MethodTable tuple_methods = {{"index", sequence_index}, {"count", sequence_count}};
-  static const MethodTable list_methods = {
-      {"index", sequence_index}, {"count", sequence_count}, {"append", list_append},
-      {"extend", list_extend},   {"insert", list_insert},   {"pop", list_pop},
-      {"remove", list_remove},   {"reverse", list_reverse}, {"sort", list_sort},
-      {"clear", list_clear},     {"copy", list_copy}};
-  static const MethodTable dict_methods = {
-      {"keys", dict_view<DictView::Part::keys>},
-      {"values", dict_view<DictView::Part::values>},
-      {"items", dict_view<DictView::Part::items>},
-      {"get", dict_get},
-      {"pop", dict_pop},
-      {"setdefault", dict_set_default},
-      {"update", dict_update},
-      {"clear", dict_clear},
-      {"copy", dict_copy}};
-  const MethodTable* table = container.is_dict()                             ? &dict_methods
+  static const MethodTable list_methods = {{"index", sequence_index},
+                                           {"count", sequence_count},
+                                           {"append", list_append},
+                                           {"extend", list_extend},
+                                           {"insert", list_insert},
+                                           {"pop", list_pop},
+                                           {"remove", list_remove},
+                                           {"reverse", list_reverse},
+                                           {"sort", list_sort},
+                                           {"clear", list_clear},
+                                           {"copy", list_copy}};
+  static const MethodTable dict_methods = {{"keys", dict_view<DictView::Part::keys>},
+                                           {"values", dict_view<DictView::Part::values>},
+                                           {"items", dict_view<DictView::Part::items>},
+                                           {"get", dict_get},
+                                           {"pop", dict_pop},
+                                           {"setdefault", dict_set_default},
+                                           {"update", dict_update},
+                                           {"clear", dict_clear},
+                                           {"copy", dict_copy}};
+  const MethodTable* table = container.is_dict()                      ? &dict_methods
                              : container.kind() == Value::Kind::list  ? &list_methods
                              : container.kind() == Value::Kind::tuple ? &tuple_methods
                                                                       : nullptr;

@@ -18,8 +18,13 @@ using VariableMap = std::map<std::string, Value>;
 struct Scope {
   VariableMap variables;
   std::shared_ptr<Scope> outer;
+  const ast::UnsetNames* unset = nullptr;
 
-  const Value* find(const std::string& name) const;
+  struct Lookup {
+    const Value* value = nullptr;
+    bool is_unset = false;  ///< a frame will assign the name and has not yet
+  };
+  Lookup find(const std::string& name) const;
 };
 using ScopePtr = std::shared_ptr<Scope>;
 
@@ -38,7 +43,8 @@ struct Context {
   /// Of an included template: what it sees of the one that includes it.
   ScopePtr outer_scope;
   std::shared_ptr<Context> outer;
-  const VariableMap* base = nullptr;  ///< the caller's variables and the globals, or only the globals
+  const VariableMap* base =
+      nullptr;  ///< the caller's variables and the globals, or only the globals
 
   const Value* find(const std::string& name) const;
 };
@@ -59,9 +65,11 @@ struct Frame {
   bool top_level = false;     ///< assignments reach the context
 
   /// A frame of its own within this one.
-  Frame inner() const;
+  Frame inner(const ast::UnsetNames& unset) const;
   /// The same, printing into `text`.
-  Frame inner(TracedText& text) const;
+  Frame inner(const ast::UnsetNames& unset, TracedText& text) const;
+  /// The value of a name, or null.
+  const Value* find(const std::string& name) const;
   bool is_silenced() const { return root && root->parent; }
 };
 

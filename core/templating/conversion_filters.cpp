@@ -27,7 +27,8 @@ Value to_yaml(Evaluator&, const Value& input, const Arguments& arguments) {
 Value to_json(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'tojson'", arguments, {"indent"});
   const bool pretty = !parameters.value(0).is_none();
-  return Value::string(json_text(input, pretty ? std::optional<int64_t>(parameters.integer(0)) : std::nullopt));
+  return Value::string(
+      json_text(input, pretty ? std::optional<int64_t>(parameters.integer(0)) : std::nullopt));
 }
 
 }  // namespace

@@ -15,10 +15,13 @@ std::pair<std::time_t, int> split_time(double unix_seconds) {
   constexpr double latest = 253402300799.0;  // the end of the year 9999
   if (!(unix_seconds >= 0)) unix_seconds = 0;
   const long long microseconds = std::llround(std::min(unix_seconds, latest) * 1e6);
-  return {static_cast<std::time_t>(microseconds / 1'000'000), static_cast<int>(microseconds % 1'000'000)};
+  return {static_cast<std::time_t>(microseconds / 1'000'000),
+          static_cast<int>(microseconds % 1'000'000)};
 }
 
-std::string padded(int number, size_t width) { return pad(std::to_string(number), '>', width, "0"); }
+std::string padded(int number, size_t width) {
+  return pad(std::to_string(number), '>', width, "0");
+}
 
 }  // namespace
 
@@ -66,15 +69,24 @@ std::string DateTime::iso_format(const std::string& separator) const {
 
 std::string DateTime::repr() const {
   std::string text = "datetime.datetime(" + std::to_string(parts_.tm_year + 1900) + ", " +
-                     std::to_string(parts_.tm_mon + 1) + ", " + std::to_string(parts_.tm_mday) + ", " +
-                     std::to_string(parts_.tm_hour) + ", " + std::to_string(parts_.tm_min);
+                     std::to_string(parts_.tm_mon + 1) + ", " + std::to_string(parts_.tm_mday) +
+                     ", " + std::to_string(parts_.tm_hour) + ", " + std::to_string(parts_.tm_min);
   if (parts_.tm_sec != 0 || microsecond_ != 0) text += ", " + std::to_string(parts_.tm_sec);
   if (microsecond_ != 0) text += ", " + std::to_string(microsecond_);
   return text + ")";
 }
 
 std::vector<std::string> DateTime::attribute_names() const {
-  return {"year", "month", "day", "hour", "minute", "second", "microsecond", "strftime", "isoformat", "weekday"};
+  return {"year",
+          "month",
+          "day",
+          "hour",
+          "minute",
+          "second",
+          "microsecond",
+          "strftime",
+          "isoformat",
+          "weekday"};
 }
 
 std::optional<Value> DateTime::attribute(const std::string& name) {
@@ -86,7 +98,9 @@ std::optional<Value> DateTime::attribute(const std::string& name) {
   if (name == "second") return Value::integer(parts_.tm_sec);
   if (name == "microsecond") return Value::integer(microsecond_);
   if (name == "weekday") {
-    return make_function(name, [day = (parts_.tm_wday + 6) % 7](Evaluator&, const Arguments&) { return Value::integer(day); });
+    return make_function(name, [day = (parts_.tm_wday + 6) % 7](Evaluator&, const Arguments&) {
+      return Value::integer(day);
+    });
   }
   if (name == "strftime") {
     return make_function(name, [time = *this](Evaluator&, const Arguments& arguments) {
@@ -95,7 +109,8 @@ std::optional<Value> DateTime::attribute(const std::string& name) {
   }
   if (name == "isoformat") {
     return make_function(name, [time = *this](Evaluator&, const Arguments& arguments) {
-      return Value::string(time.iso_format(Parameters("isoformat()", arguments, {"sep"}).text(0, "T")));
+      return Value::string(
+          time.iso_format(Parameters("isoformat()", arguments, {"sep"}).text(0, "T")));
     });
   }
   return std::nullopt;

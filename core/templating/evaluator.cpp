@@ -20,11 +20,16 @@ constexpr size_t max_contexts = 1'000'000;
 
 Value value_of(const Variable& variable) {
   switch (variable.kind) {
-    case Variable::Kind::none: return Value();
-    case Variable::Kind::boolean: return Value::boolean(variable.boolean);
-    case Variable::Kind::integer: return Value::integer(variable.integer);
-    case Variable::Kind::real: return Value::real(variable.real);
-    case Variable::Kind::string: return Value::string(variable.string);
+    case Variable::Kind::none:
+      return Value();
+    case Variable::Kind::boolean:
+      return Value::boolean(variable.boolean);
+    case Variable::Kind::integer:
+      return Value::integer(variable.integer);
+    case Variable::Kind::real:
+      return Value::real(variable.real);
+    case Variable::Kind::string:
+      return Value::string(variable.string);
   }
   return Value();
 }
@@ -61,7 +66,10 @@ std::vector<std::string> names_in(const Value& owner) {
 }  // namespace
 
 Evaluator::Evaluator(const RenderRequest& request)
-    : request_(request), loader_(request.search_path), globals_(make_globals(request)), base_(globals_) {
+    : request_(request),
+      loader_(request.search_path),
+      globals_(make_globals(request)),
+      base_(globals_) {
   for (const auto& [name, variable] : request.variables) base_[name] = value_of(variable);
 }
 
@@ -105,7 +113,9 @@ const Usage* Evaluator::use_template(const std::vector<std::string>& names,
   for (const std::string& name : names) {
     const Unit* unit = loader_.find(name, via);
     if (!unit) continue;
-    const auto same_source = [&](const LoadedTemplate& loaded) { return loaded.source == unit->source(); };
+    const auto same_source = [&](const LoadedTemplate& loaded) {
+      return loaded.source == unit->source();
+    };
     if (std::none_of(loaded_.begin(), loaded_.end(), same_source)) {
       const std::string loaded_by = place.usage ? place.usage->unit->name() : "";
       loaded_.push_back({name, unit->source(), loaded_by, relation});
@@ -116,7 +126,9 @@ const Usage* Evaluator::use_template(const std::vector<std::string>& names,
   loader_.fail_missing(names, span_of(place));
 }
 
-std::vector<std::string> Evaluator::template_names(const Value& value, bool many, Place place) const {
+std::vector<std::string> Evaluator::template_names(const Value& value,
+                                                   bool many,
+                                                   Place place) const {
   if (require_defined(value).is_string()) return {value.as_string()};
   if (!many || !value.is_sequence() || value.items().empty()) {
     fail("a template's name must be a string, not '" + type_name(value) + "'", place);
@@ -140,6 +152,7 @@ void Evaluator::run_template(const Usage* usage, const ContextPtr& context, Trac
     frame.usage = usage;
     frame.context = context;
     frame.scope = std::make_shared<Scope>();
+    frame.scope->unset = &usage->unit->tree().unset;
     frame.output = &output;
     frame.root = &root;
     frame.top_level = true;
@@ -158,7 +171,8 @@ ContextPtr Evaluator::make_context(const Usage* usage) {
   for (const auto& [name, block] : usage->unit->tree().blocks) {
     context->blocks[name].push_back({block.get(), usage});
   }
-  if (contexts_.size() >= max_contexts) throw OperationError("more than a million includes in one render");
+  if (contexts_.size() >= max_contexts)
+    throw OperationError("more than a million includes in one render");
   contexts_.push_back(context);
   return context;
 }
@@ -169,7 +183,8 @@ ContextPtr Evaluator::nested_context(const Frame& frame) {
   context->outer = frame.context;
   context->outer_scope = frame.scope;
   context->blocks = frame.context->blocks;
-  if (contexts_.size() >= max_contexts) throw OperationError("more than a million includes in one render");
+  if (contexts_.size() >= max_contexts)
+    throw OperationError("more than a million includes in one render");
   contexts_.push_back(context);
   return context;
 }
@@ -235,14 +250,16 @@ void Evaluator::fail_undefined(const Value& value, const Frame& frame, Place pla
 }
 
 void Evaluator::count_iteration(Place place) {
-  if (++iterations_ > max_iterations) fail("the loops of this template run more than 10 million times", place);
+  if (++iterations_ > max_iterations)
+    fail("the loops of this template run more than 10 million times", place);
 }
 
 /// Names the templates that lead to themselves.
 std::string Evaluator::describe_cycle(Place place) const {
   std::vector<std::string> chain = {place.usage->unit->name()};
   for (const SourceSpan* via = place.usage->via.get(); via; via = via->via.get()) {
-    const std::string name = via->source->inline_name.empty() ? via->source->name : via->source->inline_name;
+    const std::string name =
+        via->source->inline_name.empty() ? via->source->name : via->source->inline_name;
     const auto same = [&](const LoadedTemplate& loaded) { return loaded.source == via->source; };
     const auto found = std::find_if(loaded_.begin(), loaded_.end(), same);
     chain.push_back(found == loaded_.end() ? name : found->name);

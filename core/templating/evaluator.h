@@ -70,7 +70,10 @@ class Evaluator {
   Value visit(const ast::Conditional& node, const Frame& frame, Place place);
   List evaluate_all(const std::vector<ast::ExpressionPtr>& expressions, const Frame& frame);
   Arguments evaluate_arguments(const ast::CallArguments& node, const Frame& frame);
-  Value call_expression(const ast::Call& node, const Frame& frame, Place place, const Value* caller);
+  Value call_expression(const ast::Call& node,
+                        const Frame& frame,
+                        Place place,
+                        const Value* caller);
   Value apply_filters(const ast::Expression& filter, Value input, const Frame& frame);
 
   // Statements.
@@ -95,17 +98,26 @@ class Evaluator {
   void assign(const ast::Target& target, const Value& value, const Frame& frame);
   void define(const std::string& name, const Value& value, const Frame& frame, bool exported);
   void run_loop_bodies(const ast::For& loop, const Frame& frame, List items, int depth);
-  void run_block(const ContextPtr& context, const std::string& name, size_t index, TracedText& output);
+  void run_block(const ContextPtr& context,
+                 const std::string& name,
+                 size_t index,
+                 TracedText& output);
 
   // Templates.
-  const Usage* use_template(const std::vector<std::string>& names, const char* relation, Place place, bool may_be_missing);
+  const Usage* use_template(const std::vector<std::string>& names,
+                            const char* relation,
+                            Place place,
+                            bool may_be_missing);
   const Usage* use(const Unit* unit, Place place);
   std::vector<std::string> template_names(const Value& value, bool many, Place place) const;
   void run_template(const Usage* usage, const ContextPtr& context, TracedText& output);
   ContextPtr make_context(const Usage* usage);
   ContextPtr nested_context(const Frame& frame);
   ContextPtr snapshot_context(const Frame& frame);
-  std::shared_ptr<Module> import_module(const ast::Expression& name, bool with_context, const Frame& frame, Place place);
+  std::shared_ptr<Module> import_module(const ast::Expression& name,
+                                        bool with_context,
+                                        const Frame& frame,
+                                        Place place);
   std::shared_ptr<Module> make_module(const Usage* usage, const ContextPtr& context);
   std::shared_ptr<Module> default_module(const Usage* usage);
   Value make_macro(const ast::Routine& routine, const Frame& frame);

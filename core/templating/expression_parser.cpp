@@ -3,41 +3,14 @@
 #include <charconv>
 #include <optional>
 
-#include "core/base/text.h"
-#include "core/templating/filters.h"
-#include "core/templating/template_tests.h"
+#include "core/templating/expression_nodes.h"
 
 namespace forge::templating {
-namespace {
 
+using namespace expression_nodes;
 using ast::ExpressionPtr;
 
-/// Deeper trees are refused, so that walking (and freeing) one never exhausts the stack.
-constexpr int max_depth = 200;
-
-int depth_of(const ExpressionPtr& expression) { return expression ? expression->depth : 0; }
-int depth_of(const std::vector<ExpressionPtr>& expressions) {
-  int depth = 0;
-  for (const ExpressionPtr& expression : expressions) depth = std::max(depth, depth_of(expression));
-  return depth;
-}
-int depth_of(const ast::CallArguments& arguments) {
-  int depth = std::max(depth_of(arguments.positional), depth_of(arguments.more_positional));
-  for (const auto& [name, value] : arguments.named) depth = std::max(depth, depth_of(value));
-  return std::max(depth, depth_of(arguments.more_named));
-}
-
-template <typename Node>
-ExpressionPtr make(Node node, uint32_t position, int depth_below = 0) {
-  if (depth_below >= max_depth) {
-    throw SyntaxError("this expression is nested too deeply", position, "split it with {% set %}");
-  }
-  auto expression = std::make_unique<ast::Expression>();
-  expression->node = std::move(node);
-  expression->position = position;
-  expression->depth = depth_below + 1;
-  return expression;
-}
+namespace {
 
 std::optional<Comparison> comparison_of(const Token& token) {
   if (token.kind != Token::Kind::symbol) return std::nullopt;
@@ -59,7 +32,10 @@ std::optional<BinaryOperator> product_of(const Token& token) {
   return std::nullopt;
 }
 
-ExpressionPtr binary(BinaryOperator operation, ExpressionPtr left, ExpressionPtr right, uint32_t position) {
+ExpressionPtr binary(BinaryOperator operation,
+                     ExpressionPtr left,
+                     ExpressionPtr right,
+                     uint32_t position) {
   const int depth = std::max(left->depth, right->depth);
   return make(ast::Binary{operation, std::move(left), std::move(right)}, position, depth);
 }
@@ -71,23 +47,6 @@ ExpressionPtr logical(bool is_and, ExpressionPtr left, ExpressionPtr right, uint
 
 }  // namespace
 
-/// Bounds the parser's own recursion.
-class ExpressionParser::Nesting {
- public:
-  explicit Nesting(ExpressionParser& parser) : parser_(parser) {
-    if (++parser_.nesting_ > max_depth) {
-      --parser_.nesting_;
-      parser_.tokens_.fail("this expression is nested too deeply", "split it with {% set %}");
-    }
-  }
-  ~Nesting() { --parser_.nesting_; }
-  Nesting(const Nesting&) = delete;
-  Nesting& operator=(const Nesting&) = delete;
-
- private:
-  ExpressionParser& parser_;
-};
-
 std::vector<NameUses*> ExpressionParser::exchange_watchers(std::vector<NameUses*> watchers) {
   return std::exchange(watchers_, std::move(watchers));
 }
@@ -96,17 +55,45 @@ void ExpressionParser::note_loop_use() {
   for (NameUses* uses : watchers_) uses->loop = true;
 }
 
-ExpressionPtr ExpressionParser::parse() {
+ExpressionPtr ExpressionParser::parse() { return checked(parse_conditional()); }
+
+ExpressionPtr ExpressionParser::parse_tuple(bool with_conditional, std::string_view end_name) {
+  return checked(parse_items(with_conditional, end_name));
+}
+
+ExpressionPtr ExpressionParser::parse_filter_chain() {
+  ExpressionPtr filter = parse_filter(nullptr);
+  while (tokens_.skip_symbol("|")) filter = parse_filter(std::move(filter));
+  return checked(std::move(filter));
+}
+
+/// Refuses an expression that surely runs a filter or test which does not exist. What stands under
+/// a condition may never run; there it is an error only when it does.
+ExpressionPtr ExpressionParser::checked(ExpressionPtr expression) {
+  if (unknown_) throw SyntaxError(*unknown_);
+  return expression;
+}
+
+void ExpressionParser::note_unknown(const std::string& message,
+                                    uint32_t position,
+                                    std::string hint) {
+  if (conditional_depth == 0 && !unknown_) unknown_.emplace(message, position, std::move(hint));
+}
+
+ExpressionPtr ExpressionParser::parse_conditional() {
   const Nesting nesting(*this);
+  const bool had_unknown = unknown_.has_value();
   ExpressionPtr value = parse_or();
   while (tokens_.is_name("if")) {
     const uint32_t position = tokens_.take().position;
+    if (!had_unknown) unknown_.reset();
     ++conditional_depth;
     ExpressionPtr test = parse_or();
-    ExpressionPtr otherwise = tokens_.skip_name("else") ? parse() : nullptr;
+    ExpressionPtr otherwise = tokens_.skip_name("else") ? parse_conditional() : nullptr;
     --conditional_depth;
     const int depth = std::max({value->depth, test->depth, depth_of(otherwise)});
-    value = make(ast::Conditional{std::move(test), std::move(value), std::move(otherwise)}, position, depth);
+    value = make(
+        ast::Conditional{std::move(test), std::move(value), std::move(otherwise)}, position, depth);
   }
   return value;
 }
@@ -163,7 +150,8 @@ ExpressionPtr ExpressionParser::parse_sum() {
   ExpressionPtr left = parse_concatenation();
   while (tokens_.is_symbol("+") || tokens_.is_symbol("-")) {
     const Token token = tokens_.take();
-    const BinaryOperator operation = token.text == "+" ? BinaryOperator::add : BinaryOperator::subtract;
+    const BinaryOperator operation =
+        token.text == "+" ? BinaryOperator::add : BinaryOperator::subtract;
     left = binary(operation, std::move(left), parse_concatenation(), token.position);
   }
   return left;
@@ -204,7 +192,8 @@ ExpressionPtr ExpressionParser::parse_unary(bool with_filters) {
     const Token token = tokens_.take();
     ExpressionPtr operand = parse_unary(false);
     const int depth = operand->depth;
-    const auto operation = token.text == "-" ? ast::Unary::Operator::minus : ast::Unary::Operator::plus;
+    const auto operation =
+        token.text == "-" ? ast::Unary::Operator::minus : ast::Unary::Operator::plus;
     expression = make(ast::Unary{operation, std::move(operand)}, token.position, depth);
   } else {
     expression = parse_primary();
@@ -215,11 +204,15 @@ ExpressionPtr ExpressionParser::parse_unary(bool with_filters) {
 
 ExpressionPtr ExpressionParser::parse_primary() {
   switch (tokens_.current().kind) {
-    case Token::Kind::name: return parse_name();
-    case Token::Kind::string: return parse_string();
+    case Token::Kind::name:
+      return parse_name();
+    case Token::Kind::string:
+      return parse_string();
     case Token::Kind::integer:
-    case Token::Kind::real: return parse_number();
-    default: break;
+    case Token::Kind::real:
+      return parse_number();
+    default:
+      break;
   }
   if (tokens_.is_symbol("(")) return parse_parentheses();
   if (tokens_.is_symbol("[")) return parse_list();
@@ -230,8 +223,10 @@ ExpressionPtr ExpressionParser::parse_primary() {
 ExpressionPtr ExpressionParser::parse_name() {
   const Token token = tokens_.take();
   const std::string name(token.text);
-  if (name == "true" || name == "True") return make(ast::Constant{Value::boolean(true)}, token.position);
-  if (name == "false" || name == "False") return make(ast::Constant{Value::boolean(false)}, token.position);
+  if (name == "true" || name == "True")
+    return make(ast::Constant{Value::boolean(true)}, token.position);
+  if (name == "false" || name == "False")
+    return make(ast::Constant{Value::boolean(false)}, token.position);
   if (name == "none" || name == "None") return make(ast::Constant{Value()}, token.position);
   for (NameUses* uses : watchers_) {
     if (name == "loop") uses->loop = true;
@@ -269,7 +264,8 @@ ExpressionPtr ExpressionParser::parse_number() {
   if (letter == 'b') base = 2;
   const size_t begin = base == 10 ? 0 : 2;
   int64_t value = 0;
-  const auto read = std::from_chars(digits.data() + begin, digits.data() + digits.size(), value, base);
+  const auto read =
+      std::from_chars(digits.data() + begin, digits.data() + digits.size(), value, base);
   if (read.ec != std::errc()) {
     throw SyntaxError("this integer does not fit 64 bits", token.position, "write it as a float");
   }
@@ -279,7 +275,7 @@ ExpressionPtr ExpressionParser::parse_number() {
 ExpressionPtr ExpressionParser::parse_parentheses() {
   const uint32_t position = tokens_.take().position;
   if (tokens_.skip_symbol(")")) return make(ast::TupleLiteral{}, position);
-  ExpressionPtr inner = parse_tuple();
+  ExpressionPtr inner = parse_items(true, "");
   tokens_.expect_symbol(")");
   return inner;
 }
@@ -290,7 +286,7 @@ ExpressionPtr ExpressionParser::parse_list() {
   while (!tokens_.is_symbol("]")) {
     if (!list.items.empty()) tokens_.expect_symbol(",");
     if (tokens_.is_symbol("]")) break;
-    list.items.push_back(parse());
+    list.items.push_back(parse_conditional());
   }
   tokens_.expect_symbol("]");
   const int depth = depth_of(list.items);
@@ -304,9 +300,9 @@ ExpressionPtr ExpressionParser::parse_dict() {
   while (!tokens_.is_symbol("}")) {
     if (!dict.entries.empty()) tokens_.expect_symbol(",");
     if (tokens_.is_symbol("}")) break;
-    ExpressionPtr key = parse();
+    ExpressionPtr key = parse_conditional();
     tokens_.expect_symbol(":");
-    ExpressionPtr value = parse();
+    ExpressionPtr value = parse_conditional();
     depth = std::max({depth, key->depth, value->depth});
     dict.entries.emplace_back(std::move(key), std::move(value));
   }
@@ -319,185 +315,20 @@ bool ExpressionParser::at_tuple_end(std::string_view end_name) const {
   return tokens_.is_symbol(")") || (!end_name.empty() && tokens_.is_name(end_name));
 }
 
-ExpressionPtr ExpressionParser::parse_tuple(bool with_conditional, std::string_view end_name) {
+ExpressionPtr ExpressionParser::parse_items(bool with_conditional, std::string_view end_name) {
   const uint32_t position = tokens_.current().position;
   ast::TupleLiteral tuple;
   bool has_comma = false;
   while (!at_tuple_end(end_name)) {
-    tuple.items.push_back(with_conditional ? parse() : parse_or());
+    tuple.items.push_back(with_conditional ? parse_conditional() : parse_or());
     if (!tokens_.skip_symbol(",")) break;
     has_comma = true;
   }
-  if (tuple.items.empty()) tokens_.fail("expected an expression, got " + describe(tokens_.current()));
+  if (tuple.items.empty())
+    tokens_.fail("expected an expression, got " + describe(tokens_.current()));
   if (!has_comma) return std::move(tuple.items[0]);
   const int depth = depth_of(tuple.items);
   return make(std::move(tuple), position, depth);
-}
-
-ExpressionPtr ExpressionParser::parse_postfix(ExpressionPtr expression) {
-  while (true) {
-    if (tokens_.is_symbol(".")) {
-      expression = parse_attribute(std::move(expression));
-    } else if (tokens_.is_symbol("[")) {
-      expression = parse_subscript(std::move(expression));
-    } else if (tokens_.is_symbol("(")) {
-      expression = parse_call(std::move(expression));
-    } else {
-      return expression;
-    }
-  }
-}
-
-ExpressionPtr ExpressionParser::parse_filters_and_tests(ExpressionPtr expression) {
-  while (true) {
-    if (tokens_.skip_symbol("|")) {
-      expression = parse_filter(std::move(expression));
-    } else if (tokens_.is_name("is")) {
-      expression = parse_test(std::move(expression));
-    } else if (tokens_.is_symbol("(")) {
-      expression = parse_call(std::move(expression));
-    } else {
-      return expression;
-    }
-  }
-}
-
-ExpressionPtr ExpressionParser::parse_filters(ExpressionPtr input) {
-  while (tokens_.skip_symbol("|")) input = parse_filter(std::move(input));
-  return input;
-}
-
-ExpressionPtr ExpressionParser::parse_filter_chain() { return parse_filters(parse_filter(nullptr)); }
-
-ExpressionPtr ExpressionParser::parse_attribute(ExpressionPtr object) {
-  const uint32_t position = tokens_.take().position;
-  const int depth = object->depth;
-  if (tokens_.is(Token::Kind::integer)) {
-    ExpressionPtr key = parse_number();
-    return make(ast::Subscript{std::move(object), std::move(key)}, position, depth);
-  }
-  const Token name = tokens_.expect(Token::Kind::name, "the name of an attribute");
-  return make(ast::Attribute{std::move(object), std::string(name.text)}, name.position, depth);
-}
-
-ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr object) {
-  const uint32_t position = tokens_.take().position;
-  ast::SliceOf slice;
-  const auto part = [&]() -> ExpressionPtr {
-    return tokens_.is_symbol(":") || tokens_.is_symbol("]") ? nullptr : parse();
-  };
-  if (!tokens_.is_symbol(":")) {
-    ast::TupleLiteral keys;
-    while (!tokens_.is_symbol("]") && !tokens_.is_symbol(":")) {
-      if (!keys.items.empty()) tokens_.expect_symbol(",");
-      keys.items.push_back(parse());
-    }
-    if (!tokens_.is_symbol(":")) {
-      tokens_.expect_symbol("]");
-      const int depth = std::max(object->depth, depth_of(keys.items) + 1);
-      const bool single = keys.items.size() == 1;
-      ExpressionPtr key = single ? std::move(keys.items[0]) : make(std::move(keys), position, depth);
-      return make(ast::Subscript{std::move(object), std::move(key)}, position, depth);
-    }
-    if (keys.items.size() != 1) tokens_.fail("unexpected ':' in a subscript");
-    slice.begin = std::move(keys.items[0]);
-  }
-  tokens_.expect_symbol(":");
-  slice.end = part();
-  if (tokens_.skip_symbol(":")) slice.step = part();
-  tokens_.expect_symbol("]");
-  const int depth = std::max({object->depth, depth_of(slice.begin), depth_of(slice.end), depth_of(slice.step)});
-  slice.object = std::move(object);
-  return make(std::move(slice), position, depth);
-}
-
-ExpressionPtr ExpressionParser::parse_call(ExpressionPtr callee) {
-  const uint32_t position = callee->position;
-  ast::CallArguments arguments = parse_arguments();
-  const int depth = std::max(callee->depth, depth_of(arguments));
-  return make(ast::Call{std::move(callee), std::move(arguments)}, position, depth);
-}
-
-std::string ExpressionParser::parse_dotted_name() {
-  std::string name(tokens_.expect(Token::Kind::name, "a name").text);
-  while (tokens_.skip_symbol(".")) name += "." + std::string(tokens_.expect(Token::Kind::name, "a name").text);
-  return name;
-}
-
-ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr input) {
-  const uint32_t position = tokens_.current().position;
-  ast::Filter filter;
-  filter.name = parse_dotted_name();
-  if (conditional_depth == 0 && !find_filter(filter.name)) {
-    throw SyntaxError("there is no filter '" + filter.name + "'", position, did_you_mean(filter.name, filter_names()));
-  }
-  if (tokens_.is_symbol("(")) filter.arguments = parse_arguments();
-  const int depth = std::max(depth_of(input), depth_of(filter.arguments));
-  filter.input = std::move(input);
-  return make(std::move(filter), position, depth);
-}
-
-ExpressionPtr ExpressionParser::parse_test(ExpressionPtr input) {
-  tokens_.take();
-  const bool negated = tokens_.skip_name("not");
-  const uint32_t position = tokens_.current().position;
-  ast::Test test;
-  test.name = parse_dotted_name();
-  if (conditional_depth == 0 && !find_test(test.name)) {
-    throw SyntaxError("there is no test '" + test.name + "'", position, did_you_mean(test.name, test_names()));
-  }
-  const bool ends = tokens_.is_name("else") || tokens_.is_name("or") || tokens_.is_name("and");
-  const Token::Kind kind = tokens_.current().kind;
-  const bool has_argument = kind == Token::Kind::name || kind == Token::Kind::string ||
-                            kind == Token::Kind::integer || kind == Token::Kind::real ||
-                            tokens_.is_symbol("[") || tokens_.is_symbol("{");
-  if (tokens_.is_symbol("(")) {
-    test.arguments = parse_arguments();
-  } else if (has_argument && !ends) {
-    if (tokens_.is_name("is")) tokens_.fail("tests with 'is' cannot be chained");
-    test.arguments.positional.push_back(parse_postfix(parse_primary()));
-  }
-  const int depth = std::max(input->depth, depth_of(test.arguments));
-  test.input = std::move(input);
-  ExpressionPtr expression = make(std::move(test), position, depth);
-  if (!negated) return expression;
-  return make(ast::Unary{ast::Unary::Operator::logical_not, std::move(expression)}, position, depth + 1);
-}
-
-ast::CallArguments ExpressionParser::parse_arguments() {
-  const Nesting nesting(*this);
-  ast::CallArguments arguments;
-  tokens_.expect_symbol("(");
-  while (!tokens_.is_symbol(")")) {
-    parse_argument(arguments);
-    if (!tokens_.is_symbol(")")) tokens_.expect_symbol(",");
-  }
-  tokens_.take();
-  return arguments;
-}
-
-void ExpressionParser::parse_argument(ast::CallArguments& arguments) {
-  const auto ensure = [&](bool in_order) {
-    if (!in_order) tokens_.fail("invalid order of arguments", "first positional, then named, then *args, **kwargs");
-  };
-  if (tokens_.skip_symbol("*")) {
-    ensure(!arguments.more_positional && !arguments.more_named);
-    arguments.more_positional = parse();
-  } else if (tokens_.skip_symbol("**")) {
-    ensure(!arguments.more_named);
-    arguments.more_named = parse();
-  } else if (tokens_.is(Token::Kind::name) && TokenStream::is(tokens_.following(), Token::Kind::symbol, "=")) {
-    ensure(!arguments.more_named);
-    std::string name(tokens_.take().text);
-    tokens_.take();
-    for (const auto& [other, value] : arguments.named) {
-      if (other == name) tokens_.fail("the argument '" + name + "' is given twice");
-    }
-    arguments.named.emplace_back(std::move(name), parse());
-  } else {
-    ensure(!arguments.more_positional && !arguments.more_named && arguments.named.empty());
-    arguments.positional.push_back(parse());
-  }
 }
 
 }  // namespace forge::templating

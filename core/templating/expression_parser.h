@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,13 +22,10 @@ class ExpressionParser {
 
   /// A whole expression with inline `if`.
   ast::ExpressionPtr parse();
-  ast::ExpressionPtr parse_without_conditional() { return parse_or(); }
   /// An expression, or a tuple without parentheses; `end_name` (as "in") ends it too.
   ast::ExpressionPtr parse_tuple(bool with_conditional = true, std::string_view end_name = "");
   /// The filters `name(…) | name(…)` on a text that comes later.
   ast::ExpressionPtr parse_filter_chain();
-  ast::ExpressionPtr parse_filters(ast::ExpressionPtr input);  ///< `| name(…)`, any number
-
   /// `uses` are updated with the names read until it is removed again.
   void watch(NameUses* uses) { watchers_.push_back(uses); }
   void unwatch() { watchers_.pop_back(); }
@@ -42,6 +40,10 @@ class ExpressionParser {
   using Ptr = ast::ExpressionPtr;
   class Nesting;
 
+  Ptr parse_conditional();
+  Ptr parse_items(bool with_conditional, std::string_view end_name);
+  Ptr checked(Ptr expression);
+  void note_unknown(const std::string& message, uint32_t position, std::string hint);
   Ptr parse_or();
   Ptr parse_and();
   Ptr parse_not();
@@ -72,6 +74,8 @@ class ExpressionParser {
 
   TokenStream& tokens_;
   std::vector<NameUses*> watchers_;
+  /// An unknown filter or test outside of every condition met so far.
+  std::optional<SyntaxError> unknown_;
   int nesting_ = 0;
 };
 

@@ -19,18 +19,19 @@ Value Evaluator::evaluate_optional(const ast::ExpressionPtr& expression, const F
   return expression ? evaluate(*expression, frame) : Value();
 }
 
-List Evaluator::evaluate_all(const std::vector<ast::ExpressionPtr>& expressions, const Frame& frame) {
+List Evaluator::evaluate_all(const std::vector<ast::ExpressionPtr>& expressions,
+                             const Frame& frame) {
   List values;
   values.reserve(expressions.size());
-  for (const ast::ExpressionPtr& expression : expressions) values.push_back(evaluate(*expression, frame));
+  for (const ast::ExpressionPtr& expression : expressions)
+    values.push_back(evaluate(*expression, frame));
   return values;
 }
 
 Value Evaluator::visit(const ast::Constant& node, const Frame&, Place) { return node.value; }
 
 Value Evaluator::visit(const ast::Name& node, const Frame& frame, Place place) {
-  if (const Value* value = frame.scope->find(node.name)) return *value;
-  if (const Value* value = frame.context->find(node.name)) return *value;
+  if (const Value* value = frame.find(node.name)) return *value;
   Undefined undefined;
   undefined.what = Undefined::What::variable;
   undefined.name = node.name;
@@ -75,14 +76,16 @@ Value Evaluator::visit(const ast::SliceOf& node, const Frame& frame, Place) {
 Arguments Evaluator::evaluate_arguments(const ast::CallArguments& node, const Frame& frame) {
   Arguments arguments;
   arguments.positional = evaluate_all(node.positional, frame);
-  for (const auto& [name, value] : node.named) arguments.named.emplace_back(name, evaluate(*value, frame));
+  for (const auto& [name, value] : node.named)
+    arguments.named.emplace_back(name, evaluate(*value, frame));
   if (node.more_positional) {
     const List more = iterate(evaluate(*node.more_positional, frame));
     arguments.positional.insert(arguments.positional.end(), more.begin(), more.end());
   }
   if (node.more_named) {
     const Value more = evaluate(*node.more_named, frame);
-    if (!require_defined(more).is_dict()) throw OperationError("the argument after ** must be a mapping");
+    if (!require_defined(more).is_dict())
+      throw OperationError("the argument after ** must be a mapping");
     for (const auto& [key, value] : more.as_dict().entries()) {
       if (!key.is_string()) throw OperationError("keywords must be strings");
       if (arguments.find(key.as_string())) {
@@ -98,7 +101,10 @@ Value Evaluator::visit(const ast::Call& node, const Frame& frame, Place place) {
   return call_expression(node, frame, place, nullptr);
 }
 
-Value Evaluator::call_expression(const ast::Call& node, const Frame& frame, Place place, const Value* caller) {
+Value Evaluator::call_expression(const ast::Call& node,
+                                 const Frame& frame,
+                                 Place place,
+                                 const Value* caller) {
   const Value callee = evaluate(*node.callee, frame);
   Arguments arguments = evaluate_arguments(node.arguments, frame);
   if (caller) arguments.named.emplace_back("caller", *caller);
@@ -143,9 +149,12 @@ Value Evaluator::visit(const ast::Logical& node, const Frame& frame, Place) {
 Value Evaluator::visit(const ast::Unary& node, const Frame& frame, Place) {
   const Value operand = evaluate(*node.operand, frame);
   switch (node.operation) {
-    case ast::Unary::Operator::logical_not: return Value::boolean(!truth(operand));
-    case ast::Unary::Operator::minus: return negate(operand);
-    case ast::Unary::Operator::plus: return unary_plus(operand);
+    case ast::Unary::Operator::logical_not:
+      return Value::boolean(!truth(operand));
+    case ast::Unary::Operator::minus:
+      return negate(operand);
+    case ast::Unary::Operator::plus:
+      return unary_plus(operand);
   }
   return Value();
 }

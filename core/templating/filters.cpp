@@ -7,7 +7,11 @@ namespace forge::templating {
 namespace {
 
 std::array<const FilterTable*, 5> tables() {
-  return {&text_filters(), &number_filters(), &sequence_filters(), &selection_filters(), &conversion_filters()};
+  return {&text_filters(),
+          &number_filters(),
+          &sequence_filters(),
+          &selection_filters(),
+          &conversion_filters()};
 }
 
 }  // namespace

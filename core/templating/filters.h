@@ -12,7 +12,9 @@ namespace forge::templating {
 class Evaluator;
 
 /// `input | name(arguments)`. Each does what Jinja's filter of the name does.
-using FilterFunction = Value (*)(Evaluator& evaluator, const Value& input, const Arguments& arguments);
+using FilterFunction = Value (*)(Evaluator& evaluator,
+                                 const Value& input,
+                                 const Arguments& arguments);
 using FilterTable = std::unordered_map<std::string_view, FilterFunction>;
 
 /// The filter of a name, or null.
@@ -22,7 +24,7 @@ std::vector<std::string> filter_names();
 const FilterTable& text_filters();
 const FilterTable& number_filters();
 const FilterTable& sequence_filters();
-const FilterTable& selection_filters();  ///< map, select, groupby … which look at each item
+const FilterTable& selection_filters();   ///< map, select, groupby … which look at each item
 const FilterTable& conversion_filters();  ///< default, toyaml, tojson, list …
 
 }  // namespace forge::templating

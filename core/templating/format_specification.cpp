@@ -47,12 +47,14 @@ std::string grouped(const std::string& digits, char separator, int group) {
 FormatSpecification FormatSpecification::parse(std::string_view text) {
   FormatSpecification spec;
   const std::string whole(text);
+  bool has_fill = false;
   if (!text.empty()) {
     size_t fill_size = 0;
     next_code_point(text, fill_size);
     if (fill_size < text.size() && is_alignment(text[fill_size])) {
       spec.fill = text.substr(0, fill_size);
       spec.align = text[fill_size];
+      has_fill = true;
       text.remove_prefix(fill_size + 1);
     } else if (is_alignment(text[0])) {
       spec.align = text[0];
@@ -63,16 +65,18 @@ FormatSpecification FormatSpecification::parse(std::string_view text) {
     if (take(text, sign)) spec.sign = sign == '-' ? '\0' : sign;
   }
   spec.alternate = take(text, '#');
-  if (take(text, '0') && !spec.align) {
-    spec.fill = "0";
-    spec.align = '=';
+  if (take(text, '0')) {
+    if (!has_fill) spec.fill = "0";
+    spec.zero_padded = !spec.align;
+    if (!spec.align) spec.align = '=';
   }
   spec.width = take_number(text).value_or(0);
   if (take(text, ',')) spec.grouping = ',';
   if (take(text, '_')) spec.grouping = '_';
   if (take(text, '.')) {
     const auto precision = take_number(text);
-    if (!precision || *precision > 1000) throw OperationError("bad precision in format specifier '" + whole + "'");
+    if (!precision || *precision > 1000)
+      throw OperationError("bad precision in format specifier '" + whole + "'");
     spec.precision = static_cast<int>(*precision);
   }
   if (!text.empty()) {
@@ -92,14 +96,20 @@ std::string FormatSpecification::truncated(const std::string& text) const {
   return precision ? text.substr(0, byte_offset(text, static_cast<size_t>(*precision))) : text;
 }
 
-std::string FormatSpecification::pad(const std::string& text, const std::string& prefix, char where) const {
+std::string FormatSpecification::pad(const std::string& text,
+                                     const std::string& prefix,
+                                     char where) const {
   const size_t size = length_of(std::string_view(text)) + prefix.size();
   const size_t missing = width > size ? width - size : 0;
   switch (where) {
-    case '<': return prefix + text + repeated(fill, missing);
-    case '^': return repeated(fill, missing / 2) + prefix + text + repeated(fill, missing - missing / 2);
-    case '=': return prefix + repeated(fill, missing) + text;
-    default: return repeated(fill, missing) + prefix + text;
+    case '<':
+      return prefix + text + repeated(fill, missing);
+    case '^':
+      return repeated(fill, missing / 2) + prefix + text + repeated(fill, missing - missing / 2);
+    case '=':
+      return prefix + repeated(fill, missing) + text;
+    default:
+      return repeated(fill, missing) + prefix + text;
   }
 }
 
@@ -119,7 +129,8 @@ std::string FormatSpecification::pad_number(const std::string& prefix,
 }
 
 void append_character(std::string& text, int64_t number) {
-  if (number < 0 || number > 0x10FFFF) throw OperationError("a character's number lies in 0 … 0x10FFFF");
+  if (number < 0 || number > 0x10FFFF)
+    throw OperationError("a character's number lies in 0 … 0x10FFFF");
   append_code_point(text, static_cast<int32_t>(number));
 }
 

@@ -15,7 +15,8 @@ namespace forge::templating {
 namespace {
 
 Value make_namespace(Evaluator& evaluator, const Arguments& arguments) {
-  if (arguments.positional.size() > 1) throw OperationError("namespace() takes at most one mapping");
+  if (arguments.positional.size() > 1)
+    throw OperationError("namespace() takes at most one mapping");
   auto result = std::make_shared<Namespace>();
   evaluator.keep_for_cleanup(result);
   Dict initial;
@@ -60,7 +61,8 @@ std::vector<std::string> path_parts(const std::string& function, const Arguments
     }
     parts.push_back(part.as_string());
   }
-  if (!arguments.named.empty() || parts.empty()) throw OperationError(function + " takes one or more strings");
+  if (!arguments.named.empty() || parts.empty())
+    throw OperationError(function + " takes one or more strings");
   return parts;
 }
 
@@ -81,10 +83,15 @@ void add_path_functions(VariableMap& globals, const Surroundings& surroundings) 
     const Parameters parameters("relpath()", arguments, {"path", "start"}, 1);
     return Value::string(relative_path(parameters.text(0), parameters.text(1, "."), here));
   });
-  globals["normpath"] = path_function("normpath", [](const std::string& path) { return Value::string(normalize_path(path)); });
-  globals["abspath"] = path_function("abspath", [here](const std::string& path) { return Value::string(absolute_path(path, here)); });
-  globals["dirname"] = path_function("dirname", [](const std::string& path) { return Value::string(directory_name(path)); });
-  globals["basename"] = path_function("basename", [](const std::string& path) { return Value::string(base_name(path)); });
+  globals["normpath"] = path_function(
+      "normpath", [](const std::string& path) { return Value::string(normalize_path(path)); });
+  globals["abspath"] = path_function("abspath", [here](const std::string& path) {
+    return Value::string(absolute_path(path, here));
+  });
+  globals["dirname"] = path_function(
+      "dirname", [](const std::string& path) { return Value::string(directory_name(path)); });
+  globals["basename"] = path_function(
+      "basename", [](const std::string& path) { return Value::string(base_name(path)); });
   globals["splitext"] = path_function("splitext", [](const std::string& path) {
     const auto [stem, extension] = split_extension(path);
     return Value::tuple({Value::string(stem), Value::string(extension)});
@@ -138,10 +145,13 @@ void add_folder_functions(VariableMap& globals, const Surroundings& surroundings
   const std::string config = below_home(surroundings.config_home, ".config");
   globals["user_home_dir"] = text_function("user_home_dir", surroundings.home_directory);
   globals["getcwd"] = text_function("getcwd", surroundings.working_directory);
-  globals["forgather_config_dir"] = text_function("forgather_config_dir", join_path({config, "forgather"}));
+  globals["forgather_config_dir"] =
+      text_function("forgather_config_dir", join_path({config, "forgather"}));
   globals["user_config_dir"] = application_folder("user_config_dir", config);
-  globals["user_data_dir"] = application_folder("user_data_dir", below_home(surroundings.data_home, ".local/share"));
-  globals["user_cache_dir"] = application_folder("user_cache_dir", below_home(surroundings.cache_home, ".cache"));
+  globals["user_data_dir"] =
+      application_folder("user_data_dir", below_home(surroundings.data_home, ".local/share"));
+  globals["user_cache_dir"] =
+      application_folder("user_cache_dir", below_home(surroundings.cache_home, ".cache"));
   globals["site_data_dir"] = application_folder("site_data_dir", "/usr/local/share");
   globals["site_config_dir"] = application_folder("site_config_dir", "/etc/xdg");
 }
@@ -154,10 +164,10 @@ void add_machine(VariableMap& globals, const Surroundings& surroundings) {
   globals["uname"] = Value::object(std::make_shared<Record>(
       "uname_result",
       Record::Fields{{"system", Value::string(std::string(system.sysname))},
-                                                 {"node", Value::string(node)},
-                                                 {"release", Value::string(std::string(system.release))},
-                                                 {"version", Value::string(std::string(system.version))},
-                                                 {"machine", Value::string(std::string(system.machine))}}));
+                     {"node", Value::string(node)},
+                     {"release", Value::string(std::string(system.release))},
+                     {"version", Value::string(std::string(system.version))},
+                     {"machine", Value::string(std::string(system.machine))}}));
   // Templates written for a Python trainer print these; without Python there is nothing to tell.
   Dict versions;
   for (const char* package : {"python", "torch", "transformers", "accelerate"}) {

@@ -21,7 +21,8 @@ ItemKey::ItemKey(const Value& attribute, bool case_sensitive, Value fallback)
     return;
   }
   for (const std::string& part : split(attribute.as_string(), '.')) {
-    const bool number = !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos;
+    const bool number = !part.empty() && part.size() < 10 &&
+                        part.find_first_not_of("0123456789") == std::string::npos;
     path_.push_back(number ? Value::integer(std::stoll(part)) : Value::string(part));
   }
 }
@@ -53,9 +54,13 @@ Value ItemKeys::of(const Value& item) const {
 
 void sort_by_key(std::vector<std::pair<Value, Value>>& keyed, bool reverse) {
   if (reverse) {
-    std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return less(b.first, a.first); });
+    std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) {
+      return less(b.first, a.first);
+    });
   } else {
-    std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return less(a.first, b.first); });
+    std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) {
+      return less(a.first, b.first);
+    });
   }
 }
 

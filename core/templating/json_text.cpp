@@ -23,14 +23,29 @@ std::string json_string(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const int32_t c = next_code_point(text, i);
     switch (c) {
-      case '"': result += "\\\""; continue;
-      case '\\': result += "\\\\"; continue;
-      case '\n': result += "\\n"; continue;
-      case '\r': result += "\\r"; continue;
-      case '\t': result += "\\t"; continue;
-      case '\b': result += "\\b"; continue;
-      case '\f': result += "\\f"; continue;
-      default: break;
+      case '"':
+        result += "\\\"";
+        continue;
+      case '\\':
+        result += "\\\\";
+        continue;
+      case '\n':
+        result += "\\n";
+        continue;
+      case '\r':
+        result += "\\r";
+        continue;
+      case '\t':
+        result += "\\t";
+        continue;
+      case '\b':
+        result += "\\b";
+        continue;
+      case '\f':
+        result += "\\f";
+        continue;
+      default:
+        break;
     }
     const bool html = c == '<' || c == '>' || c == '&' || c == '\'';
     if (c >= 0x10000) {
@@ -54,21 +69,32 @@ std::string number(double value) {
 class Writer {
  public:
   explicit Writer(std::optional<int64_t> indentation) : indentation_(indentation) {
-    if (indentation && *indentation > 100) throw OperationError("filter 'tojson': the indentation is too large");
+    if (indentation && *indentation > 100)
+      throw OperationError("filter 'tojson': the indentation is too large");
   }
 
   std::string write(const Value& value, int level) {
-    if (level > 100) throw OperationError("this value is nested too deeply for JSON, or contains itself");
+    if (level > 100)
+      throw OperationError("this value is nested too deeply for JSON, or contains itself");
     switch (require_defined(value).kind()) {
-      case Value::Kind::none: return "null";
-      case Value::Kind::boolean: return value.as_boolean() ? "true" : "false";
-      case Value::Kind::integer: return std::to_string(value.as_integer());
-      case Value::Kind::real: return number(value.as_real());
-      case Value::Kind::string: return json_string(value.as_string());
+      case Value::Kind::none:
+        return "null";
+      case Value::Kind::boolean:
+        return value.as_boolean() ? "true" : "false";
+      case Value::Kind::integer:
+        return std::to_string(value.as_integer());
+      case Value::Kind::real:
+        return number(value.as_real());
+      case Value::Kind::string:
+        return json_string(value.as_string());
       case Value::Kind::list:
-      case Value::Kind::tuple: return write_list(value.items(), level);
-      case Value::Kind::dict: return write_dict(value.as_dict(), level);
-      default: throw OperationError("a value of type '" + type_name(value) + "' cannot be written as JSON");
+      case Value::Kind::tuple:
+        return write_list(value.items(), level);
+      case Value::Kind::dict:
+        return write_dict(value.as_dict(), level);
+      default:
+        throw OperationError("a value of type '" + type_name(value) +
+                             "' cannot be written as JSON");
     }
   }
 
@@ -81,9 +107,12 @@ class Writer {
 
   std::string write_dict(const Dict& dict, int level) {
     std::vector<Dict::Entry> entries = dict.entries();
-    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return less(a.first, b.first); });
+    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+      return less(a.first, b.first);
+    });
     std::vector<std::string> parts;
-    for (const auto& [key, value] : entries) parts.push_back(key_text(key) + ": " + write(value, level + 1));
+    for (const auto& [key, value] : entries)
+      parts.push_back(key_text(key) + ": " + write(value, level + 1));
     return enclose("{", parts, "}", level);
   }
 
@@ -93,7 +122,10 @@ class Writer {
     throw OperationError("keys must be str, int, float, bool or None, not " + type_name(key));
   }
 
-  std::string enclose(const char* open, const std::vector<std::string>& parts, const char* close, int level) const {
+  std::string enclose(const char* open,
+                      const std::vector<std::string>& parts,
+                      const char* close,
+                      int level) const {
     if (parts.empty()) return std::string(open) + close;
     std::string text = open + line_break(level + 1);
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -106,7 +138,8 @@ class Writer {
 
   std::string line_break(int level) const {
     if (!indentation_) return "";
-    const auto width = static_cast<size_t>(std::max<int64_t>(0, *indentation_)) * static_cast<size_t>(level);
+    const auto width =
+        static_cast<size_t>(std::max<int64_t>(0, *indentation_)) * static_cast<size_t>(level);
     return "\n" + std::string(width, ' ');
   }
 

@@ -25,7 +25,9 @@ class Lexer {
 
  private:
   char at(size_t position) const { return position < text_.size() ? text_[position] : '\0'; }
-  bool looking_at(std::string_view what) const { return starts_with(text_.substr(position_), what); }
+  bool looking_at(std::string_view what) const {
+    return starts_with(text_.substr(position_), what);
+  }
 
   void add(Token::Kind kind, size_t position, size_t size) {
     tokens_.push_back({kind, static_cast<uint32_t>(position), text_.substr(position, size)});
@@ -101,7 +103,8 @@ class Lexer {
 
   void lex_raw(size_t opening) {
     const size_t begin = position_;
-    for (size_t tag = text_.find("{%", begin); tag != std::string_view::npos; tag = text_.find("{%", tag + 1)) {
+    for (size_t tag = text_.find("{%", begin); tag != std::string_view::npos;
+         tag = text_.find("{%", tag + 1)) {
       position_ = tag + 2;
       const char sign = at(position_);
       if (skip_raw_tag("endraw")) return add_literal(begin, tag, sign);
@@ -129,8 +132,8 @@ class Lexer {
     const size_t begin = position_;
     const std::string_view end = kind == '{' ? "}}" : "%}";
     const char sign = at(begin);
-    const bool signed_end = (sign == '-' || (sign == '+' && kind == '%')) &&
-                            starts_with(text_.substr(begin + 1), end);
+    const bool signed_end =
+        (sign == '-' || (sign == '+' && kind == '%')) && starts_with(text_.substr(begin + 1), end);
     if (!signed_end && !looking_at(end)) return false;
     position_ += signed_end ? 3 : 2;
     if (signed_end && sign == '-') {
@@ -147,7 +150,8 @@ class Lexer {
     while (true) {
       position_ += space_at(position_);
       if (position_ >= text_.size()) {
-        throw SyntaxError(kind == '{' ? "this {{ is never closed" : "this {% is never closed", opening);
+        throw SyntaxError(kind == '{' ? "this {{ is never closed" : "this {% is never closed",
+                          opening);
       }
       if (brackets.empty() && take_end(kind)) return;
       lex_token(brackets);
@@ -159,7 +163,8 @@ class Lexer {
     if (is_digit(c)) return lex_number();
     if (c == '\'' || c == '"') return lex_string();
     size_t end = position_;
-    for (size_t next = end; next < text_.size() && is_word(next_code_point(text_, next));) end = next;
+    for (size_t next = end; next < text_.size() && is_word(next_code_point(text_, next));)
+      end = next;
     if (end > position_) {
       add(Token::Kind::name, position_, end - position_);
       position_ = end;
@@ -249,7 +254,9 @@ class Lexer {
     if (symbol != ")" && symbol != "]" && symbol != "}") return;
     if (brackets.empty()) throw SyntaxError("unexpected '" + std::string(symbol) + "'", position_);
     if (brackets.back() != symbol[0]) {
-      throw SyntaxError("unexpected '" + std::string(symbol) + "', expected '" + brackets.back() + "'", position_);
+      throw SyntaxError(
+          "unexpected '" + std::string(symbol) + "', expected '" + brackets.back() + "'",
+          position_);
     }
     brackets.pop_back();
   }
@@ -302,7 +309,8 @@ std::string string_value(const Token& token) {
       --i;
       append_code_point(value, static_cast<int32_t>(take_digits(text, i, 3, 8)));
     } else if (escape == 'N') {
-      throw SyntaxError("characters by name are not supported", token.position + 1 + begin, "write \\uXXXX");
+      throw SyntaxError(
+          "characters by name are not supported", token.position + 1 + begin, "write \\uXXXX");
     } else if (escape != '\n') {
       value += text.substr(begin, 2);
     }
@@ -312,13 +320,19 @@ std::string string_value(const Token& token) {
 
 std::string describe(const Token& token) {
   switch (token.kind) {
-    case Token::Kind::literal: return "template text";
+    case Token::Kind::literal:
+      return "template text";
     case Token::Kind::print_begin:
-    case Token::Kind::tag_begin: return "'" + std::string(token.text) + "'";
-    case Token::Kind::print_end: return "end of print statement";
-    case Token::Kind::tag_end: return "end of tag";
-    case Token::Kind::end: return "end of template";
-    default: return "'" + std::string(token.text) + "'";
+    case Token::Kind::tag_begin:
+      return "'" + std::string(token.text) + "'";
+    case Token::Kind::print_end:
+      return "end of print statement";
+    case Token::Kind::tag_end:
+      return "end of tag";
+    case Token::Kind::end:
+      return "end of template";
+    default:
+      return "'" + std::string(token.text) + "'";
   }
 }
 

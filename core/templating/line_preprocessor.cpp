@@ -13,11 +13,14 @@ struct Line {
   LineOrigin origin;
 };
 
-bool is_comment(std::string_view line) { return starts_with(line.substr(leading_space(line)), "##"); }
+bool is_comment(std::string_view line) {
+  return starts_with(line.substr(leading_space(line)), "##");
+}
 
 /// Cuts a trailing ` ## …`: the last one, with the one white-space character before it.
 std::string_view without_trailing_comment(std::string_view line) {
-  for (size_t at = line.rfind("##"); at != std::string_view::npos && at > 0; at = line.rfind("##", at - 1)) {
+  for (size_t at = line.rfind("##"); at != std::string_view::npos && at > 0;
+       at = line.rfind("##", at - 1)) {
     const std::string_view before = line.substr(0, at);
     if (trailing_space(before) == 0) continue;
     size_t end = at - 1;
@@ -52,7 +55,8 @@ std::optional<Line> line_statement(std::string_view line, int number) {
     Line result;
     result.text = std::string(open) + std::string(rest.substr(blank)) + sigil.close;
     result.origin.line = number;
-    result.origin.column_shift = static_cast<int>(indent + 2 + blank) - static_cast<int>(open.size());
+    result.origin.column_shift =
+        static_cast<int>(indent + 2 + blank) - static_cast<int>(open.size());
     return result;
   }
   return std::nullopt;
@@ -95,8 +99,10 @@ class BlockWriter {
       return;
     }
     while (!open_.empty() && open_.back().indent >= header->indent) close_block();
-    line.text = (header->trimmed ? "{% filter trim %}{% block " : "{% block ") + header->name + " %}";
-    line.origin.column_shift = static_cast<int>(header->indent) - static_cast<int>(line.text.find("block"));
+    line.text =
+        (header->trimmed ? "{% filter trim %}{% block " : "{% block ") + header->name + " %}";
+    line.origin.column_shift =
+        static_cast<int>(header->indent) - static_cast<int>(line.text.find("block"));
     lines_.push_back(std::move(line));
     open_.push_back(*header);
   }

@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "core/templating/lexer.h"
 #include "core/templating/parser.h"
+#include "core/templating/scope_analysis.h"
 #include "core/templating/unicode.h"
 
 namespace forge::templating {
@@ -61,7 +62,8 @@ std::optional<Marker> marker_at(std::string_view text, size_t begin) {
 }
 
 std::optional<Marker> next_marker(std::string_view text, size_t from) {
-  for (size_t at = text.find("\n#", from); at != std::string_view::npos; at = text.find("\n#", at + 1)) {
+  for (size_t at = text.find("\n#", from); at != std::string_view::npos;
+       at = text.find("\n#", at + 1)) {
     if (auto marker = marker_at(text, at)) return marker;
   }
   return std::nullopt;
@@ -83,7 +85,8 @@ std::optional<fs::path> relative_path(const std::string& name) {
 void require_utf8(const std::string& text, const std::shared_ptr<const SourceText>& source) {
   const size_t bad = find_invalid_utf8(text);
   if (bad == std::string::npos) return;
-  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n');
+  const auto line =
+      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n');
   throw Error("the template is not UTF-8 text", make_span(source, static_cast<int>(line), 0));
 }
 
@@ -100,12 +103,18 @@ std::vector<TemplatePart> split_inline_templates(std::string_view file) {
     if (!marker) return parts;
     begin = marker->end;
     part.inline_name = marker->name;
-    part.first_line = 1 + static_cast<int>(std::count(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(begin), '\n'));
+    part.first_line =
+        1 + static_cast<int>(
+                std::count(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(begin), '\n'));
   }
 }
 
-Unit::Unit(std::string name, std::shared_ptr<const SourceText> source, std::shared_ptr<const SourceSpan> via)
-    : name_(std::move(name)), source_(std::move(source)), preprocessed_(preprocess_lines(source_->text)) {
+Unit::Unit(std::string name,
+           std::shared_ptr<const SourceText> source,
+           std::shared_ptr<const SourceSpan> via)
+    : name_(std::move(name)),
+      source_(std::move(source)),
+      preprocessed_(preprocess_lines(source_->text)) {
   text_ = preprocessed_.text;
   if (ends_with(text_, "\n")) text_.remove_suffix(1);
   line_starts_.push_back(0);
@@ -114,6 +123,7 @@ Unit::Unit(std::string name, std::shared_ptr<const SourceText> source, std::shar
   }
   try {
     tree_ = parse_template(text_);
+    find_unset_names(tree_);
   } catch (const SyntaxError& error) {
     throw Error(error.what(), span(error.position, std::move(via)), error.hint);
   }
@@ -204,10 +214,13 @@ std::vector<std::string> Loader::known_names() const {
   for (const fs::path& folder : search_path_) {
     std::error_code error;
     const auto options = fs::directory_options::skip_permission_denied;
-    for (fs::recursive_directory_iterator entry(folder, options, error), end; !error && entry != end; entry.increment(error)) {
+    for (fs::recursive_directory_iterator entry(folder, options, error), end;
+         !error && entry != end;
+         entry.increment(error)) {
       if (names.size() >= enough) return names;
       std::error_code ignored;
-      if (entry->is_regular_file(ignored)) names.push_back(entry->path().lexically_relative(folder).generic_string());
+      if (entry->is_regular_file(ignored))
+        names.push_back(entry->path().lexically_relative(folder).generic_string());
     }
   }
   return names;
@@ -217,12 +230,14 @@ void Loader::fail_missing(const std::vector<std::string>& names, const SourceSpa
   std::string wanted;
   for (const std::string& name : names) wanted += (wanted.empty() ? "'" : ", '") + name + "'";
   std::string folders;
-  for (const fs::path& folder : search_path_) folders += (folders.empty() ? "" : ", ") + shown_path(folder);
+  for (const fs::path& folder : search_path_)
+    folders += (folders.empty() ? "" : ", ") + shown_path(folder);
   std::string message = "no template " + wanted + " on the search path";
   message += folders.empty() ? ", which has no existing folder" : ": " + folders;
   std::string hint = names.empty() ? "" : did_you_mean(names[0], known_names());
   const bool leads_out = !names.empty() && !relative_path(names[0]);
-  if (leads_out) hint = "a template's name is a path below a folder of the search path, without '..'";
+  if (leads_out)
+    hint = "a template's name is a path below a folder of the search path, without '..'";
   throw Error(message, where, hint);
 }
 

@@ -18,7 +18,9 @@ namespace forge::templating {
 class Unit {
  public:
   /// Throws Error for a syntax error; `via` is the use that asked for the template.
-  Unit(std::string name, std::shared_ptr<const SourceText> source, std::shared_ptr<const SourceSpan> via);
+  Unit(std::string name,
+       std::shared_ptr<const SourceText> source,
+       std::shared_ptr<const SourceSpan> via);
   Unit(const Unit&) = delete;
   Unit& operator=(const Unit&) = delete;
 
@@ -58,7 +60,8 @@ class Loader {
   /// The template, or null where there is none; throws Error for what cannot be read or parsed.
   const Unit* find(const std::string& name, const std::shared_ptr<const SourceSpan>& via);
   /// Throws Error that no template of these names is found.
-  [[noreturn]] void fail_missing(const std::vector<std::string>& names, const SourceSpan& where) const;
+  [[noreturn]] void fail_missing(const std::vector<std::string>& names,
+                                 const SourceSpan& where) const;
 
  private:
   std::shared_ptr<const SourceText> find_source(const std::string& name);

@@ -42,10 +42,12 @@ std::optional<double> parse_real(std::string_view text) {
   const double sign = negative ? -1 : 1;
   if (body == "inf" || body == "infinity") return sign * std::numeric_limits<double>::infinity();
   if (body == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (body.empty() || body.find_first_not_of("0123456789.e+-") != std::string::npos) return std::nullopt;
+  if (body.empty() || body.find_first_not_of("0123456789.e+-") != std::string::npos)
+    return std::nullopt;
   double value = 0;
   const auto read = std::from_chars(body.data(), body.data() + body.size(), value);
-  if (read.ec == std::errc::invalid_argument || read.ptr != body.data() + body.size()) return std::nullopt;
+  if (read.ec == std::errc::invalid_argument || read.ptr != body.data() + body.size())
+    return std::nullopt;
   if (read.ec != std::errc()) value = std::strtod(body.c_str(), nullptr);
   return sign * value;
 }
@@ -58,14 +60,16 @@ std::optional<int64_t> parse_integer(std::string_view text, int base) {
   const bool negative = body[0] == '-';
   if (negative || body[0] == '+') body.erase(0, 1);
   const std::string prefix = body.substr(0, 2);
-  const bool prefixed = (base == 16 && prefix == "0x") || (base == 8 && prefix == "0o") || (base == 2 && prefix == "0b");
+  const bool prefixed = (base == 16 && prefix == "0x") || (base == 8 && prefix == "0o") ||
+                        (base == 2 && prefix == "0b");
   if (prefixed) body.erase(0, 2);
   if (body.empty() || body[0] == '-' || body[0] == '+') return std::nullopt;
   if (negative) body.insert(0, "-");
   int64_t value = 0;
   const auto read = std::from_chars(body.data(), body.data() + body.size(), value, base);
   if (read.ptr != body.data() + body.size()) return std::nullopt;
-  if (read.ec == std::errc::result_out_of_range) throw OperationError("'" + std::string(text) + "' does not fit 64 bits");
+  if (read.ec == std::errc::result_out_of_range)
+    throw OperationError("'" + std::string(text) + "' does not fit 64 bits");
   return read.ec == std::errc() ? std::optional<int64_t>(value) : std::nullopt;
 }
 
@@ -110,7 +114,8 @@ Value absolute(Evaluator&, const Value& input, const Arguments& arguments) {
   if (!require_defined(input).is_number()) {
     throw OperationError("bad operand type for abs(): '" + type_name(input) + "'");
   }
-  const bool negative = input.is_integral() ? input.as_integer() < 0 : std::signbit(input.as_real());
+  const bool negative =
+      input.is_integral() ? input.as_integer() < 0 : std::signbit(input.as_real());
   return negative ? negate(input) : unary_plus(input);
 }
 
@@ -134,9 +139,11 @@ int64_t round_integer(int64_t number, int64_t digits) {
   int64_t remainder = number % scale;
   if (remainder < 0) remainder += scale;
   int64_t below = 0;
-  if (__builtin_sub_overflow(number, remainder, &below)) throw OperationError("integer result does not fit 64 bits");
+  if (__builtin_sub_overflow(number, remainder, &below))
+    throw OperationError("integer result does not fit 64 bits");
   const bool up = remainder * 2 > scale || (remainder * 2 == scale && (below / scale) % 2 != 0);
-  if (up && __builtin_add_overflow(below, scale, &below)) throw OperationError("integer result does not fit 64 bits");
+  if (up && __builtin_add_overflow(below, scale, &below))
+    throw OperationError("integer result does not fit 64 bits");
   return below;
 }
 
@@ -162,18 +169,20 @@ Value round_number(Evaluator&, const Value& input, const Arguments& arguments) {
 Value file_size(Evaluator&, const Value& input, const Arguments& arguments) {
   const bool binary = Parameters("filter 'filesizeformat'", arguments, {"binary"}).flag(0);
   const std::optional<double> number = require_defined(input).is_number() ? input.as_real()
-                                       : input.is_string()                ? parse_real(input.as_string())
-                                                                          : std::nullopt;
+                                       : input.is_string() ? parse_real(input.as_string())
+                                                           : std::nullopt;
   if (!number) throw OperationError("filter 'filesizeformat' takes a number");
   const double base = binary ? 1024 : 1000;
   if (*number == 1) return Value::string(std::string("1 Byte"));
-  if (*number < base) return Value::string(std::to_string(static_cast<int64_t>(*number)) + " Bytes");
+  if (*number < base)
+    return Value::string(std::to_string(static_cast<int64_t>(*number)) + " Bytes");
   static const char letters[] = "kMGTPEZY";
   double unit = base;
   size_t index = 0;
   for (unit = base * base; index < 7 && *number >= unit; ++index) unit *= base;
   const std::string prefix = binary && letters[index] == 'k' ? "K" : std::string(1, letters[index]);
-  return Value::string(format_value(Value::real(base * *number / unit), ".1f") + " " + prefix + (binary ? "iB" : "B"));
+  return Value::string(format_value(Value::real(base * *number / unit), ".1f") + " " + prefix +
+                       (binary ? "iB" : "B"));
 }
 
 }  // namespace

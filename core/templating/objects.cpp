@@ -65,6 +65,21 @@ List Range::iterate() {
   return items;
 }
 
+bool Range::equal_to(const Object& other) const {
+  const auto* range = dynamic_cast<const Range*>(&other);
+  if (!range || range->size_ != size_) return false;
+  return size_ == 0 || (range->begin_ == begin_ && (size_ == 1 || range->step_ == step_));
+}
+
+Value Range::slice(int64_t begin, int64_t end, int64_t step) const {
+  int64_t stride = 0;
+  if (__builtin_mul_overflow(step_, step, &stride)) {
+    throw OperationError("slice step does not fit 64 bits");
+  }
+  return Value::object(
+      std::make_shared<Range>(begin_ + begin * step_, begin_ + end * step_, stride));
+}
+
 std::optional<Value> Generator::take_next() {
   if (items_.empty()) return std::nullopt;
   Value first = items_.front();
@@ -78,9 +93,12 @@ Value make_generator(List items) {
 
 std::string DictView::type_name() const {
   switch (part_) {
-    case Part::keys: return "dict_keys";
-    case Part::values: return "dict_values";
-    case Part::items: break;
+    case Part::keys:
+      return "dict_keys";
+    case Part::values:
+      return "dict_values";
+    case Part::items:
+      break;
   }
   return "dict_items";
 }
@@ -89,9 +107,15 @@ List DictView::list() const {
   List items;
   for (const auto& [key, value] : dict_.as_dict().entries()) {
     switch (part_) {
-      case Part::keys: items.push_back(key); break;
-      case Part::values: items.push_back(value); break;
-      case Part::items: items.push_back(Value::tuple({key, value})); break;
+      case Part::keys:
+        items.push_back(key);
+        break;
+      case Part::values:
+        items.push_back(value);
+        break;
+      case Part::items:
+        items.push_back(Value::tuple({key, value}));
+        break;
     }
   }
   return items;
@@ -118,9 +142,7 @@ std::optional<Value> Record::attribute(const std::string& name) {
   return std::nullopt;
 }
 
-std::optional<Value> Record::item(const Value& key) {
-  return item_of(Value::tuple(values()), key);
-}
+std::optional<Value> Record::item(const Value& key) { return item_of(Value::tuple(values()), key); }
 
 List Record::values() const {
   List items;
@@ -143,11 +165,12 @@ std::optional<Value> Cycler::attribute(const std::string& name) {
   const Value current = items_[*position_];
   if (name == "current") return current;
   if (name == "next") {
-    return make_function("next", [items = items_, position = position_](Evaluator&, const Arguments&) {
-      const Value value = items[*position];
-      *position = (*position + 1) % items.size();
-      return value;
-    });
+    return make_function("next",
+                         [items = items_, position = position_](Evaluator&, const Arguments&) {
+                           const Value value = items[*position];
+                           *position = (*position + 1) % items.size();
+                           return value;
+                         });
   }
   if (name == "reset") {
     return make_function("reset", [position = position_](Evaluator&, const Arguments&) {

@@ -43,7 +43,9 @@ class Namespace : public Object {
   std::string repr() const override;
   std::optional<Value> attribute(const std::string& name) override;
   std::vector<std::string> attribute_names() const override;
-  void set(const std::string& name, Value value) { attributes_.set(Value::string(name), std::move(value)); }
+  void set(const std::string& name, Value value) {
+    attributes_.set(Value::string(name), std::move(value));
+  }
   void clear() { attributes_.clear(); }
 
  private:
@@ -79,6 +81,9 @@ class Range : public Object {
   bool iterable() const override { return true; }
   List iterate() override;
   std::optional<size_t> length() const override { return size_; }
+  bool equal_to(const Object& other) const override;
+  /// The range of the items at the indices begin, begin + step … before end.
+  Value slice(int64_t begin, int64_t end, int64_t step) const;
 
  private:
   int64_t begin_, end_, step_;

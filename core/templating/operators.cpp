@@ -13,13 +13,20 @@ namespace {
 
 const char* symbol_of(BinaryOperator operation) {
   switch (operation) {
-    case BinaryOperator::add: return "+";
-    case BinaryOperator::subtract: return "-";
-    case BinaryOperator::multiply: return "*";
-    case BinaryOperator::divide: return "/";
-    case BinaryOperator::floor_divide: return "//";
-    case BinaryOperator::modulo: return "%";
-    case BinaryOperator::power: return "**";
+    case BinaryOperator::add:
+      return "+";
+    case BinaryOperator::subtract:
+      return "-";
+    case BinaryOperator::multiply:
+      return "*";
+    case BinaryOperator::divide:
+      return "/";
+    case BinaryOperator::floor_divide:
+      return "//";
+    case BinaryOperator::modulo:
+      return "%";
+    case BinaryOperator::power:
+      return "**";
   }
   return "";
 }
@@ -30,7 +37,11 @@ std::optional<int> order_numbers(const Value& left, const Value& right) {
     const int64_t a = left.as_integer(), b = right.as_integer();
     return a < b ? -1 : a > b ? 1 : 0;
   }
-  const double a = left.as_real(), b = right.as_real();
+  // A long double holds every 64-bit integer, so that an integer is not rounded to be compared.
+  const auto widened = [](const Value& value) {
+    return value.is_integral() ? static_cast<long double>(value.as_integer()) : value.as_real();
+  };
+  const long double a = widened(left), b = widened(right);
   if (std::isnan(a) || std::isnan(b)) return std::nullopt;
   return a < b ? -1 : a > b ? 1 : 0;
 }
@@ -87,7 +98,9 @@ Bounds slice_bounds(const Value& begin, const Value& end, const Value& step, int
     if (index < 0) index = index < -size ? lowest : index + size;
     return std::min(std::max(index, lowest), highest);
   };
-  return {bound(begin, stride < 0 ? highest : lowest), bound(end, stride < 0 ? lowest : highest), stride};
+  return {bound(begin, stride < 0 ? highest : lowest),
+          bound(end, stride < 0 ? lowest : highest),
+          stride};
 }
 
 List slice_items(const List& items, const Bounds& bounds) {
@@ -120,16 +133,26 @@ void require_list_size(size_t size) {
 
 std::string type_name(const Value& value) {
   switch (value.kind()) {
-    case Value::Kind::undefined: return "StrictUndefined";
-    case Value::Kind::none: return "NoneType";
-    case Value::Kind::boolean: return "bool";
-    case Value::Kind::integer: return "int";
-    case Value::Kind::real: return "float";
-    case Value::Kind::string: return "str";
-    case Value::Kind::list: return "list";
-    case Value::Kind::tuple: return "tuple";
-    case Value::Kind::dict: return "dict";
-    case Value::Kind::object: return value.as_object()->type_name();
+    case Value::Kind::undefined:
+      return "StrictUndefined";
+    case Value::Kind::none:
+      return "NoneType";
+    case Value::Kind::boolean:
+      return "bool";
+    case Value::Kind::integer:
+      return "int";
+    case Value::Kind::real:
+      return "float";
+    case Value::Kind::string:
+      return "str";
+    case Value::Kind::list:
+      return "list";
+    case Value::Kind::tuple:
+      return "tuple";
+    case Value::Kind::dict:
+      return "dict";
+    case Value::Kind::object:
+      return value.as_object()->type_name();
   }
   return "";
 }
@@ -139,47 +162,65 @@ Value apply(BinaryOperator operation, const Value& left, const Value& right) {
   require_defined(right);
   if (left.is_number() && right.is_number()) return calculate(operation, left, right);
   if (auto value = combine(operation, left, right)) return *value;
-  throw OperationError(std::string("unsupported operand types for ") + symbol_of(operation) + ": '" +
-                       type_name(left) + "' and '" + type_name(right) + "'");
+  throw OperationError(std::string("unsupported operand types for ") + symbol_of(operation) +
+                       ": '" + type_name(left) + "' and '" + type_name(right) + "'");
 }
 
 bool compare(Comparison comparison, const Value& left, const Value& right) {
   switch (comparison) {
-    case Comparison::equal: return equals(left, right);
-    case Comparison::not_equal: return !equals(left, right);
-    case Comparison::in: return contains(right, left);
-    case Comparison::not_in: return !contains(right, left);
-    default: break;
+    case Comparison::equal:
+      return equals(left, right);
+    case Comparison::not_equal:
+      return !equals(left, right);
+    case Comparison::in:
+      return contains(right, left);
+    case Comparison::not_in:
+      return !contains(right, left);
+    default:
+      break;
   }
   const std::optional<int> sign = order(left, right);
   if (!sign) return false;
   switch (comparison) {
-    case Comparison::less: return *sign < 0;
-    case Comparison::less_equal: return *sign <= 0;
-    case Comparison::greater: return *sign > 0;
-    default: return *sign >= 0;
+    case Comparison::less:
+      return *sign < 0;
+    case Comparison::less_equal:
+      return *sign <= 0;
+    case Comparison::greater:
+      return *sign > 0;
+    default:
+      return *sign >= 0;
   }
 }
 
 bool less(const Value& left, const Value& right) { return compare(Comparison::less, left, right); }
 
 bool equals(const Value& left, const Value& right) {
+  const auto is_lenient = [](const Value& value) {
+    return value.is_undefined() && value.as_undefined().lenient;
+  };
+  if (is_lenient(left) || is_lenient(right)) return is_lenient(left) && is_lenient(right);
   require_defined(left);
   require_defined(right);
   if (left.is_number() && right.is_number()) return order_numbers(left, right) == 0;
   if (left.kind() != right.kind()) return false;
   switch (left.kind()) {
-    case Value::Kind::none: return true;
-    case Value::Kind::string: return left.as_string() == right.as_string();
+    case Value::Kind::none:
+      return true;
+    case Value::Kind::string:
+      return left.as_string() == right.as_string();
     case Value::Kind::list:
     case Value::Kind::tuple: {
       const List& a = left.items();
       const List& b = right.items();
       return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), equals);
     }
-    case Value::Kind::dict: return equal_dicts(left.as_dict(), right.as_dict());
-    case Value::Kind::object: return left.as_object()->equal_to(*right.as_object());
-    default: return false;
+    case Value::Kind::dict:
+      return equal_dicts(left.as_dict(), right.as_dict());
+    case Value::Kind::object:
+      return left.as_object()->equal_to(*right.as_object());
+    default:
+      return false;
   }
 }
 
@@ -207,15 +248,21 @@ bool truth(const Value& value) {
     case Value::Kind::undefined:
       if (value.as_undefined().lenient) return false;
       throw UndefinedError(value);
-    case Value::Kind::none: return false;
+    case Value::Kind::none:
+      return false;
     case Value::Kind::boolean:
     case Value::Kind::integer:
-    case Value::Kind::real: return value.as_real() != 0;
-    case Value::Kind::string: return !value.as_string().empty();
+    case Value::Kind::real:
+      return value.as_real() != 0;
+    case Value::Kind::string:
+      return !value.as_string().empty();
     case Value::Kind::list:
-    case Value::Kind::tuple: return !value.items().empty();
-    case Value::Kind::dict: return value.as_dict().size() > 0;
-    case Value::Kind::object: return value.as_object()->truthy();
+    case Value::Kind::tuple:
+      return !value.items().empty();
+    case Value::Kind::dict:
+      return value.as_dict().size() > 0;
+    case Value::Kind::object:
+      return value.as_object()->truthy();
   }
   return false;
 }
@@ -292,8 +339,12 @@ Value slice(const Value& value, const Value& begin, const Value& end, const Valu
   if (!value.is_sequence() && !value.is_string() && !value.object_as<Range>()) {
     throw OperationError("'" + type_name(value) + "' object cannot be sliced");
   }
+  const Bounds bounds = slice_bounds(begin, end, step, static_cast<int64_t>(length_of(value)));
+  if (const Range* range = value.object_as<Range>()) {
+    return range->slice(bounds.begin, bounds.end, bounds.step);
+  }
   const List items = iterate(value);
-  List part = slice_items(items, slice_bounds(begin, end, step, static_cast<int64_t>(items.size())));
+  List part = slice_items(items, bounds);
   if (value.kind() == Value::Kind::tuple) return Value::tuple(std::move(part));
   if (!value.is_string()) return Value::list(std::move(part));
   std::string text;

@@ -15,7 +15,8 @@ Parameters::Parameters(const std::string& function,
     : function_(function), names_(names), values_(names.size()) {
   if (arguments.positional.size() > names.size()) {
     throw OperationError(function + " takes at most " + std::to_string(names.size()) +
-                         " arguments, but " + std::to_string(arguments.positional.size()) + " were given");
+                         " arguments, but " + std::to_string(arguments.positional.size()) +
+                         " were given");
   }
   for (size_t i = 0; i < arguments.positional.size(); ++i) values_[i] = arguments.positional[i];
   for (const auto& [name, value] : arguments.named) {
@@ -39,13 +40,15 @@ std::string Parameters::where(size_t index) const {
 std::string Parameters::text(size_t index, std::string fallback) const {
   if (!values_[index]) return fallback;
   if (require_defined(*values_[index]).is_string()) return values_[index]->as_string();
-  throw OperationError(where(index) + " must be a string, not '" + type_name(*values_[index]) + "'");
+  throw OperationError(where(index) + " must be a string, not '" + type_name(*values_[index]) +
+                       "'");
 }
 
 int64_t Parameters::integer(size_t index, int64_t fallback) const {
   if (!values_[index]) return fallback;
   if (require_defined(*values_[index]).is_integral()) return values_[index]->as_integer();
-  throw OperationError(where(index) + " must be an integer, not '" + type_name(*values_[index]) + "'");
+  throw OperationError(where(index) + " must be an integer, not '" + type_name(*values_[index]) +
+                       "'");
 }
 
 bool Parameters::flag(size_t index, bool fallback) const {

@@ -20,7 +20,9 @@ class Parameters {
   bool given(size_t index) const { return values_[index].has_value(); }
   /// The argument, or none.
   Value value(size_t index) const { return values_[index].value_or(Value()); }
-  Value value(size_t index, Value fallback) const { return values_[index].value_or(std::move(fallback)); }
+  Value value(size_t index, Value fallback) const {
+    return values_[index].value_or(std::move(fallback));
+  }
   /// Each throws OperationError for an argument of another type.
   std::string text(size_t index, std::string fallback = "") const;
   int64_t integer(size_t index, int64_t fallback = 0) const;

@@ -14,8 +14,20 @@ namespace {
 constexpr int max_nesting = 100;
 
 const std::vector<std::string>& tag_names() {
-  static const std::vector<std::string> names = {
-      "block", "call", "extends", "filter", "for", "from", "if", "import", "include", "macro", "print", "set", "with", "raw"};
+  static const std::vector<std::string> names = {"block",
+                                                 "call",
+                                                 "extends",
+                                                 "filter",
+                                                 "for",
+                                                 "from",
+                                                 "if",
+                                                 "import",
+                                                 "include",
+                                                 "macro",
+                                                 "print",
+                                                 "set",
+                                                 "with",
+                                                 "raw"};
   return names;
 }
 
@@ -74,7 +86,8 @@ class Parser {
     scope_ = outer;
     --nesting_;
     if (tokens_.is(Token::Kind::end)) {
-      throw SyntaxError("'" + std::string(opening.text) + "' is never ended", opening.position,
+      throw SyntaxError("'" + std::string(opening.text) + "' is never ended",
+                        opening.position,
                         "expected {% " + join_names(end_names) + " %}");
     }
     tag_ = opening;
@@ -83,7 +96,8 @@ class Parser {
 
   static std::string join_names(EndNames names) {
     std::string joined;
-    for (const std::string_view name : names) joined += (joined.empty() ? "" : " %} or {% ") + std::string(name);
+    for (const std::string_view name : names)
+      joined += (joined.empty() ? "" : " %} or {% ") + std::string(name);
     return joined;
   }
 
@@ -111,7 +125,8 @@ class Parser {
     const std::string name(tag.text);
     std::string hint = did_you_mean(name, tag_names());
     if (starts_with(name, "end") || name == "else" || name == "elif") {
-      const std::string expected = end_names.size() == 0 ? "" : "{% " + join_names(end_names) + " %} is due here";
+      const std::string expected =
+          end_names.size() == 0 ? "" : "{% " + join_names(end_names) + " %} is due here";
       throw SyntaxError("'" + name + "' ends nothing here", tag.position, expected);
     }
     throw SyntaxError("there is no tag '" + name + "'", tag.position, hint);
@@ -122,7 +137,8 @@ class Parser {
   }
 
   static void require_assignable(const std::string& name, uint32_t position) {
-    static const std::vector<std::string> constants = {"true", "false", "none", "True", "False", "None"};
+    static const std::vector<std::string> constants = {
+        "true", "false", "none", "True", "False", "None"};
     if (std::find(constants.begin(), constants.end(), name) != constants.end()) {
       throw SyntaxError("cannot assign to '" + name + "'", position);
     }
@@ -142,6 +158,7 @@ class Parser {
     }
     target.name = parse_name("a name to assign to");
     require_assignable(target.name, target.position);
+    if (loops_ > 0 && target.name == "loop") refuse_loop_variable(target.position);
     return target;
   }
 
@@ -192,7 +209,8 @@ class Parser {
     ++expressions_.conditional_depth;
     while (true) {
       ast::ExpressionPtr test = expressions_.parse_tuple(false);
-      statement.branches.emplace_back(std::move(test), parse_tag_body({"elif", "else", "endif"}, Scope::top));
+      statement.branches.emplace_back(std::move(test),
+                                      parse_tag_body({"elif", "else", "endif"}, Scope::top));
       const Token end = tokens_.take();
       if (end.text == "elif") continue;
       if (end.text == "else") {
@@ -208,13 +226,14 @@ class Parser {
   ast::For parse_for() {
     ast::For loop;
     loop.target = parse_target("in");
-    refuse_loop_target(loop.target);
+    if (assigns_loop(loop.target)) refuse_loop_variable(loop.target.position);
     tokens_.expect_name("in");
     loop.iterable = expressions_.parse_tuple(false, "recursive");
     if (tokens_.skip_name("if")) loop.test = expressions_.parse();
     loop.recursive = tokens_.skip_name("recursive");
     NameUses uses;
     expressions_.watch(&uses);
+    ++loops_;
     loop.body = parse_tag_body({"endfor", "else"});
     expressions_.unwatch();
     loop.uses_loop = uses.loop || loop.recursive;
@@ -222,12 +241,17 @@ class Parser {
       loop.otherwise = parse_tag_body({"endfor"});
       tokens_.take();
     }
+    --loops_;
     return loop;
   }
 
-  static void refuse_loop_target(const ast::Target& target) {
-    if (target.name == "loop") throw SyntaxError("a loop cannot assign to the variable 'loop'", target.position);
-    for (const ast::Target& part : target.parts) refuse_loop_target(part);
+  static bool assigns_loop(const ast::Target& target) {
+    return target.name == "loop" ||
+           std::any_of(target.parts.begin(), target.parts.end(), assigns_loop);
+  }
+
+  [[noreturn]] static void refuse_loop_variable(uint32_t position) {
+    throw SyntaxError("a loop cannot assign to its variable 'loop'", position);
   }
 
   ast::BlockUse parse_block() {
@@ -238,10 +262,12 @@ class Parser {
     block->scoped = tokens_.skip_name("scoped");
     block->required = tokens_.skip_name("required");
     if (template_.blocks.count(block->name)) {
-      throw SyntaxError("block '" + block->name + "' is defined twice in this template", tag.position);
+      throw SyntaxError("block '" + block->name + "' is defined twice in this template",
+                        tag.position);
     }
     const ast::Block* result = block.get();
-    template_.blocks[block->name] = nullptr;  // reserved, so that a block within it cannot take the name
+    template_.blocks[block->name] =
+        nullptr;  // reserved, so that a block within it cannot take the name
     if (block->scoped) expressions_.note_loop_use();
     NameUses uses;
     std::vector<NameUses*> outer = expressions_.exchange_watchers({&uses});
@@ -265,7 +291,8 @@ class Parser {
   }
 
   ast::Extends parse_extends() {
-    if (scope_ != Scope::top) throw SyntaxError("'extends' stands inside another tag", tag_.position);
+    if (scope_ != Scope::top)
+      throw SyntaxError("'extends' stands inside another tag", tag_.position);
     return {expressions_.parse()};
   }
 
@@ -281,7 +308,8 @@ class Parser {
   ast::Include parse_include() {
     ast::Include include;
     include.name = expressions_.parse();
-    if (tokens_.is_name("ignore") && TokenStream::is(tokens_.following(), Token::Kind::name, "missing")) {
+    if (tokens_.is_name("ignore") &&
+        TokenStream::is(tokens_.following(), Token::Kind::name, "missing")) {
       tokens_.take();
       tokens_.take();
       include.ignore_missing = true;
@@ -311,7 +339,8 @@ class Parser {
       if (at_context) break;
       const uint32_t position = tokens_.current().position;
       const std::string name = parse_name("a name to import");
-      if (name[0] == '_') throw SyntaxError("names that begin with '_' cannot be imported", position);
+      if (name[0] == '_')
+        throw SyntaxError("names that begin with '_' cannot be imported", position);
       const std::string local = tokens_.skip_name("as") ? parse_name("a name for it here") : name;
       require_assignable(local, position);
       import.names.emplace_back(name, local);
@@ -328,7 +357,8 @@ class Parser {
       const uint32_t position = tokens_.current().position;
       const std::string name = parse_name("the name of a parameter");
       require_assignable(name, position);
-      if (std::find(routine.parameters.begin(), routine.parameters.end(), name) != routine.parameters.end()) {
+      if (std::find(routine.parameters.begin(), routine.parameters.end(), name) !=
+          routine.parameters.end()) {
         throw SyntaxError("parameter '" + name + "' is given twice", position);
       }
       if (tokens_.skip_symbol("=")) {
@@ -342,14 +372,22 @@ class Parser {
   }
 
   void parse_routine_body(ast::Routine& routine, std::string_view end_name) {
+    const Token routine_tag = tag_;
     NameUses uses;
     expressions_.watch(&uses);
     routine.body = parse_tag_body({end_name});
     expressions_.unwatch();
     tokens_.take();
     const auto declared = [&](const char* name) {
-      return std::find(routine.parameters.begin(), routine.parameters.end(), name) != routine.parameters.end();
+      return std::find(routine.parameters.begin(), routine.parameters.end(), name) !=
+             routine.parameters.end();
     };
+    const size_t required = routine.parameters.size() - routine.defaults.size();
+    const auto first_default = routine.parameters.begin() + static_cast<std::ptrdiff_t>(required);
+    if (uses.caller &&
+        std::find(routine.parameters.begin(), first_default, "caller") != first_default) {
+      throw SyntaxError("the parameter 'caller' needs a default", routine_tag.position);
+    }
     routine.uses_caller = uses.caller && !declared("caller");
     routine.uses_named = uses.kwargs && !declared("kwargs");
     routine.uses_positional = uses.varargs && !declared("varargs");
@@ -411,6 +449,7 @@ class Parser {
   ast::Template template_;
   Token tag_{};  ///< the tag that is being parsed
   Scope scope_ = Scope::top;
+  int loops_ = 0;  ///< around the current tag
   int nesting_ = 0;
 };
 

@@ -43,7 +43,8 @@ class PercentFormatter {
       take();
       const Value value = next_value();
       if (!value.is_integral()) throw OperationError("* wants int");
-      return static_cast<int>(std::min<int64_t>(std::max<int64_t>(value.as_integer(), -1000), 1000));
+      return static_cast<int>(
+          std::min<int64_t>(std::max<int64_t>(value.as_integer(), -1000), 1000));
     }
     int number = 0;
     while (!rest_.empty() && rest_[0] >= '0' && rest_[0] <= '9' && number < 1'000'000) {
@@ -58,7 +59,8 @@ class PercentFormatter {
     const Value* keyed = take_key();
     FormatSpecification spec;
     bool left = false;
-    for (; !rest_.empty() && std::string_view("-+ #0").find(rest_[0]) != std::string_view::npos; take()) {
+    for (; !rest_.empty() && std::string_view("-+ #0").find(rest_[0]) != std::string_view::npos;
+         take()) {
       if (rest_[0] == '-') left = true;
       if (rest_[0] == '+' || (rest_[0] == ' ' && !spec.sign)) spec.sign = rest_[0];
       if (rest_[0] == '#') spec.alternate = true;
@@ -72,7 +74,8 @@ class PercentFormatter {
       spec.precision = std::max(take_number(), 0);
       if (*spec.precision > 1000) throw OperationError("precision too large in a format");
     }
-    while (!rest_.empty() && std::string_view("hlL").find(rest_[0]) != std::string_view::npos) take();
+    while (!rest_.empty() && std::string_view("hlL").find(rest_[0]) != std::string_view::npos)
+      take();
     const char type = take();
     return convert(keyed ? *keyed : next_value(), type, spec, left);
   }
@@ -101,14 +104,16 @@ class PercentFormatter {
     require_defined(value);
     if (type == 's' || type == 'r' || type == 'a') {
       spec.fill = " ";
-      return spec.pad(spec.truncated(type == 's' ? str_of(value) : repr_of(value)), "", left ? '<' : '>');
+      return spec.pad(
+          spec.truncated(type == 's' ? str_of(value) : repr_of(value)), "", left ? '<' : '>');
     }
     if (type == 'c' && value.is_string()) return spec.pad(value.as_string(), "", left ? '<' : '>');
     if (std::string_view("diuoxXeEfFgGc").find(type) == std::string_view::npos) {
       throw OperationError(std::string("unsupported format character '") + type + "'");
     }
     if (!value.is_number()) {
-      throw OperationError(std::string("%") + type + " format: a number is required, not " + type_name(value));
+      throw OperationError(std::string("%") + type + " format: a number is required, not " +
+                           type_name(value));
     }
     std::string specification = left ? "<" : spec.fill == "0" ? "0=" : ">";
     if (spec.sign) specification += spec.sign;
@@ -123,7 +128,8 @@ class PercentFormatter {
   static int64_t truncate(const Value& value) {
     if (value.is_integral()) return value.as_integer();
     const double number = value.as_real();
-    if (!(number > -9.2e18 && number < 9.2e18)) throw OperationError("number too large for an integer format");
+    if (!(number > -9.2e18 && number < 9.2e18))
+      throw OperationError("number too large for an integer format");
     return static_cast<int64_t>(number);
   }
 

@@ -40,7 +40,8 @@ bool skip_base_60_digits(std::string_view& text) {
 /// `[eE][-+][0-9]+`, or nothing at all.
 bool is_exponent_or_empty(std::string_view text) {
   if (text.empty()) return true;
-  if (text.size() < 3 || (text[0] != 'e' && text[0] != 'E') || (text[1] != '-' && text[1] != '+')) return false;
+  if (text.size() < 3 || (text[0] != 'e' && text[0] != 'E') || (text[1] != '-' && text[1] != '+'))
+    return false;
   return all(text.substr(2), is_digit);
 }
 
@@ -69,13 +70,15 @@ bool is_integer(std::string_view text) {
   if (text.empty() || !is_digit(text[0])) return false;
   if (text == "0") return true;
   const std::string_view prefix = text.substr(0, 2);
-  if (prefix == "0b") return all(text.substr(2), [](char c) { return c == '0' || c == '1' || c == '_'; });
+  if (prefix == "0b")
+    return all(text.substr(2), [](char c) { return c == '0' || c == '1' || c == '_'; });
   if (prefix == "0x") {
     return all(text.substr(2), [](char c) {
       return is_digit_or_underscore(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
     });
   }
-  if (text[0] == '0') return all(text.substr(1), [](char c) { return (c >= '0' && c <= '7') || c == '_'; });
+  if (text[0] == '0')
+    return all(text.substr(1), [](char c) { return (c >= '0' && c <= '7') || c == '_'; });
   text.remove_prefix(count_leading(text, is_digit_or_underscore));
   if (text.empty()) return true;
   return skip_base_60_digits(text) && text.empty();
@@ -91,7 +94,9 @@ bool skip_pattern(std::string_view& text, std::string_view pattern) {
   return true;
 }
 
-bool skip_one_or_two_digits(std::string_view& text) { return skip_pattern(text, "dd") || skip_pattern(text, "d"); }
+bool skip_one_or_two_digits(std::string_view& text) {
+  return skip_pattern(text, "dd") || skip_pattern(text, "d");
+}
 
 void skip_blanks(std::string_view& text) {
   text.remove_prefix(count_leading(text, [](char c) { return c == ' ' || c == '\t'; }));
@@ -150,7 +155,8 @@ bool read_magnitude(std::string_view text, uint64_t& magnitude) {
     bool fits = true;
     for_each_base_60_part(text, [&](std::string_view part) {
       uint64_t digit = 0;
-      fits = fits && std::from_chars(part.data(), part.data() + part.size(), digit).ec == std::errc() &&
+      fits = fits &&
+             std::from_chars(part.data(), part.data() + part.size(), digit).ec == std::errc() &&
              !__builtin_mul_overflow(magnitude, uint64_t{60}, &magnitude) &&
              !__builtin_add_overflow(magnitude, digit, &magnitude);
     });
@@ -171,7 +177,8 @@ void read_integer(std::string_view text, PlainScalar& scalar) {
   const bool fits = read_magnitude(digits, magnitude);
   const uint64_t limit = uint64_t{1} << 63;
   scalar.overflow = !fits || magnitude > limit || (magnitude == limit && !negative);
-  if (!scalar.overflow) scalar.integer = static_cast<int64_t>(negative ? ~magnitude + 1 : magnitude);
+  if (!scalar.overflow)
+    scalar.integer = static_cast<int64_t>(negative ? ~magnitude + 1 : magnitude);
 }
 
 double read_decimal(std::string_view text) {
@@ -187,10 +194,12 @@ double read_float(std::string_view text) {
   if (digits[0] == '-' || digits[0] == '+') digits.erase(0, 1);
   if (digits.size() > 1 && digits[0] == '.' && !is_digit(digits[1])) {
     const bool infinite = digits[1] == 'i' || digits[1] == 'I';
-    return infinite ? sign * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    return infinite ? sign * std::numeric_limits<double>::infinity()
+                    : std::numeric_limits<double>::quiet_NaN();
   }
   double value = 0;
-  for_each_base_60_part(digits, [&](std::string_view part) { value = value * 60 + read_decimal(part); });
+  for_each_base_60_part(digits,
+                        [&](std::string_view part) { value = value * 60 + read_decimal(part); });
   return sign * value;
 }
 

@@ -40,7 +40,9 @@ std::string absolute_path(const std::string& path, const std::string& working_di
   return normalize_path(join_path({working_directory, path}));
 }
 
-std::string relative_path(const std::string& path, const std::string& start, const std::string& working_directory) {
+std::string relative_path(const std::string& path,
+                          const std::string& start,
+                          const std::string& working_directory) {
   const auto parts_of = [&](const std::string& text) {
     std::vector<std::string> parts;
     for (std::string& part : split(absolute_path(text, working_directory), '/')) {

@@ -12,7 +12,9 @@ namespace forge::templating {
 std::string join_path(const std::vector<std::string>& parts);
 std::string normalize_path(const std::string& path);
 std::string absolute_path(const std::string& path, const std::string& working_directory);
-std::string relative_path(const std::string& path, const std::string& start, const std::string& working_directory);
+std::string relative_path(const std::string& path,
+                          const std::string& start,
+                          const std::string& working_directory);
 std::string directory_name(const std::string& path);
 std::string base_name(const std::string& path);
 /// ("a/b", ".c") of "a/b.c"; leading dots of the file name begin no extension.

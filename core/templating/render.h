@@ -33,9 +33,10 @@ struct Variable {
 using Variables = std::map<std::string, Variable>;
 
 struct RenderRequest {
-  std::vector<std::filesystem::path> search_path;  ///< folders, first hit wins; missing ones are skipped
-  std::string template_name;                       ///< relative to the search path
-  Variables variables;                             ///< shadow the built-in globals
+  /// Folders; the first hit wins and missing folders are skipped.
+  std::vector<std::filesystem::path> search_path;
+  std::string template_name;  ///< relative to the search path
+  Variables variables;        ///< shadow the built-in globals
   std::string project_dir;
   std::string workspace_root;
   Surroundings surroundings;
@@ -43,8 +44,8 @@ struct RenderRequest {
 
 /// Where a stretch of an output line was written.
 struct OutputOrigin {
-  int column = 1;   ///< 1-based column of the output line at which this stretch begins
-  SourceSpan span;  ///< place in the template that wrote it
+  int column = 1;         ///< 1-based column of the output line at which this stretch begins
+  SourceSpan span;        ///< place in the template that wrote it
   bool verbatim = false;  ///< template text: its columns run in step with the output's
 };
 
@@ -52,8 +53,9 @@ struct OutputOrigin {
 struct LoadedTemplate {
   std::string name;
   std::shared_ptr<const SourceText> source;
-  std::string loaded_by;  ///< name of the template whose extends/include/import named it, "" for the first
-  std::string relation;   ///< "", "extends", "include", "import"
+  /// Name of the template whose extends, include or import named it; "" for the first.
+  std::string loaded_by;
+  std::string relation;  ///< "", "extends", "include", "import"
 };
 
 struct RenderedText {

@@ -13,12 +13,14 @@ namespace {
 /// The arguments behind the first `count` positional ones.
 Arguments behind(const Arguments& arguments, size_t count) {
   Arguments rest = arguments;
-  rest.positional.erase(rest.positional.begin(), rest.positional.begin() + static_cast<std::ptrdiff_t>(count));
+  rest.positional.erase(rest.positional.begin(),
+                        rest.positional.begin() + static_cast<std::ptrdiff_t>(count));
   return rest;
 }
 
 std::string name_at(const Arguments& arguments, size_t index, const char* what) {
-  if (index >= arguments.positional.size() || !require_defined(arguments.positional[index]).is_string()) {
+  if (index >= arguments.positional.size() ||
+      !require_defined(arguments.positional[index]).is_string()) {
     throw OperationError(std::string("this filter needs the name of ") + what);
   }
   return arguments.positional[index].as_string();
@@ -35,7 +37,8 @@ Value map_items(Evaluator& evaluator, const Value& input, const Arguments& argum
   }
   const std::string filter = name_at(arguments, 0, "a filter");
   const Arguments rest = behind(arguments, 1);
-  for (const Value& item : iterate(input)) results.push_back(evaluator.apply_filter(filter, item, rest));
+  for (const Value& item : iterate(input))
+    results.push_back(evaluator.apply_filter(filter, item, rest));
   return make_generator(std::move(results));
 }
 
@@ -44,7 +47,8 @@ template <bool wanted, bool by_attribute>
 Value select_items(Evaluator& evaluator, const Value& input, const Arguments& arguments) {
   if (!truth(input)) return make_generator({});
   const size_t skipped = by_attribute ? 1 : 0;
-  if (by_attribute && arguments.positional.empty()) throw OperationError("this filter needs the name of an attribute");
+  if (by_attribute && arguments.positional.empty())
+    throw OperationError("this filter needs the name of an attribute");
   const ItemKey key(by_attribute ? arguments.positional[0] : Value(), true);
   const bool has_test = arguments.positional.size() > skipped;
   const std::string test = has_test ? name_at(arguments, skipped, "a test") : "";
@@ -59,11 +63,12 @@ Value select_items(Evaluator& evaluator, const Value& input, const Arguments& ar
 }
 
 Value get_attribute(Evaluator&, const Value& input, const Arguments& arguments) {
-  return attribute_of(input, Parameters("filter 'attr'", arguments, {"name"}, 1).text(0));
+  return own_attribute_of(input, Parameters("filter 'attr'", arguments, {"name"}, 1).text(0));
 }
 
 Value group_items(Evaluator&, const Value& input, const Arguments& arguments) {
-  const Parameters parameters("filter 'groupby'", arguments, {"attribute", "default", "case_sensitive"}, 1);
+  const Parameters parameters(
+      "filter 'groupby'", arguments, {"attribute", "default", "case_sensitive"}, 1);
   const ItemKey key(parameters.value(0), parameters.flag(2), parameters.value(1));
   const ItemKey shown_key(parameters.value(0), true, parameters.value(1));
   std::vector<std::pair<Value, Value>> keyed;
@@ -73,7 +78,8 @@ Value group_items(Evaluator&, const Value& input, const Arguments& arguments) {
   for (size_t i = 0; i < keyed.size();) {
     List members;
     const size_t begin = i;
-    for (; i < keyed.size() && equals(keyed[i].first, keyed[begin].first); ++i) members.push_back(keyed[i].second);
+    for (; i < keyed.size() && equals(keyed[i].first, keyed[begin].first); ++i)
+      members.push_back(keyed[i].second);
     groups.push_back(make_group(shown_key.of(members.front()), Value::list(members)));
   }
   return Value::list(std::move(groups));

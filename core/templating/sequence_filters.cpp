@@ -35,7 +35,8 @@ Value first(Evaluator&, const Value& input, const Arguments& arguments) {
 
 void require_reversible(const Value& input, const char* filter) {
   if (!input.object_as<Generator>()) return;
-  throw OperationError(std::string("filter '") + filter + "' does not take a generator", "put `| list` before it");
+  throw OperationError(std::string("filter '") + filter + "' does not take a generator",
+                       "put `| list` before it");
 }
 
 Value last(Evaluator&, const Value& input, const Arguments& arguments) {
@@ -49,7 +50,9 @@ Value reverse(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'reverse'", arguments, {});
   List items = iterate(input);
   std::reverse(items.begin(), items.end());
-  if (!input.is_string()) return input.object_as<Generator>() ? Value::list(std::move(items)) : make_generator(std::move(items));
+  if (!input.is_string())
+    return input.object_as<Generator>() ? Value::list(std::move(items))
+                                        : make_generator(std::move(items));
   std::string text;
   for (const Value& character : items) text += character.as_string();
   return Value::string(std::move(text));
@@ -72,7 +75,8 @@ Value join(Evaluator&, const Value& input, const Arguments& arguments) {
 }
 
 Value sort(Evaluator&, const Value& input, const Arguments& arguments) {
-  const Parameters parameters("filter 'sort'", arguments, {"reverse", "case_sensitive", "attribute"});
+  const Parameters parameters(
+      "filter 'sort'", arguments, {"reverse", "case_sensitive", "attribute"});
   const ItemKeys keys(parameters.value(2), parameters.flag(1));
   std::vector<std::pair<Value, Value>> keyed;
   for (const Value& item : iterate(input)) keyed.emplace_back(keys.of(item), item);
@@ -85,12 +89,15 @@ Value sort(Evaluator&, const Value& input, const Arguments& arguments) {
 Value sort_dict(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'dictsort'", arguments, {"case_sensitive", "by", "reverse"});
   const std::string by = parameters.text(1, "key");
-  if (by != "key" && by != "value") throw OperationError("filter 'dictsort' sorts by \"key\" or \"value\"");
-  if (!require_defined(input).is_dict()) throw OperationError("filter 'dictsort' takes a dict, not '" + type_name(input) + "'");
+  if (by != "key" && by != "value")
+    throw OperationError("filter 'dictsort' sorts by \"key\" or \"value\"");
+  if (!require_defined(input).is_dict())
+    throw OperationError("filter 'dictsort' takes a dict, not '" + type_name(input) + "'");
   std::vector<std::pair<Value, Value>> keyed;
   for (const auto& [key, value] : input.as_dict().entries()) {
     const Value& sorted_by = by == "key" ? key : value;
-    keyed.emplace_back(parameters.flag(0) ? sorted_by : ignore_case(sorted_by), Value::tuple({key, value}));
+    keyed.emplace_back(parameters.flag(0) ? sorted_by : ignore_case(sorted_by),
+                       Value::tuple({key, value}));
   }
   sort_by_key(keyed, parameters.flag(2));
   List items;
@@ -114,7 +121,8 @@ Value unique(Evaluator&, const Value& input, const Arguments& arguments) {
 
 template <bool smallest>
 Value extreme(Evaluator&, const Value& input, const Arguments& arguments) {
-  const Parameters parameters(smallest ? "filter 'min'" : "filter 'max'", arguments, {"case_sensitive", "attribute"});
+  const Parameters parameters(
+      smallest ? "filter 'min'" : "filter 'max'", arguments, {"case_sensitive", "attribute"});
   const ItemKey key(parameters.value(1), parameters.flag(0));
   const List items = iterate(input);
   if (items.empty()) return undefined_because("no smallest or largest item: the sequence is empty");
@@ -147,11 +155,13 @@ Value batch(Evaluator&, const Value& input, const Arguments& arguments) {
   List batches;
   List current;
   for (const Value& item : items) {
-    if (static_cast<int64_t>(current.size()) == size) batches.push_back(Value::list(std::exchange(current, {})));
+    if (static_cast<int64_t>(current.size()) == size)
+      batches.push_back(Value::list(std::exchange(current, {})));
     current.push_back(item);
   }
   const bool fill = !parameters.value(1).is_none();
-  while (fill && !current.empty() && static_cast<int64_t>(current.size()) < size) current.push_back(parameters.value(1));
+  while (fill && !current.empty() && static_cast<int64_t>(current.size()) < size)
+    current.push_back(parameters.value(1));
   if (!current.empty()) batches.push_back(Value::list(std::move(current)));
   return make_generator(std::move(batches));
 }
@@ -169,7 +179,8 @@ Value slice_list(Evaluator&, const Value& input, const Arguments& arguments) {
   size_t next = 0;
   for (size_t i = 0; i < count; ++i) {
     List part;
-    for (size_t end = next + size + (i < with_extra ? 1 : 0); next < end; ++next) part.push_back(items[next]);
+    for (size_t end = next + size + (i < with_extra ? 1 : 0); next < end; ++next)
+      part.push_back(items[next]);
     if (fill && i >= with_extra) part.push_back(parameters.value(1));
     slices.push_back(Value::list(std::move(part)));
   }
@@ -179,9 +190,11 @@ Value slice_list(Evaluator&, const Value& input, const Arguments& arguments) {
 Value dict_items(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'items'", arguments, {});
   if (input.is_undefined()) return make_generator({});
-  if (!input.is_dict()) throw OperationError("filter 'items' takes a dict, not '" + type_name(input) + "'");
+  if (!input.is_dict())
+    throw OperationError("filter 'items' takes a dict, not '" + type_name(input) + "'");
   List items;
-  for (const auto& [key, value] : input.as_dict().entries()) items.push_back(Value::tuple({key, value}));
+  for (const auto& [key, value] : input.as_dict().entries())
+    items.push_back(Value::tuple({key, value}));
   return make_generator(std::move(items));
 }
 
@@ -194,11 +207,21 @@ Value to_list(Evaluator&, const Value& input, const Arguments& arguments) {
 
 const FilterTable& sequence_filters() {
   static const FilterTable filters = {
-      {"length", length},  {"count", length},         {"first", first},
-      {"last", last},      {"reverse", reverse},      {"join", join},
-      {"sort", sort},      {"dictsort", sort_dict},   {"unique", unique},
-      {"min", extreme<true>}, {"max", extreme<false>}, {"sum", sum},
-      {"batch", batch},    {"slice", slice_list},     {"items", dict_items},
+      {"length", length},
+      {"count", length},
+      {"first", first},
+      {"last", last},
+      {"reverse", reverse},
+      {"join", join},
+      {"sort", sort},
+      {"dictsort", sort_dict},
+      {"unique", unique},
+      {"min", extreme<true>},
+      {"max", extreme<false>},
+      {"sum", sum},
+      {"batch", batch},
+      {"slice", slice_list},
+      {"items", dict_items},
       {"list", to_list},
   };
   return filters;

@@ -65,9 +65,10 @@ TracedText Evaluator::run_loop(const ast::For& loop, const Frame& frame, List it
 
 void Evaluator::run_loop_bodies(const ast::For& loop, const Frame& frame, List items, int depth) {
   const Place place{frame.usage, loop.target.position};
+  static const ast::UnsetNames no_names;
   const auto passes_test = [&](const Value& item) {
     if (!loop.test) return true;
-    const Frame test_frame = frame.inner();
+    const Frame test_frame = frame.inner(no_names);
     assign(loop.target, item, test_frame);
     return truth(evaluate(*loop.test, test_frame));
   };
@@ -85,7 +86,7 @@ void Evaluator::run_loop_bodies(const ast::For& loop, const Frame& frame, List i
     count_iteration(place);
     if (!state && !passes_test(items[i])) continue;
     ran = true;
-    const Frame pass = frame.inner();
+    const Frame pass = frame.inner(loop.body_unset);
     if (state) {
       state->advance_to(i);
       pass.scope->variables["loop"] = Value::object(state);
@@ -93,7 +94,7 @@ void Evaluator::run_loop_bodies(const ast::For& loop, const Frame& frame, List i
     assign(loop.target, items[i], pass);
     run(loop.body, pass);
   }
-  if (!ran) run(loop.otherwise, frame.inner());
+  if (!ran) run(loop.otherwise, frame.inner(loop.otherwise_unset));
 }
 
 void Evaluator::assign(const ast::Target& target, const Value& value, const Frame& frame) {
@@ -107,19 +108,22 @@ void Evaluator::assign(const ast::Target& target, const Value& value, const Fram
     return;
   }
   if (target.attribute.empty()) return define(target.name, value, frame, true);
-  const Value* owner = frame.scope->find(target.name);
-  if (!owner) owner = frame.context->find(target.name);
+  const Value* owner = frame.find(target.name);
   Namespace* ns = owner ? owner->object_as<Namespace>() : nullptr;
   if (!ns) {
-    throw OperationError("cannot set '" + target.name + "." + target.attribute + "': '" + target.name + "' is " +
-                             (owner ? "no namespace but of type '" + type_name(*owner) + "'" : "undefined"),
-                         "make it with {% set " + target.name + " = namespace() %}");
+    throw OperationError(
+        "cannot set '" + target.name + "." + target.attribute + "': '" + target.name + "' is " +
+            (owner ? "no namespace but of type '" + type_name(*owner) + "'" : "undefined"),
+        "make it with {% set " + target.name + " = namespace() %}");
   }
   ns->set(target.attribute, value);
 }
 
 /// Sets a variable of the frame; at a template's top level also one of the context.
-void Evaluator::define(const std::string& name, const Value& value, const Frame& frame, bool exported) {
+void Evaluator::define(const std::string& name,
+                       const Value& value,
+                       const Frame& frame,
+                       bool exported) {
   frame.scope->variables[name] = value;
   if (!frame.top_level) return;
   frame.context->variables[name] = value;
@@ -136,7 +140,7 @@ void Evaluator::visit(const ast::Set& node, const Frame& frame, Place) {
 
 void Evaluator::visit(const ast::SetBlock& node, const Frame& frame, Place) {
   TracedText text;
-  Frame body = frame.inner(text);
+  Frame body = frame.inner(node.unset, text);
   body.root = nullptr;  // a set block captures its text even after `extends`
   run(node.body, body);
   Value value = Value::string(std::move(text));
@@ -146,14 +150,19 @@ void Evaluator::visit(const ast::SetBlock& node, const Frame& frame, Place) {
 
 void Evaluator::visit(const ast::FilterBlock& node, const Frame& frame, Place place) {
   TracedText text;
-  const Frame body = frame.inner(text);
+  const Frame body = frame.inner(node.unset, text);
   run(node.body, body);
-  print(apply_filters(*node.filter, Value::string(std::move(text)), body), frame, place);
+  const Value result = apply_filters(*node.filter, Value::string(std::move(text)), body);
+  if (!result.is_string()) {
+    throw OperationError("the filters of this block give '" + type_name(result) + "', not a text");
+  }
+  print(result, frame, place);
 }
 
 void Evaluator::visit(const ast::With& node, const Frame& frame, Place) {
-  const Frame body = frame.inner();
-  for (const auto& [target, value] : node.assignments) assign(target, evaluate(*value, frame), body);
+  const Frame body = frame.inner(node.unset);
+  for (const auto& [target, value] : node.assignments)
+    assign(target, evaluate(*value, frame), body);
   run(node.body, body);
 }
 
@@ -165,7 +174,10 @@ void Evaluator::visit(const ast::CallBlock& node, const Frame& frame, Place plac
   const Value caller = make_macro(node.routine, frame);
   const Place call_place{frame.usage, node.call->position};
   const auto& call = std::get<ast::Call>(node.call->node);
-  print(guarded(frame, call_place, [&] { return call_expression(call, frame, call_place, &caller); }), frame, place);
+  print(
+      guarded(frame, call_place, [&] { return call_expression(call, frame, call_place, &caller); }),
+      frame,
+      place);
 }
 
 void Evaluator::visit(const ast::BlockUse& node, const Frame& frame, Place) {
@@ -173,7 +185,8 @@ void Evaluator::visit(const ast::BlockUse& node, const Frame& frame, Place) {
   if (frame.top_level && frame.is_silenced()) return;
   const std::vector<BlockDefinition>& definitions = frame.context->blocks[block.name];
   if (block.required && definitions.size() <= 1) {
-    throw OperationError("the required block '" + block.name + "' is not filled by any template that extends this one");
+    throw OperationError("the required block '" + block.name +
+                         "' is not filled by any template that extends this one");
   }
   run_block(block.scoped ? nested_context(frame) : frame.context, block.name, 0, *frame.output);
 }

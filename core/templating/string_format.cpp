@@ -22,29 +22,45 @@ std::string decimal(const char* format, int precision, double number) {
   return text;
 }
 
-/// Digits of a non-negative finite or infinite number, without sign.
+/// "1.200e+05" -> "1.2e+05".
+std::string without_trailing_zeros(const std::string& scientific) {
+  const size_t exponent = scientific.find('e');
+  std::string mantissa = scientific.substr(0, exponent);
+  if (mantissa.find('.') != std::string::npos) {
+    mantissa.resize(mantissa.find_last_not_of('0') + 1);
+    if (mantissa.back() == '.') mantissa.pop_back();
+  }
+  return mantissa + scientific.substr(exponent);
+}
+
+/// Digits of a non-negative finite number, without sign.
 std::string real_digits(double number, const FormatSpecification& spec) {
   const int precision = spec.precision.value_or(6);
   switch (spec.type) {
-    case 'e': return decimal("%.*e", precision, number);
-    case 'E': return decimal("%.*E", precision, number);
+    case 'e':
+      return decimal("%.*e", precision, number);
+    case 'E':
+      return decimal("%.*E", precision, number);
     case 'f':
-    case 'F': return decimal("%.*f", precision, number);
-    case '%': return decimal("%.*f", precision, number * 100) + "%";
+    case 'F':
+      return decimal("%.*f", precision, number);
+    case '%':
+      return decimal("%.*f", precision, number * 100) + "%";
     case 'n':
-    case 'g': return decimal(spec.alternate ? "%#.*g" : "%.*g", precision, number);
-    case 'G': return decimal(spec.alternate ? "%#.*G" : "%.*G", precision, number);
-    default: break;
+    case 'g':
+      return decimal(spec.alternate ? "%#.*g" : "%.*g", precision, number);
+    case 'G':
+      return decimal(spec.alternate ? "%#.*G" : "%.*G", precision, number);
+    default:
+      break;
   }
   if (!spec.precision) return shortest(number);
   // Without a type: as 'g', but with at least one digit behind the point.
-  std::string text = decimal("%.*g", std::max(precision, 1), number);
-  const bool plain = text.find_first_of(".en") == std::string::npos;
-  if (plain && static_cast<int>(text.size()) >= std::max(precision, 1)) {
-    text = decimal("%.*e", std::max(precision, 1) - 1, number);
-    return std::isinf(number) ? "inf" : text;
-  }
-  return plain ? text + ".0" : text;
+  const int digits = std::max(precision, 1);
+  const std::string text = decimal("%.*g", digits, number);
+  if (text.find_first_of(".e") != std::string::npos) return text;
+  if (static_cast<int>(text.size()) < digits) return text + ".0";
+  return without_trailing_zeros(decimal("%.*e", digits - 1, number));
 }
 
 std::string integer_digits(uint64_t magnitude, char type) {
@@ -60,7 +76,8 @@ std::string integer_digits(uint64_t magnitude, char type) {
 
 std::string format_integer(int64_t number, FormatSpecification spec) {
   const bool negative = number < 0;
-  const uint64_t magnitude = negative ? ~static_cast<uint64_t>(number) + 1 : static_cast<uint64_t>(number);
+  const uint64_t magnitude =
+      negative ? ~static_cast<uint64_t>(number) + 1 : static_cast<uint64_t>(number);
   if (spec.type == 'c') {
     std::string character;
     append_character(character, number);
@@ -72,14 +89,15 @@ std::string format_integer(int64_t number, FormatSpecification spec) {
   if (spec.alternate && std::string("boxX").find(spec.type) != std::string::npos) {
     prefix += std::string("0") + spec.type;
   }
-  const int group = spec.type == 'b' || spec.type == 'o' || spec.type == 'x' || spec.type == 'X' ? 4 : 3;
+  const int group =
+      spec.type == 'b' || spec.type == 'o' || spec.type == 'x' || spec.type == 'X' ? 4 : 3;
   return spec.pad_number(prefix, integer_digits(magnitude, spec.type), "", group);
 }
 
 std::string format_real(double number, const FormatSpecification& spec) {
   const bool negative = std::signbit(number) && !std::isnan(number);
   const double magnitude = std::fabs(number);
-  std::string digits = std::isnan(number)       ? "nan"
+  std::string digits = std::isnan(number)      ? "nan"
                        : std::isinf(magnitude) ? "inf"
                                                : real_digits(magnitude, spec);
   if (spec.type == 'F' || spec.type == 'E' || spec.type == 'G') {
@@ -92,10 +110,12 @@ std::string format_real(double number, const FormatSpecification& spec) {
 }
 
 std::string format_text(const std::string& text, const FormatSpecification& spec) {
-  if (spec.sign || spec.alternate || spec.grouping || spec.align == '=') {
+  const bool numeric = spec.align == '=' && !spec.zero_padded;
+  if (spec.sign || spec.alternate || spec.grouping || numeric) {
     throw OperationError("this format specifier does not fit a string");
   }
-  return spec.pad(spec.truncated(text), "", spec.align.value_or('<'));
+  const char align = spec.zero_padded ? '<' : spec.align.value_or('<');
+  return spec.pad(spec.truncated(text), "", align);
 }
 
 /// Walks one `{…}` field of str.format after another.
@@ -148,7 +168,8 @@ class BraceFormatter {
       rest.remove_prefix(2);
     }
     const std::string specification = rest.empty() ? "" : format(rest.substr(1), depth - 1);
-    if (conversion == 'r' || conversion == 'a') return format_value(Value::string(repr_of(value)), specification);
+    if (conversion == 'r' || conversion == 'a')
+      return format_value(Value::string(repr_of(value)), specification);
     if (conversion == 's') return format_value(Value::string(str_of(value)), specification);
     if (conversion != 0) throw OperationError("unknown conversion specifier in a format");
     return format_value(value, specification);
@@ -167,7 +188,8 @@ class BraceFormatter {
         path.remove_prefix(stop);
       } else {
         const size_t stop = path.find(']');
-        if (path[0] != '[' || stop == std::string_view::npos) throw OperationError("bad field in a format");
+        if (path[0] != '[' || stop == std::string_view::npos)
+          throw OperationError("bad field in a format");
         const std::string key(path.substr(1, stop - 1));
         const auto number = parse_index(key);
         value = subscript_of(value, number ? Value::integer(*number) : Value::string(key));
@@ -206,17 +228,20 @@ std::string format_value(const Value& value, std::string_view specification) {
   require_defined(value);
   if (specification.empty()) return str_of(value);
   FormatSpecification spec = FormatSpecification::parse(specification);
-  const bool real_type = spec.type != 0 && std::string("eEfFgG%").find(spec.type) != std::string::npos;
-  const bool integer_type = spec.type != 0 && std::string("bcdoxXn").find(spec.type) != std::string::npos;
-  if (value.is_boolean() && spec.type == 0) return format_text(str_of(value), spec);
-  if (value.is_integral() && (integer_type || spec.type == 0)) return format_integer(value.as_integer(), spec);
+  const bool real_type =
+      spec.type != 0 && std::string("eEfFgG%").find(spec.type) != std::string::npos;
+  const bool integer_type =
+      spec.type != 0 && std::string("bcdoxXn").find(spec.type) != std::string::npos;
+  if (value.is_integral() && (integer_type || spec.type == 0))
+    return format_integer(value.as_integer(), spec);
   if (value.is_number() && (real_type || spec.type == 0 || spec.type == 'n')) {
     return format_real(value.as_real(), spec);
   }
-  if (value.is_string() && (spec.type == 0 || spec.type == 's')) return format_text(value.as_string(), spec);
+  if (value.is_string() && (spec.type == 0 || spec.type == 's'))
+    return format_text(value.as_string(), spec);
   if (value.is_number() || value.is_string()) {
-    throw OperationError(std::string("unknown format code '") + spec.type + "' for object of type '" +
-                         type_name(value) + "'");
+    throw OperationError(std::string("unknown format code '") + spec.type +
+                         "' for object of type '" + type_name(value) + "'");
   }
   throw OperationError("unsupported format string passed to " + type_name(value));
 }

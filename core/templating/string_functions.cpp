@@ -11,7 +11,8 @@ namespace forge::templating {
 namespace {
 
 bool is_line_break(int32_t c) {
-  return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
+  return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
+         c == 0x2029;
 }
 
 /// Begin of the code point that ends at `end`.
@@ -32,7 +33,7 @@ std::vector<std::string> split_at_space(std::string_view text, int64_t limit) {
   text.remove_prefix(leading_space(text));
   while (!text.empty()) {
     if (limit >= 0 && static_cast<int64_t>(parts.size()) == limit) {
-      parts.emplace_back(text.substr(0, text.size() - trailing_space(text)));
+      parts.emplace_back(text);
       break;
     }
     size_t end = 0;
@@ -49,7 +50,7 @@ std::vector<std::string> split_at_space_from_right(std::string_view text, int64_
   text.remove_suffix(trailing_space(text));
   while (!text.empty()) {
     if (limit >= 0 && static_cast<int64_t>(parts.size()) == limit) {
-      parts.emplace_back(text.substr(leading_space(text)));
+      parts.emplace_back(text);
       break;
     }
     size_t begin = text.size();
@@ -118,7 +119,10 @@ std::string swap_case(std::string_view text) {
   return result;
 }
 
-std::string replace(std::string_view text, std::string_view old, std::string_view fresh, int64_t limit) {
+std::string replace(std::string_view text,
+                    std::string_view old,
+                    std::string_view fresh,
+                    int64_t limit) {
   std::string result;
   size_t position = 0;
   for (; limit != 0; --limit) {
@@ -171,7 +175,9 @@ std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
   return lines;
 }
 
-std::vector<std::string> split_text(std::string_view text, const std::string* separator, int64_t limit) {
+std::vector<std::string> split_text(std::string_view text,
+                                    const std::string* separator,
+                                    int64_t limit) {
   if (!separator) return split_at_space(text, limit);
   require_separator(*separator);
   std::vector<std::string> parts;
@@ -185,7 +191,9 @@ std::vector<std::string> split_text(std::string_view text, const std::string* se
   return parts;
 }
 
-std::vector<std::string> split_text_from_right(std::string_view text, const std::string* separator, int64_t limit) {
+std::vector<std::string> split_text_from_right(std::string_view text,
+                                               const std::string* separator,
+                                               int64_t limit) {
   if (!separator) return split_at_space_from_right(text, limit);
   require_separator(*separator);
   std::vector<std::string> parts;

@@ -21,12 +21,19 @@ std::string capitalize(std::string_view text);
 std::string swap_case(std::string_view text);
 std::string title_case(std::string_view text);  ///< str.title()
 /// At most `limit` replacements; all when negative.
-std::string replace(std::string_view text, std::string_view old, std::string_view fresh, int64_t limit);
+std::string replace(std::string_view text,
+                    std::string_view old,
+                    std::string_view fresh,
+                    int64_t limit);
 std::string pad(std::string_view text, char align, size_t width, std::string_view fill = " ");
 std::vector<std::string> split_lines(std::string_view text, bool keep_ends);
 /// A null separator splits at white space; a negative limit means no limit.
-std::vector<std::string> split_text(std::string_view text, const std::string* separator, int64_t limit);
-std::vector<std::string> split_text_from_right(std::string_view text, const std::string* separator, int64_t limit);
+std::vector<std::string> split_text(std::string_view text,
+                                    const std::string* separator,
+                                    int64_t limit);
+std::vector<std::string> split_text_from_right(std::string_view text,
+                                               const std::string* separator,
+                                               int64_t limit);
 /// The `indent` filter: every line but the first (unless asked for) and the empty ones (likewise).
 std::string indent(std::string_view text, std::string_view indentation, bool first, bool blank);
 

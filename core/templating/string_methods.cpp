@@ -55,11 +55,13 @@ Value split(const Value& self, const Arguments& arguments) {
 Value split_from_right(const Value& self, const Arguments& arguments) {
   const Parameters parameters("rsplit()", arguments, {"sep", "maxsplit"});
   const OptionalText separator(parameters, 0);
-  return strings(split_text_from_right(self.as_string(), separator.pointer, parameters.integer(1, -1)));
+  return strings(
+      split_text_from_right(self.as_string(), separator.pointer, parameters.integer(1, -1)));
 }
 
 Value splitlines(const Value& self, const Arguments& arguments) {
-  return strings(split_lines(self.as_string(), Parameters("splitlines()", arguments, {"keepends"}).flag(0)));
+  return strings(
+      split_lines(self.as_string(), Parameters("splitlines()", arguments, {"keepends"}).flag(0)));
 }
 
 Value partition(const Value& self, const Arguments& arguments, bool from_right) {
@@ -72,10 +74,15 @@ Value partition(const Value& self, const Arguments& arguments, bool from_right) 
     if (from_right) return Value::tuple({part(""), part(""), self});
     return Value::tuple({self, part(""), part("")});
   }
-  return Value::tuple({part(text.substr(0, at)), part(separator), part(text.substr(at + separator.size()))});
+  return Value::tuple(
+      {part(text.substr(0, at)), part(separator), part(text.substr(at + separator.size()))});
 }
-Value partition_left(const Value& self, const Arguments& arguments) { return partition(self, arguments, false); }
-Value partition_right(const Value& self, const Arguments& arguments) { return partition(self, arguments, true); }
+Value partition_left(const Value& self, const Arguments& arguments) {
+  return partition(self, arguments, false);
+}
+Value partition_right(const Value& self, const Arguments& arguments) {
+  return partition(self, arguments, true);
+}
 
 Value join_texts(const Value& self, const Arguments& arguments) {
   std::string joined;
@@ -83,7 +90,8 @@ Value join_texts(const Value& self, const Arguments& arguments) {
   for (size_t i = 0; i < items.size(); ++i) {
     if (!require_defined(items[i]).is_string()) {
       throw OperationError("join() takes strings, but item " + std::to_string(i) + " is of type '" +
-                           type_name(items[i]) + "'", "the filter `join` takes any values");
+                               type_name(items[i]) + "'",
+                           "the filter `join` takes any values");
     }
     if (i > 0) joined += self.as_string();
     joined += items[i].as_string();
@@ -94,12 +102,14 @@ Value join_texts(const Value& self, const Arguments& arguments) {
 
 Value replace_text(const Value& self, const Arguments& arguments) {
   const Parameters parameters("replace()", arguments, {"old", "new", "count"}, 2);
-  return Value::string(replace(self.as_string(), parameters.text(0), parameters.text(1), parameters.integer(2, -1)));
+  return Value::string(
+      replace(self.as_string(), parameters.text(0), parameters.text(1), parameters.integer(2, -1)));
 }
 
 template <bool at_start>
 Value has_affix(const Value& self, const Arguments& arguments) {
-  const Value affix = Parameters(at_start ? "startswith()" : "endswith()", arguments, {"affix"}, 1).value(0);
+  const Value affix =
+      Parameters(at_start ? "startswith()" : "endswith()", arguments, {"affix"}, 1).value(0);
   const List candidates = affix.kind() == Value::Kind::tuple ? affix.items() : List{affix};
   const std::string& text = self.as_string();
   for (const Value& candidate : candidates) {
@@ -117,7 +127,8 @@ Value has_affix(const Value& self, const Arguments& arguments) {
 
 template <bool prefix>
 Value remove_affix(const Value& self, const Arguments& arguments) {
-  const Parameters parameters(prefix ? "removeprefix()" : "removesuffix()", arguments, {"affix"}, 1);
+  const Parameters parameters(
+      prefix ? "removeprefix()" : "removesuffix()", arguments, {"affix"}, 1);
   const size_t size = parameters.text(0).size();
   if (!has_affix<prefix>(self, arguments).as_boolean()) return self;
   const size_t kept = self.as_string().size() - size;
@@ -130,7 +141,8 @@ std::pair<std::string_view, size_t> searched_part(const Value& self, const Param
   const auto length = static_cast<int64_t>(length_of(std::string_view(text)));
   const auto bound = [&](size_t index, int64_t fallback) {
     const int64_t value = parameters.value(index).is_none() ? fallback : parameters.integer(index);
-    return static_cast<size_t>(std::min(length, std::max<int64_t>(0, value < 0 ? value + length : value)));
+    return static_cast<size_t>(
+        std::min(length, std::max<int64_t>(0, value < 0 ? value + length : value)));
   };
   const size_t first = bound(1, 0), last = std::max(first, bound(2, length));
   const size_t begin = byte_offset(text, first);
@@ -167,17 +179,20 @@ template <char align>
 Value padded(const Value& self, const Arguments& arguments) {
   const Parameters parameters("this method", arguments, {"width", "fillchar"}, 1);
   const std::string fill = parameters.text(1, " ");
-  if (length_of(std::string_view(fill)) != 1) throw OperationError("the fill character must be one character");
+  if (length_of(std::string_view(fill)) != 1)
+    throw OperationError("the fill character must be one character");
   const auto width = static_cast<size_t>(std::max<int64_t>(0, parameters.integer(0)));
   return Value::string(pad(self.as_string(), align, width, fill));
 }
 
 Value fill_with_zeros(const Value& self, const Arguments& arguments) {
-  const auto width = std::max<int64_t>(0, Parameters("zfill()", arguments, {"width"}, 1).integer(0));
+  const auto width =
+      std::max<int64_t>(0, Parameters("zfill()", arguments, {"width"}, 1).integer(0));
   const std::string& text = self.as_string();
   const bool has_sign = !text.empty() && (text[0] == '-' || text[0] == '+');
   const std::string sign = has_sign ? text.substr(0, 1) : "";
-  const size_t digits_width = static_cast<size_t>(width) - std::min(sign.size(), static_cast<size_t>(width));
+  const size_t digits_width =
+      static_cast<size_t>(width) - std::min(sign.size(), static_cast<size_t>(width));
   return Value::string(sign + pad(text.substr(sign.size()), '>', digits_width, "0"));
 }
 

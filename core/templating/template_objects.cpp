@@ -36,7 +36,8 @@ std::optional<Value> Macro::attribute(const std::string& name) {
   if (name == "catch_varargs") return Value::boolean(routine_.uses_positional);
   if (name != "arguments") return std::nullopt;
   List names;
-  for (const std::string& parameter : routine_.parameters) names.push_back(Value::string(parameter));
+  for (const std::string& parameter : routine_.parameters)
+    names.push_back(Value::string(parameter));
   return Value::tuple(std::move(names));
 }
 
@@ -79,8 +80,19 @@ std::string LoopState::repr() const {
 }
 
 std::vector<std::string> LoopState::attribute_names() const {
-  return {"index", "index0", "revindex", "revindex0", "first", "last", "length",
-          "depth", "depth0", "previtem", "nextitem", "cycle", "changed"};
+  return {"index",
+          "index0",
+          "revindex",
+          "revindex0",
+          "first",
+          "last",
+          "length",
+          "depth",
+          "depth0",
+          "previtem",
+          "nextitem",
+          "cycle",
+          "changed"};
 }
 
 std::optional<Value> LoopState::attribute(const std::string& name) {
@@ -94,17 +106,21 @@ std::optional<Value> LoopState::attribute(const std::string& name) {
   if (name == "length") return integer(size);
   if (name == "depth") return Value::integer(depth_ + 1);
   if (name == "depth0") return Value::integer(depth_);
-  if (name == "previtem") return index_ > 0 ? items_[index_ - 1] : undefined_because("there is no previous item");
-  if (name == "nextitem") return index_ + 1 < size ? items_[index_ + 1] : undefined_because("there is no next item");
+  if (name == "previtem")
+    return index_ > 0 ? items_[index_ - 1] : undefined_because("there is no previous item");
+  if (name == "nextitem")
+    return index_ + 1 < size ? items_[index_ + 1] : undefined_because("there is no next item");
   if (name == "cycle") {
-    return make_function("cycle", [self = shared_from_this()](Evaluator&, const Arguments& arguments) {
-      return self->cycle(arguments);
-    });
+    return make_function("cycle",
+                         [self = shared_from_this()](Evaluator&, const Arguments& arguments) {
+                           return self->cycle(arguments);
+                         });
   }
   if (name == "changed") {
-    return make_function("changed", [self = shared_from_this()](Evaluator&, const Arguments& arguments) {
-      return self->changed(arguments);
-    });
+    return make_function("changed",
+                         [self = shared_from_this()](Evaluator&, const Arguments& arguments) {
+                           return self->changed(arguments);
+                         });
   }
   return std::nullopt;
 }

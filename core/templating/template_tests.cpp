@@ -18,7 +18,9 @@ using TestTable = std::unordered_map<std::string, TestFunction>;
 
 void refuse_arguments(const Arguments& arguments) { Parameters("this test", arguments, {}); }
 
-Value argument(const Arguments& arguments) { return Parameters("this test", arguments, {"value"}, 1).value(0); }
+Value argument(const Arguments& arguments) {
+  return Parameters("this test", arguments, {"value"}, 1).value(0);
+}
 
 /// A test of the value's kind alone; an undefined value is no error.
 template <bool (*matches)(const Value&)>
@@ -79,10 +81,13 @@ bool is_divisible(Evaluator&, const Value& input, const Arguments& arguments) {
 
 bool is_same(Evaluator&, const Value& input, const Arguments& arguments) {
   const Value other = argument(arguments);
-  return input.same_as(other) || (input.is_string() && other.is_string() && input.as_string() == other.as_string());
+  return input.same_as(other) ||
+         (input.is_string() && other.is_string() && input.as_string() == other.as_string());
 }
 
-bool is_in(Evaluator&, const Value& input, const Arguments& arguments) { return contains(argument(arguments), input); }
+bool is_in(Evaluator&, const Value& input, const Arguments& arguments) {
+  return contains(argument(arguments), input);
+}
 
 bool is_filter(Evaluator&, const Value& input, const Arguments& arguments) {
   refuse_arguments(arguments);

@@ -13,7 +13,9 @@ namespace forge::templating {
 namespace {
 
 /// The input as a string value; a string keeps its origins.
-Value to_text(const Value& input) { return input.is_string() ? input : Value::string(str_of(input)); }
+Value to_text(const Value& input) {
+  return input.is_string() ? input : Value::string(str_of(input));
+}
 
 template <std::string (*function)(std::string_view)>
 Value mapped(Evaluator&, const Value& input, const Arguments& arguments) {
@@ -39,12 +41,23 @@ std::string escape_html(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '\'': escaped += "&#39;"; break;
-      case '"': escaped += "&#34;"; break;
-      default: escaped += c;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      case '"':
+        escaped += "&#34;";
+        break;
+      default:
+        escaped += c;
     }
   }
   return escaped;
@@ -54,7 +67,8 @@ Value trim(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'trim'", arguments, {"chars"});
   const std::string characters = parameters.value(0).is_none() ? "" : parameters.text(0);
   const Value text = to_text(input);
-  const Extent kept = strip_extent(text.as_string(), parameters.value(0).is_none() ? nullptr : &characters, true, true);
+  const Extent kept = strip_extent(
+      text.as_string(), parameters.value(0).is_none() ? nullptr : &characters, true, true);
   return Value::string(text.traced().substring(kept.begin, kept.size));
 }
 
@@ -66,7 +80,8 @@ Value to_string(Evaluator&, const Value& input, const Arguments& arguments) {
 Value replace_text(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'replace'", arguments, {"old", "new", "count"}, 2);
   const int64_t limit = parameters.value(2).is_none() ? -1 : parameters.integer(2);
-  return Value::string(replace(str_of(input), str_of(parameters.value(0)), str_of(parameters.value(1)), limit));
+  return Value::string(
+      replace(str_of(input), str_of(parameters.value(0)), str_of(parameters.value(1)), limit));
 }
 
 Value indent_text(Evaluator&, const Value& input, const Arguments& arguments) {
@@ -81,11 +96,13 @@ Value indent_text(Evaluator&, const Value& input, const Arguments& arguments) {
   if (!require_defined(input).is_string()) {
     throw OperationError("filter 'indent' takes a string, not '" + type_name(input) + "'");
   }
-  return Value::string(indent(input.as_string(), indentation, parameters.flag(1), parameters.flag(2)));
+  return Value::string(
+      indent(input.as_string(), indentation, parameters.flag(1), parameters.flag(2)));
 }
 
 Value center(Evaluator&, const Value& input, const Arguments& arguments) {
-  const auto width = std::max<int64_t>(0, Parameters("filter 'center'", arguments, {"width"}).integer(0, 80));
+  const auto width =
+      std::max<int64_t>(0, Parameters("filter 'center'", arguments, {"width"}).integer(0, 80));
   return Value::string(pad(str_of(input), '^', static_cast<size_t>(width)));
 }
 
@@ -102,17 +119,20 @@ Value format_text(Evaluator&, const Value& input, const Arguments& arguments) {
 }
 
 Value truncate(Evaluator&, const Value& input, const Arguments& arguments) {
-  const Parameters parameters("filter 'truncate'", arguments, {"length", "killwords", "end", "leeway"});
+  const Parameters parameters(
+      "filter 'truncate'", arguments, {"length", "killwords", "end", "leeway"});
   const std::string text = str_of(input);
   const std::string end = parameters.text(2, "...");
   const auto length = parameters.integer(0, 255);
   const auto end_length = static_cast<int64_t>(length_of(std::string_view(end)));
   const int64_t leeway = parameters.value(3).is_none() ? 5 : parameters.integer(3);
-  if (length < end_length || leeway < 0) throw OperationError("filter 'truncate': the length is too small");
+  if (length < end_length || leeway < 0)
+    throw OperationError("filter 'truncate': the length is too small");
   const auto size = static_cast<int64_t>(length_of(std::string_view(text)));
   if (size - leeway <= length) return to_text(input);
   std::string kept = text.substr(0, byte_offset(text, static_cast<size_t>(length - end_length)));
-  if (!parameters.flag(1)) kept = split_text_from_right(kept, &static_cast<const std::string&>(std::string(" ")), 1)[0];
+  if (!parameters.flag(1))
+    kept = split_text_from_right(kept, &static_cast<const std::string&>(std::string(" ")), 1)[0];
   return Value::string(kept + end);
 }
 
@@ -133,11 +153,21 @@ Value count_words(Evaluator&, const Value& input, const Arguments& arguments) {
 
 const FilterTable& text_filters() {
   static const FilterTable filters = {
-      {"upper", mapped<to_upper>}, {"lower", mapped<to_lower>},   {"capitalize", mapped<capitalize>},
-      {"title", mapped<title>},    {"escape", mapped<escape_html>}, {"e", mapped<escape_html>},
-      {"forceescape", mapped<escape_html>}, {"trim", trim},        {"string", to_string},
-      {"safe", to_string},         {"replace", replace_text},     {"indent", indent_text},
-      {"center", center},          {"format", format_text},       {"truncate", truncate},
+      {"upper", mapped<to_upper>},
+      {"lower", mapped<to_lower>},
+      {"capitalize", mapped<capitalize>},
+      {"title", mapped<title>},
+      {"escape", mapped<escape_html>},
+      {"e", mapped<escape_html>},
+      {"forceescape", mapped<escape_html>},
+      {"trim", trim},
+      {"string", to_string},
+      {"safe", to_string},
+      {"replace", replace_text},
+      {"indent", indent_text},
+      {"center", center},
+      {"format", format_text},
+      {"truncate", truncate},
       {"wordcount", count_words},
   };
   return filters;

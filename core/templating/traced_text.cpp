@@ -6,9 +6,10 @@ void TracedText::add_run(Place place, bool literal) {
   if (!runs_.empty()) {
     const Run& last = runs_.back();
     const size_t length = text_.size() - last.begin;
-    const uint32_t expected = last.place.position + static_cast<uint32_t>(last.literal ? length : 0);
-    const bool continues = last.literal == literal && last.place.usage == place.usage &&
-                           expected == place.position;
+    const uint32_t expected =
+        last.place.position + static_cast<uint32_t>(last.literal ? length : 0);
+    const bool continues =
+        last.literal == literal && last.place.usage == place.usage && expected == place.position;
     if (continues) return;
   }
   runs_.push_back({text_.size(), place, literal});

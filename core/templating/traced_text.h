@@ -29,7 +29,7 @@ struct Place {
 class TracedText {
  public:
   struct Run {
-    size_t begin = 0;      ///< offset in the text
+    size_t begin = 0;  ///< offset in the text
     Place place;
     bool literal = false;  ///< template text: the place advances with the text
   };

@@ -17,14 +17,6 @@ size_t decode(std::string_view text, size_t position, int32_t& code_point) {
   return used > 0 ? static_cast<size_t>(used) : 0;
 }
 
-template <typename Mapping>
-std::string map_code_points(std::string_view text, Mapping mapping) {
-  std::string mapped;
-  mapped.reserve(text.size());
-  for (size_t i = 0; i < text.size();) append_code_point(mapped, mapping(next_code_point(text, i)));
-  return mapped;
-}
-
 }  // namespace
 
 int32_t next_code_point(std::string_view text, size_t& position) {
@@ -47,7 +39,8 @@ void append_code_point(std::string& text, int32_t code_point) {
 }
 
 bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  return std::all_of(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
 size_t find_invalid_utf8(std::string_view text) {
@@ -65,8 +58,9 @@ size_t find_invalid_utf8(std::string_view text) {
 }
 
 size_t length_of(std::string_view text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
 size_t byte_offset(std::string_view text, size_t index) {
@@ -116,8 +110,27 @@ bool is_lower(int32_t c) {
   return utf8proc_category(c) == UTF8PROC_CATEGORY_LL;
 }
 
-std::string to_upper(std::string_view text) { return map_code_points(text, utf8proc_toupper); }
-std::string to_lower(std::string_view text) { return map_code_points(text, utf8proc_tolower); }
+std::string to_upper(std::string_view text) {
+  std::string upper;
+  upper.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    const int32_t c = next_code_point(text, i);
+    if (c == 0xDF) {
+      upper += "SS";  // the German sharp s, the one common letter that becomes two
+    } else {
+      append_code_point(upper, utf8proc_toupper(c));
+    }
+  }
+  return upper;
+}
+
+std::string to_lower(std::string_view text) {
+  std::string lower;
+  lower.reserve(text.size());
+  for (size_t i = 0; i < text.size();)
+    append_code_point(lower, utf8proc_tolower(next_code_point(text, i)));
+  return lower;
+}
 
 size_t leading_space(std::string_view text) {
   size_t position = 0;

@@ -28,16 +28,26 @@ Value Value::dict(Dict entries) { return Value(Data(std::make_shared<Dict>(std::
 
 Value::Kind Value::kind() const {
   switch (data_.index()) {
-    case 0: return Kind::none;
-    case 1: return Kind::undefined;
-    case 2: return Kind::boolean;
-    case 3: return Kind::integer;
-    case 4: return Kind::real;
-    case 5: return Kind::string;
-    case 6: return Kind::list;
-    case 7: return Kind::tuple;
-    case 8: return Kind::dict;
-    default: return Kind::object;
+    case 0:
+      return Kind::none;
+    case 1:
+      return Kind::undefined;
+    case 2:
+      return Kind::boolean;
+    case 3:
+      return Kind::integer;
+    case 4:
+      return Kind::real;
+    case 5:
+      return Kind::string;
+    case 6:
+      return Kind::list;
+    case 7:
+      return Kind::tuple;
+    case 8:
+      return Kind::dict;
+    default:
+      return Kind::object;
   }
 }
 
@@ -65,19 +75,25 @@ const Value* Arguments::find(const std::string& name) const {
 
 size_t KeyHash::operator()(const Value& key) const {
   switch (key.kind()) {
-    case Value::Kind::none: return 1;
+    case Value::Kind::none:
+      return 1;
     case Value::Kind::boolean:
     case Value::Kind::integer:
-    case Value::Kind::real: return std::hash<double>{}(key.as_real());
-    case Value::Kind::string: return std::hash<std::string>{}(key.as_string());
+    case Value::Kind::real:
+      return std::hash<double>{}(key.as_real());
+    case Value::Kind::string:
+      return std::hash<std::string>{}(key.as_string());
     case Value::Kind::tuple: {
       size_t hash = 17;
       for (const Value& item : key.items()) hash = hash * 31 + (*this)(item);
       return hash;
     }
-    case Value::Kind::object: return std::hash<const void*>{}(key.as_object().get());
-    case Value::Kind::undefined: throw UndefinedError(key);
-    default: throw OperationError("unhashable type: '" + type_name(key) + "'");
+    case Value::Kind::object:
+      return std::hash<const void*>{}(key.as_object().get());
+    case Value::Kind::undefined:
+      throw UndefinedError(key);
+    default:
+      throw OperationError("unhashable type: '" + type_name(key) + "'");
   }
 }
 

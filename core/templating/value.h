@@ -75,8 +75,16 @@ class Value {
   using TuplePtr = std::shared_ptr<Tuple>;
   using DictPtr = std::shared_ptr<Dict>;
   using ObjectPtr = std::shared_ptr<Object>;
-  using Data = std::variant<std::monostate, UndefinedPtr, bool, int64_t, double, TextPtr, ListPtr,
-                            TuplePtr, DictPtr, ObjectPtr>;
+  using Data = std::variant<std::monostate,
+                            UndefinedPtr,
+                            bool,
+                            int64_t,
+                            double,
+                            TextPtr,
+                            ListPtr,
+                            TuplePtr,
+                            DictPtr,
+                            ObjectPtr>;
 
   explicit Value(Data data) : data_(std::move(data)) {}
 

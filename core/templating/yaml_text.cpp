@@ -14,7 +14,9 @@ namespace forge::templating {
 namespace {
 
 bool is_break(int32_t c) { return c == '\n' || c == 0x85 || c == 0x2028 || c == 0x2029; }
-bool is_blank_or_end(int32_t c) { return c == 0 || c == ' ' || c == '\t' || c == '\r' || is_break(c); }
+bool is_blank_or_end(int32_t c) {
+  return c == 0 || c == ' ' || c == '\t' || c == '\r' || is_break(c);
+}
 bool is_in(int32_t c, std::string_view set) {
   return c > 0 && c < 0x80 && set.find(static_cast<char>(c)) != std::string_view::npos;
 }
@@ -65,8 +67,8 @@ Analysis analyze(std::string_view text) {
     space_break = space_break || (is_break(c) && i > 0 && points[i - 1] == ' ');
   }
   const auto is_edge = [](int32_t c) { return c == ' ' || is_break(c); };
-  const bool quoted = is_edge(points.front()) || is_edge(points.back()) || break_space || space_break ||
-                      special || analysis.multiline;
+  const bool quoted = is_edge(points.front()) || is_edge(points.back()) || break_space ||
+                      space_break || special || analysis.multiline;
   analysis.flow_plain = !quoted && !flow_indicator;
   analysis.block_plain = !quoted && !block_indicator;
   analysis.single_quoted = !break_space && !space_break && !special;
@@ -86,19 +88,35 @@ std::string single_quoted(std::string_view text, int indentation) {
     if (points[i] == '\'') quoted += '\'';
     append_code_point(quoted, points[i]);
   }
-  if (!points.empty() && is_break(points.back())) quoted.append(static_cast<size_t>(indentation), ' ');
+  if (!points.empty() && is_break(points.back()))
+    quoted.append(static_cast<size_t>(indentation), ' ');
   return quoted + "'";
 }
 
 std::string double_quoted(std::string_view text) {
-  static const std::pair<int32_t, char> escapes[] = {
-      {0, '0'},     {7, 'a'},     {8, 'b'},    {9, 't'},    {10, 'n'},   {11, 'v'},     {12, 'f'},    {13, 'r'},
-      {0x1B, 'e'},  {'"', '"'},   {'\\', '\\'}, {0x85, 'N'}, {0xA0, '_'}, {0x2028, 'L'}, {0x2029, 'P'}};
+  static const std::pair<int32_t, char> escapes[] = {{0, '0'},
+                                                     {7, 'a'},
+                                                     {8, 'b'},
+                                                     {9, 't'},
+                                                     {10, 'n'},
+                                                     {11, 'v'},
+                                                     {12, 'f'},
+                                                     {13, 'r'},
+                                                     {0x1B, 'e'},
+                                                     {'"', '"'},
+                                                     {'\\', '\\'},
+                                                     {0x85, 'N'},
+                                                     {0xA0, '_'},
+                                                     {0x2028, 'L'},
+                                                     {0x2029, 'P'}};
   std::string quoted = "\"";
   for (const int32_t c : code_points(text)) {
-    const auto* known = std::find_if(std::begin(escapes), std::end(escapes), [c](const auto& e) { return e.first == c; });
-    const bool plain = (c >= 0x20 && c <= 0x7E) || (c >= 0xA0 && c <= 0xD7FF) || (c >= 0xE000 && c <= 0xFFFD);
-    const bool must_escape = c == '"' || c == '\\' || c == 0x85 || c == 0x2028 || c == 0x2029 || c == 0xFEFF || !plain;
+    const auto* known = std::find_if(
+        std::begin(escapes), std::end(escapes), [c](const auto& e) { return e.first == c; });
+    const bool plain =
+        (c >= 0x20 && c <= 0x7E) || (c >= 0xA0 && c <= 0xD7FF) || (c >= 0xE000 && c <= 0xFFFD);
+    const bool must_escape =
+        c == '"' || c == '\\' || c == 0x85 || c == 0x2028 || c == 0x2029 || c == 0xFEFF || !plain;
     if (!must_escape) {
       append_code_point(quoted, c);
     } else if (known != std::end(escapes)) {
@@ -119,7 +137,8 @@ std::string real_text(double number) {
   if (std::isinf(number)) return number < 0 ? "-.inf" : ".inf";
   std::string text = shortest(number);
   const size_t exponent = text.find('e');
-  if (exponent != std::string::npos && text.find('.') == std::string::npos) text.insert(exponent, ".0");
+  if (exponent != std::string::npos && text.find('.') == std::string::npos)
+    text.insert(exponent, ".0");
   return text;
 }
 
@@ -128,28 +147,39 @@ class Writer {
   /// `level` counts the collections around the value.
   std::string write(const Value& value, int level, bool is_key = false) {
     switch (require_defined(value).kind()) {
-      case Value::Kind::none: return "null";
-      case Value::Kind::boolean: return value.as_boolean() ? "true" : "false";
-      case Value::Kind::integer: return std::to_string(value.as_integer());
-      case Value::Kind::real: return real_text(value.as_real());
-      case Value::Kind::string: return write_string(value.as_string(), level, is_key);
+      case Value::Kind::none:
+        return "null";
+      case Value::Kind::boolean:
+        return value.as_boolean() ? "true" : "false";
+      case Value::Kind::integer:
+        return std::to_string(value.as_integer());
+      case Value::Kind::real:
+        return real_text(value.as_real());
+      case Value::Kind::string:
+        return write_string(value.as_string(), level, is_key);
       case Value::Kind::list:
-      case Value::Kind::tuple: return write_items(value.items(), level);
-      case Value::Kind::dict: return write_dict(value.as_dict(), level);
-      default: throw OperationError("a value of type '" + type_name(value) + "' cannot be written as YAML");
+      case Value::Kind::tuple:
+        return write_items(value.items(), level);
+      case Value::Kind::dict:
+        return write_dict(value.as_dict(), level);
+      default:
+        throw OperationError("a value of type '" + type_name(value) +
+                             "' cannot be written as YAML");
     }
   }
 
  private:
   static void require_depth(int level) {
-    if (level > 100) throw OperationError("this value is nested too deeply for YAML, or contains itself");
+    if (level > 100)
+      throw OperationError("this value is nested too deeply for YAML, or contains itself");
   }
 
   static std::string write_string(const std::string& text, int level, bool is_key) {
     const Analysis analysis = analyze(text);
     const bool is_string = resolve_plain_scalar(text).kind == PlainScalar::Kind::string;
     const bool fits_key = !is_key || (!text.empty() && !analysis.multiline);
-    if (is_string && fits_key && (level > 0 ? analysis.flow_plain : analysis.block_plain)) return text;
+    if (is_string && fits_key && (level > 0 ? analysis.flow_plain : analysis.block_plain))
+      return text;
     const bool single = analysis.single_quoted && !(is_key && analysis.multiline);
     return single ? single_quoted(text, 2 * (level + 1)) : double_quoted(text);
   }
@@ -170,7 +200,9 @@ class Writer {
     std::vector<Dict::Entry> entries = dict.entries();
     try {
       std::vector<Dict::Entry> sorted = entries;
-      std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return less(a.first, b.first); });
+      std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+        return less(a.first, b.first);
+      });
       entries = std::move(sorted);
     } catch (const OperationError&) {
       // Keys of several types have no order; they stay as they were inserted.
@@ -193,7 +225,8 @@ class Writer {
     if (!key.is_string()) return true;
     constexpr size_t limit = 128, tag_size = 5;  // PyYAML counts the "!!str" that it does not write
     const std::string& text = key.as_string();
-    return !text.empty() && !analyze(text).multiline && length_of(std::string_view(text)) + tag_size < limit;
+    return !text.empty() && !analyze(text).multiline &&
+           length_of(std::string_view(text)) + tag_size < limit;
   }
 };
 

@@ -25,13 +25,16 @@ std::string written_tag(const std::string& tag) { return tag == "?" || tag == "!
 
 void apply(const PlainScalar& scalar, Node& node) {
   switch (scalar.kind) {
-    case PlainScalar::Kind::null: node.kind = Node::Kind::null; break;
+    case PlainScalar::Kind::null:
+      node.kind = Node::Kind::null;
+      break;
     case PlainScalar::Kind::boolean:
       node.kind = Node::Kind::boolean;
       node.boolean = scalar.boolean;
       break;
     case PlainScalar::Kind::integer:
-      if (scalar.overflow) throw Error("the integer " + node.text + " does not fit 64 bits", node.origin);
+      if (scalar.overflow)
+        throw Error("the integer " + node.text + " does not fit 64 bits", node.origin);
       node.kind = Node::Kind::integer;
       node.integer = scalar.integer;
       break;
@@ -40,10 +43,14 @@ void apply(const PlainScalar& scalar, Node& node) {
       node.real = scalar.real;
       break;
     case PlainScalar::Kind::timestamp:
-      throw Error("'" + node.text + "' is a date in YAML 1.1, which a config cannot hold", node.origin, "quote it to make it a string");
+      throw Error("'" + node.text + "' is a date in YAML 1.1, which a config cannot hold",
+                  node.origin,
+                  "quote it to make it a string");
     case PlainScalar::Kind::merge:
     case PlainScalar::Kind::value:
-    case PlainScalar::Kind::string: node.kind = Node::Kind::string; break;
+    case PlainScalar::Kind::string:
+      node.kind = Node::Kind::string;
+      break;
   }
 }
 
@@ -53,7 +60,8 @@ void apply_standard_tag(const std::string& tag, Node& node) {
   if (type == "str") return;
   const PlainScalar scalar = templating::resolve_plain_scalar(node.text);
   const bool is_int = scalar.kind == PlainScalar::Kind::integer;
-  const bool fits = (type == "int" && is_int) || (type == "null" && scalar.kind == PlainScalar::Kind::null) ||
+  const bool fits = (type == "int" && is_int) ||
+                    (type == "null" && scalar.kind == PlainScalar::Kind::null) ||
                     (type == "bool" && scalar.kind == PlainScalar::Kind::boolean) ||
                     (type == "float" && (is_int || scalar.kind == PlainScalar::Kind::real));
   if (!fits) throw Error("'" + node.text + "' cannot be read as !!" + type, node.origin);
@@ -76,7 +84,8 @@ void NodeBuilder::OnDocumentStart(const YAML::Mark& mark) {
 }
 
 void NodeBuilder::OnAnchor(const YAML::Mark& mark, const std::string& name) {
-  if (!anchor_names_.insert(name).second) throw Error("the anchor '&" + name + "' is defined twice", place(mark));
+  if (!anchor_names_.insert(name).second)
+    throw Error("the anchor '&" + name + "' is defined twice", place(mark));
   pending_anchor_ = name;
 }
 
@@ -95,7 +104,9 @@ std::string NodeBuilder::null_text(const YAML::Mark& mark) const {
   for (const char* word : {"~", "null", "Null", "NULL"}) {
     if (!starts_with(rest, word)) continue;
     const std::string_view behind = rest.substr(std::string_view(word).size());
-    if (behind.empty() || std::string_view(" \t\n\r,]}:#").find(behind[0]) != std::string_view::npos) return word;
+    if (behind.empty() ||
+        std::string_view(" \t\n\r,]}:#").find(behind[0]) != std::string_view::npos)
+      return word;
   }
   return "";
 }
@@ -123,7 +134,10 @@ void NodeBuilder::resolve_scalar(Node& node, const std::string& tag) const {
   }
 }
 
-void NodeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) {
+void NodeBuilder::OnScalar(const YAML::Mark& mark,
+                           const std::string& tag,
+                           YAML::anchor_t anchor,
+                           const std::string& value) {
   auto node = make_node(mark, Node::Kind::string);
   node->text = value;
   resolve_scalar(*node, tag);
@@ -132,11 +146,15 @@ void NodeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML:
 
 void NodeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) {
   const auto found = anchored_.find(anchor);
-  if (found == anchored_.end()) throw Error("this alias stands inside the node that it names", place(mark));
+  if (found == anchored_.end())
+    throw Error("this alias stands inside the node that it names", place(mark));
   add(found->second, 0);
 }
 
-void NodeBuilder::open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind) {
+void NodeBuilder::open(const YAML::Mark& mark,
+                       const std::string& tag,
+                       YAML::anchor_t anchor,
+                       Node::Kind kind) {
   if (open_.size() >= max_depth) throw Error("the YAML is nested more than 200 deep", place(mark));
   Open collection;
   collection.node = make_node(mark, kind);
@@ -157,7 +175,10 @@ NodeBuilder::Open NodeBuilder::close() {
   return collection;
 }
 
-void NodeBuilder::OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) {
+void NodeBuilder::OnSequenceStart(const YAML::Mark& mark,
+                                  const std::string& tag,
+                                  YAML::anchor_t anchor,
+                                  YAML::EmitterStyle::value) {
   open(mark, tag, anchor, Node::Kind::sequence);
 }
 
@@ -166,7 +187,10 @@ void NodeBuilder::OnSequenceEnd() {
   add({std::move(collection.node), collection.tree_size}, collection.anchor);
 }
 
-void NodeBuilder::OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) {
+void NodeBuilder::OnMapStart(const YAML::Mark& mark,
+                             const std::string& tag,
+                             YAML::anchor_t anchor,
+                             YAML::EmitterStyle::value) {
   open(mark, tag, anchor, Node::Kind::mapping);
 }
 
@@ -174,12 +198,15 @@ void NodeBuilder::OnMapEnd() {
   Open collection = close();
   merged_entries_ += collection.mapping.merged_count();
   if (merged_entries_ > max_merged_entries) {
-    throw Error("the merges of this YAML copy more than a million entries", collection.node->origin);
+    throw Error("the merges of this YAML copy more than a million entries",
+                collection.node->origin);
   }
   collection.node->entries = collection.mapping.finish();
   if (open_.empty()) {  // the root: names that begin with '.' only hold anchors
     std::vector<Entry>& entries = collection.node->entries;
-    const auto is_hidden = [](const Entry& entry) { return entry.key_is_string && starts_with(entry.key, "."); };
+    const auto is_hidden = [](const Entry& entry) {
+      return entry.key_is_string && starts_with(entry.key, ".");
+    };
     entries.erase(std::remove_if(entries.begin(), entries.end(), is_hidden), entries.end());
   }
   add({std::move(collection.node), collection.tree_size}, collection.anchor);
@@ -202,7 +229,8 @@ void NodeBuilder::add(Built built, YAML::anchor_t anchor) {
     return;
   }
   if (!parent.key) {
-    if (!built.node->is_scalar()) throw Error("a key must be a scalar, not " + describe_kind(*built.node), built.node->origin);
+    if (!built.node->is_scalar())
+      throw Error("a key must be a scalar, not " + describe_kind(*built.node), built.node->origin);
     parent.key = std::move(built.node);
     return;
   }

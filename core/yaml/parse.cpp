@@ -14,13 +14,18 @@ namespace forge::yaml {
 namespace {
 
 /// YAML forbids tabs in indentation; yaml-cpp lets some of them pass.
-void refuse_tab_indentation(const YAML::Mark& mark, const std::string& text, const OriginMap& origin) {
+void refuse_tab_indentation(const YAML::Mark& mark,
+                            const std::string& text,
+                            const OriginMap& origin) {
   if (mark.pos < 0) return;
   const size_t end = std::min(static_cast<size_t>(mark.pos), text.size());
   const size_t line = end == 0 ? 0 : text.rfind('\n', end - 1) + 1;
   const size_t tab = text.find('\t', line);
   const bool indents = tab < end && text.find_first_not_of(" \t", line) >= end;
-  if (indents) throw Error("a tab cannot indent YAML", origin(mark.line + 1, static_cast<int>(tab - line) + 1), "use blanks");
+  if (indents)
+    throw Error("a tab cannot indent YAML",
+                origin(mark.line + 1, static_cast<int>(tab - line) + 1),
+                "use blanks");
 }
 
 NodePtr parse_document(const std::string& text, const OriginMap& origin) {
@@ -50,7 +55,8 @@ NodePtr parse_file(const std::string& path) {
   auto source = std::make_shared<SourceText>();
   source->name = shown_path(path);
   source->text = read_file(path);
-  return parse(source->text, [source](int line, int column) { return make_span(source, line, column); });
+  return parse(source->text,
+               [source](int line, int column) { return make_span(source, line, column); });
 }
 
 }  // namespace forge::yaml

@@ -54,7 +54,8 @@ TEST_CASE("every golden template renders as by the original") {
   for (const auto& golden : cases) {
     INFO(golden["name"].get<std::string>());
     Templates templates(golden["files"].get<std::map<std::string, std::string>>());
-    for (const auto& [name, value] : golden["variables"].items()) templates.request.variables[name] = variable_of(value);
+    for (const auto& [name, value] : golden["variables"].items())
+      templates.request.variables[name] = variable_of(value);
     const std::string main = golden["main"];
     if (golden.contains("text")) {
       CHECK(templates.text(main) == golden["text"]);

@@ -32,7 +32,8 @@ class Templates {
     std::string message = error_of([&] { rendered(main); });
     const std::string folder = folder_.path().string();
     for (size_t at = message.find(folder); at != std::string::npos; at = message.find(folder)) {
-      const bool is_whole = at + folder.size() >= message.size() || message[at + folder.size()] != '/';
+      const bool is_whole =
+          at + folder.size() >= message.size() || message[at + folder.size()] != '/';
       message.replace(at, folder.size() + (is_whole ? 0 : 1), is_whole ? "FOLDER" : "");
     }
     return message;
@@ -47,7 +48,9 @@ class Templates {
 
 /// Text of one template without others.
 inline std::string rendered(const std::string& text) { return Templates({{"main", text}}).text(); }
-inline std::string render_error(const std::string& text) { return Templates({{"main", text}}).error(); }
+inline std::string render_error(const std::string& text) {
+  return Templates({{"main", text}}).error();
+}
 
 /// "file:line:column (inline NAME)" that wrote a place of the output.
 inline std::string origin_of(const templating::RenderedText& text, int line, int column) {
