@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
-#include "backends/libtorch/ops/common/simd.h"
+#include "backends/libtorch/ops/common/vector_math.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
@@ -10,31 +10,67 @@ namespace {
 // Queries of a block: its scores (128 x 512 floats = 256 KiB) stay in a core's L2 cache.
 constexpr int64_t block_queries = 128;
 
-/// Scores of one block of queries: rows begin … end-1 against keys 0 … end-1. `scores` is [rows,
-/// end]; entries above the diagonal become -inf.
-at::Tensor block_scores(const at::Tensor& q, const at::Tensor& k, int64_t begin, int64_t end, double scale) {
-  at::Tensor scores = at::mm(q.narrow(0, begin, end - begin), k.narrow(0, 0, end).t());
-  scores.mul_(scale);
-  at::Tensor diagonal = scores.narrow(1, begin, end - begin);
-  diagonal.masked_fill_(at::ones_like(diagonal, at::kBool).triu_(1), -INFINITY);
-  return scores;
-}
+/// A block of `rows` queries, the first of which is token `begin`, against keys 0 … columns-1. Query
+/// begin + r sees the keys 0 … begin + r; what lies right of that becomes 0.
+struct Block {
+  int64_t begin, rows, columns;
+  int64_t seen(int64_t row) const { return begin + row + 1; }
+};
 
-/// p * (dp - delta[row]) * scale, in place of dp.
+/// Products q.k in `scores` [rows, columns] become the softmax of their scaled values; log_sum_exp
+/// [rows] is written.
 template <class T>
-FORGE_INLINE void score_gradient_rows(const T* p, T* dp, const T* delta, int64_t rows, int64_t columns, T scale) {
-  for (int64_t row = 0; row < rows; ++row) {
-    const T shift = delta[row];
-    for (int64_t c = row * columns; c < (row + 1) * columns; ++c) dp[c] = p[c] * (dp[c] - shift) * scale;
+FORGE_INLINE void softmax_rows(const Block& block, T scale, T* scores, T* log_sum_exp) {
+  for (int64_t row = 0; row < block.rows; ++row) {
+    T* s = scores + row * block.columns;
+    const int64_t seen = block.seen(row);
+    T largest = s[0];
+#pragma omp simd reduction(max : largest)
+    for (int64_t c = 0; c < seen; ++c) largest = s[c] > largest ? s[c] : largest;
+    const T shift = largest * scale;
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t c = 0; c < seen; ++c) {
+      s[c] = fast_exp(s[c] * scale - shift);
+      sum += s[c];
+    }
+    const T factor = 1 / sum;
+    for (int64_t c = 0; c < seen; ++c) s[c] *= factor;
+    for (int64_t c = seen; c < block.columns; ++c) s[c] = 0;
+    log_sum_exp[row] = shift + std::log(sum);
   }
 }
+
+/// From the products q.k in `p` and the gradient of the softmax in `grad`: p becomes the softmax
+/// again, grad the gradient of the products, p * (grad - delta[row]) * scale.
+template <class T>
+FORGE_INLINE void score_gradient_rows(const Block& block, T scale, const T* log_sum_exp, const T* delta, T* p, T* grad) {
+  for (int64_t row = 0; row < block.rows; ++row) {
+    T* __restrict s = p + row * block.columns;
+    T* __restrict g = grad + row * block.columns;
+    const int64_t seen = block.seen(row);
+    const T shift = log_sum_exp[row], center = delta[row];
+    for (int64_t c = 0; c < seen; ++c) {
+      s[c] = fast_exp(s[c] * scale - shift);
+      g[c] = s[c] * (g[c] - center) * scale;
+    }
+    for (int64_t c = seen; c < block.columns; ++c) s[c] = g[c] = 0;
+  }
+}
+
+FORGE_SIMD_CLONES void softmax(const Block& block, float scale, float* scores, float* log_sum_exp) {
+  softmax_rows(block, scale, scores, log_sum_exp);
+}
+void softmax(const Block& block, double scale, double* scores, double* log_sum_exp) {
+  softmax_rows(block, scale, scores, log_sum_exp);
+}
 FORGE_SIMD_CLONES void score_gradient(
-    const float* p, float* dp, const float* delta, int64_t rows, int64_t columns, float scale) {
-  score_gradient_rows(p, dp, delta, rows, columns, scale);
+    const Block& block, float scale, const float* log_sum_exp, const float* delta, float* p, float* grad) {
+  score_gradient_rows(block, scale, log_sum_exp, delta, p, grad);
 }
 void score_gradient(
-    const double* p, double* dp, const double* delta, int64_t rows, int64_t columns, double scale) {
-  score_gradient_rows(p, dp, delta, rows, columns, scale);
+    const Block& block, double scale, const double* log_sum_exp, const double* delta, double* p, double* grad) {
+  score_gradient_rows(block, scale, log_sum_exp, delta, p, grad);
 }
 
 /// Calls task(row of the batch, key-value head) for all pairs, on all threads; the matrix products
@@ -50,32 +86,74 @@ void for_each_head(const at::Tensor& k, const Task& task) {
 
 at::Tensor head_of(const at::Tensor& x, int64_t row, int64_t head) { return x.select(0, row).select(1, head); }
 
-}  // namespace
-
-void causal_attention_forward_cpu(
-    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::Tensor& out, at::Tensor& log_sum_exp) {
+template <class T>
+void forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::Tensor& out, at::Tensor& log_sum_exp) {
   const int64_t length = q.size(1);
   const int64_t group = q.size(2) / k.size(2);
-  const double scale = 1 / std::sqrt(double(q.size(3)));
+  const T scale = static_cast<T>(1 / std::sqrt(double(q.size(3))));
   for_each_head(k, [&](int64_t row, int64_t key_head) {
     const at::Tensor keys = head_of(k, row, key_head);
     const at::Tensor values = head_of(v, row, key_head);
     for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
       const at::Tensor queries = head_of(q, row, head);
       at::Tensor head_out = head_of(out, row, head);
-      at::Tensor head_lse = log_sum_exp.select(0, row).select(0, head);
+      T* head_lse = log_sum_exp.data_ptr<T>() + (row * q.size(2) + head) * length;
       for (int64_t begin = 0; begin < length; begin += block_queries) {
         const int64_t end = std::min(begin + block_queries, length);
-        at::Tensor scores = block_scores(queries, keys, begin, end, scale);
-        const at::Tensor largest = std::get<0>(scores.max(1, true));
-        scores.sub_(largest).exp_();
-        const at::Tensor sums = scores.sum(1, true);
-        head_lse.narrow(0, begin, end - begin).copy_((largest + sums.log()).squeeze(1));
-        at::Tensor block_out = at::mm(scores, values.narrow(0, 0, end));
-        head_out.narrow(0, begin, end - begin).copy_(block_out.div_(sums));
+        const Block block{begin, end - begin, end};
+        at::Tensor scores = at::mm(queries.narrow(0, begin, block.rows), keys.narrow(0, 0, end).t());
+        softmax(block, scale, scores.data_ptr<T>(), head_lse + begin);
+        at::Tensor block_out = head_out.narrow(0, begin, block.rows);
+        at::mm_out(block_out, scores, values.narrow(0, 0, end));
       }
     }
   });
+}
+
+template <class T>
+void backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
+              const at::Tensor& log_sum_exp, const at::Tensor& grad_out, at::Tensor& grad_q, at::Tensor& grad_k,
+              at::Tensor& grad_v) {
+  const int64_t length = q.size(1);
+  const int64_t group = q.size(2) / k.size(2);
+  const T scale = static_cast<T>(1 / std::sqrt(double(q.size(3))));
+  for_each_head(k, [&](int64_t row, int64_t key_head) {
+    const at::Tensor keys = head_of(k, row, key_head);
+    const at::Tensor values = head_of(v, row, key_head);
+    at::Tensor keys_grad = at::zeros({length, k.size(3)}, k.options());
+    at::Tensor values_grad = at::zeros_like(keys_grad);
+    for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
+      const at::Tensor queries = head_of(q, row, head);
+      const at::Tensor head_grad = head_of(grad_out, row, head);
+      at::Tensor queries_grad = head_of(grad_q, row, head);
+      const at::Tensor delta = (head_grad * head_of(out, row, head)).sum(1);
+      const T* head_lse = log_sum_exp.data_ptr<T>() + (row * q.size(2) + head) * length;
+      for (int64_t begin = 0; begin < length; begin += block_queries) {
+        const int64_t end = std::min(begin + block_queries, length);
+        const Block block{begin, end - begin, end};
+        const at::Tensor own_queries = queries.narrow(0, begin, block.rows);
+        const at::Tensor block_grad = head_grad.narrow(0, begin, block.rows);
+        at::Tensor p = at::mm(own_queries, keys.narrow(0, 0, end).t());
+        at::Tensor score_grad = at::mm(block_grad, values.narrow(0, 0, end).t());
+        score_gradient(block, scale, head_lse + begin, delta.data_ptr<T>() + begin, p.data_ptr<T>(),
+                       score_grad.data_ptr<T>());
+        values_grad.narrow(0, 0, end).addmm_(p.t(), block_grad);
+        keys_grad.narrow(0, 0, end).addmm_(score_grad.t(), own_queries);
+        at::Tensor grad_of_queries = queries_grad.narrow(0, begin, block.rows);
+        at::mm_out(grad_of_queries, score_grad, keys.narrow(0, 0, end));
+      }
+    }
+    head_of(grad_k, row, key_head).copy_(keys_grad);
+    head_of(grad_v, row, key_head).copy_(values_grad);
+  });
+}
+
+}  // namespace
+
+void causal_attention_forward_cpu(
+    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::Tensor& out, at::Tensor& log_sum_exp) {
+  q.scalar_type() == at::kFloat ? forward<float>(q, k, v, out, log_sum_exp)
+                                : forward<double>(q, k, v, out, log_sum_exp);
 }
 
 void causal_attention_backward_cpu(const at::Tensor& q,
@@ -87,40 +165,9 @@ void causal_attention_backward_cpu(const at::Tensor& q,
                                    at::Tensor& grad_q,
                                    at::Tensor& grad_k,
                                    at::Tensor& grad_v) {
-  const int64_t length = q.size(1);
-  const int64_t group = q.size(2) / k.size(2);
-  const double scale = 1 / std::sqrt(double(q.size(3)));
-  for_each_head(k, [&](int64_t row, int64_t key_head) {
-    const at::Tensor keys = head_of(k, row, key_head);
-    const at::Tensor values = head_of(v, row, key_head);
-    at::Tensor keys_grad = at::zeros({length, k.size(3)}, k.options());
-    at::Tensor values_grad = at::zeros_like(keys_grad);
-    for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
-      const at::Tensor queries = head_of(q, row, head);
-      const at::Tensor head_grad = head_of(grad_out, row, head);
-      const at::Tensor delta = (head_grad * head_of(out, row, head)).sum(1);
-      for (int64_t begin = 0; begin < length; begin += block_queries) {
-        const int64_t end = std::min(begin + block_queries, length);
-        const int64_t rows = end - begin;
-        at::Tensor p = block_scores(queries, keys, begin, end, scale);
-        p.sub_(log_sum_exp.select(0, row).select(0, head).narrow(0, begin, rows).unsqueeze(1)).exp_();
-        const at::Tensor block_grad = head_grad.narrow(0, begin, rows);
-        values_grad.narrow(0, 0, end).addmm_(p.t(), block_grad);
-        at::Tensor score_grad = at::mm(block_grad, values.narrow(0, 0, end).t());
-        if (q.scalar_type() == at::kFloat) {
-          score_gradient(p.data_ptr<float>(), score_grad.data_ptr<float>(),
-                         delta.data_ptr<float>() + begin, rows, end, static_cast<float>(scale));
-        } else {
-          score_gradient(p.data_ptr<double>(), score_grad.data_ptr<double>(),
-                         delta.data_ptr<double>() + begin, rows, end, scale);
-        }
-        head_of(grad_q, row, head).narrow(0, begin, rows).copy_(at::mm(score_grad, keys.narrow(0, 0, end)));
-        keys_grad.narrow(0, 0, end).addmm_(score_grad.t(), queries.narrow(0, begin, rows));
-      }
-    }
-    head_of(grad_k, row, key_head).copy_(keys_grad);
-    head_of(grad_v, row, key_head).copy_(values_grad);
-  });
+  q.scalar_type() == at::kFloat
+      ? backward<float>(q, k, v, out, log_sum_exp, grad_out, grad_q, grad_k, grad_v)
+      : backward<double>(q, k, v, out, log_sum_exp, grad_out, grad_q, grad_k, grad_v);
 }
 
 }  // namespace forge::ops
