@@ -74,14 +74,15 @@ Evaluator::Evaluator(const RenderRequest& request)
 }
 
 Evaluator::~Evaluator() {
-  for (const auto& context : contexts_) {
-    if (const auto alive = context.lock()) alive->variables.clear();
-  }
+  // In order of creation, so that a long chain of them never falls all at once.
   for (const auto& scope : scopes_) {
     if (const auto alive = scope.lock()) alive->variables.clear();
   }
-  for (const auto& object : objects_) {
-    if (const auto alive = std::dynamic_pointer_cast<Namespace>(object.lock())) alive->clear();
+  for (const auto& ns : namespaces_) {
+    if (const auto alive = ns.lock()) alive->clear();
+  }
+  for (const auto& context : contexts_) {
+    if (const auto alive = context.lock()) alive->variables.clear();
   }
 }
 
@@ -145,8 +146,7 @@ std::vector<std::string> Evaluator::template_names(const Value& value,
 void Evaluator::run_template(const Usage* usage, const ContextPtr& context, TracedText& output) {
   const int depth = template_depth_;
   while (usage) {
-    const Place place{usage, 0};
-    if (++template_depth_ > max_template_depth) fail(describe_cycle(place), place);
+    if (++template_depth_ > max_template_depth) fail_nesting(usage);
     RootState root;
     Frame frame;
     frame.usage = usage;
@@ -254,23 +254,37 @@ void Evaluator::count_iteration(Place place) {
     fail("the loops of this template run more than 10 million times", place);
 }
 
-/// Names the templates that lead to themselves.
-std::string Evaluator::describe_cycle(Place place) const {
-  std::vector<std::string> chain = {place.usage->unit->name()};
-  for (const SourceSpan* via = place.usage->via.get(); via; via = via->via.get()) {
-    const std::string name =
-        via->source->inline_name.empty() ? via->source->name : via->source->inline_name;
-    const auto same = [&](const LoadedTemplate& loaded) { return loaded.source == via->source; };
-    const auto found = std::find_if(loaded_.begin(), loaded_.end(), same);
-    chain.push_back(found == loaded_.end() ? name : found->name);
-    if (chain.back() == chain.front()) break;
+/// Refuses templates that lead to themselves, at the last step of the cycle.
+void Evaluator::fail_nesting(const Usage* usage) const {
+  const SourceSpan* const last_step = usage->via.get();
+  std::vector<const SourceSpan*> steps;
+  bool closed = false;
+  for (const SourceSpan* step = last_step; step && !closed; step = step->via.get()) {
+    steps.push_back(step);
+    closed = step->source == usage->unit->source();
   }
-  if (chain.size() < 2 || chain.back() != chain.front()) {
-    return "templates are nested more than " + std::to_string(max_template_depth) + " deep";
+  if (!closed) {
+    throw Error("templates are nested more than " + std::to_string(max_template_depth) + " deep",
+                last_step ? *last_step : SourceSpan{});
   }
-  std::string text = "template cycle: '" + chain.back() + "'";
-  for (size_t i = chain.size() - 1; i-- > 0;) text += " uses '" + chain[i] + "'";
-  return text;
+  std::string message = "template cycle: '" + usage->unit->name() + "'";
+  std::shared_ptr<const SourceSpan> via;  // of one turn only, not of all hundred
+  for (size_t i = steps.size(); i-- > 0;) {
+    const std::string target = i > 0 ? name_of(*steps[i - 1]->source) : usage->unit->name();
+    message += " uses '" + target + "'";
+    SourceSpan step = *steps[i];
+    step.via = std::move(via);
+    via = std::make_shared<const SourceSpan>(std::move(step));
+  }
+  throw Error(message, *via);
+}
+
+/// The name by which a template was asked for.
+std::string Evaluator::name_of(const SourceText& source) const {
+  for (const LoadedTemplate& loaded : loaded_) {
+    if (loaded.source.get() == &source) return loaded.name;
+  }
+  return source.name;
 }
 
 }  // namespace forge::templating

@@ -16,6 +16,7 @@
 namespace forge::templating {
 
 class Macro;
+class Namespace;
 class Module;
 
 /// Runs the templates of one render by walking their trees.
@@ -43,7 +44,7 @@ class Evaluator {
   TracedText render_block(const ContextPtr& context, const std::string& name, size_t index);
   TracedText run_loop(const ast::For& loop, const Frame& frame, List items, int depth);
   /// Lets the end of the render cut a possible cycle through this object.
-  void keep_for_cleanup(std::weak_ptr<Object> object) { objects_.push_back(std::move(object)); }
+  void keep_for_cleanup(std::weak_ptr<Namespace> ns) { namespaces_.push_back(std::move(ns)); }
 
  private:
   class Level;
@@ -128,7 +129,8 @@ class Evaluator {
   template <typename Action>
   auto guarded(const Frame& frame, Place place, Action action);
   void count_iteration(Place place);
-  std::string describe_cycle(Place place) const;
+  [[noreturn]] void fail_nesting(const Usage* usage) const;
+  std::string name_of(const SourceText& source) const;
 
   const RenderRequest& request_;
   Loader loader_;
@@ -140,7 +142,7 @@ class Evaluator {
   std::map<const Unit*, std::shared_ptr<Module>> modules_;
   std::vector<std::weak_ptr<Context>> contexts_;
   std::vector<std::weak_ptr<Scope>> scopes_;  ///< those that a macro keeps alive
-  std::vector<std::weak_ptr<Object>> objects_;
+  std::vector<std::weak_ptr<Namespace>> namespaces_;
   Place call_place_;  ///< of the call that is being made
   int depth_ = 0;
   int template_depth_ = 0;

@@ -231,32 +231,32 @@ class Lexer {
   }
 
   void lex_symbol(std::string& brackets) {
-    static const std::string_view symbols[] = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
-                                               "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
-                                               ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
-    for (const std::string_view symbol : symbols) {
-      if (!looking_at(symbol)) continue;
-      match_brackets(symbol, brackets);
-      add(Token::Kind::symbol, position_, symbol.size());
-      position_ += symbol.size();
-      return;
+    static const std::string_view single = "+-/*%~[](){}><=.:|,;";
+    const char c = text_[position_], next = at(position_ + 1);
+    const bool is_double = (next == '=' && (c == '=' || c == '!' || c == '>' || c == '<')) ||
+                           (next == c && (c == '/' || c == '*'));
+    if (!is_double && single.find(c) == std::string_view::npos) {
+      size_t end = position_;
+      next_code_point(text_, end);
+      const std::string character(text_.substr(position_, end - position_));
+      throw SyntaxError("unexpected character '" + character + "' in a tag", position_);
     }
-    size_t end = position_;
-    next_code_point(text_, end);
-    const std::string character(text_.substr(position_, end - position_));
-    throw SyntaxError("unexpected character '" + character + "' in a tag", position_);
+    const size_t size = is_double ? 2 : 1;
+    if (!is_double) match_bracket(c, brackets);
+    add(Token::Kind::symbol, position_, size);
+    position_ += size;
   }
 
-  void match_brackets(std::string_view symbol, std::string& brackets) const {
-    if (symbol == "(") brackets += ')';
-    if (symbol == "[") brackets += ']';
-    if (symbol == "{") brackets += '}';
-    if (symbol != ")" && symbol != "]" && symbol != "}") return;
-    if (brackets.empty()) throw SyntaxError("unexpected '" + std::string(symbol) + "'", position_);
-    if (brackets.back() != symbol[0]) {
-      throw SyntaxError(
-          "unexpected '" + std::string(symbol) + "', expected '" + brackets.back() + "'",
-          position_);
+  /// Keeps count of the brackets that are open.
+  void match_bracket(char c, std::string& brackets) const {
+    if (c == '(') brackets += ')';
+    if (c == '[') brackets += ']';
+    if (c == '{') brackets += '}';
+    if (c != ')' && c != ']' && c != '}') return;
+    if (brackets.empty()) throw SyntaxError(std::string("unexpected '") + c + "'", position_);
+    if (brackets.back() != c) {
+      throw SyntaxError(std::string("unexpected '") + c + "', expected '" + brackets.back() + "'",
+                        position_);
     }
     brackets.pop_back();
   }

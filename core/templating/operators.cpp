@@ -51,29 +51,94 @@ std::optional<int> order_numbers(const Value& left, const Value& right) {
                        type_name(right) + "'");
 }
 
-std::optional<int> order(const Value& left, const Value& right) {
-  if (left.is_undefined()) throw UndefinedError(left);
-  if (right.is_undefined()) throw UndefinedError(right);
-  if (left.is_number() && right.is_number()) return order_numbers(left, right);
-  // UTF-8 sorts bytewise as its code points do.
-  if (left.is_string() && right.is_string()) return left.as_string().compare(right.as_string());
-  if (!left.is_sequence() || left.kind() != right.kind()) refuse_comparison(left, right);
-  const List& a = left.items();
-  const List& b = right.items();
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    if (!equals(a[i], b[i])) return order(a[i], b[i]);
+/// Compares values. Lists that contain themselves, or each other many times over, would take
+/// forever; they are refused.
+class Comparer {
+ public:
+  bool equal(const Value& left, const Value& right) {
+    const Step step(*this);
+    const bool lenient = is_lenient(left), other_lenient = is_lenient(right);
+    if (lenient || other_lenient) return lenient && other_lenient;
+    require_defined(left);
+    require_defined(right);
+    if (left.is_number() && right.is_number()) return order_numbers(left, right) == 0;
+    if (left.kind() != right.kind()) return false;
+    if (left.same_as(right)) return true;
+    switch (left.kind()) {
+      case Value::Kind::none:
+        return true;
+      case Value::Kind::string:
+        return left.as_string() == right.as_string();
+      case Value::Kind::list:
+      case Value::Kind::tuple:
+        return equal_items(left.items(), right.items());
+      case Value::Kind::dict:
+        return equal_dicts(left.as_dict(), right.as_dict());
+      case Value::Kind::object:
+        return left.as_object()->equal_to(*right.as_object());
+      default:
+        return false;
+    }
   }
-  return a.size() < b.size() ? -1 : a.size() > b.size() ? 1 : 0;
-}
 
-bool equal_dicts(const Dict& left, const Dict& right) {
-  if (left.size() != right.size()) return false;
-  for (const auto& [key, value] : left.entries()) {
-    const Value* other = right.find(key);
-    if (!other || !equals(value, *other)) return false;
+  /// Negative, zero or positive; nothing when one of two numbers is not a number.
+  std::optional<int> order(const Value& left, const Value& right) {
+    const Step step(*this);
+    require_defined(left);
+    require_defined(right);
+    if (left.is_number() && right.is_number()) return order_numbers(left, right);
+    // UTF-8 sorts bytewise as its code points do.
+    if (left.is_string() && right.is_string()) return left.as_string().compare(right.as_string());
+    if (!left.is_sequence() || left.kind() != right.kind()) refuse_comparison(left, right);
+    const List& a = left.items();
+    const List& b = right.items();
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      if (!equal(a[i], b[i])) return order(a[i], b[i]);
+    }
+    return a.size() < b.size() ? -1 : a.size() > b.size() ? 1 : 0;
   }
-  return true;
-}
+
+ private:
+  /// Counts one comparison, for as long as it runs and in all.
+  class Step {
+   public:
+    explicit Step(Comparer& comparer) : comparer_(comparer) {
+      if (comparer_.depth_ >= 100 || comparer_.steps_ >= 10'000'000) {
+        throw OperationError("these values are too deeply nested to be compared");
+      }
+      ++comparer_.depth_;
+      ++comparer_.steps_;
+    }
+    ~Step() { --comparer_.depth_; }
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+
+   private:
+    Comparer& comparer_;
+  };
+
+  static bool is_lenient(const Value& value) {
+    return value.is_undefined() && value.as_undefined().lenient;
+  }
+
+  bool equal_items(const List& left, const List& right) {
+    const auto equal_pair = [this](const Value& a, const Value& b) { return equal(a, b); };
+    return left.size() == right.size() &&
+           std::equal(left.begin(), left.end(), right.begin(), equal_pair);
+  }
+
+  bool equal_dicts(const Dict& left, const Dict& right) {
+    if (left.size() != right.size()) return false;
+    for (const auto& [key, value] : left.entries()) {
+      const Value* other = right.find(key);
+      if (!other || !equal(value, *other)) return false;
+    }
+    return true;
+  }
+
+  int depth_ = 0;
+  int64_t steps_ = 0;
+};
 
 struct Bounds {
   int64_t begin, end, step;
@@ -179,7 +244,7 @@ bool compare(Comparison comparison, const Value& left, const Value& right) {
     default:
       break;
   }
-  const std::optional<int> sign = order(left, right);
+  const std::optional<int> sign = Comparer().order(left, right);
   if (!sign) return false;
   switch (comparison) {
     case Comparison::less:
@@ -195,34 +260,7 @@ bool compare(Comparison comparison, const Value& left, const Value& right) {
 
 bool less(const Value& left, const Value& right) { return compare(Comparison::less, left, right); }
 
-bool equals(const Value& left, const Value& right) {
-  const auto is_lenient = [](const Value& value) {
-    return value.is_undefined() && value.as_undefined().lenient;
-  };
-  if (is_lenient(left) || is_lenient(right)) return is_lenient(left) && is_lenient(right);
-  require_defined(left);
-  require_defined(right);
-  if (left.is_number() && right.is_number()) return order_numbers(left, right) == 0;
-  if (left.kind() != right.kind()) return false;
-  switch (left.kind()) {
-    case Value::Kind::none:
-      return true;
-    case Value::Kind::string:
-      return left.as_string() == right.as_string();
-    case Value::Kind::list:
-    case Value::Kind::tuple: {
-      const List& a = left.items();
-      const List& b = right.items();
-      return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), equals);
-    }
-    case Value::Kind::dict:
-      return equal_dicts(left.as_dict(), right.as_dict());
-    case Value::Kind::object:
-      return left.as_object()->equal_to(*right.as_object());
-    default:
-      return false;
-  }
-}
+bool equals(const Value& left, const Value& right) { return Comparer().equal(left, right); }
 
 bool contains(const Value& container, const Value& item) {
   require_defined(container);

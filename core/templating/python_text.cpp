@@ -1,5 +1,9 @@
 #include "core/templating/python_text.h"
 
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
 #include "core/base/text.h"
 #include "core/templating/objects.h"
 #include "core/templating/operation_error.h"
@@ -23,7 +27,7 @@ class ReprWriter {
   }
 
  private:
-  static constexpr int max_depth = 100;
+  static constexpr size_t max_depth = 100;
 
   void write_value(const Value& value) {
     require_text_size(text_.size());
@@ -61,42 +65,57 @@ class ReprWriter {
     }
   }
 
-  void write_items(const Value& value, const char* open, const char* close) {
-    text_ += open;
-    if (++depth_ > max_depth) {
-      text_ += "...";
-    } else {
-      const char* separator = "";
-      for (const Value& item : value.items()) {
-        text_ += separator;
-        write_value(item);
-        separator = ", ";
-      }
+  /// The containers that are being written, also by the writers of objects within them.
+  static std::vector<const void*>& open_containers() {
+    thread_local std::vector<const void*> containers;
+    return containers;
+  }
+
+  /// Marks a container as being written, unless it is already or lies too deep.
+  class Opening {
+   public:
+    explicit Opening(const void* container) {
+      std::vector<const void*>& open = open_containers();
+      const bool again = std::find(open.begin(), open.end(), container) != open.end();
+      allowed_ = !again && open.size() < max_depth;
+      if (allowed_) open.push_back(container);
     }
-    --depth_;
+    ~Opening() {
+      if (allowed_) open_containers().pop_back();
+    }
+    Opening(const Opening&) = delete;
+    Opening& operator=(const Opening&) = delete;
+    explicit operator bool() const { return allowed_; }
+
+   private:
+    bool allowed_;
+  };
+
+  void write_items(const Value& value, const char* open, const char* close) {
+    const Opening opening(&value.items());
+    text_ += open;
+    if (!opening) text_ += "...";
+    for (size_t i = 0; opening && i < value.items().size(); ++i) {
+      if (i > 0) text_ += ", ";
+      write_value(value.items()[i]);
+    }
     text_ += close;
   }
 
   void write_dict(const Dict& dict) {
+    const Opening opening(&dict);
     text_ += "{";
-    if (++depth_ > max_depth) {
-      text_ += "...";
-    } else {
-      const char* separator = "";
-      for (const auto& [key, value] : dict.entries()) {
-        text_ += separator;
-        write_value(key);
-        text_ += ": ";
-        write_value(value);
-        separator = ", ";
-      }
+    if (!opening) text_ += "...";
+    for (size_t i = 0; opening && i < dict.size(); ++i) {
+      if (i > 0) text_ += ", ";
+      write_value(dict.entries()[i].first);
+      text_ += ": ";
+      write_value(dict.entries()[i].second);
     }
-    --depth_;
     text_ += "}";
   }
 
   std::string text_;
-  int depth_ = 0;
 };
 
 void append_escape(std::string& text, int32_t code_point) {

@@ -24,7 +24,8 @@ class TokenStream {
   bool is_symbol(std::string_view text) const { return is(current(), Token::Kind::symbol, text); }
   bool is_name(std::string_view text) const { return is(current(), Token::Kind::name, text); }
   static bool is(const Token& token, Token::Kind kind, std::string_view text) {
-    return token.kind == kind && token.text == text;
+    // Nearly every question is answered by the first character, without a call.
+    return token.kind == kind && token.text[0] == text[0] && token.text == text;
   }
 
   bool skip_symbol(std::string_view text) { return is_symbol(text) && (take(), true); }

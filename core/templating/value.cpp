@@ -26,6 +26,20 @@ Value Value::tuple(List items) {
 }
 Value Value::dict(Dict entries) { return Value(Data(std::make_shared<Dict>(std::move(entries)))); }
 
+void Value::release(Data data) {
+  thread_local std::vector<Data> pending;
+  thread_local bool is_draining = false;
+  pending.push_back(std::move(data));
+  if (is_draining) return;
+  is_draining = true;
+  while (!pending.empty()) {
+    // What this container holds alone comes back here and is put on the pile.
+    const Data last = std::move(pending.back());
+    pending.pop_back();
+  }
+  is_draining = false;
+}
+
 Value::Kind Value::kind() const {
   switch (data_.index()) {
     case 0:
@@ -73,7 +87,8 @@ const Value* Arguments::find(const std::string& name) const {
   return nullptr;
 }
 
-size_t KeyHash::operator()(const Value& key) const {
+size_t KeyHash::hash(const Value& key, int depth) {
+  if (depth > 100) throw OperationError("this tuple is too deeply nested for a key");
   switch (key.kind()) {
     case Value::Kind::none:
       return 1;
@@ -84,9 +99,9 @@ size_t KeyHash::operator()(const Value& key) const {
     case Value::Kind::string:
       return std::hash<std::string>{}(key.as_string());
     case Value::Kind::tuple: {
-      size_t hash = 17;
-      for (const Value& item : key.items()) hash = hash * 31 + (*this)(item);
-      return hash;
+      size_t sum = 17;
+      for (const Value& item : key.items()) sum = sum * 31 + hash(item, depth + 1);
+      return sum;
     }
     case Value::Kind::object:
       return std::hash<const void*>{}(key.as_object().get());

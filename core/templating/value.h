@@ -25,6 +25,13 @@ class Value {
   enum class Kind { undefined, none, boolean, integer, real, string, list, tuple, dict, object };
 
   Value() = default;  ///< none
+  Value(const Value&) = default;
+  Value(Value&&) = default;
+  Value& operator=(const Value&) = default;
+  Value& operator=(Value&&) = default;
+  ~Value() {
+    if (is_container()) release(std::move(data_));
+  }
   static Value undefined(Undefined what);
   static Value boolean(bool value) { return Value(Data(value)); }
   static Value integer(int64_t value) { return Value(Data(value)); }
@@ -87,6 +94,9 @@ class Value {
                             ObjectPtr>;
 
   explicit Value(Data data) : data_(std::move(data)) {}
+  bool is_container() const { return data_.index() >= 6; }  ///< a list or one of those behind it
+  /// Frees a container without recursion, however deeply containers are nested in it.
+  static void release(Data data);
 
   Data data_;
 };
@@ -111,7 +121,10 @@ struct Arguments {
 
 /// Hash and equality of Python's dict keys: 1, 1.0 and True are one key.
 struct KeyHash {
-  size_t operator()(const Value& key) const;
+  size_t operator()(const Value& key) const { return hash(key, 0); }
+
+ private:
+  static size_t hash(const Value& key, int depth);
 };
 struct KeyEqual {
   bool operator()(const Value& a, const Value& b) const;

@@ -23,7 +23,23 @@ bool is_standard(const std::string& tag) { return starts_with(tag, standard_pref
 /// Tag as the author wrote it: "?" and "!" are yaml-cpp's for plain and quoted scalars.
 std::string written_tag(const std::string& tag) { return tag == "?" || tag == "!" ? "" : tag; }
 
-void apply(const PlainScalar& scalar, Node& node) {
+[[noreturn]] void refuse(const PlainScalar& scalar, const Node& node) {
+  const std::string quoting = "quote it to make it a string";
+  if (scalar.kind == PlainScalar::Kind::timestamp) {
+    throw Error("'" + node.text + "' is a date in YAML 1.1, which a config cannot hold",
+                node.origin,
+                quoting);
+  }
+  if (scalar.kind == PlainScalar::Kind::integer) {
+    throw Error("the integer " + node.text + " does not fit 64 bits", node.origin);
+  }
+  throw Error("'" + node.text + "' has a meaning of its own as a key and is no value",
+              node.origin,
+              quoting);
+}
+
+/// Gives a node the plain scalar's kind and value. A key needs no more than its kind.
+void apply(const PlainScalar& scalar, bool is_key, Node& node) {
   switch (scalar.kind) {
     case PlainScalar::Kind::null:
       node.kind = Node::Kind::null;
@@ -33,8 +49,7 @@ void apply(const PlainScalar& scalar, Node& node) {
       node.boolean = scalar.boolean;
       break;
     case PlainScalar::Kind::integer:
-      if (scalar.overflow)
-        throw Error("the integer " + node.text + " does not fit 64 bits", node.origin);
+      if (scalar.overflow && !is_key) refuse(scalar, node);
       node.kind = Node::Kind::integer;
       node.integer = scalar.integer;
       break;
@@ -43,11 +58,12 @@ void apply(const PlainScalar& scalar, Node& node) {
       node.real = scalar.real;
       break;
     case PlainScalar::Kind::timestamp:
-      throw Error("'" + node.text + "' is a date in YAML 1.1, which a config cannot hold",
-                  node.origin,
-                  "quote it to make it a string");
+      refuse(scalar, node);
     case PlainScalar::Kind::merge:
     case PlainScalar::Kind::value:
+      if (!is_key) refuse(scalar, node);
+      node.kind = Node::Kind::string;
+      break;
     case PlainScalar::Kind::string:
       node.kind = Node::Kind::string;
       break;
@@ -55,21 +71,20 @@ void apply(const PlainScalar& scalar, Node& node) {
 }
 
 /// `!!int 5` and its like: the plain meaning must be of the stated type.
-void apply_standard_tag(const std::string& tag, Node& node) {
+void apply_standard_tag(const std::string& tag, bool is_key, Node& node) {
   const std::string type = tag.substr(std::string(standard_prefix).size());
   if (type == "str") return;
-  const PlainScalar scalar = templating::resolve_plain_scalar(node.text);
-  const bool is_int = scalar.kind == PlainScalar::Kind::integer;
-  const bool fits = (type == "int" && is_int) ||
+  PlainScalar scalar = templating::resolve_plain_scalar(node.text);
+  if (type == "float" && scalar.kind == PlainScalar::Kind::integer) {
+    scalar.kind = PlainScalar::Kind::real;
+    scalar.real = static_cast<double>(scalar.integer);
+  }
+  const bool fits = (type == "int" && scalar.kind == PlainScalar::Kind::integer) ||
                     (type == "null" && scalar.kind == PlainScalar::Kind::null) ||
                     (type == "bool" && scalar.kind == PlainScalar::Kind::boolean) ||
-                    (type == "float" && (is_int || scalar.kind == PlainScalar::Kind::real));
+                    (type == "float" && scalar.kind == PlainScalar::Kind::real);
   if (!fits) throw Error("'" + node.text + "' cannot be read as !!" + type, node.origin);
-  apply(scalar, node);
-  if (type == "float" && is_int) {
-    node.kind = Node::Kind::real;
-    node.real = static_cast<double>(node.integer);
-  }
+  apply(scalar, is_key, node);
 }
 
 }  // namespace
@@ -117,17 +132,27 @@ void NodeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
   node->text = anchored ? "" : null_text(mark);
   // The mark of a value that is not there lies on whatever comes next.
   const bool has_key = !open_.empty() && open_.back().key;
-  if (node->text.empty() && !anchored && has_key) node->origin = open_.back().key->origin;
+  const bool is_absent = node->text.empty() && !anchored;
+  if (is_absent && has_key) node->origin = open_.back().key->origin;
+  if (is_absent && expects_key()) throw Error("a key is missing before ':' or ','", node->origin);
+  if (is_absent && !open_.empty() && open_.back().is_flow && open_.back().node->is_sequence()) {
+    throw Error("an item is missing before ','", node->origin);
+  }
   add({std::move(node), 1}, anchor);
+}
+
+/// Whether the next node is a mapping's key.
+bool NodeBuilder::expects_key() const {
+  return !open_.empty() && open_.back().node->is_mapping() && !open_.back().key;
 }
 
 void NodeBuilder::resolve_scalar(Node& node, const std::string& tag) const {
   node.kind = Node::Kind::string;
   node.plain = tag != "!";
   if (tag == "?") {
-    apply(templating::resolve_plain_scalar(node.text), node);
+    apply(templating::resolve_plain_scalar(node.text), expects_key(), node);
   } else if (is_standard(tag)) {
-    apply_standard_tag(tag, node);
+    apply_standard_tag(tag, expects_key(), node);
   } else {
     node.tag = written_tag(tag);
     if (!node.tag.empty() && node.text.empty()) node.kind = Node::Kind::null;
@@ -178,8 +203,9 @@ NodeBuilder::Open NodeBuilder::close() {
 void NodeBuilder::OnSequenceStart(const YAML::Mark& mark,
                                   const std::string& tag,
                                   YAML::anchor_t anchor,
-                                  YAML::EmitterStyle::value) {
+                                  YAML::EmitterStyle::value style) {
   open(mark, tag, anchor, Node::Kind::sequence);
+  open_.back().is_flow = style == YAML::EmitterStyle::Flow;
 }
 
 void NodeBuilder::OnSequenceEnd() {
@@ -190,8 +216,9 @@ void NodeBuilder::OnSequenceEnd() {
 void NodeBuilder::OnMapStart(const YAML::Mark& mark,
                              const std::string& tag,
                              YAML::anchor_t anchor,
-                             YAML::EmitterStyle::value) {
+                             YAML::EmitterStyle::value style) {
   open(mark, tag, anchor, Node::Kind::mapping);
+  open_.back().is_flow = style == YAML::EmitterStyle::Flow;
 }
 
 void NodeBuilder::OnMapEnd() {

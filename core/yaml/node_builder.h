@@ -56,7 +56,8 @@ class NodeBuilder : public YAML::EventHandler {
     YAML::anchor_t anchor = 0;
     size_t tree_size = 1;
     MappingBuilder mapping;
-    NodePtr key;  ///< whose value comes next
+    NodePtr key;           ///< whose value comes next
+    bool is_flow = false;  ///< in brackets or braces
   };
 
   std::shared_ptr<Node> make_node(const YAML::Mark& mark, Node::Kind kind);
@@ -65,6 +66,7 @@ class NodeBuilder : public YAML::EventHandler {
   Open close();
   void add(Built built, YAML::anchor_t anchor);
   void resolve_scalar(Node& node, const std::string& tag) const;
+  bool expects_key() const;
 
   const std::string& text_;
   const OriginMap& origin_;

@@ -28,7 +28,24 @@ void refuse_tab_indentation(const YAML::Mark& mark,
                 "use blanks");
 }
 
+/// Control characters have no place in YAML; a file that holds them is most likely no text.
+void refuse_control_characters(const std::string& text, const OriginMap& origin) {
+  int line = 1, column = 0;
+  for (const char c : text) {
+    ++column;
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7F) {
+      throw Error("the YAML contains the control character " + std::to_string(byte),
+                  origin(line, column));
+    }
+    if (c != '\n') continue;
+    ++line;
+    column = 0;
+  }
+}
+
 NodePtr parse_document(const std::string& text, const OriginMap& origin) {
+  refuse_control_characters(text, origin);
   NodeBuilder builder(text, origin);
   std::istringstream stream(text);
   YAML::Parser parser(stream);
