@@ -1,6 +1,7 @@
 #include "app/interrupt.h"
 
 #include <csignal>
+#include <initializer_list>
 
 namespace forge::app {
 namespace {

@@ -15,6 +15,9 @@ target_include_directories(forge_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 target_link_libraries(forge_torch INTERFACE ${TORCH_LIBRARIES})
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(forge_torch INTERFACE ${torch_flags})
+# Python's libtorch exports a copy of parts of std::filesystem that crashes when it is called.
+# With the C++ library first in a program's list, the loader takes those functions from there.
+target_link_options(forge_torch INTERFACE -Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state)
 # From Torch 2.13 on its headers ask for C++20; targets that include them take what they ask for.
 if(Torch_VERSION VERSION_GREATER_EQUAL 2.13)
   set(FORGE_TORCH_STANDARD 20)
