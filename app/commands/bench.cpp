@@ -38,6 +38,7 @@ nlohmann::json bench_config(const Context& context, const std::string& name, con
   });
   if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
   values["config"] = launch.resolved.config_name;
+  values["device_type"] = launch.backend.environment.device_type;
   values["device"] = launch.backend.environment.device_name;
   values["threads"] = launch.backend.environment.threads;
   return values;
