@@ -55,7 +55,7 @@ TEST_CASE("an error in an included template tells the way to it") {
   CHECK(templates.error("main") == "");
   templates.folder().write("i", "ok\n-- include 'other'\n#--- other ---\nx\n  == 1 // 0\n");
   CHECK(templates.error() ==
-        "i:5:8: error: division by zero\n"
+        "i:5:8 (inline other): error: division by zero\n"
         "      == 1 // 0\n"
         "           ^\n"
         "  used from i:2:4\n"

@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include "tests/core/templating/templates.h"
 #include "tests/support/catch.h"
 
@@ -25,6 +27,16 @@ TEST_CASE("folders and names come from the surroundings") {
   Templates moved({{"main", "{{ forgather_config_dir() }}"}});
   moved.request.surroundings.config_home = "/etc/ada";
   CHECK(moved.text() == "/etc/ada/forgather");
+}
+
+TEST_CASE("SOURCE_DATE_EPOCH pins the time of this machine") {
+  ::setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
+  CHECK(templating::Surroundings::of_this_machine().unix_time == 1700000000);
+  ::setenv("SOURCE_DATE_EPOCH", "yesterday", 1);
+  const std::string message = error_of([] { templating::Surroundings::of_this_machine(); });
+  CHECK(message.find("SOURCE_DATE_EPOCH is 'yesterday'") != std::string::npos);
+  ::unsetenv("SOURCE_DATE_EPOCH");
+  CHECK(templating::Surroundings::of_this_machine().unix_time > 1700000000);
 }
 
 TEST_CASE("versions are empty where there is no Python") {
