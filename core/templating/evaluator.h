@@ -43,7 +43,7 @@ class Evaluator {
   Value call_macro(const Macro& macro, const Arguments& arguments);
   TracedText render_block(const ContextPtr& context, const std::string& name, size_t index);
   TracedText run_loop(const ast::For& loop, const Frame& frame, List items, int depth);
-  /// Lets the end of the render cut a possible cycle through this object.
+  /// Lets the end of the render cut a possible cycle through this namespace.
   void keep_for_cleanup(std::weak_ptr<Namespace> ns) { namespaces_.push_back(std::move(ns)); }
 
  private:

@@ -59,9 +59,8 @@ SourceSpan RenderedText::origin(int line, int column) const {
   const std::vector<OutputOrigin>& stretches = lines[index];
   if (stretches.empty()) return {};
   size_t found = stretches.size() - 1;
-  if (index + 1 == static_cast<size_t>(line)) {
-    while (found > 0 && stretches[found].column > column) --found;
-  }
+  if (index + 1 != static_cast<size_t>(line)) return stretches[found].span;
+  while (found > 0 && stretches[found].column > column) --found;
   SourceSpan span = stretches[found].span;
   if (stretches[found].verbatim) span.column += std::max(0, column - stretches[found].column);
   return span;

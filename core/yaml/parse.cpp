@@ -18,14 +18,12 @@ void refuse_tab_indentation(const YAML::Mark& mark,
                             const std::string& text,
                             const OriginMap& origin) {
   if (mark.pos < 0) return;
-  const size_t end = std::min(static_cast<size_t>(mark.pos), text.size());
-  const size_t line = end == 0 ? 0 : text.rfind('\n', end - 1) + 1;
+  const size_t place = std::min(static_cast<size_t>(mark.pos), text.size());
+  const size_t line = place == 0 ? 0 : text.rfind('\n', place - 1) + 1;
   const size_t tab = text.find('\t', line);
-  const bool indents = tab < end && text.find_first_not_of(" \t", line) >= end;
-  if (indents)
-    throw Error("a tab cannot indent YAML",
-                origin(mark.line + 1, static_cast<int>(tab - line) + 1),
-                "use blanks");
+  if (tab >= text.find_first_not_of(" \t", line)) return;
+  const int column = static_cast<int>(tab - line) + 1;
+  throw Error("a tab cannot indent YAML", origin(mark.line + 1, column), "use blanks");
 }
 
 /// Control characters have no place in YAML; a file that holds them is most likely no text.

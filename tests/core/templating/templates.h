@@ -1,7 +1,10 @@
 #pragma once
 
-#include <map>
+#include <initializer_list>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/templating/render.h"
 #include "tests/support/support.h"
@@ -11,9 +14,11 @@ namespace forge::tests {
 /// A folder of template files, rendered as on a machine that is always the same.
 class Templates {
  public:
-  explicit Templates(const std::map<std::string, std::string>& files) {
-    for (const auto& [name, text] : files) folder_.write(name, text);
-    request.search_path = {folder_.path()};
+  using Files = std::initializer_list<std::pair<const std::string, std::string>>;
+  Templates(Files files) : Templates(std::vector<Files::value_type>(files)) {}
+  explicit Templates(const std::vector<Files::value_type>& files) {
+    for (const auto& [name, text] : files) folder_->write(name, text);
+    request.search_path = {folder_->path()};
     request.project_dir = "/projects/demo";
     request.workspace_root = "/projects";
     request.surroundings.unix_time = 1700000000.25;  // 2023-11-14T22:13:20 UTC
@@ -30,7 +35,7 @@ class Templates {
   /// The whole message of the error, with the folder's name taken off every path.
   std::string error(const std::string& main = "main") {
     std::string message = error_of([&] { rendered(main); });
-    const std::string folder = folder_.path().string();
+    const std::string folder = folder_->path().string();
     for (size_t at = message.find(folder); at != std::string::npos; at = message.find(folder)) {
       const bool is_whole =
           at + folder.size() >= message.size() || message[at + folder.size()] != '/';
@@ -38,12 +43,12 @@ class Templates {
     }
     return message;
   }
-  const TemporaryFolder& folder() const { return folder_; }
+  const TemporaryFolder& folder() const { return *folder_; }
 
   templating::RenderRequest request;
 
  private:
-  TemporaryFolder folder_;
+  std::unique_ptr<TemporaryFolder> folder_ = std::make_unique<TemporaryFolder>();
 };
 
 /// Text of one template without others.

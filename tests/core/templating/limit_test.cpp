@@ -1,0 +1,110 @@
+#include "tests/core/templating/templates.h"
+#include "tests/support/catch.h"
+
+namespace forge::tests {
+namespace {
+
+std::string repeated(const std::string& text, int times) {
+  std::string result;
+  for (int i = 0; i < times; ++i) result += text;
+  return result;
+}
+
+bool refuses(const std::string& text, const std::string& reason) {
+  const std::string message = render_error(text);
+  INFO(message.substr(0, 300));
+  CHECK(message.find(reason) != std::string::npos);
+  return message.find(reason) != std::string::npos;
+}
+
+TEST_CASE("deep expressions and tags are refused instead of exhausting the stack") {
+  for (const char* part :
+       {"(", "not ", "-", "1+", "1 if 1 else ", "1 ** ", "1 and ", "f(", "[0,"}) {
+    INFO(part);
+    CHECK(render_error("{{ " + repeated(part, 5000) + "1 }}") != "");
+  }
+  for (const char* part : {".a", "|e", "(1)", "[1]"}) {
+    CHECK(refuses("{{ x" + repeated(part, 5000) + " }}", "nested too deeply"));
+  }
+  CHECK(refuses(repeated("{% if 1 %}", 5000), "nested too deeply"));
+  CHECK(render_error("{% set " + repeated("(", 5000) + " %}") != "");
+  CHECK(rendered("{{ " + repeated("(", 50) + "1" + repeated(")", 50) + " }}") == "1");
+  CHECK(rendered("{{ " + repeated("1 ~ ", 5000) + "1 }}") == repeated("1", 5001));
+}
+
+TEST_CASE("macros and blocks and loops that call themselves for ever are refused") {
+  CHECK(refuses("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "too deeply"));
+  CHECK(refuses("{% block a %}{{ self.a() }}{% endblock %}", "too deeply"));
+  CHECK(refuses("{% for i in [1] recursive %}{{ loop([1]) }}{% endfor %}", "too deeply"));
+  CHECK(rendered("{% macro m(x) %}{% if x %}{{ m(x-1) }}.{% endif %}{% endmacro %}{{ m(50) }}") ==
+        repeated(".", 50));
+}
+
+TEST_CASE("loops may not run more than ten million times in all") {
+  const std::string loops =
+      "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}";
+  CHECK(refuses(loops, "more than 10 million times"));
+}
+
+TEST_CASE("no operation makes a text or list that fills the memory") {
+  for (const char* expression : {"'a' * 1000000000",
+                                 "'ab' * 9223372036854775807",
+                                 "'{:1000000000}'.format(1)",
+                                 "'a'.center(1000000000)",
+                                 "'x'.zfill(100000000000)",
+                                 "'\\t'.expandtabs(10000000000)",
+                                 "('a' * 100000).replace('a', 'b' * 10000)",
+                                 "(['a' * 1000000] * 1000) | join"}) {
+    CHECK(refuses(std::string("{{ ") + expression + " }}", "a text grows past 64 MiB"));
+  }
+  CHECK(refuses("{{ [1] * 1000000000 }}", "a list grows past 10 million items"));
+  CHECK(refuses("{{ range(9223372036854775807) }}", "range too big"));
+  CHECK(refuses("{% set x = 'a' * 40000000 %}{{ x }}{{ x }}", "a text grows past 64 MiB"));
+}
+
+TEST_CASE("integers leave 64 bits with an error and not silently") {
+  CHECK(rendered("{{ 9223372036854775807 }} {{ -9223372036854775807 - 1 }}") ==
+        "9223372036854775807 -9223372036854775808");
+  for (const char* expression : {"9223372036854775807 + 1",
+                                 "2 ** 63",
+                                 "(-9223372036854775807 - 1) // -1",
+                                 "-(-9223372036854775807 - 1)",
+                                 "(-9223372036854775807 - 1) | abs",
+                                 "5000000000 * 5000000000"}) {
+    CHECK(refuses(std::string("{{ ") + expression + " }}", "does not fit 64 bits"));
+  }
+}
+
+TEST_CASE("values that contain themselves are printed and compared within bounds") {
+  CHECK(rendered("{% set l = [1] %}{{ l.append(l) }}{{ l }}{{ l == l }}{{ l.clear() }}") ==
+        "None[1, [...]]TrueNone");
+  CHECK(rendered("{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}") ==
+        "<Namespace {'a': <Namespace {...}>}>");
+  const std::string doubled =
+      "{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(60) %}"
+      "{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}{% endfor %}";
+  CHECK(refuses(doubled + "{{ ns.a == ns.b }}", "too deeply nested to be compared"));
+  CHECK(refuses(doubled + "{{ ns.a }}", "a text grows past 64 MiB"));
+}
+
+TEST_CASE("a value nested a hundred thousand deep is freed without recursion") {
+  CHECK(rendered("{% set ns = namespace(l=[]) %}{% for i in range(100000) %}{% set ns.l = [ns.l] %}"
+                 "{% endfor %}{{ ns.l | length }}") == "1");
+}
+
+TEST_CASE("rubbish is refused or printed but never crashes") {
+  const std::string bytes = "{%}#-+\"'|()[]=:,.~ \n\\aif x09set\xC3\xA9";
+  uint32_t state = 12345;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = round % 2 == 0 ? "{{ " : "{% ";
+    for (int i = 0; i < 20; ++i) {
+      state = state * 1664525u + 1013904223u;
+      text += bytes[(state >> 16) % bytes.size()];
+    }
+    INFO(text);
+    CHECK_NOTHROW(render_error(text + (round % 2 == 0 ? " }}" : " %}")));
+  }
+}
+
+}  // namespace
+}  // namespace forge::tests
