@@ -24,13 +24,16 @@ project::Project Context::project(const std::string& chosen) const {
     return project::load_project(workspace(), *folder, surroundings_);
   }
   if (workspace().default_project.empty()) {
-    throw Error("no project here, and the workspace names no default project", {},
+    throw Error("no project here, and the workspace names no default project",
+                {},
                 "go into a project's folder or name one with -p");
   }
-  return project::load_project(workspace(), workspace().root / workspace().default_project, surroundings_);
+  return project::load_project(
+      workspace(), workspace().root / workspace().default_project, surroundings_);
 }
 
-project::NamedConfig Context::config(const std::string& name, const std::string& chosen_project) const {
+project::NamedConfig Context::config(const std::string& name,
+                                     const std::string& chosen_project) const {
   if (chosen_project.empty()) return project::find_config(workspace(), name, here_, surroundings_);
   const project::Project chosen = project(chosen_project);
   return {chosen, project::config_of(chosen, name)};

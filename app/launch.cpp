@@ -9,7 +9,9 @@
 
 namespace forge::app {
 
-Launch check_launch(const Context& context, const project::NamedConfig& config, const LaunchOptions& options) {
+Launch check_launch(const Context& context,
+                    const project::NamedConfig& config,
+                    const LaunchOptions& options) {
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
   resolve_options.surroundings = context.surroundings();
@@ -23,20 +25,26 @@ Launch check_launch(const Context& context, const project::NamedConfig& config, 
     launch.resolved = config::resolve(config.project, config.config.name, resolve_options);
   }
   if (!launch.resolved.trains) {
-    throw Error("'" + config.config.name + "' is a model for other configs to use: it has nothing to train", {},
-                "run a training config; 'forge ls' lists them");
+    throw Error(
+        "'" + config.config.name + "' is a model for other configs to use: it has nothing to train",
+        {},
+        "run a training config; 'forge ls' lists them");
   }
   backend->check(launch.resolved.experiment, launch.backend);
   return launch;
 }
 
-PreparedLaunch prepare_launch(const Context& context, const Launch& launch, const LaunchOptions& options) {
+PreparedLaunch prepare_launch(const Context& context,
+                              const Launch& launch,
+                              const LaunchOptions& options) {
   const config::ResolvedConfig& resolved = launch.resolved;
   data::PreparedData data;
   {
     ProgressLine line("preparing data");
-    data = data::prepare(resolved.experiment, user_cache_dir(),
-                         [&](double fraction, const std::string& phase) { line.show(fraction, phase); });
+    data = data::prepare(
+        resolved.experiment, user_cache_dir(), [&](double fraction, const std::string& phase) {
+          line.show(fraction, phase);
+        });
   }
   run::LocalLauncher launcher;
   run::RunInputs inputs;

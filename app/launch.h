@@ -25,13 +25,17 @@ struct Launch {
 
 /// Resolves and checks a config for its backend on this machine. Starts nothing but, where that is
 /// not known yet, the worker to ask what it would run on.
-Launch check_launch(const Context& context, const project::NamedConfig& config, const LaunchOptions& options);
+Launch check_launch(const Context& context,
+                    const project::NamedConfig& config,
+                    const LaunchOptions& options);
 
 /// Prepares the data (with progress on stderr) and says what is left to do for the run.
 struct PreparedLaunch {
   run::RunInputs inputs;
   run::PlannedRun planned;
 };
-PreparedLaunch prepare_launch(const Context& context, const Launch& launch, const LaunchOptions& options);
+PreparedLaunch prepare_launch(const Context& context,
+                              const Launch& launch,
+                              const LaunchOptions& options);
 
 }  // namespace forge::app

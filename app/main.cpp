@@ -20,7 +20,10 @@ constexpr const char* description =
     "  forge export-markdown             the tables as RESULTS.md\n";
 
 /// What CLI11 says of a wrong command line, with near misses for a misspelt subcommand.
-int report_usage(const CLI::App& app, const CLI::ParseError& error, int argument_count, char** arguments) {
+int report_usage(const CLI::App& app,
+                 const CLI::ParseError& error,
+                 int argument_count,
+                 char** arguments) {
   std::cerr << "error: " << error.what() << "\n";
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {

@@ -24,7 +24,8 @@ std::string bar(double fraction) {
 
 }  // namespace
 
-ProgressLine::ProgressLine(std::string label) : label_(std::move(label)), terminal_(is_terminal(STDERR_FILENO)) {}
+ProgressLine::ProgressLine(std::string label)
+    : label_(std::move(label)), terminal_(is_terminal(STDERR_FILENO)) {}
 
 void ProgressLine::show(double fraction, const std::string& text) {
   fraction = std::clamp(fraction, 0.0, 1.0);

@@ -20,10 +20,13 @@ std::string speed_text(const std::optional<double>& speed) {
   return speed ? with_thousands(std::llround(*speed)) : "-";
 }
 
-std::string memory_text(const std::optional<int64_t>& bytes) { return bytes ? human_bytes(double(*bytes)) : "-"; }
+std::string memory_text(const std::optional<int64_t>& bytes) {
+  return bytes ? human_bytes(double(*bytes)) : "-";
+}
 
 std::string status_text(const store::RunSummary& run) {
-  if (run.status == run::RunState::running) return "running " + std::to_string(store::progress_percent(run)) + "%";
+  if (run.status == run::RunState::running)
+    return "running " + std::to_string(store::progress_percent(run)) + "%";
   return run::name_of(run.status);
 }
 
@@ -57,27 +60,46 @@ std::string result_text(const store::RunSummary& run, const std::string& folder,
   if (run.wall_seconds) head += "  " + human_duration(*run.wall_seconds);
   if (run.status == run::RunState::stopped) head += "  at step " + std::to_string(run.step);
   std::vector<std::vector<std::string>> lines;
-  if (run.eval_loss) lines.push_back({"  eval loss", loss_text(run.eval_loss) + "  (" + run.evaluation + ")"});
+  if (run.eval_loss)
+    lines.push_back({"  eval loss", loss_text(run.eval_loss) + "  (" + run.evaluation + ")"});
   if (run.train_loss) lines.push_back({"  train loss", loss_text(run.train_loss)});
-  if (run.tokens_per_second) lines.push_back({"  speed", speed_text(run.tokens_per_second) + " tok/s"});
+  if (run.tokens_per_second)
+    lines.push_back({"  speed", speed_text(run.tokens_per_second) + " tok/s"});
   if (run.peak_memory_bytes) {
-    lines.push_back({"  peak memory", memory_text(run.peak_memory_bytes) + " in tensors, " +
-                                          memory_text(run.peak_resident_bytes) + " resident"});
+    lines.push_back({"  peak memory",
+                     memory_text(run.peak_memory_bytes) + " in tensors, " +
+                         memory_text(run.peak_resident_bytes) + " resident"});
   }
   if (run.parameters > 0) lines.push_back({"  parameters", with_thousands(run.parameters)});
-  lines.push_back({"  profile", run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
-                                    std::to_string(run.seed) + ", " + run.device_name + ")"});
+  lines.push_back({"  profile",
+                   run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
+                       std::to_string(run.seed) + ", " + run.device_name + ")"});
   lines.push_back({"  run", folder});
   return head + "\n" + aligned(lines);
 }
 
 std::string result_table(const std::vector<store::RunSummary>& runs, bool colour) {
-  std::vector<std::vector<std::string>> lines = {
-      {"Config", "Status", "Profile", "Seed", "Eval Loss", "Train Loss", "Tok/s", "Memory", "Parameters", "Run"}};
+  std::vector<std::vector<std::string>> lines = {{"Config",
+                                                  "Status",
+                                                  "Profile",
+                                                  "Seed",
+                                                  "Eval Loss",
+                                                  "Train Loss",
+                                                  "Tok/s",
+                                                  "Memory",
+                                                  "Parameters",
+                                                  "Run"}};
   for (const store::RunSummary& run : runs) {
-    lines.push_back({run.config, status_text(run), run.profile, std::to_string(run.seed), loss_text(run.eval_loss),
-                     loss_text(run.train_loss), speed_text(run.tokens_per_second), memory_text(run.peak_memory_bytes),
-                     run.parameters > 0 ? with_thousands(run.parameters) : "-", run.id});
+    lines.push_back({run.config,
+                     status_text(run),
+                     run.profile,
+                     std::to_string(run.seed),
+                     loss_text(run.eval_loss),
+                     loss_text(run.train_loss),
+                     speed_text(run.tokens_per_second),
+                     memory_text(run.peak_memory_bytes),
+                     run.parameters > 0 ? with_thousands(run.parameters) : "-",
+                     run.id});
   }
   const std::string table = aligned(lines, {3, 4, 5, 6, 7, 8});
   const size_t head = table.find('\n');

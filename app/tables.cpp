@@ -17,7 +17,8 @@ std::vector<store::ConfiguredRun> runs_of(const Context& context, const project:
   const std::filesystem::path runs_dir = context.runs_dir();
   if (!std::filesystem::exists(runs_dir)) return {};
   store::ResultStore store(store::store_path(runs_dir));
-  for (const std::string& warning : store.sync(runs_dir).warnings) std::cerr << "warning: " << warning << "\n";
+  for (const std::string& warning : store.sync(runs_dir).warnings)
+    std::cerr << "warning: " << warning << "\n";
   store::RunFilter filter;
   filter.project = project.path;
   return store.configured_runs(filter);
@@ -29,7 +30,8 @@ std::vector<report::LeftOut> take_out_other_models(const Context& context,
                                                    const project::Project& project,
                                                    std::vector<store::ConfiguredRun>& runs) {
   std::map<std::pair<std::string, std::string>, nlohmann::json> models;  // by config and profile
-  const auto model_of = [&](const std::string& config, const std::string& profile) -> const nlohmann::json& {
+  const auto model_of = [&](const std::string& config,
+                            const std::string& profile) -> const nlohmann::json& {
     const auto [entry, is_new] = models.try_emplace({config, profile});
     if (is_new && project.find(config)) {
       config::ResolveOptions options;
@@ -51,7 +53,8 @@ std::vector<report::LeftOut> take_out_other_models(const Context& context,
         key += key.empty() ? part : "." + part.substr(1);
       }
       const std::string value = change.contains("value") ? change.at("value").dump() : "nothing";
-      left_out.push_back({run.summary.config, "model." + key + " is " + value + ", not the config's", 1});
+      left_out.push_back(
+          {run.summary.config, "model." + key + " is " + value + ", not the config's", 1});
       break;
     }
     return true;
@@ -60,7 +63,9 @@ std::vector<report::LeftOut> take_out_other_models(const Context& context,
   return left_out;
 }
 
-std::filesystem::path tables_folder(const project::Project& project) { return project.folder / "tables"; }
+std::filesystem::path tables_folder(const project::Project& project) {
+  return project.folder / "tables";
+}
 
 }  // namespace
 
@@ -70,7 +75,8 @@ std::vector<std::string> table_names(const project::Project& project) {
   for (const auto& entry : std::filesystem::directory_iterator(tables_folder(project), missing)) {
     const std::filesystem::path file = entry.path();
     // Published figures lie beside the tables that show them.
-    if (file.extension() == ".yaml" && file.stem() != "published") names.push_back(file.stem().string());
+    if (file.extension() == ".yaml" && file.stem() != "published")
+      names.push_back(file.stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -89,12 +95,15 @@ std::vector<report::Ablation> build_tables(const Context& context,
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       const std::string near = did_you_mean(name, known);
-      throw Error("project '" + project.path + "' has no table '" + name + "'", {},
-                  !near.empty() ? near : known.empty() ? "tables are files of the project: tables/NAME.yaml"
-                                                       : "its tables: " + join(known, ", "));
+      throw Error("project '" + project.path + "' has no table '" + name + "'",
+                  {},
+                  !near.empty()   ? near
+                  : known.empty() ? "tables are files of the project: tables/NAME.yaml"
+                                  : "its tables: " + join(known, ", "));
     }
     const std::filesystem::path folder = tables_folder(project);
-    const report::TableSpec table = report::read_table(shown_path(folder / (name + ".yaml")), configs);
+    const report::TableSpec table =
+        report::read_table(shown_path(folder / (name + ".yaml")), configs);
     report::AblationOptions ablation_options;
     ablation_options.profile = options.profile;
     if (options.published) {
@@ -103,9 +112,10 @@ std::vector<report::Ablation> build_tables(const Context& context,
     }
     report::Ablation ablation = report::build_ablation(table, runs, ablation_options);
     for (const report::LeftOut& other : other_models) {
-      const bool in_table = std::any_of(table.rows.begin(), table.rows.end(), [&](const report::RowSpec& row) {
-        return row.config == other.config;
-      });
+      const bool in_table =
+          std::any_of(table.rows.begin(), table.rows.end(), [&](const report::RowSpec& row) {
+            return row.config == other.config;
+          });
       if (in_table) ablation.left_out.push_back(other);
     }
     tables.push_back(std::move(ablation));

@@ -40,15 +40,17 @@ std::string styled(const std::string& text, Style style, bool colour) {
 }
 
 size_t display_width(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](unsigned char byte) { return (byte & 0xc0) != 0x80; }));
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](unsigned char byte) { return (byte & 0xc0) != 0x80; }));
 }
 
-std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<size_t>& right) {
+std::string aligned(const std::vector<std::vector<std::string>>& lines,
+                    const std::vector<size_t>& right) {
   std::vector<size_t> widths;
   for (const auto& line : lines) {
     widths.resize(std::max(widths.size(), line.size()), 0);
-    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], display_width(line[i]));
+    for (size_t i = 0; i < line.size(); ++i)
+      widths[i] = std::max(widths[i], display_width(line[i]));
   }
   std::string text;
   for (const auto& line : lines) {

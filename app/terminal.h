@@ -20,7 +20,8 @@ std::string styled(const std::string& text, Style style, bool colour);
 
 /// Lines of cells in columns, two blanks apart, each column as wide as its widest cell; the last is
 /// not padded. `right` names the columns that are aligned right.
-std::string aligned(const std::vector<std::vector<std::string>>& lines, const std::vector<size_t>& right = {});
+std::string aligned(const std::vector<std::vector<std::string>>& lines,
+                    const std::vector<size_t>& right = {});
 
 /// Columns that UTF-8 text takes up, a code point for a column.
 size_t display_width(const std::string& text);

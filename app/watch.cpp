@@ -43,11 +43,14 @@ class View {
     std::string text = "step " + std::to_string(step_) + "/" + std::to_string(max_steps_);
     if (loss_) text += "  loss " + fixed(*loss_);
     if (eval_loss_) text += "  eval " + fixed(*eval_loss_);
-    if (tokens_per_second_ > 0) text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
+    if (tokens_per_second_ > 0)
+      text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
     if (phase_ == "evaluate") return text + "  evaluating";
     if (phase_ == "save") return text + "  saving";
-    const double per_step = (steady_seconds() - began_) / double(std::max<int64_t>(1, step_ - first_step_));
-    if (step_ > first_step_) text += "  ETA " + human_duration(per_step * double(max_steps_ - step_));
+    const double per_step =
+        (steady_seconds() - began_) / double(std::max<int64_t>(1, step_ - first_step_));
+    if (step_ > first_step_)
+      text += "  ETA " + human_duration(per_step * double(max_steps_ - step_));
     return text;
   }
 
@@ -67,7 +70,9 @@ class View {
 
 }  // namespace
 
-run::RunStatus watch(const run::RunFolder& folder, const std::string& label, const Interrupts& interrupts) {
+run::RunStatus watch(const run::RunFolder& folder,
+                     const std::string& label,
+                     const Interrupts& interrupts) {
   run::Follower follower(folder);
   ProgressLine line(label);
   View view;
@@ -83,8 +88,9 @@ run::RunStatus watch(const run::RunFolder& folder, const std::string& label, con
     if (interrupts.count() > answered) {
       answered = interrupts.count();
       folder.request_stop(answered == 1 ? run::Stop::save : run::Stop::now);
-      line.say(answered == 1 ? "stopping " + label + " after saving a checkpoint; Ctrl-C again stops it now"
-                             : "stopping " + label + " now");
+      line.say(answered == 1
+                   ? "stopping " + label + " after saving a checkpoint; Ctrl-C again stops it now"
+                   : "stopping " + label + " now");
     }
     std::this_thread::sleep_for(poll_interval);
   }

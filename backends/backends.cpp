@@ -6,7 +6,8 @@
 
 namespace forge::backends {
 
-std::unique_ptr<run::Backend> make_backend(const std::string& name, const std::filesystem::path& program) {
+std::unique_ptr<run::Backend> make_backend(const std::string& name,
+                                           const std::filesystem::path& program) {
   if (name == "libtorch") return std::make_unique<LibtorchBackend>(program, user_cache_dir());
   throw Error("unknown backend '" + name + "'", {}, "backends: libtorch");
 }

@@ -10,6 +10,7 @@ namespace forge::backends {
 
 /// The backend that a config's `backend` names; `program` is forge's own path. Throws Error naming
 /// those that there are.
-std::unique_ptr<run::Backend> make_backend(const std::string& name, const std::filesystem::path& program);
+std::unique_ptr<run::Backend> make_backend(const std::string& name,
+                                           const std::filesystem::path& program);
 
 }  // namespace forge::backends

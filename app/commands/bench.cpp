@@ -23,8 +23,11 @@ struct Options {
 
 constexpr double silence_seconds = 300;
 
-nlohmann::json bench_config(const Context& context, const std::string& name, const Options& options) {
-  const Launch launch = check_launch(context, context.config(name, options.project), options.launch);
+nlohmann::json bench_config(const Context& context,
+                            const std::string& name,
+                            const Options& options) {
+  const Launch launch =
+      check_launch(context, context.config(name, options.project), options.launch);
   protocol::Request request;
   request.job = protocol::Job::bench;
   request.experiment = launch.resolved.json;
@@ -33,9 +36,14 @@ nlohmann::json bench_config(const Context& context, const std::string& name, con
   const auto backend = context.backend(launch.resolved.experiment.backend);
   run::LocalLauncher launcher;
   nlohmann::json values;
-  run::run_job(launcher, backend->command(request), request, silence_seconds, [&](const protocol::Event& event) {
-    if (const auto* result = std::get_if<protocol::Result>(&event)) values = result->values;
-  });
+  run::run_job(launcher,
+               backend->command(request),
+               request,
+               silence_seconds,
+               [&](const protocol::Event& event) {
+                 if (const auto* result = std::get_if<protocol::Result>(&event))
+                   values = result->values;
+               });
   if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
   values["config"] = launch.resolved.config_name;
   values["device_type"] = launch.backend.environment.device_type;
@@ -54,8 +62,10 @@ int bench(const Context& context, const Options& options) {
     }
     char step[32];
     std::snprintf(step, sizeof step, "%.1f ms", values.at("step_seconds").get<double>() * 1000);
-    lines.push_back({values.at("config"), with_thousands(std::llround(values.at("tokens_per_second").get<double>())),
-                     step, human_bytes(values.at("peak_memory_bytes").get<double>())});
+    lines.push_back({values.at("config"),
+                     with_thousands(std::llround(values.at("tokens_per_second").get<double>())),
+                     step,
+                     human_bytes(values.at("peak_memory_bytes").get<double>())});
   }
   if (!options.json) std::cout << aligned(lines, {1, 2, 3});
   return 0;
@@ -66,18 +76,24 @@ int bench(const Context& context, const Options& options) {
 void add_bench(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   options->launch.overrides = {"train.max_steps=3"};
-  CLI::App* command = app.add_subcommand(
-      "bench", "Measure training speed: after a warm-up, the median of five windows of train.max_steps steps");
-  command->footer("Example:\n  forge bench train_llama train_baseline --set train.batch_size=8 --set train.seq_len=512");
+  CLI::App* command = app.add_subcommand("bench",
+                                         "Measure training speed: after a warm-up, the median of "
+                                         "five windows of train.max_steps steps");
+  command->footer(
+      "Example:\n  forge bench train_llama train_baseline --set train.batch_size=8 --set "
+      "train.seq_len=512");
   command->add_option("config", options->configs, "Names of configs")->required();
   add_project_option(*command, options->project);
   auto overrides = std::make_shared<std::vector<std::string>>();
   add_set_option(*command, *overrides);
-  command->add_option("--device", options->launch.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  command->add_option("--threads", options->launch.threads, "CPU threads; 0: all cores")->capture_default_str();
+  command->add_option("--device", options->launch.device, "auto, cpu, cuda or cuda:N")
+      ->capture_default_str();
+  command->add_option("--threads", options->launch.threads, "CPU threads; 0: all cores")
+      ->capture_default_str();
   command->add_flag("--json", options->json, "One JSON object a line");
   command->callback([&action, options, overrides] {
-    options->launch.overrides.insert(options->launch.overrides.end(), overrides->begin(), overrides->end());
+    options->launch.overrides.insert(
+        options->launch.overrides.end(), overrides->begin(), overrides->end());
     action = [options](const Context& c) { return bench(c, *options); };
   });
 }

@@ -40,9 +40,12 @@ int compare(const Context& context, const Options& options) {
   std::vector<std::string> names = {options.table};
   if (options.table.empty()) names = table_names(project);
   if (names.empty()) {
-    throw Error("project '" + project.path + "' has no tables", {}, "tables are files of the project: tables/NAME.yaml");
+    throw Error("project '" + project.path + "' has no tables",
+                {},
+                "tables are files of the project: tables/NAME.yaml");
   }
-  const std::vector<report::Ablation> tables = build_tables(context, project, names, options.tables);
+  const std::vector<report::Ablation> tables =
+      build_tables(context, project, names, options.tables);
   const std::string format = options.json ? "json" : options.format;
   if (format == "json" && options.table.empty()) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -61,21 +64,27 @@ int compare(const Context& context, const Options& options) {
 
 void add_compare(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("compare", "Print the project's tables from the runs that there are");
+  CLI::App* command =
+      app.add_subcommand("compare", "Print the project's tables from the runs that there are");
   command->footer(
       "Examples:\n"
       "  forge compare --table positions\n"
       "  forge compare --table positional --published\n"
       "  forge compare --table positions --profile full --format csv");
-  command->add_option("-t,--table", options->table, "Name of a table of the project; none: all of them");
+  command->add_option(
+      "-t,--table", options->table, "Name of a table of the project; none: all of them");
   add_project_option(*command, options->project);
-  command->add_option("--profile", options->tables.profile, "Runs of this profile; else the one that fills most rows");
+  command->add_option("--profile",
+                      options->tables.profile,
+                      "Runs of this profile; else the one that fills most rows");
   command->add_flag("--published", options->tables.published, "Published figures beside ours");
   command->add_option("--format", options->format, "text, markdown, csv or json")
       ->check(CLI::IsMember({"text", "markdown", "csv", "json"}))
       ->capture_default_str();
   command->add_flag("--json", options->json, "The same as --format json");
-  command->callback([&action, options] { action = [options](const Context& c) { return compare(c, *options); }; });
+  command->callback([&action, options] {
+    action = [options](const Context& c) { return compare(c, *options); };
+  });
 }
 
 }  // namespace forge::app

@@ -20,7 +20,8 @@ int export_markdown(const Context& context, const Options& options) {
   const project::Project project = context.project(options.project);
   const std::vector<std::string> names = table_names(project);
   if (names.empty()) {
-    throw Error("project '" + project.path + "' has no tables to export", {},
+    throw Error("project '" + project.path + "' has no tables to export",
+                {},
                 "tables are files of the project: tables/NAME.yaml");
   }
   const std::string text =
@@ -38,14 +39,19 @@ int export_markdown(const Context& context, const Options& options) {
 
 void add_export_markdown(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("export-markdown", "Write all tables of the project with their setup as Markdown");
+  CLI::App* command = app.add_subcommand(
+      "export-markdown", "Write all tables of the project with their setup as Markdown");
   command->footer("Examples:\n  forge export-markdown\n  forge export-markdown -o - | less");
-  command->add_option("-o,--output", options->output, "File to write; - prints")->capture_default_str();
+  command->add_option("-o,--output", options->output, "File to write; - prints")
+      ->capture_default_str();
   add_project_option(*command, options->project);
-  command->add_option("--profile", options->tables.profile, "Runs of this profile; else the one that fills most rows");
+  command->add_option("--profile",
+                      options->tables.profile,
+                      "Runs of this profile; else the one that fills most rows");
   command->add_flag("--published", options->tables.published, "Published figures beside ours");
-  command->callback(
-      [&action, options] { action = [options](const Context& c) { return export_markdown(c, *options); }; });
+  command->callback([&action, options] {
+    action = [options](const Context& c) { return export_markdown(c, *options); };
+  });
 }
 
 }  // namespace forge::app

@@ -49,7 +49,8 @@ void print_configs(const Listing& listing, bool colour) {
   for (size_t i = 0; i < listing.rows.size(); ++i) {
     const Listing::Row& row = listing.rows[i];
     const std::string& config = listing.project.configs[i].name;
-    const std::string shown = config == listing.project.default_config ? "[" + config + "]" : config;
+    const std::string shown =
+        config == listing.project.default_config ? "[" + config + "]" : config;
     if (!row.problem.empty()) {
       lines.push_back({"  " + shown, "broken", row.problem.substr(0, row.problem.find('\n'))});
       continue;
@@ -63,11 +64,12 @@ nlohmann::json to_json(const Listing& listing) {
   nlohmann::json configs = nlohmann::json::array();
   for (size_t i = 0; i < listing.rows.size(); ++i) {
     const Listing::Row& row = listing.rows[i];
-    nlohmann::json entry = {{"config", listing.project.configs[i].name},
-                            {"name", row.summary.name},
-                            {"description", row.summary.description},
-                            {"trains", row.summary.trains},
-                            {"default", listing.project.configs[i].name == listing.project.default_config}};
+    nlohmann::json entry = {
+        {"config", listing.project.configs[i].name},
+        {"name", row.summary.name},
+        {"description", row.summary.description},
+        {"trains", row.summary.trains},
+        {"default", listing.project.configs[i].name == listing.project.default_config}};
     if (!row.problem.empty()) entry["problem"] = row.problem;
     configs.push_back(std::move(entry));
   }
@@ -97,14 +99,16 @@ int print(const std::vector<Listing>& listings, bool json) {
 }
 
 int list(const Context& context, const Options& options) {
-  const bool inside = !options.project.empty() ||
-                      project::enclosing_project_folder(context.workspace(), context.here()).has_value();
+  const bool inside =
+      !options.project.empty() ||
+      project::enclosing_project_folder(context.workspace(), context.here()).has_value();
   std::vector<Listing> listings;
   if (inside && !options.all) {
     listings.push_back(list_project(context, context.project(options.project)));
     return print(listings, options.json);
   }
-  project::ProjectList projects = project::load_projects(context.workspace(), context.surroundings());
+  project::ProjectList projects =
+      project::load_projects(context.workspace(), context.surroundings());
   for (project::Project& project : projects.projects) {
     listings.push_back(list_project(context, std::move(project)));
   }
@@ -117,11 +121,13 @@ int list(const Context& context, const Options& options) {
 
 void add_ls(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("ls", "List the configs of the project here, or all projects");
+  CLI::App* command =
+      app.add_subcommand("ls", "List the configs of the project here, or all projects");
   add_project_option(*command, options->project);
   command->add_flag("-a,--all", options->all, "All projects of the workspace, also inside one");
   command->add_flag("--json", options->json, "As JSON");
-  command->callback([&action, options] { action = [options](const Context& c) { return list(c, *options); }; });
+  command->callback(
+      [&action, options] { action = [options](const Context& c) { return list(c, *options); }; });
 }
 
 }  // namespace forge::app

@@ -29,15 +29,18 @@ struct Options {
 /// The configs that were asked for, in that order; each once.
 std::vector<project::NamedConfig> selected_configs(const Context& context, const Options& options) {
   if (options.all != options.configs.empty()) {
-    throw Error("name the configs to run, or give --all for every training config of the project", {},
+    throw Error("name the configs to run, or give --all for every training config of the project",
+                {},
                 "'forge ls' lists them");
   }
   std::vector<project::NamedConfig> selected;
-  for (const std::string& name : options.configs) selected.push_back(context.config(name, options.project));
+  for (const std::string& name : options.configs)
+    selected.push_back(context.config(name, options.project));
   if (!options.all) return selected;
   const project::Project project = context.project(options.project);
   for (const project::Config& config : project.configs) {
-    if (project::summarize(project, config, context.surroundings()).trains) selected.push_back({project, config});
+    if (project::summarize(project, config, context.surroundings()).trains)
+      selected.push_back({project, config});
   }
   if (selected.empty()) throw Error("project '" + project.path + "' has no training config");
   return selected;
@@ -47,24 +50,25 @@ std::string what_it_does(const Launch& launch, const run::PlannedRun& planned) {
   const config::TrainConfig& train = launch.resolved.experiment.train;
   const protocol::Environment& environment = launch.backend.environment;
   std::string text = planned.action == run::Action::resume ? "resuming" : "starting";
-  text += ", profile " + launch.resolved.experiment.profile + ": " + with_thousands(train.max_steps) + " steps of " +
-          std::to_string(train.batch_size) + " × " + std::to_string(train.seq_len) + " tokens on " +
-          environment.device_name;
-  if (environment.device_type == "cpu") text += ", " + std::to_string(environment.threads) + " threads";
+  text += ", profile " + launch.resolved.experiment.profile + ": " +
+          with_thousands(train.max_steps) + " steps of " + std::to_string(train.batch_size) +
+          " × " + std::to_string(train.seq_len) + " tokens on " + environment.device_name;
+  if (environment.device_type == "cpu")
+    text += ", " + std::to_string(environment.threads) + " threads";
   return text;
 }
 
 /// Brings a run to its end, from wherever it stands.
-run::RunStatus carry_out(const Context& context, const Launch& launch, const PreparedLaunch& prepared) {
+run::RunStatus carry_out(const Context& context,
+                         const Launch& launch,
+                         const PreparedLaunch& prepared) {
   const run::PlannedRun& planned = prepared.planned;
   const std::string& label = launch.resolved.config_name;
   switch (planned.action) {
     case run::Action::cached:
       std::cerr << label << ": done before, nothing to do (--force runs it again)\n";
       return planned.folder.status();
-    case run::Action::running:
-      std::cerr << label << ": already running, following it\n";
-      break;
+    case run::Action::running: std::cerr << label << ": already running, following it\n"; break;
     case run::Action::start:
     case run::Action::resume:
       std::cerr << label << ": " << what_it_does(launch, planned) << "\n";
@@ -75,16 +79,21 @@ run::RunStatus carry_out(const Context& context, const Launch& launch, const Pre
   return watch(planned.folder, label, interrupts);
 }
 
-void report_failure(const std::string& label, const run::RunFolder& folder, const run::RunStatus& status) {
+void report_failure(const std::string& label,
+                    const run::RunFolder& folder,
+                    const run::RunStatus& status) {
   std::cerr << "error: " << label << " failed: " << status.reason << "\n";
   for (const std::string& line : status.stderr_lines) std::cerr << "    " << line << "\n";
   if (!status.hint.empty()) std::cerr << "hint: " << status.hint << "\n";
   std::cerr << "its whole log: " << shown_path(folder.stderr_file()) << "\n";
 }
 
-int print_results(const std::vector<store::RunSummary>& runs, const std::filesystem::path& runs_dir, bool json) {
+int print_results(const std::vector<store::RunSummary>& runs,
+                  const std::filesystem::path& runs_dir,
+                  bool json) {
   bool all_completed = true;
-  for (const store::RunSummary& run : runs) all_completed = all_completed && run.status == run::RunState::completed;
+  for (const store::RunSummary& run : runs)
+    all_completed = all_completed && run.status == run::RunState::completed;
   const bool colour = use_colour(STDOUT_FILENO);
   if (json) {
     nlohmann::json list = nlohmann::json::array();
@@ -121,8 +130,10 @@ int run_configs(const Context& context, const Options& options) {
       report_failure(launch.resolved.config_name, prepared.planned.folder, status);
     }
     interrupted = status.state == run::RunState::stopped;
-    for (const std::string& warning : store.sync(runs_dir).warnings) std::cerr << "warning: " << warning << "\n";
-    if (auto summary = store.run(prepared.planned.record.id)) results.push_back(std::move(*summary));
+    for (const std::string& warning : store.sync(runs_dir).warnings)
+      std::cerr << "warning: " << warning << "\n";
+    if (auto summary = store.run(prepared.planned.record.id))
+      results.push_back(std::move(*summary));
   }
   if (interrupted) std::cerr << "the same command goes on from the saved checkpoint\n";
   const int code = print_results(results, runs_dir, options.json);
@@ -143,17 +154,21 @@ void add_run(CLI::App& app, Action& action) {
       "\n"
       "A finished run is not repeated. Ctrl-C saves and stops, and the same command goes on from\n"
       "there; Ctrl-C twice stops now. A run goes on when forge is killed.");
-  command->add_option("config", options->configs, "Names of configs, from anywhere in the workspace");
+  command->add_option(
+      "config", options->configs, "Names of configs, from anywhere in the workspace");
   command->add_flag("--all", options->all, "Every training config of the project");
   add_project_option(*command, options->project);
   add_set_option(*command, options->launch.overrides);
   command->add_flag("--force", options->launch.force, "Run again what is done");
-  command->add_option("--device", options->launch.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command->add_option("--device", options->launch.device, "auto, cpu, cuda or cuda:N")
+      ->capture_default_str();
   command->add_option("--threads", options->launch.threads, "CPU threads; 0: all cores")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_flag("--json", options->json, "Results as JSON");
-  command->callback([&action, options] { action = [options](const Context& c) { return run_configs(c, *options); }; });
+  command->callback([&action, options] {
+    action = [options](const Context& c) { return run_configs(c, *options); };
+  });
 }
 
 }  // namespace forge::app

@@ -17,7 +17,8 @@ int list_runs(const Context& context, bool json) {
   std::vector<store::RunSummary> runs;
   if (std::filesystem::exists(runs_dir)) {
     store::ResultStore store(store::store_path(runs_dir));
-    for (const std::string& warning : store.sync(runs_dir).warnings) std::cerr << "warning: " << warning << "\n";
+    for (const std::string& warning : store.sync(runs_dir).warnings)
+      std::cerr << "warning: " << warning << "\n";
     runs = store.runs();
   }
   if (json) {
@@ -38,7 +39,8 @@ void add_runs(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("runs", "List runs, running ones too, newest first");
   command->add_flag("--json", *json, "As JSON");
-  command->callback([&action, json] { action = [json](const Context& c) { return list_runs(c, *json); }; });
+  command->callback(
+      [&action, json] { action = [json](const Context& c) { return list_runs(c, *json); }; });
 }
 
 }  // namespace forge::app

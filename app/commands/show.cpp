@@ -21,7 +21,8 @@ int show(const Context& context, const Options& options) {
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
   resolve_options.surroundings = context.surroundings();
-  const config::ResolvedConfig resolved = config::resolve(named.project, named.config.name, resolve_options);
+  const config::ResolvedConfig resolved =
+      config::resolve(named.project, named.config.name, resolve_options);
   if (options.json) {
     std::cout << resolved.json.dump(2) << "\n";
     return 0;
@@ -32,7 +33,8 @@ int show(const Context& context, const Options& options) {
     const nlohmann::json::json_pointer where(pointer);
     if (!resolved.json.contains(where)) continue;
     const std::string place = origin.set_by.origin.describe();
-    lines.push_back({path, resolved.json.at(where).dump(),
+    lines.push_back({path,
+                     resolved.json.at(where).dump(),
                      place.empty() ? origin.set_by.layer : origin.set_by.layer + ", " + place});
   }
   std::cout << aligned(lines);
@@ -43,12 +45,14 @@ int show(const Context& context, const Options& options) {
 
 void add_show(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("show", "Print a config as it resolves, and who set each value");
+  CLI::App* command =
+      app.add_subcommand("show", "Print a config as it resolves, and who set each value");
   command->add_option("config", options->config, "Name of a config")->required();
   add_project_option(*command, options->project);
   add_set_option(*command, options->overrides);
   command->add_flag("--json", options->json, "The resolved config as JSON, as a run stores it");
-  command->callback([&action, options] { action = [options](const Context& c) { return show(c, *options); }; });
+  command->callback(
+      [&action, options] { action = [options](const Context& c) { return show(c, *options); }; });
 }
 
 }  // namespace forge::app

@@ -27,11 +27,13 @@ int rebuild(const Context& context, bool json) {
 }  // namespace
 
 void add_store(CLI::App& app, Action& action) {
-  CLI::App* store = app.add_subcommand("store", "The index over the run folders")->require_subcommand(1);
+  CLI::App* store =
+      app.add_subcommand("store", "The index over the run folders")->require_subcommand(1);
   auto json = std::make_shared<bool>(false);
   CLI::App* command = store->add_subcommand("reindex", "Build the index anew from the run folders");
   command->add_flag("--json", *json, "As JSON");
-  command->callback([&action, json] { action = [json](const Context& c) { return rebuild(c, *json); }; });
+  command->callback(
+      [&action, json] { action = [json](const Context& c) { return rebuild(c, *json); }; });
 }
 
 }  // namespace forge::app

@@ -39,10 +39,8 @@ std::string describe(const Error& error) {
 }
 
 Error system_error(const std::string& what, int errno_value, std::string hint) {
-  return Error("cannot " + what + ": " + std::strerror(errno_value),
-               {},
-               std::move(hint),
-               ExitCode::failed);
+  return Error(
+      "cannot " + what + ": " + std::strerror(errno_value), {}, std::move(hint), ExitCode::failed);
 }
 
 }  // namespace forge

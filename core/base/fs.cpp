@@ -25,7 +25,8 @@ void write_all(int fd, std::string_view text, const fs::path& path) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) throw system_error("write '" + path.string() + "'", written < 0 ? errno : EIO);
+    if (written <= 0)
+      throw system_error("write '" + path.string() + "'", written < 0 ? errno : EIO);
     text.remove_prefix(static_cast<size_t>(written));
   }
 }
@@ -110,7 +111,8 @@ AppendFile::AppendFile(const fs::path& path)
   const off_t written = end;
   char last = '\n';
   while (end > 0) {
-    if (::pread(file_.get(), &last, 1, end - 1) != 1) throw system_error("read '" + path.string() + "'", errno);
+    if (::pread(file_.get(), &last, 1, end - 1) != 1)
+      throw system_error("read '" + path.string() + "'", errno);
     if (last == '\n') break;
     --end;
   }
@@ -184,10 +186,12 @@ fs::path user_cache_dir() {
     const char* value = std::getenv(name);
     return std::string(value ? value : "");
   };
-  if (const std::string chosen = variable("FORGE_CACHE_DIR"); !chosen.empty()) return fs::absolute(chosen);
+  if (const std::string chosen = variable("FORGE_CACHE_DIR"); !chosen.empty())
+    return fs::absolute(chosen);
   const fs::path xdg = variable("XDG_CACHE_HOME");
   if (xdg.is_absolute()) return xdg / "forge";
-  if (const std::string home = variable("HOME"); !home.empty()) return fs::path(home) / ".cache" / "forge";
+  if (const std::string home = variable("HOME"); !home.empty())
+    return fs::path(home) / ".cache" / "forge";
   return fs::temp_directory_path() / ("forge-cache-" + std::to_string(::getuid()));
 }
 

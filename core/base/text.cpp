@@ -120,10 +120,8 @@ std::string shortest(double number) {
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
   // Python's repr: the shortest digits, in positional notation for exponents -4 … 15.
   char scientific[40];
-  const auto end = std::to_chars(scientific,
-                                 scientific + sizeof scientific,
-                                 number,
-                                 std::chars_format::scientific);
+  const auto end = std::to_chars(
+      scientific, scientific + sizeof scientific, number, std::chars_format::scientific);
   std::string text(scientific, end.ptr);
   const size_t e = text.find('e');
   const int exponent = std::stoi(text.substr(e + 1));

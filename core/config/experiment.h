@@ -59,7 +59,7 @@ struct DataConfig {
   std::string path;                    ///< text: a file or a folder of .txt files
   uint64_t seed = 1;                   ///< of the generated text and of the row order
   RowOrder order = RowOrder::shuffled;
-  double held_out_fraction = 0.05;     ///< text: the last part of the bytes, for evaluation
+  double held_out_fraction = 0.05;  ///< text: the last part of the bytes, for evaluation
 };
 
 struct TokenizerConfig {
@@ -79,12 +79,12 @@ struct TrainConfig {
   int64_t max_steps = 0;   ///< resolved: from max_tokens where that is given
   int64_t max_tokens = 0;  ///< 0: max_steps decides
   Precision precision = Precision::float32;
-  double grad_clip = 0;    ///< largest global gradient norm, 0: no clipping
+  double grad_clip = 0;  ///< largest global gradient norm, 0: no clipping
   bool deterministic = true;
   int64_t log_every = 10;
-  int64_t eval_every = 500;       ///< 0: only at the end
-  int64_t checkpoint_every = 0;   ///< 0: only at the end and when stopped
-  int eval_rows = 500;            ///< rows of the fixed held-out set
+  int64_t eval_every = 500;      ///< 0: only at the end
+  int64_t checkpoint_every = 0;  ///< 0: only at the end and when stopped
+  int eval_rows = 500;           ///< rows of the fixed held-out set
   int eval_batch_size = 32;
   ZLossConfig z_loss;
 };

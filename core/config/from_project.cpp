@@ -14,8 +14,7 @@ Variable variable_of(const Entry& entry) {
   const Node& value = *entry.value;
   Variable variable;
   switch (value.kind) {
-    case Node::Kind::null:
-      return variable;
+    case Node::Kind::null: return variable;
     case Node::Kind::boolean:
       variable.kind = Variable::Kind::boolean;
       variable.boolean = value.boolean;
@@ -32,8 +31,7 @@ Variable variable_of(const Entry& entry) {
       variable.kind = Variable::Kind::string;
       variable.string = value.text;
       return variable;
-    default:
-      break;
+    default: break;
   }
   throw Error("the variable '" + entry.key + "' is " + describe_kind(value),
               value.origin,

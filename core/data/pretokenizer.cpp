@@ -29,14 +29,11 @@ Kind kind_of(utf8proc_int32_t code) {
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-      return Kind::letter;
+    case UTF8PROC_CATEGORY_LO: return Kind::letter;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
-      return Kind::number;
-    default:
-      return Kind::other;
+    case UTF8PROC_CATEGORY_NO: return Kind::number;
+    default: return Kind::other;
   }
 }
 

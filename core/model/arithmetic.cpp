@@ -39,12 +39,9 @@ namespace {
 
 int64_t bytes_of(config::Precision precision) {
   switch (precision) {
-    case config::Precision::float32:
-      return 4;
-    case config::Precision::float64:
-      return 8;
-    case config::Precision::bfloat16:
-      return 2;
+    case config::Precision::float32: return 4;
+    case config::Precision::float64: return 8;
+    case config::Precision::bfloat16: return 2;
   }
   throw Error("train.precision is none of float32, float64, bfloat16");
 }

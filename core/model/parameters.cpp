@@ -74,12 +74,9 @@ Recipe lingua_recipe(const ModelConfig& model) {
 
 Recipe recipe_of(const ModelConfig& model) {
   switch (model.init) {
-    case ModelInit::forgather:
-      return forgather_recipe(model);
-    case ModelInit::huggingface:
-      return huggingface_recipe();
-    case ModelInit::lingua:
-      return lingua_recipe(model);
+    case ModelInit::forgather: return forgather_recipe(model);
+    case ModelInit::huggingface: return huggingface_recipe();
+    case ModelInit::lingua: return lingua_recipe(model);
   }
   throw Error("model.init is none of forgather, huggingface, lingua");
 }

@@ -15,12 +15,9 @@ using Runs = std::vector<const ConfiguredRun*>;
 std::string state_text(const store::RunSummary& run) {
   const std::string percent = std::to_string(store::progress_percent(run)) + " %";
   switch (run.status) {
-    case run::RunState::running:
-      return "running " + percent;
-    case run::RunState::stopped:
-      return "stopped at " + percent;
-    default:
-      return run::name_of(run.status);
+    case run::RunState::running: return "running " + percent;
+    case run::RunState::stopped: return "stopped at " + percent;
+    default: return run::name_of(run.status);
   }
 }
 

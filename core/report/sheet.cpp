@@ -33,46 +33,35 @@ std::string overhead_text(const AblationRow& row, const Ablation& ablation) {
 std::string measured_text(const AblationRow& row, ColumnKind kind, const Ablation& ablation) {
   if (!row.completed()) return nothing;
   switch (kind) {
-    case ColumnKind::parameters:
-      return with_thousands(row.run->parameters);
-    case ColumnKind::eval_loss:
-      return or_nothing(row.run->eval_loss, loss_text);
-    case ColumnKind::train_loss:
-      return or_nothing(row.run->train_loss, loss_text);
+    case ColumnKind::parameters: return with_thousands(row.run->parameters);
+    case ColumnKind::eval_loss: return or_nothing(row.run->eval_loss, loss_text);
+    case ColumnKind::train_loss: return or_nothing(row.run->train_loss, loss_text);
     case ColumnKind::tokens_per_second:
       return or_nothing(row.run->tokens_per_second, throughput_text);
-    case ColumnKind::peak_memory:
-      return or_nothing(row.run->peak_memory_bytes, memory_text);
-    case ColumnKind::overhead:
-      return overhead_text(row, ablation);
-    default:
-      return nothing;
+    case ColumnKind::peak_memory: return or_nothing(row.run->peak_memory_bytes, memory_text);
+    case ColumnKind::overhead: return overhead_text(row, ablation);
+    default: return nothing;
   }
 }
 
 std::string published_text(const std::optional<PublishedFigure>& figure, ColumnKind kind) {
   if (!figure) return nothing;
   switch (kind) {
-    case ColumnKind::published_eval_loss:
-      return or_nothing(figure->eval_loss, loss_text);
+    case ColumnKind::published_eval_loss: return or_nothing(figure->eval_loss, loss_text);
     case ColumnKind::published_tokens_per_second:
       return or_nothing(figure->tokens_per_second, throughput_text);
     case ColumnKind::published_peak_memory:
       return or_nothing(figure->peak_memory_gib,
                         [](double gib) { return memory_text(gib * (int64_t{1} << 30)); });
-    default:
-      return nothing;
+    default: return nothing;
   }
 }
 
 std::string spec_text(const RowSpec& row, ColumnKind kind) {
   switch (kind) {
-    case ColumnKind::model:
-      return row.name;
-    case ColumnKind::positions:
-      return row.positions.empty() ? nothing : row.positions;
-    default:
-      return row.notes;
+    case ColumnKind::model: return row.name;
+    case ColumnKind::positions: return row.positions.empty() ? nothing : row.positions;
+    default: return row.notes;
   }
 }
 

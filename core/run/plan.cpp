@@ -39,15 +39,11 @@ int runs_of(const std::string& id, const fs::path& runs_dir) {
 Action action_for(const RunFolder& folder) {
   if (!fs::exists(folder.record_file())) return Action::start;
   switch (folder.state()) {
-    case RunState::completed:
-      return Action::cached;
-    case RunState::running:
-      return Action::running;
-    case RunState::queued:
-      return Action::start;
+    case RunState::completed: return Action::cached;
+    case RunState::running: return Action::running;
+    case RunState::queued: return Action::start;
     case RunState::stopped:
-    case RunState::failed:
-      return Action::resume;
+    case RunState::failed: return Action::resume;
   }
   return Action::start;
 }

@@ -57,19 +57,12 @@ Error store_error(const fs::path& path, const SQLite::Exception& problem) {
     case SQLITE_CORRUPT:
       hint = "'forge store reindex' builds it anew from the run folders; no result is lost";
       break;
-    case SQLITE_FULL:
-      hint = "free some space on the disk; the run folders are unharmed";
-      break;
-    case SQLITE_BUSY:
-      hint = "another process holds the store; try again when it is done";
-      break;
+    case SQLITE_FULL: hint = "free some space on the disk; the run folders are unharmed"; break;
+    case SQLITE_BUSY: hint = "another process holds the store; try again when it is done"; break;
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
-    case SQLITE_PERM:
-      hint = "check the permissions of the file and of its folder";
-      break;
-    default:
-      break;
+    case SQLITE_PERM: hint = "check the permissions of the file and of its folder"; break;
+    default: break;
   }
   return Error(
       "the results store '" + path.string() + "': " + problem.what(), {}, hint, ExitCode::failed);

@@ -77,26 +77,16 @@ Value calculate_integers(BinaryOperator operation, int64_t a, int64_t b) {
   int64_t result = 0;
   bool overflow = false;
   switch (operation) {
-    case BinaryOperator::add:
-      overflow = __builtin_add_overflow(a, b, &result);
-      break;
-    case BinaryOperator::subtract:
-      overflow = __builtin_sub_overflow(a, b, &result);
-      break;
-    case BinaryOperator::multiply:
-      overflow = __builtin_mul_overflow(a, b, &result);
-      break;
+    case BinaryOperator::add: overflow = __builtin_add_overflow(a, b, &result); break;
+    case BinaryOperator::subtract: overflow = __builtin_sub_overflow(a, b, &result); break;
+    case BinaryOperator::multiply: overflow = __builtin_mul_overflow(a, b, &result); break;
     case BinaryOperator::divide:
       if (b == 0) refuse_zero();
       // The long double holds 64-bit integers exactly, so that this rounds once, or nearly so.
       return Value::real(
           static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b)));
-    case BinaryOperator::floor_divide:
-      result = floor_divide(a, b).first;
-      break;
-    case BinaryOperator::modulo:
-      result = floor_divide(a, b).second;
-      break;
+    case BinaryOperator::floor_divide: result = floor_divide(a, b).first; break;
+    case BinaryOperator::modulo: result = floor_divide(a, b).second; break;
     case BinaryOperator::power:
       if (b < 0) return real_power(static_cast<double>(a), static_cast<double>(b));
       result = integer_power(a, b);
@@ -108,21 +98,15 @@ Value calculate_integers(BinaryOperator operation, int64_t a, int64_t b) {
 
 Value calculate_reals(BinaryOperator operation, double a, double b) {
   switch (operation) {
-    case BinaryOperator::add:
-      return Value::real(a + b);
-    case BinaryOperator::subtract:
-      return Value::real(a - b);
-    case BinaryOperator::multiply:
-      return Value::real(a * b);
+    case BinaryOperator::add: return Value::real(a + b);
+    case BinaryOperator::subtract: return Value::real(a - b);
+    case BinaryOperator::multiply: return Value::real(a * b);
     case BinaryOperator::divide:
       if (b == 0) refuse_zero();
       return Value::real(a / b);
-    case BinaryOperator::floor_divide:
-      return Value::real(floor_divide(a, b).first);
-    case BinaryOperator::modulo:
-      return Value::real(floor_divide(a, b).second);
-    case BinaryOperator::power:
-      return real_power(a, b);
+    case BinaryOperator::floor_divide: return Value::real(floor_divide(a, b).first);
+    case BinaryOperator::modulo: return Value::real(floor_divide(a, b).second);
+    case BinaryOperator::power: return real_power(a, b);
   }
   return Value();
 }
@@ -184,8 +168,7 @@ std::optional<Value> combine(BinaryOperator operation, const Value& left, const 
     case BinaryOperator::modulo:
       if (left.is_string()) return Value::string(percent_format(left.as_string(), right));
       return std::nullopt;
-    default:
-      return std::nullopt;
+    default: return std::nullopt;
   }
 }
 

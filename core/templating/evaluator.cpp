@@ -20,16 +20,11 @@ constexpr size_t max_contexts = 1'000'000;
 
 Value value_of(const Variable& variable) {
   switch (variable.kind) {
-    case Variable::Kind::none:
-      return Value();
-    case Variable::Kind::boolean:
-      return Value::boolean(variable.boolean);
-    case Variable::Kind::integer:
-      return Value::integer(variable.integer);
-    case Variable::Kind::real:
-      return Value::real(variable.real);
-    case Variable::Kind::string:
-      return Value::string(variable.string);
+    case Variable::Kind::none: return Value();
+    case Variable::Kind::boolean: return Value::boolean(variable.boolean);
+    case Variable::Kind::integer: return Value::integer(variable.integer);
+    case Variable::Kind::real: return Value::real(variable.real);
+    case Variable::Kind::string: return Value::string(variable.string);
   }
   return Value();
 }

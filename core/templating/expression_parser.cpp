@@ -204,15 +204,11 @@ ExpressionPtr ExpressionParser::parse_unary(bool with_filters) {
 
 ExpressionPtr ExpressionParser::parse_primary() {
   switch (tokens_.current().kind) {
-    case Token::Kind::name:
-      return parse_name();
-    case Token::Kind::string:
-      return parse_string();
+    case Token::Kind::name: return parse_name();
+    case Token::Kind::string: return parse_string();
     case Token::Kind::integer:
-    case Token::Kind::real:
-      return parse_number();
-    default:
-      break;
+    case Token::Kind::real: return parse_number();
+    default: break;
   }
   if (tokens_.is_symbol("(")) return parse_parentheses();
   if (tokens_.is_symbol("[")) return parse_list();

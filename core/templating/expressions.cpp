@@ -149,12 +149,9 @@ Value Evaluator::visit(const ast::Logical& node, const Frame& frame, Place) {
 Value Evaluator::visit(const ast::Unary& node, const Frame& frame, Place) {
   const Value operand = evaluate(*node.operand, frame);
   switch (node.operation) {
-    case ast::Unary::Operator::logical_not:
-      return Value::boolean(!truth(operand));
-    case ast::Unary::Operator::minus:
-      return negate(operand);
-    case ast::Unary::Operator::plus:
-      return unary_plus(operand);
+    case ast::Unary::Operator::logical_not: return Value::boolean(!truth(operand));
+    case ast::Unary::Operator::minus: return negate(operand);
+    case ast::Unary::Operator::plus: return unary_plus(operand);
   }
   return Value();
 }

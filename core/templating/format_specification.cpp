@@ -102,14 +102,11 @@ std::string FormatSpecification::pad(const std::string& text,
   const size_t size = length_of(std::string_view(text)) + prefix.size();
   const size_t missing = width > size ? width - size : 0;
   switch (where) {
-    case '<':
-      return prefix + text + repeated(fill, missing);
+    case '<': return prefix + text + repeated(fill, missing);
     case '^':
       return repeated(fill, missing / 2) + prefix + text + repeated(fill, missing - missing / 2);
-    case '=':
-      return prefix + repeated(fill, missing) + text;
-    default:
-      return repeated(fill, missing) + prefix + text;
+    case '=': return prefix + repeated(fill, missing) + text;
+    default: return repeated(fill, missing) + prefix + text;
   }
 }
 

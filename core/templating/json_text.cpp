@@ -23,29 +23,14 @@ std::string json_string(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const int32_t c = next_code_point(text, i);
     switch (c) {
-      case '"':
-        result += "\\\"";
-        continue;
-      case '\\':
-        result += "\\\\";
-        continue;
-      case '\n':
-        result += "\\n";
-        continue;
-      case '\r':
-        result += "\\r";
-        continue;
-      case '\t':
-        result += "\\t";
-        continue;
-      case '\b':
-        result += "\\b";
-        continue;
-      case '\f':
-        result += "\\f";
-        continue;
-      default:
-        break;
+      case '"': result += "\\\""; continue;
+      case '\\': result += "\\\\"; continue;
+      case '\n': result += "\\n"; continue;
+      case '\r': result += "\\r"; continue;
+      case '\t': result += "\\t"; continue;
+      case '\b': result += "\\b"; continue;
+      case '\f': result += "\\f"; continue;
+      default: break;
     }
     const bool html = c == '<' || c == '>' || c == '&' || c == '\'';
     if (c >= 0x10000) {
@@ -77,21 +62,14 @@ class Writer {
     if (level > 100)
       throw OperationError("this value is nested too deeply for JSON, or contains itself");
     switch (require_defined(value).kind()) {
-      case Value::Kind::none:
-        return "null";
-      case Value::Kind::boolean:
-        return value.as_boolean() ? "true" : "false";
-      case Value::Kind::integer:
-        return std::to_string(value.as_integer());
-      case Value::Kind::real:
-        return number(value.as_real());
-      case Value::Kind::string:
-        return json_string(value.as_string());
+      case Value::Kind::none: return "null";
+      case Value::Kind::boolean: return value.as_boolean() ? "true" : "false";
+      case Value::Kind::integer: return std::to_string(value.as_integer());
+      case Value::Kind::real: return number(value.as_real());
+      case Value::Kind::string: return json_string(value.as_string());
       case Value::Kind::list:
-      case Value::Kind::tuple:
-        return write_list(value.items(), level);
-      case Value::Kind::dict:
-        return write_dict(value.as_dict(), level);
+      case Value::Kind::tuple: return write_list(value.items(), level);
+      case Value::Kind::dict: return write_dict(value.as_dict(), level);
       default:
         throw OperationError("a value of type '" + type_name(value) +
                              "' cannot be written as JSON");

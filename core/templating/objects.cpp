@@ -93,12 +93,9 @@ Value make_generator(List items) {
 
 std::string DictView::type_name() const {
   switch (part_) {
-    case Part::keys:
-      return "dict_keys";
-    case Part::values:
-      return "dict_values";
-    case Part::items:
-      break;
+    case Part::keys: return "dict_keys";
+    case Part::values: return "dict_values";
+    case Part::items: break;
   }
   return "dict_items";
 }
@@ -107,15 +104,9 @@ List DictView::list() const {
   List items;
   for (const auto& [key, value] : dict_.as_dict().entries()) {
     switch (part_) {
-      case Part::keys:
-        items.push_back(key);
-        break;
-      case Part::values:
-        items.push_back(value);
-        break;
-      case Part::items:
-        items.push_back(Value::tuple({key, value}));
-        break;
+      case Part::keys: items.push_back(key); break;
+      case Part::values: items.push_back(value); break;
+      case Part::items: items.push_back(Value::tuple({key, value})); break;
     }
   }
   return items;

@@ -13,20 +13,13 @@ namespace {
 
 const char* symbol_of(BinaryOperator operation) {
   switch (operation) {
-    case BinaryOperator::add:
-      return "+";
-    case BinaryOperator::subtract:
-      return "-";
-    case BinaryOperator::multiply:
-      return "*";
-    case BinaryOperator::divide:
-      return "/";
-    case BinaryOperator::floor_divide:
-      return "//";
-    case BinaryOperator::modulo:
-      return "%";
-    case BinaryOperator::power:
-      return "**";
+    case BinaryOperator::add: return "+";
+    case BinaryOperator::subtract: return "-";
+    case BinaryOperator::multiply: return "*";
+    case BinaryOperator::divide: return "/";
+    case BinaryOperator::floor_divide: return "//";
+    case BinaryOperator::modulo: return "%";
+    case BinaryOperator::power: return "**";
   }
   return "";
 }
@@ -65,19 +58,13 @@ class Comparer {
     if (left.kind() != right.kind()) return false;
     if (left.same_as(right)) return true;
     switch (left.kind()) {
-      case Value::Kind::none:
-        return true;
-      case Value::Kind::string:
-        return left.as_string() == right.as_string();
+      case Value::Kind::none: return true;
+      case Value::Kind::string: return left.as_string() == right.as_string();
       case Value::Kind::list:
-      case Value::Kind::tuple:
-        return equal_items(left.items(), right.items());
-      case Value::Kind::dict:
-        return equal_dicts(left.as_dict(), right.as_dict());
-      case Value::Kind::object:
-        return left.as_object()->equal_to(*right.as_object());
-      default:
-        return false;
+      case Value::Kind::tuple: return equal_items(left.items(), right.items());
+      case Value::Kind::dict: return equal_dicts(left.as_dict(), right.as_dict());
+      case Value::Kind::object: return left.as_object()->equal_to(*right.as_object());
+      default: return false;
     }
   }
 
@@ -198,26 +185,16 @@ void require_list_size(size_t size) {
 
 std::string type_name(const Value& value) {
   switch (value.kind()) {
-    case Value::Kind::undefined:
-      return "StrictUndefined";
-    case Value::Kind::none:
-      return "NoneType";
-    case Value::Kind::boolean:
-      return "bool";
-    case Value::Kind::integer:
-      return "int";
-    case Value::Kind::real:
-      return "float";
-    case Value::Kind::string:
-      return "str";
-    case Value::Kind::list:
-      return "list";
-    case Value::Kind::tuple:
-      return "tuple";
-    case Value::Kind::dict:
-      return "dict";
-    case Value::Kind::object:
-      return value.as_object()->type_name();
+    case Value::Kind::undefined: return "StrictUndefined";
+    case Value::Kind::none: return "NoneType";
+    case Value::Kind::boolean: return "bool";
+    case Value::Kind::integer: return "int";
+    case Value::Kind::real: return "float";
+    case Value::Kind::string: return "str";
+    case Value::Kind::list: return "list";
+    case Value::Kind::tuple: return "tuple";
+    case Value::Kind::dict: return "dict";
+    case Value::Kind::object: return value.as_object()->type_name();
   }
   return "";
 }
@@ -233,28 +210,19 @@ Value apply(BinaryOperator operation, const Value& left, const Value& right) {
 
 bool compare(Comparison comparison, const Value& left, const Value& right) {
   switch (comparison) {
-    case Comparison::equal:
-      return equals(left, right);
-    case Comparison::not_equal:
-      return !equals(left, right);
-    case Comparison::in:
-      return contains(right, left);
-    case Comparison::not_in:
-      return !contains(right, left);
-    default:
-      break;
+    case Comparison::equal: return equals(left, right);
+    case Comparison::not_equal: return !equals(left, right);
+    case Comparison::in: return contains(right, left);
+    case Comparison::not_in: return !contains(right, left);
+    default: break;
   }
   const std::optional<int> sign = Comparer().order(left, right);
   if (!sign) return false;
   switch (comparison) {
-    case Comparison::less:
-      return *sign < 0;
-    case Comparison::less_equal:
-      return *sign <= 0;
-    case Comparison::greater:
-      return *sign > 0;
-    default:
-      return *sign >= 0;
+    case Comparison::less: return *sign < 0;
+    case Comparison::less_equal: return *sign <= 0;
+    case Comparison::greater: return *sign > 0;
+    default: return *sign >= 0;
   }
 }
 
@@ -286,21 +254,15 @@ bool truth(const Value& value) {
     case Value::Kind::undefined:
       if (value.as_undefined().lenient) return false;
       throw UndefinedError(value);
-    case Value::Kind::none:
-      return false;
+    case Value::Kind::none: return false;
     case Value::Kind::boolean:
     case Value::Kind::integer:
-    case Value::Kind::real:
-      return value.as_real() != 0;
-    case Value::Kind::string:
-      return !value.as_string().empty();
+    case Value::Kind::real: return value.as_real() != 0;
+    case Value::Kind::string: return !value.as_string().empty();
     case Value::Kind::list:
-    case Value::Kind::tuple:
-      return !value.items().empty();
-    case Value::Kind::dict:
-      return value.as_dict().size() > 0;
-    case Value::Kind::object:
-      return value.as_object()->truthy();
+    case Value::Kind::tuple: return !value.items().empty();
+    case Value::Kind::dict: return value.as_dict().size() > 0;
+    case Value::Kind::object: return value.as_object()->truthy();
   }
   return false;
 }

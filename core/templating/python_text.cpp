@@ -32,36 +32,18 @@ class ReprWriter {
   void write_value(const Value& value) {
     require_text_size(text_.size());
     switch (value.kind()) {
-      case Value::Kind::undefined:
-        text_ += "Undefined";
-        break;
-      case Value::Kind::none:
-        text_ += "None";
-        break;
-      case Value::Kind::boolean:
-        text_ += value.as_boolean() ? "True" : "False";
-        break;
-      case Value::Kind::integer:
-        text_ += std::to_string(value.as_integer());
-        break;
-      case Value::Kind::real:
-        text_ += shortest(value.as_real());
-        break;
-      case Value::Kind::string:
-        text_ += repr_of_string(value.as_string());
-        break;
-      case Value::Kind::list:
-        write_items(value, "[", "]");
-        break;
+      case Value::Kind::undefined: text_ += "Undefined"; break;
+      case Value::Kind::none: text_ += "None"; break;
+      case Value::Kind::boolean: text_ += value.as_boolean() ? "True" : "False"; break;
+      case Value::Kind::integer: text_ += std::to_string(value.as_integer()); break;
+      case Value::Kind::real: text_ += shortest(value.as_real()); break;
+      case Value::Kind::string: text_ += repr_of_string(value.as_string()); break;
+      case Value::Kind::list: write_items(value, "[", "]"); break;
       case Value::Kind::tuple:
         write_items(value, "(", value.items().size() == 1 ? ",)" : ")");
         break;
-      case Value::Kind::dict:
-        write_dict(value.as_dict());
-        break;
-      case Value::Kind::object:
-        text_ += value.as_object()->repr();
-        break;
+      case Value::Kind::dict: write_dict(value.as_dict()); break;
+      case Value::Kind::object: text_ += value.as_object()->repr(); break;
     }
   }
 

@@ -37,22 +37,15 @@ std::string without_trailing_zeros(const std::string& scientific) {
 std::string real_digits(double number, const FormatSpecification& spec) {
   const int precision = spec.precision.value_or(6);
   switch (spec.type) {
-    case 'e':
-      return decimal("%.*e", precision, number);
-    case 'E':
-      return decimal("%.*E", precision, number);
+    case 'e': return decimal("%.*e", precision, number);
+    case 'E': return decimal("%.*E", precision, number);
     case 'f':
-    case 'F':
-      return decimal("%.*f", precision, number);
-    case '%':
-      return decimal("%.*f", precision, number * 100) + "%";
+    case 'F': return decimal("%.*f", precision, number);
+    case '%': return decimal("%.*f", precision, number * 100) + "%";
     case 'n':
-    case 'g':
-      return decimal(spec.alternate ? "%#.*g" : "%.*g", precision, number);
-    case 'G':
-      return decimal(spec.alternate ? "%#.*G" : "%.*G", precision, number);
-    default:
-      break;
+    case 'g': return decimal(spec.alternate ? "%#.*g" : "%.*g", precision, number);
+    case 'G': return decimal(spec.alternate ? "%#.*G" : "%.*G", precision, number);
+    default: break;
   }
   if (!spec.precision) return shortest(number);
   // Without a type: as 'g', but with at least one digit behind the point.

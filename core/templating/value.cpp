@@ -42,26 +42,16 @@ void Value::release(Data data) {
 
 Value::Kind Value::kind() const {
   switch (data_.index()) {
-    case 0:
-      return Kind::none;
-    case 1:
-      return Kind::undefined;
-    case 2:
-      return Kind::boolean;
-    case 3:
-      return Kind::integer;
-    case 4:
-      return Kind::real;
-    case 5:
-      return Kind::string;
-    case 6:
-      return Kind::list;
-    case 7:
-      return Kind::tuple;
-    case 8:
-      return Kind::dict;
-    default:
-      return Kind::object;
+    case 0: return Kind::none;
+    case 1: return Kind::undefined;
+    case 2: return Kind::boolean;
+    case 3: return Kind::integer;
+    case 4: return Kind::real;
+    case 5: return Kind::string;
+    case 6: return Kind::list;
+    case 7: return Kind::tuple;
+    case 8: return Kind::dict;
+    default: return Kind::object;
   }
 }
 
@@ -90,25 +80,19 @@ const Value* Arguments::find(const std::string& name) const {
 size_t KeyHash::hash(const Value& key, int depth) {
   if (depth > 100) throw OperationError("this tuple is too deeply nested for a key");
   switch (key.kind()) {
-    case Value::Kind::none:
-      return 1;
+    case Value::Kind::none: return 1;
     case Value::Kind::boolean:
     case Value::Kind::integer:
-    case Value::Kind::real:
-      return std::hash<double>{}(key.as_real());
-    case Value::Kind::string:
-      return std::hash<std::string>{}(key.as_string());
+    case Value::Kind::real: return std::hash<double>{}(key.as_real());
+    case Value::Kind::string: return std::hash<std::string>{}(key.as_string());
     case Value::Kind::tuple: {
       size_t sum = 17;
       for (const Value& item : key.items()) sum = sum * 31 + hash(item, depth + 1);
       return sum;
     }
-    case Value::Kind::object:
-      return std::hash<const void*>{}(key.as_object().get());
-    case Value::Kind::undefined:
-      throw UndefinedError(key);
-    default:
-      throw OperationError("unhashable type: '" + type_name(key) + "'");
+    case Value::Kind::object: return std::hash<const void*>{}(key.as_object().get());
+    case Value::Kind::undefined: throw UndefinedError(key);
+    default: throw OperationError("unhashable type: '" + type_name(key) + "'");
   }
 }
 

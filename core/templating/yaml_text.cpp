@@ -147,21 +147,14 @@ class Writer {
   /// `level` counts the collections around the value.
   std::string write(const Value& value, int level, bool is_key = false) {
     switch (require_defined(value).kind()) {
-      case Value::Kind::none:
-        return "null";
-      case Value::Kind::boolean:
-        return value.as_boolean() ? "true" : "false";
-      case Value::Kind::integer:
-        return std::to_string(value.as_integer());
-      case Value::Kind::real:
-        return real_text(value.as_real());
-      case Value::Kind::string:
-        return write_string(value.as_string(), level, is_key);
+      case Value::Kind::none: return "null";
+      case Value::Kind::boolean: return value.as_boolean() ? "true" : "false";
+      case Value::Kind::integer: return std::to_string(value.as_integer());
+      case Value::Kind::real: return real_text(value.as_real());
+      case Value::Kind::string: return write_string(value.as_string(), level, is_key);
       case Value::Kind::list:
-      case Value::Kind::tuple:
-        return write_items(value.items(), level);
-      case Value::Kind::dict:
-        return write_dict(value.as_dict(), level);
+      case Value::Kind::tuple: return write_items(value.items(), level);
+      case Value::Kind::dict: return write_dict(value.as_dict(), level);
       default:
         throw OperationError("a value of type '" + type_name(value) +
                              "' cannot be written as YAML");

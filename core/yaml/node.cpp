@@ -16,19 +16,13 @@ const Node* Node::find(std::string_view key) const {
 
 std::string describe_kind(const Node& node) {
   switch (node.kind) {
-    case Node::Kind::null:
-      return "null";
-    case Node::Kind::boolean:
-      return "the boolean " + node.text;
+    case Node::Kind::null: return "null";
+    case Node::Kind::boolean: return "the boolean " + node.text;
     case Node::Kind::integer:
-    case Node::Kind::real:
-      return "the number " + node.text;
-    case Node::Kind::string:
-      return "the string '" + node.text + "'";
-    case Node::Kind::sequence:
-      return "a sequence";
-    case Node::Kind::mapping:
-      return "a mapping";
+    case Node::Kind::real: return "the number " + node.text;
+    case Node::Kind::string: return "the string '" + node.text + "'";
+    case Node::Kind::sequence: return "a sequence";
+    case Node::Kind::mapping: return "a mapping";
   }
   return "";
 }

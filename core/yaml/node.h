@@ -20,7 +20,8 @@ struct Entry {
   bool key_is_string = true;  ///< false: the plain key resolves to a number, bool or null
   SourceSpan key_origin;
   NodePtr value;
-  std::vector<NodePtr> overridden;  ///< values this one replaced (duplicate keys, merges), nearest first
+  std::vector<NodePtr>
+      overridden;  ///< values this one replaced (duplicate keys, merges), nearest first
 };
 
 /// A YAML value that knows where it came from. Scalars are resolved by YAML 1.1 (PyYAML's
@@ -36,8 +37,8 @@ struct Node {
   bool boolean = false;
   int64_t integer = 0;
   double real = 0;
-  std::vector<NodePtr> items;    ///< of a sequence
-  std::vector<Entry> entries;    ///< of a mapping, in order; unique keys
+  std::vector<NodePtr> items;  ///< of a sequence
+  std::vector<Entry> entries;  ///< of a mapping, in order; unique keys
   SourceSpan origin;
 
   bool is_null() const { return kind == Kind::null; }

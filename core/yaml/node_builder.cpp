@@ -41,9 +41,7 @@ std::string written_tag(const std::string& tag) { return tag == "?" || tag == "!
 /// Gives a node the plain scalar's kind and value. A key needs no more than its kind.
 void apply(const PlainScalar& scalar, bool is_key, Node& node) {
   switch (scalar.kind) {
-    case PlainScalar::Kind::null:
-      node.kind = Node::Kind::null;
-      break;
+    case PlainScalar::Kind::null: node.kind = Node::Kind::null; break;
     case PlainScalar::Kind::boolean:
       node.kind = Node::Kind::boolean;
       node.boolean = scalar.boolean;
@@ -57,16 +55,13 @@ void apply(const PlainScalar& scalar, bool is_key, Node& node) {
       node.kind = Node::Kind::real;
       node.real = scalar.real;
       break;
-    case PlainScalar::Kind::timestamp:
-      refuse(scalar, node);
+    case PlainScalar::Kind::timestamp: refuse(scalar, node);
     case PlainScalar::Kind::merge:
     case PlainScalar::Kind::value:
       if (!is_key) refuse(scalar, node);
       node.kind = Node::Kind::string;
       break;
-    case PlainScalar::Kind::string:
-      node.kind = Node::Kind::string;
-      break;
+    case PlainScalar::Kind::string: node.kind = Node::Kind::string; break;
   }
 }
 

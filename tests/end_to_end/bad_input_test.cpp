@@ -33,7 +33,8 @@ TEST_CASE("wrong names and settings are refused with the place and what would be
       {{"run", "train_cannon_ac"}, {"train_cannon_ac", "did you mean", "train_canon_ac"}},
       {{"run", "4M"}, {"nothing to train"}},
       {{"run", "canon/models:canon_ac"}, {"nothing to train"}},
-      {{"run", "train_llama", "--set", "train.batch_sze=4"}, {"train.batch_sze", "did you mean 'train.batch_size'"}},
+      {{"run", "train_llama", "--set", "train.batch_sze=4"},
+       {"train.batch_sze", "did you mean 'train.batch_size'"}},
       {{"run", "train_llama", "--set", "train.batch_size=0"}, {"train.batch_size", "0"}},
       {{"run", "train_llama", "--set", "train.batch_size=many"}, {"train.batch_size", "many"}},
       {{"run", "train_llama", "--set", "train.batch_size"}, {"="}},
@@ -66,7 +67,8 @@ TEST_CASE("a name that two projects have lists the candidates") {
 TEST_CASE("a text too short for the sequence length is refused with the figures") {
   const Program forge;
   std::string text;
-  for (int i = 0; i < 200; ++i) text += "Fox " + std::to_string(i) + " saw " + std::to_string(i * 7) + " hens.\n";
+  for (int i = 0; i < 200; ++i)
+    text += "Fox " + std::to_string(i) + " saw " + std::to_string(i * 7) + " hens.\n";
   const std::string file = forge.folder().write("short.txt", text).string();
   std::vector<std::string> arguments = tiny({"run", "train_llama", "--set", "data.path=" + file});
   arguments.insert(arguments.end(), {"--set", "train.seq_len=100000"});
@@ -84,7 +86,8 @@ TEST_CASE("a database of a newer forge is left alone") {
   const Program forge;
   std::filesystem::create_directories(forge.runs_dir());
   {
-    SQLite::Database database((forge.runs_dir() / "forge.sqlite").string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    SQLite::Database database((forge.runs_dir() / "forge.sqlite").string(),
+                              SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
     database.exec("PRAGMA user_version = 9999");
   }
   const Outcome outcome = forge.call(tiny({"run", "train_llama"}));

@@ -7,13 +7,15 @@ namespace {
 
 using nlohmann::json;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST_CASE("three configs are trained and compared and exported") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());
-  const Outcome trained =
-      forge.call({"run", "train_llama", "train_canon_ac", "train_baseline", "--threads", "1", "--json"});
+  const Outcome trained = forge.call(
+      {"run", "train_llama", "train_canon_ac", "train_baseline", "--threads", "1", "--json"});
   INFO(trained.err);
   REQUIRE(trained.exit_code == 0);
   const json results = json::parse(trained.out);
@@ -26,16 +28,26 @@ TEST_CASE("three configs are trained and compared and exported") {
     REQUIRE(result.at("peak_memory_bytes").get<int64_t>() > 0);
   }
   // Canon at A and at C adds 4 taps to each of 16 channels.
-  REQUIRE(results[1].at("parameters").get<int>() - results[0].at("parameters").get<int>() == 2 * 16 * 4);
+  REQUIRE(results[1].at("parameters").get<int>() - results[0].at("parameters").get<int>() ==
+          2 * 16 * 4);
 
   const Outcome table = forge.call({"compare", "--table", "positions"});
   REQUIRE(table.exit_code == 0);
-  for (const char* part : {"Model", "Positions", "Eval Loss", "Tok/s", "Memory", "Overhead vs Llama", "Llama 4M",
-                           "Canon-AC", "Canon-ABCD", "missing"}) {
+  for (const char* part : {"Model",
+                           "Positions",
+                           "Eval Loss",
+                           "Tok/s",
+                           "Memory",
+                           "Overhead vs Llama",
+                           "Llama 4M",
+                           "Canon-AC",
+                           "Canon-ABCD",
+                           "missing"}) {
     INFO(part << "\n" << table.out);
     REQUIRE(contains(table.out, part));
   }
-  const json positional = json::parse(forge.call({"compare", "--table", "positional", "--json"}).out);
+  const json positional =
+      json::parse(forge.call({"compare", "--table", "positional", "--json"}).out);
   REQUIRE(positional.at("rows").size() == 5);
   const Outcome published = forge.call({"compare", "--table", "positions", "--published"});
   REQUIRE(contains(published.out, "1.3011"));
@@ -53,7 +65,8 @@ TEST_CASE("a finished run is not repeated unless forced and then gives the same 
   const Outcome again = forge.call(tiny({"run", "train_canon_b", "--json"}));
   REQUIRE(contains(again.err, "done before"));
   REQUIRE(json::parse(again.out) == first);
-  const json forced = json::parse(forge.call(tiny({"run", "train_canon_b", "--force", "--json"})).out);
+  const json forced =
+      json::parse(forge.call(tiny({"run", "train_canon_b", "--force", "--json"})).out);
   REQUIRE(forced[0].at("id") == first[0].at("id").get<std::string>() + "-2");
   REQUIRE(forced[0].at("eval_loss") == first[0].at("eval_loss"));
   REQUIRE(forced[0].at("train_loss") == first[0].at("train_loss"));
@@ -76,7 +89,8 @@ TEST_CASE("text of one's own is trained on") {
     text += "The fox number " + std::to_string(i) + " saw " + std::to_string(i * 7) + " hens.\n\n";
   }
   const std::string file = forge.folder().write("foxes.txt", text).string();
-  const Outcome outcome = forge.call(tiny({"run", "train_canon_a", "--set", "data.path=" + file, "--json"}));
+  const Outcome outcome =
+      forge.call(tiny({"run", "train_canon_a", "--set", "data.path=" + file, "--json"}));
   INFO(outcome.err);
   REQUIRE(outcome.exit_code == 0);
   REQUIRE(json::parse(outcome.out)[0].at("status") == "completed");
@@ -96,7 +110,9 @@ TEST_CASE("listings name the configs of a project and the projects of the worksp
   const json all = json::parse(forge.call({"ls", "--json"}).out);
   std::vector<std::string> projects;
   for (const json& project : all) projects.push_back(project.at("project"));
-  REQUIRE(projects == std::vector<std::string>{"projects/canon", "projects/canon/llama", "projects/canon/llama_nope",
+  REQUIRE(projects == std::vector<std::string>{"projects/canon",
+                                               "projects/canon/llama",
+                                               "projects/canon/llama_nope",
                                                "projects/canon/models"});
   forge.working_directory = forge.working_directory / "projects" / "canon" / "templates";
   const json one = json::parse(forge.call({"ls", "--json"}).out);

@@ -16,7 +16,8 @@ constexpr int long_steps = 3000;
 /// A run long enough to be interrupted; it evaluates and saves rarely, so that it is training.
 std::vector<std::string> long_run(const std::string& config, int steps = long_steps) {
   std::vector<std::string> arguments = tiny({"run", config, "--json"}, steps);
-  for (const char* setting : {"train.eval_every=0", "train.log_every=10", "train.checkpoint_every=100"}) {
+  for (const char* setting :
+       {"train.eval_every=0", "train.log_every=10", "train.checkpoint_every=100"}) {
     arguments.insert(arguments.end(), {"--set", setting});
   }
   return arguments;
@@ -42,7 +43,8 @@ int worker_pid(const Program& forge) {
 
 /// Whether `later` begins with every event of `earlier`.
 bool keeps(const std::vector<json>& earlier, const std::vector<json>& later) {
-  return later.size() >= earlier.size() && std::equal(earlier.begin(), earlier.end(), later.begin());
+  return later.size() >= earlier.size() &&
+         std::equal(earlier.begin(), earlier.end(), later.begin());
 }
 
 TEST_CASE("a killed worker is started again from its checkpoint and loses nothing acknowledged") {
@@ -104,13 +106,18 @@ TEST_CASE("an interrupt saves and stops and the same command goes on from there"
 
 TEST_CASE("a worker that prints rubbish or dies leaves a failed run with its last words") {
   Program forge;
-  const std::filesystem::path real = std::filesystem::path(FORGE_BUILD_DIR) / "forge-worker-libtorch";
+  const std::filesystem::path real =
+      std::filesystem::path(FORGE_BUILD_DIR) / "forge-worker-libtorch";
   // Answers as the real one does until it is told to train.
   const std::filesystem::path script = forge.folder().write(
-      "worker", "#!/bin/sh\nread request\ncase \"$request\" in\n*'\"job\":\"train\"'*)\n"
-                "  echo '{\"event\":\"hello\",\"protocol\":1,\"backend\":\"libtorch\",\"backend_version\":\"x\",\"numerics_version\":1}'\n"
-                "  echo 'the disk caught fire' >&2\n  echo 'this is no protocol line'\n  exit 7;;\n"
-                "*) echo \"$request\" | " + real.string() + ";;\nesac\n");
+      "worker",
+      "#!/bin/sh\nread request\ncase \"$request\" in\n*'\"job\":\"train\"'*)\n"
+      "  echo "
+      "'{\"event\":\"hello\",\"protocol\":1,\"backend\":\"libtorch\",\"backend_version\":\"x\","
+      "\"numerics_version\":1}'\n"
+      "  echo 'the disk caught fire' >&2\n  echo 'this is no protocol line'\n  exit 7;;\n"
+      "*) echo \"$request\" | " +
+          real.string() + ";;\nesac\n");
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   forge.environment["FORGE_WORKER_LIBTORCH"] = script.string();
   forge.working_directory = make_tiny_workspace(forge.folder());

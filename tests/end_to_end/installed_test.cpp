@@ -23,7 +23,8 @@ TEST_CASE("an installed tree works from anywhere") {
   INFO(outcome.err);
   REQUIRE(outcome.exit_code == 0);
   REQUIRE(json::parse(outcome.out)[0].at("status") == "completed");
-  REQUIRE_FALSE(std::filesystem::exists(std::filesystem::path(prefix) / "share" / "forge" / "runs"));
+  REQUIRE_FALSE(
+      std::filesystem::exists(std::filesystem::path(prefix) / "share" / "forge" / "runs"));
 }
 
 }  // namespace

@@ -14,7 +14,9 @@
 namespace forge::tests {
 namespace {
 
-std::filesystem::path output_file(const std::filesystem::path& folder, const char* name) { return folder / name; }
+std::filesystem::path output_file(const std::filesystem::path& folder, const char* name) {
+  return folder / name;
+}
 
 /// In the child: streams to files, environment, folder, then the program.
 [[noreturn]] void become(const Program& program, const std::vector<std::string>& arguments) {
@@ -37,7 +39,9 @@ std::filesystem::path output_file(const std::filesystem::path& folder, const cha
 
 }  // namespace
 
-Program::Program() : binary(std::filesystem::path(FORGE_BUILD_DIR) / "forge"), working_directory(tests_dir().parent_path()) {
+Program::Program()
+    : binary(std::filesystem::path(FORGE_BUILD_DIR) / "forge"),
+      working_directory(tests_dir().parent_path()) {
   environment["FORGE_RUNS_DIR"] = runs_dir().string();
   environment["FORGE_CACHE_DIR"] = (std::filesystem::path(FORGE_BUILD_DIR) / "test-cache").string();
   environment["NO_COLOR"] = "1";
@@ -85,18 +89,28 @@ std::filesystem::path Program::only_run() const {
 std::vector<nlohmann::json> Program::events(const std::filesystem::path& run) const {
   std::vector<nlohmann::json> events;
   std::ifstream file(run / "events.jsonl");
-  for (std::string line; std::getline(file, line) && !file.eof();) events.push_back(nlohmann::json::parse(line));
+  for (std::string line; std::getline(file, line) && !file.eof();)
+    events.push_back(nlohmann::json::parse(line));
   return events;
 }
 
 std::vector<std::string> tiny(std::vector<std::string> arguments, int steps) {
-  for (const std::string setting :
-       {"model.hidden_size=16", "model.intermediate_size=24", "model.num_layers=1", "model.num_heads=2",
-        "model.vocab_size=300", "tokenizer.vocab_size=300", "train.batch_size=2", "train.seq_len=16",
-        "train.eval_rows=4", "train.eval_batch_size=4", "train.log_every=2", "train.eval_every=4"}) {
+  for (const std::string setting : {"model.hidden_size=16",
+                                    "model.intermediate_size=24",
+                                    "model.num_layers=1",
+                                    "model.num_heads=2",
+                                    "model.vocab_size=300",
+                                    "tokenizer.vocab_size=300",
+                                    "train.batch_size=2",
+                                    "train.seq_len=16",
+                                    "train.eval_rows=4",
+                                    "train.eval_batch_size=4",
+                                    "train.log_every=2",
+                                    "train.eval_every=4"}) {
     arguments.insert(arguments.end(), {"--set", setting});
   }
-  arguments.insert(arguments.end(), {"--set", "train.max_steps=" + std::to_string(steps), "--threads", "1"});
+  arguments.insert(arguments.end(),
+                   {"--set", "train.max_steps=" + std::to_string(steps), "--threads", "1"});
   return arguments;
 }
 
@@ -104,7 +118,8 @@ std::filesystem::path make_tiny_workspace(const TemporaryFolder& folder) {
   const std::filesystem::path workspace = folder / "workspace";
   for (const char* part : {"forge_workspace", "projects", "templates"}) {
     std::filesystem::create_directories(workspace);
-    std::filesystem::copy(tests_dir().parent_path() / part, workspace / part,
+    std::filesystem::copy(tests_dir().parent_path() / part,
+                          workspace / part,
                           std::filesystem::copy_options::recursive);
   }
   const auto edit = [&](const std::string& file, const std::map<std::string, std::string>& lines) {
@@ -116,12 +131,18 @@ std::filesystem::path make_tiny_workspace(const TemporaryFolder& folder) {
     }
     write_file_atomic(workspace / "templates" / file, text);
   };
-  edit("models/llama_4M.yaml", {{"vocab_size: 2000", "vocab_size: 300"}, {"hidden_size: 256", "hidden_size: 16"},
-                                {"intermediate_size: 768", "intermediate_size: 24"},
-                                {"num_layers: 4", "num_layers: 1"}, {"num_heads: 4", "num_heads: 2"}});
+  edit("models/llama_4M.yaml",
+       {{"vocab_size: 2000", "vocab_size: 300"},
+        {"hidden_size: 256", "hidden_size: 16"},
+        {"intermediate_size: 768", "intermediate_size: 24"},
+        {"num_layers: 4", "num_layers: 1"},
+        {"num_heads: 4", "num_heads: 2"}});
   edit("data/byte_level_bpe_2k.yaml", {{"vocab_size: 2000", "vocab_size: 300"}});
-  edit("train/tiny.yaml", {{"batch_size: 8", "batch_size: 2"}, {"seq_len: 128", "seq_len: 16"},
-                           {"max_steps: 300", "max_steps: 12"}, {"eval_rows: 64", "eval_rows: 4"}});
+  edit("train/tiny.yaml",
+       {{"batch_size: 8", "batch_size: 2"},
+        {"seq_len: 128", "seq_len: 16"},
+        {"max_steps: 300", "max_steps: 12"},
+        {"eval_rows: 64", "eval_rows: 4"}});
   return workspace;
 }
 

@@ -5,4 +5,6 @@
 #include <catch2/catch.hpp>
 #endif
 
-int main(int argument_count, char** arguments) { return Catch::Session().run(argument_count, arguments); }
+int main(int argument_count, char** arguments) {
+  return Catch::Session().run(argument_count, arguments);
+}

@@ -10,9 +10,12 @@ struct Outcome {
   std::vector<at::Tensor> gradients;
 };
 
-Outcome run(const Operation& operation, const std::vector<at::Tensor>& inputs, const at::Tensor& upstream) {
+Outcome run(const Operation& operation,
+            const std::vector<at::Tensor>& inputs,
+            const at::Tensor& upstream) {
   std::vector<at::Tensor> leaves;
-  for (const at::Tensor& input : inputs) leaves.push_back(input.detach().clone().requires_grad_(true));
+  for (const at::Tensor& input : inputs)
+    leaves.push_back(input.detach().clone().requires_grad_(true));
   // The operation sees non-contiguous views of leaves, as the model gives it.
   std::vector<at::Tensor> views;
   for (const at::Tensor& leaf : leaves) {
@@ -21,9 +24,12 @@ Outcome run(const Operation& operation, const std::vector<at::Tensor>& inputs, c
   }
   Outcome outcome;
   outcome.output = operation(views);
-  (outcome.output * (upstream.defined() ? upstream : at::ones_like(outcome.output))).sum().backward();
+  (outcome.output * (upstream.defined() ? upstream : at::ones_like(outcome.output)))
+      .sum()
+      .backward();
   for (const at::Tensor& leaf : leaves) {
-    outcome.gradients.push_back(leaf.grad().defined() ? leaf.grad() : at::zeros_like(leaf.detach()));
+    outcome.gradients.push_back(leaf.grad().defined() ? leaf.grad()
+                                                      : at::zeros_like(leaf.detach()));
   }
   return outcome;
 }
@@ -38,8 +44,9 @@ double relative_difference(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-double fused_against_reference(
-    const Operation& fused, const Operation& reference, const std::vector<at::Tensor>& inputs) {
+double fused_against_reference(const Operation& fused,
+                               const Operation& reference,
+                               const std::vector<at::Tensor>& inputs) {
   const at::Tensor shape = reference(inputs);
   const at::Tensor upstream = at::randn_like(shape.detach());
   const Outcome a = run(fused, inputs, upstream);

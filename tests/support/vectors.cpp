@@ -28,7 +28,8 @@ std::vector<std::filesystem::path> vector_files(const std::string& prefix) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(vectors_dir())) {
     const std::string name = entry.path().filename().string();
-    if (name.rfind(prefix, 0) == 0 && entry.path().extension() == ".json") files.push_back(entry.path());
+    if (name.rfind(prefix, 0) == 0 && entry.path().extension() == ".json")
+      files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -51,7 +52,9 @@ at::Tensor tensor_of(const nlohmann::json& numbers, at::IntArrayRef shape, at::S
   return tensor.to(test_device(), type);
 }
 
-at::Tensor float32_tensor_of(const nlohmann::json& numbers, at::IntArrayRef shape, at::ScalarType type) {
+at::Tensor float32_tensor_of(const nlohmann::json& numbers,
+                             at::IntArrayRef shape,
+                             at::ScalarType type) {
   return tensor_of(numbers, shape, at::kFloat).to(type);
 }
 
@@ -59,7 +62,8 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   if (a.numel() != b.numel()) return INFINITY;
   if (a.numel() == 0) return 0;
   const at::Tensor difference =
-      (a.detach().cpu().to(at::kDouble).flatten() - b.detach().cpu().to(at::kDouble).flatten()).abs();
+      (a.detach().cpu().to(at::kDouble).flatten() - b.detach().cpu().to(at::kDouble).flatten())
+          .abs();
   const double largest = difference.max().item<double>();
   return std::isfinite(largest) ? largest : INFINITY;
 }

@@ -24,7 +24,9 @@ at::Tensor tensor_of(const nlohmann::json& numbers, at::IntArrayRef shape, at::S
 
 /// The same for weights and inputs: the files write exact float32 values in the fewest digits, so
 /// they are rounded to float32 before they are widened.
-at::Tensor float32_tensor_of(const nlohmann::json& numbers, at::IntArrayRef shape, at::ScalarType type);
+at::Tensor float32_tensor_of(const nlohmann::json& numbers,
+                             at::IntArrayRef shape,
+                             at::ScalarType type);
 
 /// Largest absolute difference; infinite where one is not finite or shapes differ in size.
 double largest_difference(const at::Tensor& a, const at::Tensor& b);

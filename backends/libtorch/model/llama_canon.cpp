@@ -10,8 +10,11 @@ namespace forge::worker {
 using config::PositionKind;
 using config::QkNorm;
 
-LlamaCanon::LlamaCanon(const config::ModelConfig& config, const at::TensorOptions& options) : config_(config) {
-  const auto weight = [&](at::IntArrayRef shape) { return at::empty(shape, options).requires_grad_(true); };
+LlamaCanon::LlamaCanon(const config::ModelConfig& config, const at::TensorOptions& options)
+    : config_(config) {
+  const auto weight = [&](at::IntArrayRef shape) {
+    return at::empty(shape, options).requires_grad_(true);
+  };
   const int64_t hidden = config.hidden_size, mlp = config.intermediate_size, head = config.head_dim;
   const int64_t q_width = config.num_heads * head, kv_width = config.num_kv_heads * head;
   const auto canon = [&](char position, int64_t channels) {
@@ -56,14 +59,18 @@ at::Tensor LlamaCanon::logits(const at::Tensor& ids,
   return at::linear(x, config_.tie_embeddings ? embedding_ : lm_head_);
 }
 
-at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const at::Tensor& doc_ids) const {
+at::Tensor LlamaCanon::attention(const Block& block,
+                                 const at::Tensor& x,
+                                 const at::Tensor& doc_ids) const {
   const int64_t batch = x.size(0), length = x.size(1), head = config_.head_dim;
   const int64_t q_width = config_.num_heads * head, kv_width = config_.num_kv_heads * head;
   at::Tensor qkv = at::linear(x, block.qkv);
   if (config_.qk_norm == QkNorm::full) {
     const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
     qkv = at::cat({ops::rms_norm(parts[0], block.q_norm, config_.rms_norm_eps),
-                   ops::rms_norm(parts[1], block.k_norm, config_.rms_norm_eps), parts[2]}, 2);
+                   ops::rms_norm(parts[1], block.k_norm, config_.rms_norm_eps),
+                   parts[2]},
+                  2);
   }
   qkv = canon(block.canon_b, qkv, doc_ids);
   const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
@@ -82,12 +89,16 @@ at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const 
   return at::linear(mixed.view({batch, length, q_width}), block.output);
 }
 
-at::Tensor LlamaCanon::mlp(const Block& block, const at::Tensor& x, const at::Tensor& doc_ids) const {
+at::Tensor LlamaCanon::mlp(const Block& block,
+                           const at::Tensor& x,
+                           const at::Tensor& doc_ids) const {
   const at::Tensor gate_up = canon(block.canon_d, at::linear(x, block.gate_up), doc_ids);
   return at::linear(ops::swiglu(gate_up), block.down);
 }
 
-at::Tensor LlamaCanon::canon(const at::Tensor& weight, const at::Tensor& x, const at::Tensor& doc_ids) const {
+at::Tensor LlamaCanon::canon(const at::Tensor& weight,
+                             const at::Tensor& x,
+                             const at::Tensor& doc_ids) const {
   if (!weight.defined()) return x;
   const bool silu = config_.canon.activation == config::Activation::silu;
   return ops::canon_conv(x, weight, {config_.canon.residual, silu}, doc_ids);
@@ -96,21 +107,27 @@ at::Tensor LlamaCanon::canon(const at::Tensor& weight, const at::Tensor& x, cons
 const ops::RotaryTable& LlamaCanon::rotary_table(int64_t length) const {
   if (!rotary_.cos.defined() || rotary_.cos.size(0) < length) {
     const at::NoGradGuard no_grad;
-    rotary_ = ops::rotary_table(length, config_.position.rope_dim.value_or(config_.head_dim), config_.position.theta,
-                                config_.position.pairing == config::RopePairing::lingua, embedding_.options());
+    rotary_ = ops::rotary_table(length,
+                                config_.position.rope_dim.value_or(config_.head_dim),
+                                config_.position.theta,
+                                config_.position.pairing == config::RopePairing::lingua,
+                                embedding_.options());
   }
   return rotary_;
 }
 
-NamedTensors LlamaCanon::named(const std::function<at::Tensor(const at::Tensor&)>& of_stored) const {
+NamedTensors LlamaCanon::named(
+    const std::function<at::Tensor(const at::Tensor&)>& of_stored) const {
   NamedTensors list;
   const auto add = [&](const std::string& name, const at::Tensor& stored) {
     if (stored.defined()) list.emplace_back(name + ".weight", of_stored(stored));
   };
-  const auto add_part = [&](const std::string& name, const at::Tensor& stored, int64_t first, int64_t rows) {
-    list.emplace_back(name + ".weight", of_stored(stored).narrow(0, first, rows));
-  };
-  const int64_t q_width = config_.num_heads * config_.head_dim, kv_width = config_.num_kv_heads * config_.head_dim;
+  const auto add_part =
+      [&](const std::string& name, const at::Tensor& stored, int64_t first, int64_t rows) {
+        list.emplace_back(name + ".weight", of_stored(stored).narrow(0, first, rows));
+      };
+  const int64_t q_width = config_.num_heads * config_.head_dim,
+                kv_width = config_.num_kv_heads * config_.head_dim;
   add("model.embed_tokens", embedding_);
   for (size_t layer = 0; layer < blocks_.size(); ++layer) {
     const Block& block = blocks_[layer];
@@ -127,7 +144,10 @@ NamedTensors LlamaCanon::named(const std::function<at::Tensor(const at::Tensor&)
     add(prefix + "post_attention_layernorm", block.post_norm);
     add(prefix + "canonC", block.canon_c);
     add_part(prefix + "mlp.gate_proj", block.gate_up, 0, config_.intermediate_size);
-    add_part(prefix + "mlp.up_proj", block.gate_up, config_.intermediate_size, config_.intermediate_size);
+    add_part(prefix + "mlp.up_proj",
+             block.gate_up,
+             config_.intermediate_size,
+             config_.intermediate_size);
     add(prefix + "mlp.down_proj", block.down);
     add(prefix + "mlp.canonD", block.canon_d);
   }
@@ -149,8 +169,18 @@ NamedTensors LlamaCanon::named_gradients() const {
 std::vector<at::Tensor> LlamaCanon::trainable() const {
   std::vector<at::Tensor> list = {embedding_};
   for (const Block& b : blocks_) {
-    for (const at::Tensor& weight : {b.input_norm, b.canon_a, b.qkv, b.q_norm, b.k_norm, b.canon_b, b.output,
-                                     b.post_norm, b.canon_c, b.gate_up, b.canon_d, b.down}) {
+    for (const at::Tensor& weight : {b.input_norm,
+                                     b.canon_a,
+                                     b.qkv,
+                                     b.q_norm,
+                                     b.k_norm,
+                                     b.canon_b,
+                                     b.output,
+                                     b.post_norm,
+                                     b.canon_c,
+                                     b.gate_up,
+                                     b.canon_d,
+                                     b.down}) {
       if (weight.defined()) list.push_back(weight);
     }
   }

@@ -60,10 +60,10 @@ class LlamaCanon {
   const ops::RotaryTable& rotary_table(int64_t length) const;
 
   config::ModelConfig config_;
-  at::Tensor embedding_;   ///< [V, hidden]
+  at::Tensor embedding_;  ///< [V, hidden]
   std::vector<Block> blocks_;
-  at::Tensor final_norm_;  ///< [hidden]
-  at::Tensor lm_head_;     ///< [V, hidden], undefined where the embedding is tied
+  at::Tensor final_norm_;            ///< [hidden]
+  at::Tensor lm_head_;               ///< [V, hidden], undefined where the embedding is tied
   mutable ops::RotaryTable rotary_;  ///< grown to the longest sequence seen
 };
 

@@ -6,7 +6,8 @@
 #include "backends/libtorch/torch_precompiled.h"
 
 #define FORGE_TORCH_AT_LEAST(major, minor) \
-  (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
+  (TORCH_VERSION_MAJOR > (major) ||        \
+   (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
 
 /// The one place that knows which LibTorch has what. Written against 1.13 and 2.11.
 namespace forge::torch_compat {
@@ -14,7 +15,9 @@ namespace forge::torch_compat {
 inline std::string version() { return TORCH_VERSION; }
 
 /// Causal attention by the library's own kernels where it has them; shapes of causal_attention.
-inline at::Tensor scaled_dot_product_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+inline at::Tensor scaled_dot_product_attention(const at::Tensor& q,
+                                               const at::Tensor& k,
+                                               const at::Tensor& v) {
 #if FORGE_TORCH_AT_LEAST(2, 0)
   const int64_t group = q.size(2) / k.size(2);
   at::Tensor keys = k.transpose(1, 2), values = v.transpose(1, 2);
@@ -22,7 +25,8 @@ inline at::Tensor scaled_dot_product_attention(const at::Tensor& q, const at::Te
     keys = keys.repeat_interleave(group, 1);
     values = values.repeat_interleave(group, 1);
   }
-  return at::scaled_dot_product_attention(q.transpose(1, 2), keys, values, {}, 0.0, /*is_causal=*/true)
+  return at::scaled_dot_product_attention(
+             q.transpose(1, 2), keys, values, {}, 0.0, /*is_causal=*/true)
       .transpose(1, 2)
       .contiguous();
 #else

@@ -11,8 +11,12 @@ struct Batch {
   at::Tensor targets;  ///< int32 [B, T], -100 = not scored
 };
 
-inline Batch load_batch(const data::Dataset& dataset, int64_t position, int rows, const at::Device& device) {
-  Batch batch{at::empty({rows, dataset.seq_len()}, at::kInt), at::empty({rows, dataset.seq_len()}, at::kInt)};
+inline Batch load_batch(const data::Dataset& dataset,
+                        int64_t position,
+                        int rows,
+                        const at::Device& device) {
+  Batch batch{at::empty({rows, dataset.seq_len()}, at::kInt),
+              at::empty({rows, dataset.seq_len()}, at::kInt)};
   dataset.fill(position, rows, batch.inputs.data_ptr<int32_t>(), batch.targets.data_ptr<int32_t>());
   return {batch.inputs.to(device), batch.targets.to(device)};
 }

@@ -15,9 +15,11 @@ constexpr int windows = 5;
 Batch random_batch(const config::Experiment& experiment, const at::Device& device) {
   RandomStream random(experiment.data.seed, stream_number("bench"));
   const auto ids = [&] {
-    at::Tensor tensor = at::empty({experiment.train.batch_size, experiment.train.seq_len}, at::kInt);
+    at::Tensor tensor =
+        at::empty({experiment.train.batch_size, experiment.train.seq_len}, at::kInt);
     for (int64_t i = 0; i < tensor.numel(); ++i) {
-      tensor.data_ptr<int32_t>()[i] = static_cast<int32_t>(random.below(experiment.model.vocab_size));
+      tensor.data_ptr<int32_t>()[i] =
+          static_cast<int32_t>(random.below(experiment.model.vocab_size));
     }
     return tensor.to(device);
   };

@@ -51,13 +51,16 @@ protocol::CheckpointSaved save_checkpoint(const std::string& run_dir,
   const std::filesystem::path folder = std::filesystem::path(run_dir) / "checkpoints";
   protocol::CheckpointSaved saved;
   saved.step = progress.step;
-  const std::filesystem::path path = weights::write_checkpoint(folder, state, weights, moments, &saved.bytes);
+  const std::filesystem::path path =
+      weights::write_checkpoint(folder, state, weights, moments, &saved.bytes);
   saved.path = path.lexically_relative(run_dir).string();
   weights::prune_checkpoints(folder, kept_checkpoints);
   return saved;
 }
 
-Progress load_checkpoint(const std::string& folder, const LlamaCanon& model, const Optimizer& optimizer) {
+Progress load_checkpoint(const std::string& folder,
+                         const LlamaCanon& model,
+                         const Optimizer& optimizer) {
   const weights::CheckpointState state = weights::read_checkpoint_state(folder);
   const std::filesystem::path path = folder;
   load_tensors(weights::SafetensorsFile(path / "weights.safetensors"), model.named_weights());

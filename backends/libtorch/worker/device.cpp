@@ -43,8 +43,8 @@ std::set<std::string> mapped_matrix_libraries() {
     if (path == std::string::npos) continue;
     const std::string name = line.substr(path);
     const std::string base = name.substr(name.rfind('/') + 1);
-    if (starts_with(base, "libopenblas") || starts_with(base, "libmkl") || starts_with(base, "libblas") ||
-        starts_with(base, "libdnnl")) {
+    if (starts_with(base, "libopenblas") || starts_with(base, "libmkl") ||
+        starts_with(base, "libblas") || starts_with(base, "libdnnl")) {
       found.insert(name);
     }
   }
@@ -57,8 +57,10 @@ nlohmann::json libraries() {
   for (const std::string& path : mapped_matrix_libraries()) {
     matrix.push_back(path);
     if (path.find("openblas-pthread") != std::string::npos) {
-      std::cerr << "warning: " << path << " is the pthread flavour of OpenBLAS, whose threads and Torch's spin "
-                << "against each other: training is about 40 % slower. Install libopenblas0-openmp.\n";
+      std::cerr
+          << "warning: " << path
+          << " is the pthread flavour of OpenBLAS, whose threads and Torch's spin "
+          << "against each other: training is about 40 % slower. Install libopenblas0-openmp.\n";
     }
   }
   list["blas"] = matrix;

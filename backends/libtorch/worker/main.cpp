@@ -31,12 +31,20 @@ protocol::Result evaluate_checkpoint(const protocol::Request& request, const at:
     load_initial(trainer.model(), experiment.seed);
   } else {
     const std::filesystem::path folder = request.resume_from;
-    load_tensors(weights::SafetensorsFile(folder / "weights.safetensors"), trainer.model().named_weights());
+    load_tensors(weights::SafetensorsFile(folder / "weights.safetensors"),
+                 trainer.model().named_weights());
   }
-  const data::Dataset dataset(request.evaluation_tokens.path, experiment.train.seq_len,
-                              config::RowOrder::sequential, 0, request.evaluation_tokens.rows);
-  const EvaluationResult result = evaluate(trainer.model(), dataset, dataset.rows(),
-                                           experiment.train.eval_batch_size, device, [](double) {});
+  const data::Dataset dataset(request.evaluation_tokens.path,
+                              experiment.train.seq_len,
+                              config::RowOrder::sequential,
+                              0,
+                              request.evaluation_tokens.rows);
+  const EvaluationResult result = evaluate(trainer.model(),
+                                           dataset,
+                                           dataset.rows(),
+                                           experiment.train.eval_batch_size,
+                                           device,
+                                           [](double) {});
   return {{{"loss", result.loss}, {"tokens", result.tokens}}};
 }
 
@@ -45,10 +53,13 @@ int run_job(const protocol::Request& request, const at::Device& device, const Ev
     case protocol::Job::describe: return exit_done;
     case protocol::Job::train: return train(request, device, events) ? exit_done : exit_stopped;
     case protocol::Job::bench: events.send(bench(request, device)); return exit_done;
-    case protocol::Job::evaluate: events.send(evaluate_checkpoint(request, device)); return exit_done;
+    case protocol::Job::evaluate:
+      events.send(evaluate_checkpoint(request, device));
+      return exit_done;
     case protocol::Job::generate: break;
   }
-  throw Error("this backend does not generate text", {}, "it can describe, train, evaluate and bench");
+  throw Error(
+      "this backend does not generate text", {}, "it can describe, train, evaluate and bench");
 }
 
 int serve(const EventWriter& events) {
@@ -58,14 +69,18 @@ int serve(const EventWriter& events) {
   hello.numerics_version = numerics_version;
   events.send(hello);
   std::string line;
-  if (!std::getline(std::cin, line)) throw Error("no request on stdin", {}, "one JSON line; see docs/PROTOCOL.md");
+  if (!std::getline(std::cin, line))
+    throw Error("no request on stdin", {}, "one JSON line; see docs/PROTOCOL.md");
   const protocol::Request request = protocol::request_from_line(line);
   const at::Device device = choose_device(request.device, request.threads);
   events.send(describe_environment(device));
   return run_job(request, device, events);
 }
 
-int fail(const EventWriter& events, const std::string& message, const std::string& hint, int exit_code) {
+int fail(const EventWriter& events,
+         const std::string& message,
+         const std::string& hint,
+         int exit_code) {
   std::cerr << "error: " << message << "\n";
   events.send(protocol::Failed{message, "", hint});
   return exit_code;
@@ -79,7 +94,9 @@ int run() {
   try {
     return serve(events);
   } catch (const Error& error) {
-    return fail(events, error.message(), error.hint(),
+    return fail(events,
+                error.message(),
+                error.hint(),
                 error.exit_code() == ExitCode::usage ? exit_wrong_request : exit_failed);
   } catch (const c10::Error& error) {
     return fail(events, error.what_without_backtrace(), "", exit_failed);

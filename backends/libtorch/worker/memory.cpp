@@ -26,7 +26,8 @@ void* take(size_t bytes) {
     TORCH_CHECK(false, "out of memory: the CPU has no ", bytes, " bytes left for a tensor");
   }
   *static_cast<size_t*>(block) = bytes;
-  const int64_t held = held_bytes.fetch_add(static_cast<int64_t>(bytes)) + static_cast<int64_t>(bytes);
+  const int64_t held =
+      held_bytes.fetch_add(static_cast<int64_t>(bytes)) + static_cast<int64_t>(bytes);
   int64_t peak = peak_bytes.load();
   while (held > peak && !peak_bytes.compare_exchange_weak(peak, held)) {
   }
@@ -61,9 +62,7 @@ CountingAllocator counting_allocator;
 
 }  // namespace
 
-void install_counting_allocator() {
-  c10::SetCPUAllocator(&counting_allocator, /*priority=*/1);
-}
+void install_counting_allocator() { c10::SetCPUAllocator(&counting_allocator, /*priority=*/1); }
 
 void keep_freed_memory() {
   ::mallopt(M_MMAP_MAX, 0);

@@ -14,8 +14,8 @@ Optimizer::Optimizer(const config::OptimizerConfig& config, const LlamaCanon& mo
 
 void Optimizer::step(int64_t step, double learning_rate) {
   const at::NoGradGuard no_grad;
-  const ops::AdamWStep adamw{learning_rate,     config_.betas[0],     config_.betas[1],
-                             config_.eps,       config_.weight_decay, step};
+  const ops::AdamWStep adamw{
+      learning_rate, config_.betas[0], config_.betas[1], config_.eps, config_.weight_decay, step};
   for (size_t i = 0; i < weights_.size(); ++i) {
     at::Tensor weight = weights_[i].detach();
     ops::adamw_(weight, weights_[i].grad(), first_moments_[i], second_moments_[i], adamw);

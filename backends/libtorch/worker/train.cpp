@@ -29,9 +29,15 @@ class TrainingRun {
         experiment_(config::experiment_from_json(request.experiment)),
         device_(device),
         events_(events),
-        train_data_(request.train_tokens.path, experiment_.train.seq_len, experiment_.data.order,
-                    experiment_.data.seed, request.train_tokens.rows),
-        evaluation_data_(request.evaluation_tokens.path, experiment_.train.seq_len, config::RowOrder::sequential, 0,
+        train_data_(request.train_tokens.path,
+                    experiment_.train.seq_len,
+                    experiment_.data.order,
+                    experiment_.data.seed,
+                    request.train_tokens.rows),
+        evaluation_data_(request.evaluation_tokens.path,
+                         experiment_.train.seq_len,
+                         config::RowOrder::sequential,
+                         0,
                          request.evaluation_tokens.rows),
         trainer_(experiment_, device),
         stopwatch_(device) {}
@@ -138,8 +144,11 @@ class TrainingRun {
     metrics.elapsed_seconds = progress_.elapsed_seconds;
     events_.send(metrics);
     if (!std::isfinite(metrics.loss)) {
-      throw Error("the training loss is not a finite number at step " + std::to_string(progress_.step), {},
-                  "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip", ExitCode::failed);
+      throw Error(
+          "the training loss is not a finite number at step " + std::to_string(progress_.step),
+          {},
+          "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip",
+          ExitCode::failed);
     }
     progress_.last_window_loss = metrics.loss;
     progress_.window_steps = 0;
@@ -154,8 +163,12 @@ class TrainingRun {
     settle_time();
     const double began = steady_seconds();
     const EvaluationResult result =
-        evaluate(trainer_.model(), evaluation_data_, evaluation_data_.rows(), experiment_.train.eval_batch_size,
-                 device_, [&](double fraction) { show_progress("evaluate", fraction); });
+        evaluate(trainer_.model(),
+                 evaluation_data_,
+                 evaluation_data_.rows(),
+                 experiment_.train.eval_batch_size,
+                 device_,
+                 [&](double fraction) { show_progress("evaluate", fraction); });
     last_evaluation_ = {progress_.step, result.loss, result.tokens, steady_seconds() - began};
     events_.send(*last_evaluation_);
     stopwatch_.resume();
@@ -166,7 +179,8 @@ class TrainingRun {
     settle_time();
     settle_window();
     show_progress("save", 0);
-    events_.send(save_checkpoint(request_.run_dir, progress_, trainer_.model(), trainer_.optimizer()));
+    events_.send(
+        save_checkpoint(request_.run_dir, progress_, trainer_.model(), trainer_.optimizer()));
     last_saved_ = progress_.step;
     stopwatch_.resume();
   }
@@ -176,10 +190,12 @@ class TrainingRun {
     protocol::Finished finished;
     finished.completed = completed;
     finished.step = progress_.step;
-    if (last_evaluation_ && last_evaluation_->step == progress_.step) finished.eval_loss = last_evaluation_->loss;
+    if (last_evaluation_ && last_evaluation_->step == progress_.step)
+      finished.eval_loss = last_evaluation_->loss;
     finished.train_loss = progress_.last_window_loss;
     if (progress_.timed_seconds > 0) {
-      finished.tokens_per_second = double(progress_.timed_steps * tokens_per_step()) / progress_.timed_seconds;
+      finished.tokens_per_second =
+          double(progress_.timed_steps * tokens_per_step()) / progress_.timed_seconds;
     }
     finished.wall_seconds = progress_.elapsed_seconds;
     finished.peak_memory_bytes = progress_.peak_memory_bytes;
@@ -196,7 +212,9 @@ class TrainingRun {
   }
 
   bool is_due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
-  int64_t tokens_per_step() const { return int64_t{experiment_.train.batch_size} * experiment_.train.seq_len; }
+  int64_t tokens_per_step() const {
+    return int64_t{experiment_.train.batch_size} * experiment_.train.seq_len;
+  }
 
   const protocol::Request& request_;
   const config::Experiment experiment_;
@@ -208,11 +226,11 @@ class TrainingRun {
   Stopwatch stopwatch_;
   Progress progress_;
   int64_t first_step_ = 0;
-  int64_t dropped_steps_ = 0;   ///< of this process
-  int64_t segment_steps_ = 0;   ///< steps since the stopwatch was resumed
+  int64_t dropped_steps_ = 0;  ///< of this process
+  int64_t segment_steps_ = 0;  ///< steps since the stopwatch was resumed
   int64_t window_timed_steps_ = 0;
   double window_seconds_ = 0;
-  at::Tensor window_;           ///< sums of loss and gradient norm that are still on the device
+  at::Tensor window_;  ///< sums of loss and gradient norm that are still on the device
   double began_ = 0;
   double last_progress_ = 0;
   int64_t last_saved_ = -1;

@@ -12,7 +12,8 @@ weights::Dtype dtype_of(at::ScalarType type) {
     case at::kFloat: return weights::Dtype::f32;
     case at::kBFloat16: return weights::Dtype::bf16;
     case at::kHalf: return weights::Dtype::f16;
-    default: throw Error(std::string("weights of type ") + at::toString(type) + " are not supported");
+    default:
+      throw Error(std::string("weights of type ") + at::toString(type) + " are not supported");
   }
 }
 
@@ -35,12 +36,21 @@ void load_initial(LlamaCanon& model, uint64_t seed) {
   const at::NoGradGuard no_grad;
   const std::vector<model::Parameter> parameters = model::parameters(model.config());
   const NamedTensors weights = model.named_weights();
-  TORCH_CHECK(parameters.size() == weights.size(), "the model has ", weights.size(), " weights, its description ",
+  TORCH_CHECK(parameters.size() == weights.size(),
+              "the model has ",
+              weights.size(),
+              " weights, its description ",
               parameters.size());
   for (size_t i = 0; i < weights.size(); ++i) {
     const auto& [name, weight] = weights[i];
-    TORCH_CHECK(name == parameters[i].name && weight.sizes() == at::IntArrayRef(parameters[i].shape),
-                "weight ", name, " ", weight.sizes(), " is described as ", parameters[i].name);
+    TORCH_CHECK(
+        name == parameters[i].name && weight.sizes() == at::IntArrayRef(parameters[i].shape),
+        "weight ",
+        name,
+        " ",
+        weight.sizes(),
+        " is described as ",
+        parameters[i].name);
     at::Tensor drawn = at::empty(parameters[i].shape, at::kFloat);
     model::draw_initial(parameters[i], seed, drawn.data_ptr<float>());
     at::Tensor(weight).copy_(drawn);
@@ -60,13 +70,16 @@ void load_tensors(const weights::SafetensorsFile& file, const NamedTensors& tens
   }
 }
 
-std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors, std::vector<at::Tensor>& owners) {
+std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors,
+                                                    std::vector<at::Tensor>& owners) {
   std::map<std::string, weights::TensorView> views;
   for (const auto& [name, tensor] : tensors) {
     owners.push_back(tensor.detach().cpu().contiguous());
     const at::Tensor& kept = owners.back();
-    views[name] = {dtype_of(kept.scalar_type()), kept.sizes().vec(),
-                   static_cast<const std::byte*>(kept.data_ptr()), kept.nbytes()};
+    views[name] = {dtype_of(kept.scalar_type()),
+                   kept.sizes().vec(),
+                   static_cast<const std::byte*>(kept.data_ptr()),
+                   kept.nbytes()};
   }
   return views;
 }

@@ -15,6 +15,7 @@ void load_initial(LlamaCanon& model, uint64_t seed);
 void load_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors);
 
 /// Tensors as views of CPU memory for a safetensors file; `owners` keeps copies alive.
-std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors, std::vector<at::Tensor>& owners);
+std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors,
+                                                    std::vector<at::Tensor>& owners);
 
 }  // namespace forge::worker

@@ -21,16 +21,11 @@ const std::vector<string_view>& form_names(WordKind kind) {
   static const std::vector<string_view> person = {
       "", "he", "him", "his", "himself", "girl", "woman", "sister", "daughter"};
   switch (kind) {
-    case WordKind::noun:
-      return noun;
-    case WordKind::verb:
-      return verb;
-    case WordKind::adjective:
-      return adjective;
-    case WordKind::plain:
-      return plain;
-    default:
-      return person;
+    case WordKind::noun: return noun;
+    case WordKind::verb: return verb;
+    case WordKind::adjective: return adjective;
+    case WordKind::plain: return plain;
+    default: return person;
   }
 }
 
@@ -38,15 +33,13 @@ const std::vector<string_view>& form_names(WordKind kind) {
 std::vector<string> forms_of(string_view word, WordKind kind) {
   const string base(word);
   switch (kind) {
-    case WordKind::noun:
-      return {base, plural(word), with_article(word)};
+    case WordKind::noun: return {base, plural(word), with_article(word)};
     case WordKind::verb:
       return {
           base, third_person(word), past(word), present_participle(word), past_participle(word)};
     case WordKind::adjective:
       return {base, comparative(word), superlative(word), with_article(word)};
-    case WordKind::plain:
-      return {base, with_article(word)};
+    case WordKind::plain: return {base, with_article(word)};
     case WordKind::woman:
       return {base, "she", "her", "her", "herself", "girl", "woman", "sister", "daughter"};
     case WordKind::man:
@@ -218,18 +211,12 @@ class Grammar::Expansion {
     const Sequence& sequence = choice[choice.size() == 1 ? 0 : below(choice.size())];
     for (const Op& op : sequence) {
       switch (op.kind) {
-        case OpKind::literal:
-          append(op.literal, text);
-          break;
+        case OpKind::literal: append(op.literal, text); break;
         case OpKind::list:
           append(grammar_.lists_[op.index].words[fresh_word(op.index)].forms[op.form], text);
           break;
-        case OpKind::variable:
-          append(bound(op, depth), text);
-          break;
-        case OpKind::choice:
-          expand(op.index, text, depth + 1);
-          break;
+        case OpKind::variable: append(bound(op, depth), text); break;
+        case OpKind::choice: expand(op.index, text, depth + 1); break;
       }
     }
   }

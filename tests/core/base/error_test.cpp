@@ -7,7 +7,8 @@ namespace {
 
 TEST_CASE("an error shows the place, the line, a caret, the way there and a hint") {
   auto parent = std::make_shared<SourceText>(SourceText{"parent.yaml", "", "-- extends 'x'\n", 1});
-  auto source = std::make_shared<SourceText>(SourceText{"configs/a.yaml", "part", "k: v\n\thiden: 1\n", 11});
+  auto source =
+      std::make_shared<SourceText>(SourceText{"configs/a.yaml", "part", "k: v\n\thiden: 1\n", 11});
   SourceSpan span = make_span(source, 12, 2);
   span.via = std::make_shared<SourceSpan>(make_span(parent, 1, 4));
   const Error error("unknown key 'hiden'", span, "did you mean 'hidden'?");

@@ -10,8 +10,8 @@
 namespace forge {
 namespace {
 
-using tests::TemporaryFolder;
 using tests::error_of;
+using tests::TemporaryFolder;
 
 TEST_CASE("an atomic write replaces the whole file and leaves nothing beside it") {
   const TemporaryFolder folder;

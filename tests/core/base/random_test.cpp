@@ -35,7 +35,8 @@ TEST_CASE("below stays below its bound and reaches every number") {
 
 TEST_CASE("portable_log agrees with the C library to the last bits") {
   for (double x = 1e-12; x < 1e12; x *= 1.37) {
-    REQUIRE(std::fabs(portable_log(x) - std::log(x)) <= 4e-16 * std::max(1.0, std::fabs(std::log(x))));
+    REQUIRE(std::fabs(portable_log(x) - std::log(x)) <=
+            4e-16 * std::max(1.0, std::fabs(std::log(x))));
   }
 }
 

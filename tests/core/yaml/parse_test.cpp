@@ -28,20 +28,11 @@ std::string parse_error(const std::string& text) {
 json to_json(const Node& node) {
   json value;
   switch (node.kind) {
-    case Node::Kind::null:
-      break;
-    case Node::Kind::boolean:
-      value = node.boolean;
-      break;
-    case Node::Kind::integer:
-      value = {{"i", node.integer}};
-      break;
-    case Node::Kind::real:
-      value = {{"f", shortest(node.real)}};
-      break;
-    case Node::Kind::string:
-      value = node.text;
-      break;
+    case Node::Kind::null: break;
+    case Node::Kind::boolean: value = node.boolean; break;
+    case Node::Kind::integer: value = {{"i", node.integer}}; break;
+    case Node::Kind::real: value = {{"f", shortest(node.real)}}; break;
+    case Node::Kind::string: value = node.text; break;
     case Node::Kind::sequence:
       value = json::array();
       for (const NodePtr& item : node.items) value.push_back(to_json(*item));

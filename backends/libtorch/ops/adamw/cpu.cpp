@@ -21,28 +21,45 @@ struct Constants {
 };
 
 template <class T>
-FORGE_INLINE void update_range(
-    const Constants<T>& k, int64_t begin, int64_t end, T* __restrict p, const T* g, T* __restrict m, T* __restrict v) {
+FORGE_INLINE void update_range(const Constants<T>& k,
+                               int64_t begin,
+                               int64_t end,
+                               T* __restrict p,
+                               const T* g,
+                               T* __restrict m,
+                               T* __restrict v) {
   for (int64_t i = begin; i < end; ++i) {
     m[i] = k.beta1 * m[i] + (1 - k.beta1) * g[i];
     v[i] = k.beta2 * v[i] + (1 - k.beta2) * g[i] * g[i];
     p[i] = k.keep * p[i] - k.rate * m[i] / (std::sqrt(v[i]) / k.root_correction2 + k.eps);
   }
 }
-FORGE_SIMD_CLONES void update(
-    const Constants<float>& k, int64_t begin, int64_t end, float* p, const float* g, float* m, float* v) {
+FORGE_SIMD_CLONES void update(const Constants<float>& k,
+                              int64_t begin,
+                              int64_t end,
+                              float* p,
+                              const float* g,
+                              float* m,
+                              float* v) {
   update_range(k, begin, end, p, g, m, v);
 }
-void update(
-    const Constants<double>& k, int64_t begin, int64_t end, double* p, const double* g, double* m, double* v) {
+void update(const Constants<double>& k,
+            int64_t begin,
+            int64_t end,
+            double* p,
+            const double* g,
+            double* m,
+            double* v) {
   update_range(k, begin, end, p, g, m, v);
 }
 
 template <class T>
-void update_all(at::Tensor& p, const at::Tensor& g, at::Tensor& m, at::Tensor& v, const AdamWStep& step) {
+void update_all(
+    at::Tensor& p, const at::Tensor& g, at::Tensor& m, at::Tensor& v, const AdamWStep& step) {
   const Constants<T> constants(step);
   at::parallel_for(0, p.numel(), 16384, [&](int64_t begin, int64_t end) {
-    update(constants, begin, end, p.data_ptr<T>(), g.data_ptr<T>(), m.data_ptr<T>(), v.data_ptr<T>());
+    update(
+        constants, begin, end, p.data_ptr<T>(), g.data_ptr<T>(), m.data_ptr<T>(), v.data_ptr<T>());
   });
 }
 
@@ -53,8 +70,9 @@ void adamw_cpu_(at::Tensor& parameter,
                 at::Tensor& first_moment,
                 at::Tensor& second_moment,
                 const AdamWStep& step) {
-  parameter.scalar_type() == at::kFloat ? update_all<float>(parameter, gradient, first_moment, second_moment, step)
-                                        : update_all<double>(parameter, gradient, first_moment, second_moment, step);
+  parameter.scalar_type() == at::kFloat
+      ? update_all<float>(parameter, gradient, first_moment, second_moment, step)
+      : update_all<double>(parameter, gradient, first_moment, second_moment, step);
 }
 
 }  // namespace forge::ops

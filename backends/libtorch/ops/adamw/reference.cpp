@@ -26,9 +26,13 @@ void adamw_(at::Tensor& parameter,
             const AdamWStep& step) {
   TORCH_CHECK(gradient.sizes() == parameter.sizes() && first_moment.sizes() == parameter.sizes() &&
                   second_moment.sizes() == parameter.sizes(),
-              "adamw: parameter is ", parameter.sizes(), ", gradient ", gradient.sizes());
-  const bool fused = parameter.is_cpu() && parameter.is_contiguous() && gradient.is_contiguous() &&
-                     (parameter.scalar_type() == at::kFloat || parameter.scalar_type() == at::kDouble);
+              "adamw: parameter is ",
+              parameter.sizes(),
+              ", gradient ",
+              gradient.sizes());
+  const bool fused =
+      parameter.is_cpu() && parameter.is_contiguous() && gradient.is_contiguous() &&
+      (parameter.scalar_type() == at::kFloat || parameter.scalar_type() == at::kDouble);
   fused ? adamw_cpu_(parameter, gradient, first_moment, second_moment, step)
         : adamw_reference_(parameter, gradient, first_moment, second_moment, step);
 }

@@ -8,7 +8,9 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 /// An autograd function takes no undefined tensor: an empty one stands for "no documents".
-at::Tensor documents(const at::Tensor& doc_ids) { return doc_ids.dim() == 2 ? doc_ids : at::Tensor(); }
+at::Tensor documents(const at::Tensor& doc_ids) {
+  return doc_ids.dim() == 2 ? doc_ids : at::Tensor();
+}
 
 struct CanonConv : public torch::autograd::Function<CanonConv> {
   static at::Tensor forward(AutogradContext* context,
@@ -31,8 +33,13 @@ struct CanonConv : public torch::autograd::Function<CanonConv> {
                                    context->saved_data["silu"].toBool()};
     at::Tensor grad_x = at::empty_like(saved[0]);
     at::Tensor grad_w = at::empty_like(saved[1]);
-    canon_conv_backward_cpu(
-        saved[0], saved[1], options, documents(saved[2]), grad_outputs[0].contiguous(), grad_x, grad_w);
+    canon_conv_backward_cpu(saved[0],
+                            saved[1],
+                            options,
+                            documents(saved[2]),
+                            grad_outputs[0].contiguous(),
+                            grad_x,
+                            grad_w);
     return {grad_x, grad_w, {}, {}, {}};
   }
 };
@@ -40,14 +47,25 @@ struct CanonConv : public torch::autograd::Function<CanonConv> {
 void check_shapes(const at::Tensor& x, const at::Tensor& w, const at::Tensor& doc_ids) {
   TORCH_CHECK(x.dim() == 3, "canon_conv: x must be [batch, tokens, channels], is ", x.sizes());
   TORCH_CHECK(w.dim() == 3 && w.size(0) == x.size(2) && w.size(1) == 1,
-              "canon_conv: w must be [", x.size(2), ", 1, kernel], is ", w.sizes());
-  TORCH_CHECK(w.size(2) >= 2 && w.size(2) <= 4, "canon_conv: the kernel has 2 to 4 taps, not ", w.size(2));
+              "canon_conv: w must be [",
+              x.size(2),
+              ", 1, kernel], is ",
+              w.sizes());
+  TORCH_CHECK(
+      w.size(2) >= 2 && w.size(2) <= 4, "canon_conv: the kernel has 2 to 4 taps, not ", w.size(2));
   TORCH_CHECK(w.scalar_type() == x.scalar_type(),
-              "canon_conv: x is ", x.scalar_type(), " but w is ", w.scalar_type());
+              "canon_conv: x is ",
+              x.scalar_type(),
+              " but w is ",
+              w.scalar_type());
   if (!doc_ids.defined()) return;
   TORCH_CHECK(doc_ids.dim() == 2 && doc_ids.size(0) == x.size(0) && doc_ids.size(1) == x.size(1) &&
                   doc_ids.scalar_type() == at::kInt,
-              "canon_conv: doc_ids must be int32 [", x.size(0), ", ", x.size(1), "]");
+              "canon_conv: doc_ids must be int32 [",
+              x.size(0),
+              ", ",
+              x.size(1),
+              "]");
 }
 
 }  // namespace
@@ -57,7 +75,8 @@ at::Tensor canon_conv(const at::Tensor& x,
                       const CanonConvOptions& options,
                       const at::Tensor& doc_ids) {
   check_shapes(x, w, doc_ids);
-  const bool fused = x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
+  const bool fused =
+      x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
   if (!fused) return canon_conv_reference(x, w, options, doc_ids);
   return CanonConv::apply(x.contiguous(),
                           w.contiguous(),

@@ -22,7 +22,10 @@ at::Tensor grouped_conv1d(const at::Tensor& x, const at::Tensor& w) {
 
 /// Seconds of one forward and backward pass.
 template <class Operation>
-double seconds_of(const Operation& operation, at::Tensor& x, at::Tensor& w, const at::Tensor& upstream) {
+double seconds_of(const Operation& operation,
+                  at::Tensor& x,
+                  at::Tensor& w,
+                  const at::Tensor& upstream) {
   x.mutable_grad() = w.mutable_grad() = at::Tensor();
   const double began = steady_seconds();
   operation(x, w).backward(upstream);
@@ -38,7 +41,9 @@ void bench(const std::string& position, int64_t channels) {
   at::Tensor x = at::randn({batch, length, channels}).requires_grad_(true);
   at::Tensor w = at::rand({channels, 1, kernel}).requires_grad_(true);
   const at::Tensor upstream = at::randn({batch, length, channels});
-  const auto fused = [](const at::Tensor& in, const at::Tensor& weight) { return canon_conv(in, weight, {}); };
+  const auto fused = [](const at::Tensor& in, const at::Tensor& weight) {
+    return canon_conv(in, weight, {});
+  };
   std::vector<double> own, peer;
   for (int i = 0; i <= windows; ++i) {
     const double a = seconds_of(fused, x, w, upstream);

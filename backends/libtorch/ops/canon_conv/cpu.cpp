@@ -1,6 +1,6 @@
-#include "backends/libtorch/torch_precompiled.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/common/simd.h"
+#include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
 namespace {
@@ -14,7 +14,7 @@ template <class T>
 struct Problem {
   int64_t batch, length, channels;
   int kernel;
-  const T* taps;          ///< [K][C], tap 0 = current token
+  const T* taps;           ///< [K][C], tap 0 = current token
   const int32_t* doc_ids;  ///< [B, T] or null
 
   /// Whether token t reads token t - tap of the same row.
@@ -63,13 +63,15 @@ FORGE_INLINE void sum_terms(const Terms<T>& terms, T* __restrict y, int64_t chan
 
 /// y[t] = sum over taps of tap * x[t - tap], for the tokens begin … end-1 of one row of the batch.
 template <class T>
-FORGE_INLINE void convolve(const Problem<T>& p, int64_t row, int64_t begin, int64_t end, const T* x, T* y) {
+FORGE_INLINE void convolve(
+    const Problem<T>& p, int64_t row, int64_t begin, int64_t end, const T* x, T* y) {
   const T* x_row = x + row * p.length * p.channels;
   T* y_row = y + row * p.length * p.channels;
   for (int64_t t = begin; t < end; ++t) {
     Terms<T> terms;
     for (int tap = 0; tap < p.kernel; ++tap) {
-      if (p.reads(row, t, tap)) terms.add(x_row + (t - tap) * p.channels, p.taps + tap * p.channels);
+      if (p.reads(row, t, tap))
+        terms.add(x_row + (t - tap) * p.channels, p.taps + tap * p.channels);
     }
     sum_terms(terms, y_row + t * p.channels, p.channels);
   }
@@ -84,7 +86,8 @@ FORGE_INLINE void convolve_transposed(
   for (int64_t t = begin; t < end; ++t) {
     Terms<T> terms;
     for (int tap = 0; tap < p.kernel; ++tap) {
-      if (p.reads(row, t + tap, tap)) terms.add(grad_row + (t + tap) * p.channels, p.taps + tap * p.channels);
+      if (p.reads(row, t + tap, tap))
+        terms.add(grad_row + (t + tap) * p.channels, p.taps + tap * p.channels);
     }
     sum_terms(terms, out_row + t * p.channels, p.channels);
   }
@@ -92,8 +95,13 @@ FORGE_INLINE void convolve_transposed(
 
 /// sums[tap] += sum over t of grad[t] * x[t - tap].
 template <class T>
-FORGE_INLINE void accumulate_taps(
-    const Problem<T>& p, int64_t row, int64_t begin, int64_t end, const T* x, const T* grad, T* sums) {
+FORGE_INLINE void accumulate_taps(const Problem<T>& p,
+                                  int64_t row,
+                                  int64_t begin,
+                                  int64_t end,
+                                  const T* x,
+                                  const T* grad,
+                                  T* sums) {
   const T* x_row = x + row * p.length * p.channels;
   const T* grad_row = grad + row * p.length * p.channels;
   for (int64_t t = begin; t < end; ++t) {
@@ -115,13 +123,21 @@ FORGE_SIMD_CLONES void run_forward(const Problem<float>& p, Range r, const float
 void run_forward(const Problem<double>& p, Range r, const double* x, double* y) {
   convolve(p, r[0], r[1], r[2], x, y);
 }
-FORGE_SIMD_CLONES void run_backward(
-    const Problem<float>& p, Range r, const float* x, const float* grad, float* grad_x, float* sums) {
+FORGE_SIMD_CLONES void run_backward(const Problem<float>& p,
+                                    Range r,
+                                    const float* x,
+                                    const float* grad,
+                                    float* grad_x,
+                                    float* sums) {
   accumulate_taps(p, r[0], r[1], r[2], x, grad, sums);
   convolve_transposed(p, r[0], r[1], r[2], grad, grad_x);
 }
-void run_backward(
-    const Problem<double>& p, Range r, const double* x, const double* grad, double* grad_x, double* sums) {
+void run_backward(const Problem<double>& p,
+                  Range r,
+                  const double* x,
+                  const double* grad,
+                  double* grad_x,
+                  double* sums) {
   accumulate_taps(p, r[0], r[1], r[2], x, grad, sums);
   convolve_transposed(p, r[0], r[1], r[2], grad, grad_x);
 }
@@ -145,20 +161,32 @@ std::vector<T> taps_first(const at::Tensor& w, bool add_identity) {
   const T* source = w.data_ptr<T>();
   std::vector<T> taps(channels * kernel);
   for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t k = 0; k < kernel; ++k) taps[(kernel - 1 - k) * channels + c] = source[c * kernel + k];
+    for (int64_t k = 0; k < kernel; ++k)
+      taps[(kernel - 1 - k) * channels + c] = source[c * kernel + k];
     if (add_identity) taps[c] += 1;
   }
   return taps;
 }
 
 template <class T>
-Problem<T> problem(const at::Tensor& x, const at::Tensor& w, const at::Tensor& doc_ids, const std::vector<T>& taps) {
-  return {x.size(0), x.size(1), x.size(2), static_cast<int>(w.size(2)), taps.data(),
+Problem<T> problem(const at::Tensor& x,
+                   const at::Tensor& w,
+                   const at::Tensor& doc_ids,
+                   const std::vector<T>& taps) {
+  return {x.size(0),
+          x.size(1),
+          x.size(2),
+          static_cast<int>(w.size(2)),
+          taps.data(),
           doc_ids.defined() ? doc_ids.data_ptr<int32_t>() : nullptr};
 }
 
 template <class T>
-void forward(const at::Tensor& x, const at::Tensor& w, bool add_identity, const at::Tensor& doc_ids, at::Tensor& y) {
+void forward(const at::Tensor& x,
+             const at::Tensor& w,
+             bool add_identity,
+             const at::Tensor& doc_ids,
+             at::Tensor& y) {
   const std::vector<T> taps = taps_first<T>(w, add_identity);
   const Problem<T> p = problem(x, w, doc_ids, taps);
   for_each_chunk(p.batch, p.length, [&](int64_t, Range range) {
@@ -180,14 +208,16 @@ void backward(const at::Tensor& x,
   const int64_t size = p.kernel * p.channels;
   std::vector<T> sums(chunks * size, T(0));
   for_each_chunk(p.batch, p.length, [&](int64_t chunk, Range range) {
-    run_backward(p, range, x.data_ptr<T>(), grad.data_ptr<T>(), grad_x.data_ptr<T>(), &sums[chunk * size]);
+    run_backward(
+        p, range, x.data_ptr<T>(), grad.data_ptr<T>(), grad_x.data_ptr<T>(), &sums[chunk * size]);
   });
   T* out = grad_w.data_ptr<T>();
   at::parallel_for(0, p.channels, 64, [&](int64_t first, int64_t last) {
     for (int tap = 0; tap < p.kernel; ++tap) {
       for (int64_t c = first; c < last; ++c) {
         T sum = 0;
-        for (int64_t chunk = 0; chunk < chunks; ++chunk) sum += sums[chunk * size + tap * p.channels + c];
+        for (int64_t chunk = 0; chunk < chunks; ++chunk)
+          sum += sums[chunk * size + tap * p.channels + c];
         out[c * p.kernel + p.kernel - 1 - tap] = sum;
       }
     }

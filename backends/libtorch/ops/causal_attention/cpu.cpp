@@ -10,8 +10,8 @@ namespace {
 // Queries of a block: its scores (128 x 512 floats = 256 KiB) stay in a core's L2 cache.
 constexpr int64_t block_queries = 128;
 
-/// A block of `rows` queries, the first of which is token `begin`, against keys 0 … columns-1. Query
-/// begin + r sees the keys 0 … begin + r; what lies right of that becomes 0.
+/// A block of `rows` queries, the first of which is token `begin`, against keys 0 … columns-1.
+/// Query begin + r sees the keys 0 … begin + r; what lies right of that becomes 0.
 struct Block {
   int64_t begin, rows, columns;
   int64_t seen(int64_t row) const { return begin + row + 1; }
@@ -44,7 +44,8 @@ FORGE_INLINE void softmax_rows(const Block& block, T scale, T* scores, T* log_su
 /// From the products q.k in `p` and the gradient of the softmax in `grad`: p becomes the softmax
 /// again, grad the gradient of the products, p * (grad - delta[row]) * scale.
 template <class T>
-FORGE_INLINE void score_gradient_rows(const Block& block, T scale, const T* log_sum_exp, const T* delta, T* p, T* grad) {
+FORGE_INLINE void score_gradient_rows(
+    const Block& block, T scale, const T* log_sum_exp, const T* delta, T* p, T* grad) {
   for (int64_t row = 0; row < block.rows; ++row) {
     T* __restrict s = p + row * block.columns;
     T* __restrict g = grad + row * block.columns;
@@ -64,12 +65,20 @@ FORGE_SIMD_CLONES void softmax(const Block& block, float scale, float* scores, f
 void softmax(const Block& block, double scale, double* scores, double* log_sum_exp) {
   softmax_rows(block, scale, scores, log_sum_exp);
 }
-FORGE_SIMD_CLONES void score_gradient(
-    const Block& block, float scale, const float* log_sum_exp, const float* delta, float* p, float* grad) {
+FORGE_SIMD_CLONES void score_gradient(const Block& block,
+                                      float scale,
+                                      const float* log_sum_exp,
+                                      const float* delta,
+                                      float* p,
+                                      float* grad) {
   score_gradient_rows(block, scale, log_sum_exp, delta, p, grad);
 }
-void score_gradient(
-    const Block& block, double scale, const double* log_sum_exp, const double* delta, double* p, double* grad) {
+void score_gradient(const Block& block,
+                    double scale,
+                    const double* log_sum_exp,
+                    const double* delta,
+                    double* p,
+                    double* grad) {
   score_gradient_rows(block, scale, log_sum_exp, delta, p, grad);
 }
 
@@ -84,10 +93,16 @@ void for_each_head(const at::Tensor& k, const Task& task) {
   });
 }
 
-at::Tensor head_of(const at::Tensor& x, int64_t row, int64_t head) { return x.select(0, row).select(1, head); }
+at::Tensor head_of(const at::Tensor& x, int64_t row, int64_t head) {
+  return x.select(0, row).select(1, head);
+}
 
 template <class T>
-void forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::Tensor& out, at::Tensor& log_sum_exp) {
+void forward(const at::Tensor& q,
+             const at::Tensor& k,
+             const at::Tensor& v,
+             at::Tensor& out,
+             at::Tensor& log_sum_exp) {
   const int64_t length = q.size(1);
   const int64_t group = q.size(2) / k.size(2);
   const T scale = static_cast<T>(1 / std::sqrt(double(q.size(3))));
@@ -101,7 +116,8 @@ void forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::
       for (int64_t begin = 0; begin < length; begin += block_queries) {
         const int64_t end = std::min(begin + block_queries, length);
         const Block block{begin, end - begin, end};
-        at::Tensor scores = at::mm(queries.narrow(0, begin, block.rows), keys.narrow(0, 0, end).t());
+        at::Tensor scores =
+            at::mm(queries.narrow(0, begin, block.rows), keys.narrow(0, 0, end).t());
         softmax(block, scale, scores.data_ptr<T>(), head_lse + begin);
         at::Tensor block_out = head_out.narrow(0, begin, block.rows);
         at::mm_out(block_out, scores, values.narrow(0, 0, end));
@@ -111,8 +127,14 @@ void forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::
 }
 
 template <class T>
-void backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
-              const at::Tensor& log_sum_exp, const at::Tensor& grad_out, at::Tensor& grad_q, at::Tensor& grad_k,
+void backward(const at::Tensor& q,
+              const at::Tensor& k,
+              const at::Tensor& v,
+              const at::Tensor& out,
+              const at::Tensor& log_sum_exp,
+              const at::Tensor& grad_out,
+              at::Tensor& grad_q,
+              at::Tensor& grad_k,
               at::Tensor& grad_v) {
   const int64_t length = q.size(1);
   const int64_t group = q.size(2) / k.size(2);
@@ -135,7 +157,11 @@ void backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, con
         const at::Tensor block_grad = head_grad.narrow(0, begin, block.rows);
         at::Tensor p = at::mm(own_queries, keys.narrow(0, 0, end).t());
         at::Tensor score_grad = at::mm(block_grad, values.narrow(0, 0, end).t());
-        score_gradient(block, scale, head_lse + begin, delta.data_ptr<T>() + begin, p.data_ptr<T>(),
+        score_gradient(block,
+                       scale,
+                       head_lse + begin,
+                       delta.data_ptr<T>() + begin,
+                       p.data_ptr<T>(),
                        score_grad.data_ptr<T>());
         values_grad.narrow(0, 0, end).addmm_(p.t(), block_grad);
         keys_grad.narrow(0, 0, end).addmm_(score_grad.t(), own_queries);
@@ -150,8 +176,11 @@ void backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, con
 
 }  // namespace
 
-void causal_attention_forward_cpu(
-    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::Tensor& out, at::Tensor& log_sum_exp) {
+void causal_attention_forward_cpu(const at::Tensor& q,
+                                  const at::Tensor& k,
+                                  const at::Tensor& v,
+                                  at::Tensor& out,
+                                  at::Tensor& log_sum_exp) {
   q.scalar_type() == at::kFloat ? forward<float>(q, k, v, out, log_sum_exp)
                                 : forward<double>(q, k, v, out, log_sum_exp);
 }

@@ -29,7 +29,8 @@ struct CrossEntropy : public torch::autograd::Function<CrossEntropy> {
       p_scale = target_scale = kept * (1 + 2 * coefficient * n);
       count = at::full_like(count, double(targets.size(0)));
     }
-    context->save_for_backward({logits, targets, log_sum_exp, p_scale / count, target_scale / count});
+    context->save_for_backward(
+        {logits, targets, log_sum_exp, p_scale / count, target_scale / count});
     return row_loss.sum(at::kDouble).to(logits.scalar_type()) / count;
   }
 
@@ -43,29 +44,41 @@ struct CrossEntropy : public torch::autograd::Function<CrossEntropy> {
 };
 
 bool is_fused(const at::Tensor& logits) {
-  return logits.is_cpu() && (logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kDouble);
+  return logits.is_cpu() &&
+         (logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kDouble);
 }
 
 void check(const at::Tensor& logits, const at::Tensor& targets) {
-  TORCH_CHECK(logits.dim() == 2 && logits.size(1) > 0, "cross_entropy: logits must be [rows, vocabulary], are ",
+  TORCH_CHECK(logits.dim() == 2 && logits.size(1) > 0,
+              "cross_entropy: logits must be [rows, vocabulary], are ",
               logits.sizes());
-  TORCH_CHECK(targets.dim() == 1 && targets.size(0) == logits.size(0) && targets.scalar_type() == at::kInt,
-              "cross_entropy: targets must be int32 [", logits.size(0), "], are ", targets.scalar_type(), " ",
-              targets.sizes());
+  TORCH_CHECK(
+      targets.dim() == 1 && targets.size(0) == logits.size(0) && targets.scalar_type() == at::kInt,
+      "cross_entropy: targets must be int32 [",
+      logits.size(0),
+      "], are ",
+      targets.scalar_type(),
+      " ",
+      targets.sizes());
   if (!targets.is_cpu() || targets.numel() == 0) return;
   const at::Tensor kept = targets.masked_select(targets.ne(ignored_target));
   if (kept.numel() == 0) return;
   TORCH_CHECK(kept.min().item<int32_t>() >= 0 && kept.max().item<int32_t>() < logits.size(1),
-              "cross_entropy: a target lies outside the vocabulary of ", logits.size(1));
+              "cross_entropy: a target lies outside the vocabulary of ",
+              logits.size(1));
 }
 
 }  // namespace
 
-at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets, const CrossEntropyOptions& options) {
+at::Tensor cross_entropy(const at::Tensor& logits,
+                         const at::Tensor& targets,
+                         const CrossEntropyOptions& options) {
   check(logits, targets);
   if (!is_fused(logits)) return cross_entropy_reference(logits, targets, options);
-  return CrossEntropy::apply(
-      logits.contiguous(), targets.contiguous(), static_cast<int64_t>(options.z_loss), options.coefficient);
+  return CrossEntropy::apply(logits.contiguous(),
+                             targets.contiguous(),
+                             static_cast<int64_t>(options.z_loss),
+                             options.coefficient);
 }
 
 double negative_log_likelihood_sum(const at::Tensor& logits, const at::Tensor& targets) {

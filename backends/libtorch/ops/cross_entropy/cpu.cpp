@@ -9,8 +9,13 @@ namespace forge::ops {
 namespace {
 
 template <class T>
-FORGE_INLINE void forward_rows(
-    int64_t begin, int64_t end, int64_t width, const T* logits, const int32_t* targets, T* log_sum_exp, T* row_loss) {
+FORGE_INLINE void forward_rows(int64_t begin,
+                               int64_t end,
+                               int64_t width,
+                               const T* logits,
+                               const int32_t* targets,
+                               T* log_sum_exp,
+                               T* row_loss) {
   for (int64_t row = begin; row < end; ++row) {
     const T* x = logits + row * width;
     T largest = x[0];
@@ -26,8 +31,15 @@ FORGE_INLINE void forward_rows(
 }
 
 template <class T>
-FORGE_INLINE void backward_rows(int64_t begin, int64_t end, int64_t width, const T* logits, const int32_t* targets,
-                                const T* log_sum_exp, const T* p_scale, const T* target_scale, T* grad) {
+FORGE_INLINE void backward_rows(int64_t begin,
+                                int64_t end,
+                                int64_t width,
+                                const T* logits,
+                                const int32_t* targets,
+                                const T* log_sum_exp,
+                                const T* p_scale,
+                                const T* target_scale,
+                                T* grad) {
   for (int64_t row = begin; row < end; ++row) {
     const T* x = logits + row * width;
     T* __restrict g = grad + row * width;
@@ -37,37 +49,79 @@ FORGE_INLINE void backward_rows(int64_t begin, int64_t end, int64_t width, const
   }
 }
 
-FORGE_SIMD_CLONES void forward_chunk(int64_t begin, int64_t end, int64_t width, const float* logits,
-                                     const int32_t* targets, float* log_sum_exp, float* row_loss) {
+FORGE_SIMD_CLONES void forward_chunk(int64_t begin,
+                                     int64_t end,
+                                     int64_t width,
+                                     const float* logits,
+                                     const int32_t* targets,
+                                     float* log_sum_exp,
+                                     float* row_loss) {
   forward_rows(begin, end, width, logits, targets, log_sum_exp, row_loss);
 }
-void forward_chunk(int64_t begin, int64_t end, int64_t width, const double* logits, const int32_t* targets,
-                   double* log_sum_exp, double* row_loss) {
+void forward_chunk(int64_t begin,
+                   int64_t end,
+                   int64_t width,
+                   const double* logits,
+                   const int32_t* targets,
+                   double* log_sum_exp,
+                   double* row_loss) {
   forward_rows(begin, end, width, logits, targets, log_sum_exp, row_loss);
 }
-FORGE_SIMD_CLONES void backward_chunk(int64_t begin, int64_t end, int64_t width, const float* logits,
-                                      const int32_t* targets, const float* log_sum_exp, const float* p_scale,
-                                      const float* target_scale, float* grad) {
+FORGE_SIMD_CLONES void backward_chunk(int64_t begin,
+                                      int64_t end,
+                                      int64_t width,
+                                      const float* logits,
+                                      const int32_t* targets,
+                                      const float* log_sum_exp,
+                                      const float* p_scale,
+                                      const float* target_scale,
+                                      float* grad) {
   backward_rows(begin, end, width, logits, targets, log_sum_exp, p_scale, target_scale, grad);
 }
-void backward_chunk(int64_t begin, int64_t end, int64_t width, const double* logits, const int32_t* targets,
-                    const double* log_sum_exp, const double* p_scale, const double* target_scale, double* grad) {
+void backward_chunk(int64_t begin,
+                    int64_t end,
+                    int64_t width,
+                    const double* logits,
+                    const int32_t* targets,
+                    const double* log_sum_exp,
+                    const double* p_scale,
+                    const double* target_scale,
+                    double* grad) {
   backward_rows(begin, end, width, logits, targets, log_sum_exp, p_scale, target_scale, grad);
 }
 
 template <class T>
-void forward(const at::Tensor& logits, const at::Tensor& targets, at::Tensor& log_sum_exp, at::Tensor& row_loss) {
+void forward(const at::Tensor& logits,
+             const at::Tensor& targets,
+             at::Tensor& log_sum_exp,
+             at::Tensor& row_loss) {
   for_each_row_chunk(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
-    forward_chunk(begin, end, logits.size(1), logits.data_ptr<T>(), targets.data_ptr<int32_t>(),
-                  log_sum_exp.data_ptr<T>(), row_loss.data_ptr<T>());
+    forward_chunk(begin,
+                  end,
+                  logits.size(1),
+                  logits.data_ptr<T>(),
+                  targets.data_ptr<int32_t>(),
+                  log_sum_exp.data_ptr<T>(),
+                  row_loss.data_ptr<T>());
   });
 }
 template <class T>
-void backward(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& log_sum_exp,
-              const at::Tensor& p_scale, const at::Tensor& target_scale, at::Tensor& grad) {
+void backward(const at::Tensor& logits,
+              const at::Tensor& targets,
+              const at::Tensor& log_sum_exp,
+              const at::Tensor& p_scale,
+              const at::Tensor& target_scale,
+              at::Tensor& grad) {
   for_each_row_chunk(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
-    backward_chunk(begin, end, logits.size(1), logits.data_ptr<T>(), targets.data_ptr<int32_t>(),
-                   log_sum_exp.data_ptr<T>(), p_scale.data_ptr<T>(), target_scale.data_ptr<T>(), grad.data_ptr<T>());
+    backward_chunk(begin,
+                   end,
+                   logits.size(1),
+                   logits.data_ptr<T>(),
+                   targets.data_ptr<int32_t>(),
+                   log_sum_exp.data_ptr<T>(),
+                   p_scale.data_ptr<T>(),
+                   target_scale.data_ptr<T>(),
+                   grad.data_ptr<T>());
   });
 }
 

@@ -19,7 +19,9 @@ struct CrossEntropyOptions {
 
 /// Next-token loss of logits [N, V] and int32 targets [N]; a target of -100 is not scored. Returns
 /// a scalar in the logits' dtype (float32 at least); NaN where no target is kept. Differentiable.
-at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets, const CrossEntropyOptions& options = {});
+at::Tensor cross_entropy(const at::Tensor& logits,
+                         const at::Tensor& targets,
+                         const CrossEntropyOptions& options = {});
 
 at::Tensor cross_entropy_reference(const at::Tensor& logits,
                                    const at::Tensor& targets,

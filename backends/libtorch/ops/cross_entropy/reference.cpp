@@ -6,7 +6,8 @@ namespace forge::ops {
 at::Tensor cross_entropy_reference(const at::Tensor& logits,
                                    const at::Tensor& targets,
                                    const CrossEntropyOptions& options) {
-  const bool low_precision = logits.scalar_type() == at::kBFloat16 || logits.scalar_type() == at::kHalf;
+  const bool low_precision =
+      logits.scalar_type() == at::kBFloat16 || logits.scalar_type() == at::kHalf;
   const at::Tensor wide = low_precision ? logits.to(at::kFloat) : logits;
   const at::Tensor kept = targets.ne(ignored_target);
   const at::Tensor index = targets.to(at::kLong).clamp_min(0).unsqueeze(1);

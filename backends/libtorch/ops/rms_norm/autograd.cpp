@@ -8,7 +8,10 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct RmsNorm : public torch::autograd::Function<RmsNorm> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& w, double eps) {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& x,
+                            const at::Tensor& w,
+                            double eps) {
     at::Tensor y = at::empty_like(x);
     at::Tensor scale = at::empty({x.size(0)}, x.options());
     rms_norm_forward_cpu(x, w, eps, y, scale);
@@ -20,7 +23,8 @@ struct RmsNorm : public torch::autograd::Function<RmsNorm> {
     const variable_list saved = context->get_saved_variables();
     at::Tensor grad_x = at::empty_like(saved[0]);
     at::Tensor grad_w = at::empty_like(saved[1]);
-    rms_norm_backward_cpu(saved[0], saved[1], saved[2], grad_outputs[0].contiguous(), grad_x, grad_w);
+    rms_norm_backward_cpu(
+        saved[0], saved[1], saved[2], grad_outputs[0].contiguous(), grad_x, grad_w);
     return {grad_x, grad_w, {}};
   }
 };
@@ -29,7 +33,10 @@ struct RmsNorm : public torch::autograd::Function<RmsNorm> {
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, double eps) {
   TORCH_CHECK(w.dim() == 1 && x.dim() >= 1 && x.size(-1) == w.size(0),
-              "rms_norm: x must be [..., ", w.size(0), "], is ", x.sizes());
+              "rms_norm: x must be [..., ",
+              w.size(0),
+              "], is ",
+              x.sizes());
   const bool fused = x.is_cpu() && x.scalar_type() == w.scalar_type() &&
                      (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
   if (!fused) return rms_norm_reference(x, w, eps);

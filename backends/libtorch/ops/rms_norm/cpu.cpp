@@ -25,8 +25,15 @@ FORGE_INLINE void forward_rows(
 
 /// grad_x = s * (w*g - n * mean(w*g*n)) with n = x*s the normalised input; sums[c] += g*n.
 template <class T>
-FORGE_INLINE void backward_rows(int64_t begin, int64_t end, int64_t channels, const T* x, const T* w,
-                                const T* scale, const T* grad, T* grad_x, T* __restrict sums) {
+FORGE_INLINE void backward_rows(int64_t begin,
+                                int64_t end,
+                                int64_t channels,
+                                const T* x,
+                                const T* w,
+                                const T* scale,
+                                const T* grad,
+                                T* grad_x,
+                                T* __restrict sums) {
   for (int64_t row = begin; row < end; ++row) {
     const T* in = x + row * channels;
     const T* g = grad + row * channels;
@@ -43,47 +50,93 @@ FORGE_INLINE void backward_rows(int64_t begin, int64_t end, int64_t channels, co
   }
 }
 
-FORGE_SIMD_CLONES void forward_chunk(
-    int64_t begin, int64_t end, int64_t channels, float eps, const float* x, const float* w, float* y, float* scale) {
+FORGE_SIMD_CLONES void forward_chunk(int64_t begin,
+                                     int64_t end,
+                                     int64_t channels,
+                                     float eps,
+                                     const float* x,
+                                     const float* w,
+                                     float* y,
+                                     float* scale) {
   forward_rows(begin, end, channels, eps, x, w, y, scale);
 }
-void forward_chunk(int64_t begin, int64_t end, int64_t channels, double eps, const double* x, const double* w,
-                   double* y, double* scale) {
+void forward_chunk(int64_t begin,
+                   int64_t end,
+                   int64_t channels,
+                   double eps,
+                   const double* x,
+                   const double* w,
+                   double* y,
+                   double* scale) {
   forward_rows(begin, end, channels, eps, x, w, y, scale);
 }
-FORGE_SIMD_CLONES void backward_chunk(int64_t begin, int64_t end, int64_t channels, const float* x, const float* w,
-                                      const float* scale, const float* grad, float* grad_x, float* sums) {
+FORGE_SIMD_CLONES void backward_chunk(int64_t begin,
+                                      int64_t end,
+                                      int64_t channels,
+                                      const float* x,
+                                      const float* w,
+                                      const float* scale,
+                                      const float* grad,
+                                      float* grad_x,
+                                      float* sums) {
   backward_rows(begin, end, channels, x, w, scale, grad, grad_x, sums);
 }
-void backward_chunk(int64_t begin, int64_t end, int64_t channels, const double* x, const double* w,
-                    const double* scale, const double* grad, double* grad_x, double* sums) {
+void backward_chunk(int64_t begin,
+                    int64_t end,
+                    int64_t channels,
+                    const double* x,
+                    const double* w,
+                    const double* scale,
+                    const double* grad,
+                    double* grad_x,
+                    double* sums) {
   backward_rows(begin, end, channels, x, w, scale, grad, grad_x, sums);
 }
 
 template <class T>
-void forward(const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& y, at::Tensor& scale) {
+void forward(
+    const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& y, at::Tensor& scale) {
   for_each_row_chunk(x.size(0), [&](int64_t, int64_t begin, int64_t end) {
-    forward_chunk(begin, end, x.size(1), static_cast<T>(eps), x.data_ptr<T>(), w.data_ptr<T>(), y.data_ptr<T>(),
+    forward_chunk(begin,
+                  end,
+                  x.size(1),
+                  static_cast<T>(eps),
+                  x.data_ptr<T>(),
+                  w.data_ptr<T>(),
+                  y.data_ptr<T>(),
                   scale.data_ptr<T>());
   });
 }
 
 template <class T>
-void backward(const at::Tensor& x, const at::Tensor& w, const at::Tensor& scale, const at::Tensor& grad_y,
-              at::Tensor& grad_x, at::Tensor& grad_w) {
+void backward(const at::Tensor& x,
+              const at::Tensor& w,
+              const at::Tensor& scale,
+              const at::Tensor& grad_y,
+              at::Tensor& grad_x,
+              at::Tensor& grad_w) {
   const int64_t channels = x.size(1);
   at::Tensor sums = at::zeros({chunk_count(x.size(0)), channels}, x.options());
   for_each_row_chunk(x.size(0), [&](int64_t chunk, int64_t begin, int64_t end) {
-    backward_chunk(begin, end, channels, x.data_ptr<T>(), w.data_ptr<T>(), scale.data_ptr<T>(),
-                   grad_y.data_ptr<T>(), grad_x.data_ptr<T>(), sums.data_ptr<T>() + chunk * channels);
+    backward_chunk(begin,
+                   end,
+                   channels,
+                   x.data_ptr<T>(),
+                   w.data_ptr<T>(),
+                   scale.data_ptr<T>(),
+                   grad_y.data_ptr<T>(),
+                   grad_x.data_ptr<T>(),
+                   sums.data_ptr<T>() + chunk * channels);
   });
   at::sum_out(grad_w, sums, {0});
 }
 
 }  // namespace
 
-void rms_norm_forward_cpu(const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& y, at::Tensor& scale) {
-  x.scalar_type() == at::kFloat ? forward<float>(x, w, eps, y, scale) : forward<double>(x, w, eps, y, scale);
+void rms_norm_forward_cpu(
+    const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& y, at::Tensor& scale) {
+  x.scalar_type() == at::kFloat ? forward<float>(x, w, eps, y, scale)
+                                : forward<double>(x, w, eps, y, scale);
 }
 
 void rms_norm_backward_cpu(const at::Tensor& x,

@@ -13,7 +13,8 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, double eps);
 at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& w, double eps);
 
 /// x and y [N, C] contiguous on the CPU; `scale` [N] receives 1 / sqrt(mean(x^2) + eps).
-void rms_norm_forward_cpu(const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& y, at::Tensor& scale);
+void rms_norm_forward_cpu(
+    const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& y, at::Tensor& scale);
 
 void rms_norm_backward_cpu(const at::Tensor& x,
                            const at::Tensor& w,

@@ -33,11 +33,16 @@ struct Rotary : public torch::autograd::Function<Rotary> {
 
 at::Tensor rotary(const at::Tensor& x, const RotaryTable& table) {
   TORCH_CHECK(x.dim() == 4 && x.size(1) <= table.cos.size(0) && x.size(3) >= 2 * table.cos.size(1),
-              "rotary: x must be [batch, up to ", table.cos.size(0), " tokens, heads, at least ",
-              2 * table.cos.size(1), "], is ", x.sizes());
+              "rotary: x must be [batch, up to ",
+              table.cos.size(0),
+              " tokens, heads, at least ",
+              2 * table.cos.size(1),
+              "], is ",
+              x.sizes());
   const bool fused = x.is_cpu() && x.stride(3) == 1 && x.scalar_type() == table.cos.scalar_type() &&
                      (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
-  return fused ? Rotary::apply(x, table.cos, table.sin, table.interleaved) : rotary_reference(x, table);
+  return fused ? Rotary::apply(x, table.cos, table.sin, table.interleaved)
+               : rotary_reference(x, table);
 }
 
 }  // namespace forge::ops

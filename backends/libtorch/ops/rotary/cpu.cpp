@@ -6,10 +6,16 @@ namespace forge::ops {
 namespace {
 
 template <class T>
-FORGE_INLINE void rotate_head(
-    const T* x, const T* cos, const T* sin, int64_t half, int64_t width, bool interleaved, T sign, T* __restrict y) {
-  const int64_t a = interleaved ? 2 : 1;       // distance between pairs
-  const int64_t b = interleaved ? 1 : half;    // distance within a pair
+FORGE_INLINE void rotate_head(const T* x,
+                              const T* cos,
+                              const T* sin,
+                              int64_t half,
+                              int64_t width,
+                              bool interleaved,
+                              T sign,
+                              T* __restrict y) {
+  const int64_t a = interleaved ? 2 : 1;     // distance between pairs
+  const int64_t b = interleaved ? 1 : half;  // distance within a pair
   for (int64_t i = 0; i < half; ++i) {
     const T c = cos[i], s = sign * sin[i];
     y[a * i] = x[a * i] * c - x[a * i + b] * s;
@@ -17,12 +23,24 @@ FORGE_INLINE void rotate_head(
   }
   for (int64_t i = 2 * half; i < width; ++i) y[i] = x[i];
 }
-FORGE_SIMD_CLONES void rotate(const float* x, const float* cos, const float* sin, int64_t half, int64_t width,
-                              bool interleaved, float sign, float* y) {
+FORGE_SIMD_CLONES void rotate(const float* x,
+                              const float* cos,
+                              const float* sin,
+                              int64_t half,
+                              int64_t width,
+                              bool interleaved,
+                              float sign,
+                              float* y) {
   rotate_head(x, cos, sin, half, width, interleaved, sign, y);
 }
-void rotate(const double* x, const double* cos, const double* sin, int64_t half, int64_t width, bool interleaved,
-            double sign, double* y) {
+void rotate(const double* x,
+            const double* cos,
+            const double* sin,
+            int64_t half,
+            int64_t width,
+            bool interleaved,
+            double sign,
+            double* y) {
   rotate_head(x, cos, sin, half, width, interleaved, sign, y);
 }
 
@@ -35,8 +53,14 @@ void rotate_all(const at::Tensor& x, const RotaryTable& table, int direction, at
       const T* in = x.data_ptr<T>() + row * x.stride(0) + t * x.stride(1);
       T* out = y.data_ptr<T>() + i * heads * width;
       for (int64_t head = 0; head < heads; ++head) {
-        rotate(in + head * x.stride(2), table.cos.data_ptr<T>() + t * half, table.sin.data_ptr<T>() + t * half,
-               half, width, table.interleaved, static_cast<T>(direction), out + head * width);
+        rotate(in + head * x.stride(2),
+               table.cos.data_ptr<T>() + t * half,
+               table.sin.data_ptr<T>() + t * half,
+               half,
+               width,
+               table.interleaved,
+               static_cast<T>(direction),
+               out + head * width);
       }
     }
   });

@@ -5,11 +5,15 @@
 
 namespace forge::ops {
 
-RotaryTable rotary_table(
-    int64_t length, int64_t rope_dim, double theta, bool interleaved, const at::TensorOptions& options) {
+RotaryTable rotary_table(int64_t length,
+                         int64_t rope_dim,
+                         double theta,
+                         bool interleaved,
+                         const at::TensorOptions& options) {
   const at::TensorOptions wide = at::TensorOptions().dtype(at::kDouble);
   const at::Tensor pair = at::arange(rope_dim / 2, wide);
-  const at::Tensor frequency = at::pow(at::scalar_tensor(theta, wide), pair * (-2.0 / double(rope_dim)));
+  const at::Tensor frequency =
+      at::pow(at::scalar_tensor(theta, wide), pair * (-2.0 / double(rope_dim)));
   const at::Tensor angle = at::arange(length, wide).unsqueeze(1) * frequency.unsqueeze(0);
   return {angle.cos().to(options), angle.sin().to(options), interleaved};
 }

@@ -27,9 +27,10 @@ struct SwiGlu : public torch::autograd::Function<SwiGlu> {
 
 at::Tensor swiglu(const at::Tensor& gate_up) {
   TORCH_CHECK(gate_up.dim() >= 1 && gate_up.size(-1) % 2 == 0,
-              "swiglu: the last dimension holds gate and up, so it must be even, is ", gate_up.sizes());
-  const bool fused =
-      gate_up.is_cpu() && (gate_up.scalar_type() == at::kFloat || gate_up.scalar_type() == at::kDouble);
+              "swiglu: the last dimension holds gate and up, so it must be even, is ",
+              gate_up.sizes());
+  const bool fused = gate_up.is_cpu() &&
+                     (gate_up.scalar_type() == at::kFloat || gate_up.scalar_type() == at::kDouble);
   if (!fused) return swiglu_reference(gate_up);
   std::vector<int64_t> shape = gate_up.sizes().vec();
   shape.back() /= 2;

@@ -34,18 +34,27 @@ FORGE_INLINE void backward_rows(
   }
 }
 
-FORGE_SIMD_CLONES void forward_chunk(int64_t begin, int64_t end, int64_t width, const float* gate_up, float* y) {
+FORGE_SIMD_CLONES void forward_chunk(
+    int64_t begin, int64_t end, int64_t width, const float* gate_up, float* y) {
   forward_rows(begin, end, width, gate_up, y);
 }
 void forward_chunk(int64_t begin, int64_t end, int64_t width, const double* gate_up, double* y) {
   forward_rows(begin, end, width, gate_up, y);
 }
-FORGE_SIMD_CLONES void backward_chunk(
-    int64_t begin, int64_t end, int64_t width, const float* gate_up, const float* grad_y, float* grad_gate_up) {
+FORGE_SIMD_CLONES void backward_chunk(int64_t begin,
+                                      int64_t end,
+                                      int64_t width,
+                                      const float* gate_up,
+                                      const float* grad_y,
+                                      float* grad_gate_up) {
   backward_rows(begin, end, width, gate_up, grad_y, grad_gate_up);
 }
-void backward_chunk(
-    int64_t begin, int64_t end, int64_t width, const double* gate_up, const double* grad_y, double* grad_gate_up) {
+void backward_chunk(int64_t begin,
+                    int64_t end,
+                    int64_t width,
+                    const double* gate_up,
+                    const double* grad_y,
+                    double* grad_gate_up) {
   backward_rows(begin, end, width, gate_up, grad_y, grad_gate_up);
 }
 
@@ -58,7 +67,12 @@ void forward(const at::Tensor& gate_up, at::Tensor& y) {
 template <class T>
 void backward(const at::Tensor& gate_up, const at::Tensor& grad_y, at::Tensor& grad) {
   for_each_row_chunk(gate_up.size(0), [&](int64_t, int64_t begin, int64_t end) {
-    backward_chunk(begin, end, grad_y.size(1), gate_up.data_ptr<T>(), grad_y.data_ptr<T>(), grad.data_ptr<T>());
+    backward_chunk(begin,
+                   end,
+                   grad_y.size(1),
+                   gate_up.data_ptr<T>(),
+                   grad_y.data_ptr<T>(),
+                   grad.data_ptr<T>());
   });
 }
 
@@ -68,7 +82,9 @@ void swiglu_forward_cpu(const at::Tensor& gate_up, at::Tensor& y) {
   y.scalar_type() == at::kFloat ? forward<float>(gate_up, y) : forward<double>(gate_up, y);
 }
 
-void swiglu_backward_cpu(const at::Tensor& gate_up, const at::Tensor& grad_y, at::Tensor& grad_gate_up) {
+void swiglu_backward_cpu(const at::Tensor& gate_up,
+                         const at::Tensor& grad_y,
+                         at::Tensor& grad_gate_up) {
   grad_y.scalar_type() == at::kFloat ? backward<float>(gate_up, grad_y, grad_gate_up)
                                      : backward<double>(gate_up, grad_y, grad_gate_up);
 }

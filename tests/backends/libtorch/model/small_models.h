@@ -8,7 +8,8 @@
 namespace forge::tests {
 
 /// A Llama of a few thousand weights with grouped queries.
-inline config::ModelConfig small_model(const std::string& canon_set, config::PositionKind position) {
+inline config::ModelConfig small_model(const std::string& canon_set,
+                                       config::PositionKind position) {
   config::ModelConfig model;
   model.vocab_size = 29;
   model.hidden_size = 16;
@@ -27,7 +28,8 @@ inline std::vector<config::ModelConfig> small_variants() {
   using config::PositionKind;
   std::vector<config::ModelConfig> variants;
   for (const char* set : {"", "A", "B", "C", "D", "AB", "AC", "BD", "ABCD"}) {
-    for (const PositionKind kind : {PositionKind::rope, PositionKind::nope}) variants.push_back(small_model(set, kind));
+    for (const PositionKind kind : {PositionKind::rope, PositionKind::nope})
+      variants.push_back(small_model(set, kind));
   }
   config::ModelConfig full = small_model("ABCD", PositionKind::rope);
   full.qk_norm = config::QkNorm::full;

@@ -10,8 +10,8 @@ namespace forge::tests {
 namespace {
 
 std::string describe(const config::ModelConfig& model) {
-  return "canon '" + model.canon.set + "', position " + std::to_string(int(model.position.kind)) + ", qk_norm " +
-         std::to_string(int(model.qk_norm));
+  return "canon '" + model.canon.set + "', position " + std::to_string(int(model.position.kind)) +
+         ", qk_norm " + std::to_string(int(model.qk_norm));
 }
 
 at::Tensor loss_of(const worker::LlamaCanon& model, const worker::Batch& batch) {
@@ -20,7 +20,8 @@ at::Tensor loss_of(const worker::LlamaCanon& model, const worker::Batch& batch) 
 }
 
 worker::Batch random_batch(int64_t rows, int64_t length, int64_t vocabulary) {
-  return {at::randint(0, vocabulary, {rows, length}, at::kInt), at::randint(0, vocabulary, {rows, length}, at::kInt)};
+  return {at::randint(0, vocabulary, {rows, length}, at::kInt),
+          at::randint(0, vocabulary, {rows, length}, at::kInt)};
 }
 
 TEST_CASE("the gradient of every variant is the slope of its loss", "[model]") {
@@ -65,7 +66,8 @@ TEST_CASE("every variant can learn one batch by heart", "[model]") {
     worker::load_initial(trainer.model(), 5);
     // One row each of different tokens, so that a model without positions can tell them apart too.
     worker::Batch batch;
-    batch.inputs = at::stack({at::randperm(29).narrow(0, 0, 12), at::randperm(29).narrow(0, 0, 12)}).to(at::kInt);
+    batch.inputs = at::stack({at::randperm(29).narrow(0, 0, 12), at::randperm(29).narrow(0, 0, 12)})
+                       .to(at::kInt);
     batch.targets = at::randint(0, 29, {2, 12}, at::kInt);
     double first = 0, last = 0;
     for (int64_t step = 0; step < 120; ++step) {
@@ -85,7 +87,9 @@ TEST_CASE("AdamW follows the reference trace of losses and gradient norms", "[ve
       INFO(c.at("name"));
       config::Experiment experiment;
       const auto& m = c.at("config");
-      experiment.model = small_model(m.at("canon_set"), m.at("nope") == true ? config::PositionKind::nope : config::PositionKind::rope);
+      experiment.model = small_model(
+          m.at("canon_set"),
+          m.at("nope") == true ? config::PositionKind::nope : config::PositionKind::rope);
       config::ModelConfig& model = experiment.model;
       model.vocab_size = m.at("vocab_size");
       model.hidden_size = m.at("hidden_size");
@@ -102,7 +106,8 @@ TEST_CASE("AdamW follows the reference trace of losses and gradient norms", "[ve
 
       worker::Trainer trainer(experiment, test_device());
       for (const auto& [name, weight] : trainer.model().named_weights()) {
-        at::Tensor(weight).copy_(float32_tensor_of(weights.at("data").at(name), weight.sizes(), at::kDouble));
+        at::Tensor(weight).copy_(
+            float32_tensor_of(weights.at("data").at(name), weight.sizes(), at::kDouble));
       }
       const auto& batches = c.at("batches");
       for (const auto& expected : c.at("trace")) {
@@ -112,7 +117,8 @@ TEST_CASE("AdamW follows the reference trace of losses and gradient norms", "[ve
         const at::Tensor ids = tensor_of(rows, {batch, length}, at::kInt);
         trainer.optimizer().zero_gradients();
         const at::Tensor logits = trainer.model().logits(ids).narrow(1, 0, length - 1);
-        const at::Tensor loss = ops::cross_entropy(logits.reshape({-1, model.vocab_size}), ids.narrow(1, 1, length - 1).reshape({-1}));
+        const at::Tensor loss = ops::cross_entropy(logits.reshape({-1, model.vocab_size}),
+                                                   ids.narrow(1, 1, length - 1).reshape({-1}));
         loss.backward();
         const at::Tensor norm = trainer.optimizer().gradient_norm(clip);
         trainer.optimizer().step(step + 1, expected.at("lr"));
@@ -123,10 +129,12 @@ TEST_CASE("AdamW follows the reference trace of losses and gradient norms", "[ve
       for (const auto& [name, weight] : trainer.model().named_weights()) {
         INFO(name);
         const auto& final_values = c.at("final").at(name);
-        REQUIRE(std::fabs(weight.norm().item<double>() - final_values.at("l2").get<double>()) < 1e-6);
+        REQUIRE(std::fabs(weight.norm().item<double>() - final_values.at("l2").get<double>()) <
+                1e-6);
         const int64_t count = std::min<int64_t>(8, weight.numel());
         REQUIRE(largest_difference(weight.flatten().narrow(0, 0, count),
-                                   tensor_of(final_values.at("head8"), {count}, at::kDouble)) < 1e-6);
+                                   tensor_of(final_values.at("head8"), {count}, at::kDouble)) <
+                1e-6);
       }
     }
   }

@@ -43,7 +43,8 @@ ops::CrossEntropyOptions loss_options(const json& c) {
   return {c.at("z_loss") == "palm" ? ZLoss::palm : ZLoss::lingua_code, 1e-4};
 }
 
-/// Name under which the shared weight file keeps a weight: per-head norms have entries of their own.
+/// Name under which the shared weight file keeps a weight: per-head norms have entries of their
+/// own.
 std::string stored_name(const std::string& name, const config::ModelConfig& model) {
   if (model.qk_norm != config::QkNorm::per_head) return name;
   for (const std::string norm : {"q_norm", "k_norm"}) {
@@ -57,7 +58,8 @@ void set_weights(const worker::LlamaCanon& model, const json& weights) {
   for (const auto& [name, weight] : model.named_weights()) {
     const std::string stored = stored_name(name, model.config());
     REQUIRE(weights.at("data").contains(stored));
-    at::Tensor(weight).copy_(float32_tensor_of(weights.at("data").at(stored), weight.sizes(), at::kDouble));
+    at::Tensor(weight).copy_(
+        float32_tensor_of(weights.at("data").at(stored), weight.sizes(), at::kDouble));
   }
 }
 
@@ -65,36 +67,47 @@ struct Tolerance {
   double logits, loss, gradient;
 };
 
-void check_gradients(const worker::LlamaCanon& model, const json& expected, double tolerance, double& worst) {
+void check_gradients(const worker::LlamaCanon& model,
+                     const json& expected,
+                     double tolerance,
+                     double& worst) {
   for (const auto& [name, gradient] : model.named_gradients()) {
     INFO(name);
-    const std::string key = expected.at("grad_l2").contains(name) ? name : stored_name(name, model.config());
+    const std::string key =
+        expected.at("grad_l2").contains(name) ? name : stored_name(name, model.config());
     const double norm = gradient.norm().item<double>();
     const double norm_difference = std::fabs(norm - expected.at("grad_l2").at(key).get<double>());
     REQUIRE(norm_difference <= tolerance);
     const at::Tensor head = gradient.flatten().narrow(0, 0, std::min<int64_t>(8, gradient.numel()));
-    const double head_difference =
-        largest_difference(head, tensor_of(expected.at("grad_head8").at(key), head.sizes(), at::kDouble));
+    const double head_difference = largest_difference(
+        head, tensor_of(expected.at("grad_head8").at(key), head.sizes(), at::kDouble));
     REQUIRE(head_difference <= tolerance);
     worst = std::max({worst, norm_difference, head_difference});
     if (!expected.at("grads").contains(key)) continue;
     const json& full = expected.at("grads").at(key).at("data");
-    const double difference = largest_difference(gradient, tensor_of(full, gradient.sizes(), at::kDouble));
+    const double difference =
+        largest_difference(gradient, tensor_of(full, gradient.sizes(), at::kDouble));
     REQUIRE(difference <= tolerance);
     worst = std::max(worst, difference);
   }
 }
 
-void check_case(const json& expected, const json& inputs, const json& weights, at::ScalarType type, Tolerance tolerance) {
+void check_case(const json& expected,
+                const json& inputs,
+                const json& weights,
+                at::ScalarType type,
+                Tolerance tolerance) {
   const config::ModelConfig config = model_config(expected.at("config"));
   const worker::LlamaCanon model(config, at::TensorOptions(test_device()).dtype(type));
   set_weights(model, weights);
   const int64_t batch = inputs.at("input_ids").size(), length = inputs.at("input_ids").at(0).size();
   const at::Tensor ids = tensor_of(inputs.at("input_ids"), {batch, length}, at::kInt);
-  const json& label_ids = expected.contains("labels") ? expected.at("labels") : inputs.at("input_ids");
+  const json& label_ids =
+      expected.contains("labels") ? expected.at("labels") : inputs.at("input_ids");
   const at::Tensor labels = tensor_of(label_ids, {batch, length}, at::kInt);
-  const at::Tensor doc_ids =
-      expected.contains("doc_ids") ? tensor_of(expected.at("doc_ids"), {batch, length}, at::kInt) : at::Tensor();
+  const at::Tensor doc_ids = expected.contains("doc_ids")
+                                 ? tensor_of(expected.at("doc_ids"), {batch, length}, at::kInt)
+                                 : at::Tensor();
 
   std::vector<at::Tensor> residual_stream;
   const at::Tensor logits = model.logits(ids, doc_ids, &residual_stream);
@@ -103,18 +116,20 @@ void check_case(const json& expected, const json& inputs, const json& weights, a
   REQUIRE(logit_difference <= tolerance.logits);
   for (size_t i = 0; i < residual_stream.size(); ++i) {
     const double norm = residual_stream[i].norm().item<double>();
-    REQUIRE(std::fabs(norm - expected.at("hidden_l2").at(i).get<double>()) <= tolerance.logits * 50);
+    REQUIRE(std::fabs(norm - expected.at("hidden_l2").at(i).get<double>()) <=
+            tolerance.logits * 50);
   }
-  const at::Tensor loss = ops::cross_entropy(
-      logits.narrow(1, 0, length - 1).reshape({-1, config.vocab_size}),
-      labels.narrow(1, 1, length - 1).reshape({-1}), loss_options(expected.at("config")));
+  const at::Tensor loss =
+      ops::cross_entropy(logits.narrow(1, 0, length - 1).reshape({-1, config.vocab_size}),
+                         labels.narrow(1, 1, length - 1).reshape({-1}),
+                         loss_options(expected.at("config")));
   const double loss_difference = std::fabs(loss.item<double>() - expected.at("loss").get<double>());
   REQUIRE(loss_difference <= tolerance.loss);
   loss.backward();
   double gradient_difference = 0;
   check_gradients(model, expected, tolerance.gradient, gradient_difference);
-  std::cout << "  " << at::toString(type) << ": logits " << logit_difference << ", loss " << loss_difference
-            << ", gradients " << gradient_difference << "\n";
+  std::cout << "  " << at::toString(type) << ": logits " << logit_difference << ", loss "
+            << loss_difference << ", gradients " << gradient_difference << "\n";
 }
 
 TEST_CASE("every reference case of the model agrees in double and single precision", "[vectors]") {

@@ -37,11 +37,15 @@ TEST_CASE("canon_conv agrees with its reference", "[ops]") {
           for (const int variant : {0, 1, 2, 3}) {
             INFO("T " << length << " C " << channels << " K " << kernel << " variant " << variant);
             const ops::CanonConvOptions options{(variant & 1) == 0, (variant & 2) != 0};
-            const at::Tensor docs = variant == 3 ? at::randint(0, 3, {2, length}, at::kInt) : at::Tensor();
+            const at::Tensor docs =
+                variant == 3 ? at::randint(0, 3, {2, length}, at::kInt) : at::Tensor();
             const double difference = fused_against_reference(
                 [&](const Tensors& in) { return ops::canon_conv(in[0], in[1], options, docs); },
-                [&](const Tensors& in) { return ops::canon_conv_reference(in[0], in[1], options, docs); },
-                {sliced_normal({2, length, channels}, type), at::randn({channels, 1, kernel}, type)});
+                [&](const Tensors& in) {
+                  return ops::canon_conv_reference(in[0], in[1], options, docs);
+                },
+                {sliced_normal({2, length, channels}, type),
+                 at::randn({channels, 1, kernel}, type)});
             REQUIRE(difference <= tolerance(type));
           }
         }
@@ -53,14 +57,21 @@ TEST_CASE("canon_conv agrees with its reference", "[ops]") {
 TEST_CASE("canon_conv of an empty batch is empty and wrong shapes are named", "[ops]") {
   const at::Tensor w = at::randn({5, 1, 4});
   REQUIRE(ops::canon_conv(at::empty({0, 7, 5}), w, {}).sizes() == at::IntArrayRef({0, 7, 5}));
-  REQUIRE(fails_with("w must be [4, 1, kernel]", [&] { ops::canon_conv(at::randn({2, 3, 4}), w, {}); }));
-  REQUIRE(fails_with("[batch, tokens, channels]", [&] { ops::canon_conv(at::randn({2, 5}), w, {}); }));
-  REQUIRE(fails_with("2 to 4 taps", [&] { ops::canon_conv(at::randn({2, 3, 5}), at::randn({5, 1, 5}), {}); }));
+  REQUIRE(fails_with("w must be [4, 1, kernel]", [&] {
+    ops::canon_conv(at::randn({2, 3, 4}), w, {});
+  }));
+  REQUIRE(fails_with("[batch, tokens, channels]", [&] {
+    ops::canon_conv(at::randn({2, 5}), w, {});
+  }));
+  REQUIRE(fails_with("2 to 4 taps", [&] {
+    ops::canon_conv(at::randn({2, 3, 5}), at::randn({5, 1, 5}), {});
+  }));
 }
 
 TEST_CASE("canon_conv gives the same bits at any number of threads", "[ops]") {
   at::manual_seed(2);
-  const at::Tensor x = at::randn({3, 200, 96}), w = at::randn({96, 1, 4}), upstream = at::randn({3, 200, 96});
+  const at::Tensor x = at::randn({3, 200, 96}), w = at::randn({96, 1, 4}),
+                   upstream = at::randn({3, 200, 96});
   const auto gradients = [&](int threads) {
     at::set_num_threads(threads);
     at::Tensor grad_x = at::empty_like(x), grad_w = at::empty_like(w);
@@ -81,7 +92,8 @@ TEST_CASE("causal_attention agrees with its reference", "[ops]") {
         const double difference = fused_against_reference(
             [](const Tensors& in) { return ops::causal_attention(in[0], in[1], in[2]); },
             [](const Tensors& in) { return ops::causal_attention_reference(in[0], in[1], in[2]); },
-            {at::randn({2, length, 4, 8}, type), at::randn({2, length, kv_heads, 8}, type),
+            {at::randn({2, length, 4, 8}, type),
+             at::randn({2, length, kv_heads, 8}, type),
              at::randn({2, length, kv_heads, 8}, type)});
         REQUIRE(difference <= tolerance(type));
       }
@@ -115,10 +127,12 @@ TEST_CASE("rotary agrees with its reference for both pairings and partial rotati
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     for (const bool interleaved : {false, true}) {
       for (const int64_t rope_dim : {2, 6, 8}) {
-        const ops::RotaryTable table = ops::rotary_table(17, rope_dim, 1e4, interleaved, at::TensorOptions(type));
+        const ops::RotaryTable table =
+            ops::rotary_table(17, rope_dim, 1e4, interleaved, at::TensorOptions(type));
         const double difference = fused_against_reference(
             [&](const Tensors& in) { return ops::rotary(in[0], table); },
-            [&](const Tensors& in) { return ops::rotary_reference(in[0], table); }, {at::randn({2, 17, 3, 8}, type)});
+            [&](const Tensors& in) { return ops::rotary_reference(in[0], table); },
+            {at::randn({2, 17, 3, 8}, type)});
         REQUIRE(difference <= tolerance(type));
       }
     }
@@ -126,8 +140,12 @@ TEST_CASE("rotary agrees with its reference for both pairings and partial rotati
 }
 
 TEST_CASE("rotary turns the pair at position p by p times its frequency", "[ops]") {
-  const ops::RotaryTable table = ops::rotary_table(4, 4, 100.0, false, at::TensorOptions(at::kDouble));
-  const at::Tensor x = at::tensor({1.0, 0.0, 0.0, 2.0}, at::kDouble).view({1, 1, 1, 4}).expand({1, 4, 1, 4}).contiguous();
+  const ops::RotaryTable table =
+      ops::rotary_table(4, 4, 100.0, false, at::TensorOptions(at::kDouble));
+  const at::Tensor x = at::tensor({1.0, 0.0, 0.0, 2.0}, at::kDouble)
+                           .view({1, 1, 1, 4})
+                           .expand({1, 4, 1, 4})
+                           .contiguous();
   const at::Tensor y = ops::rotary(x, table)[0][3][0];
   // pair 0 = channels 0 and 2, angle 3; pair 1 = channels 1 and 3, angle 3 * 100^(-1/2)
   REQUIRE(y[0].item<double>() == Approx(std::cos(3.0)));
@@ -140,15 +158,17 @@ TEST_CASE("swiglu agrees with its reference", "[ops]") {
   at::manual_seed(6);
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     for (const int64_t width : {1, 3, 129, 768}) {
-      const double difference = fused_against_reference(
-          [](const Tensors& in) { return ops::swiglu(in[0]); },
-          [](const Tensors& in) { return ops::swiglu_reference(in[0]); }, {at::randn({67, 2 * width}, type) * 4});
+      const double difference =
+          fused_against_reference([](const Tensors& in) { return ops::swiglu(in[0]); },
+                                  [](const Tensors& in) { return ops::swiglu_reference(in[0]); },
+                                  {at::randn({67, 2 * width}, type) * 4});
       REQUIRE(difference <= tolerance(type));
     }
   }
 }
 
-TEST_CASE("cross_entropy agrees with its reference for every z-loss and with ignored targets", "[ops]") {
+TEST_CASE("cross_entropy agrees with its reference for every z-loss and with ignored targets",
+          "[ops]") {
   at::manual_seed(7);
   using ZLoss = ops::CrossEntropyOptions::ZLoss;
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
@@ -159,7 +179,9 @@ TEST_CASE("cross_entropy agrees with its reference for every z-loss and with ign
         const ops::CrossEntropyOptions options{z_loss, 0.01};
         const double difference = fused_against_reference(
             [&](const Tensors& in) { return ops::cross_entropy(in[0], targets, options); },
-            [&](const Tensors& in) { return ops::cross_entropy_reference(in[0], targets, options); },
+            [&](const Tensors& in) {
+              return ops::cross_entropy_reference(in[0], targets, options);
+            },
             {at::randn({131, vocabulary}, type) * 3});
         REQUIRE(difference <= tolerance(type));
       }
@@ -169,7 +191,9 @@ TEST_CASE("cross_entropy agrees with its reference for every z-loss and with ign
 
 TEST_CASE("cross_entropy refuses a target outside the vocabulary", "[ops]") {
   const at::Tensor targets = at::full({3}, 9, at::kInt);
-  REQUIRE(fails_with("outside the vocabulary of 9", [&] { ops::cross_entropy(at::randn({3, 9}), targets); }));
+  REQUIRE(fails_with("outside the vocabulary of 9", [&] {
+    ops::cross_entropy(at::randn({3, 9}), targets);
+  }));
 }
 
 TEST_CASE("the summed negative log likelihood is the loss times the kept targets", "[ops]") {

@@ -61,7 +61,8 @@ class Job {
 
  private:
   void write_tokens(const std::string& name, int count, uint64_t seed) {
-    data::TokenFileWriter writer(folder_ / name, experiment.model.vocab_size, hash_hex("tokenizer"));
+    data::TokenFileWriter writer(
+        folder_ / name, experiment.model.vocab_size, hash_hex("tokenizer"));
     RandomStream random(seed, 1);
     for (int i = 0; i < count; ++i) {
       const int32_t id = static_cast<int32_t>(random.below(29));
@@ -86,9 +87,13 @@ std::vector<json> numbers(const std::vector<json>& events) {
   std::vector<json> found;
   for (const json& event : events) {
     if (event.at("event") == "train") {
-      found.push_back({event.at("step"), event.at("loss"), event.at("gradient_norm"), event.at("learning_rate")});
+      found.push_back({event.at("step"),
+                       event.at("loss"),
+                       event.at("gradient_norm"),
+                       event.at("learning_rate")});
     }
-    if (event.at("event") == "evaluation") found.push_back({event.at("step"), event.at("loss"), event.at("tokens")});
+    if (event.at("event") == "evaluation")
+      found.push_back({event.at("step"), event.at("loss"), event.at("tokens")});
   }
   return found;
 }
@@ -104,7 +109,7 @@ TEST_CASE("a training job reports its windows and evaluations and its end", "[wo
   REQUIRE(train.back().at("step") == 10);
   REQUIRE(train.back().at("tokens") == 160);
   const std::vector<json> evaluations = of_kind(events, "evaluation");
-  REQUIRE(evaluations.size() == 2);  // steps 5 and 10
+  REQUIRE(evaluations.size() == 2);                // steps 5 and 10
   REQUIRE(evaluations.back().at("tokens") == 72);  // (80 - 1) / 8 rows of 8
   const json finished = events.back();
   REQUIRE(finished.at("event") == "finished");
@@ -121,7 +126,8 @@ TEST_CASE("the same job twice gives the same losses bit for bit", "[worker]") {
   REQUIRE(numbers(first) != numbers(job.run("other")));
 }
 
-TEST_CASE("a job that resumes from any checkpoint ends like one that was never interrupted", "[worker]") {
+TEST_CASE("a job that resumes from any checkpoint ends like one that was never interrupted",
+          "[worker]") {
   Job job;
   job.experiment.train.checkpoint_every = 1;
   const std::vector<json> straight = job.run("straight");
@@ -135,11 +141,13 @@ TEST_CASE("a job that resumes from any checkpoint ends like one that was never i
     again.experiment.train.max_steps = 10;
     char name[16];
     std::snprintf(name, sizeof name, "%09d", int(stop));
-    const std::vector<json> resumed = again.run("run", (again.run_dir("run") / "checkpoints" / name).string());
+    const std::vector<json> resumed =
+        again.run("run", (again.run_dir("run") / "checkpoints" / name).string());
     REQUIRE(of_kind(resumed, "started").at(0).at("first_step") == stop);
     REQUIRE(resumed.back().at("eval_loss") == straight.back().at("eval_loss"));
-    REQUIRE(hash_file(again.run_dir("run") / "checkpoints" / "000000010" / "weights.safetensors") ==
-            hash_file(job.run_dir("straight") / "checkpoints" / "000000010" / "weights.safetensors"));
+    REQUIRE(
+        hash_file(again.run_dir("run") / "checkpoints" / "000000010" / "weights.safetensors") ==
+        hash_file(job.run_dir("straight") / "checkpoints" / "000000010" / "weights.safetensors"));
   }
 }
 
