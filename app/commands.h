@@ -17,6 +17,7 @@ void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
 /// Each adds a subcommand that sets `action` when it is chosen.
 void add_ls(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
+void add_keys(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_runs(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);

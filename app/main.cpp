@@ -45,6 +45,7 @@ int run_program(int argument_count, char** arguments) {
   Action action;
   add_ls(app, action);
   add_show(app, action);
+  add_keys(app, action);
   add_run(app, action);
   add_runs(app, action);
   add_compare(app, action);

@@ -124,7 +124,8 @@ void add_ls(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("ls", "List the configs of the project here, or all projects");
   add_project_option(*command, options->project);
-  command->add_flag("-a,--all", options->all, "All projects of the workspace, also inside one");
+  command->add_flag(
+      "-r,--recursive,--all", options->all, "All projects of the workspace, also inside one");
   command->add_flag("--json", options->json, "As JSON");
   command->callback(
       [&action, options] { action = [options](const Context& c) { return list(c, *options); }; });

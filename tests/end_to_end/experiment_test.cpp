@@ -105,6 +105,19 @@ TEST_CASE("the index is rebuilt from the run folders") {
   REQUIRE(json::parse(forge.call({"runs", "--json"}).out) == trained);
 }
 
+TEST_CASE("every key of the schema is listed and a resolved config holds each") {
+  const Program forge;
+  const json keys = json::parse(forge.call({"keys", "--json"}).out);
+  const json config = json::parse(forge.call({"show", "train_canon_ac", "--json"}).out);
+  REQUIRE(keys.size() > 50);
+  for (const json& key : keys) {
+    std::string path = "/" + key.at("key").get<std::string>();
+    std::replace(path.begin(), path.end(), '.', '/');
+    INFO(path);
+    REQUIRE(config.contains(json::json_pointer(path)));
+  }
+}
+
 TEST_CASE("listings name the configs of a project and the projects of the workspace") {
   Program forge;
   const json all = json::parse(forge.call({"ls", "--json"}).out);

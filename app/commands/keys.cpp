@@ -1,0 +1,37 @@
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "app/commands.h"
+#include "app/terminal.h"
+#include "core/config/keys.h"
+
+namespace forge::app {
+namespace {
+
+int list_keys(bool json) {
+  nlohmann::json list = nlohmann::json::array();
+  std::vector<std::vector<std::string>> lines;
+  for (const config::Key& key : config::all_keys()) {
+    list.push_back({{"key", key.path},
+                    {"type", key.type},
+                    {"default", key.default_value},
+                    {"required", key.required},
+                    {"help", key.help}});
+    lines.push_back({key.path, key.required ? "required" : key.default_value, key.help});
+  }
+  std::cout << (json ? list.dump(2) + "\n" : aligned(lines));
+  return 0;
+}
+
+}  // namespace
+
+void add_keys(CLI::App& app, Action& action) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command =
+      app.add_subcommand("keys", "List every key of a config with its default and meaning");
+  command->add_flag("--json", *json, "As JSON");
+  command->callback(
+      [&action, json] { action = [json](const Context&) { return list_keys(*json); }; });
+}
+
+}  // namespace forge::app
