@@ -8,6 +8,7 @@
 
 #include "app/terminal.h"
 #include "core/base/clock.h"
+#include "core/report/display_text.h"
 
 namespace forge::app {
 namespace {
@@ -34,8 +35,8 @@ void ProgressLine::show(double fraction, const std::string& text) {
     if (drawn_ && now - drawn_at_ < redraw_seconds) return;
     std::string line = label_ + "  " + bar(fraction) + "  " + text;
     // A line that wraps could not be redrawn in place.
-    const size_t width = static_cast<size_t>(std::max(20, terminal_width(STDERR_FILENO) - 1));
-    while (display_width(line) > width) line.pop_back();
+    const int width = std::max(20, terminal_width(STDERR_FILENO) - 1);
+    while (report::display_width(line) > width) line.pop_back();
     std::cerr << "\r\033[K" << line << std::flush;
     drawn_ = true;
     drawn_at_ = now;

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/report/display_text.h"
+
 namespace forge::app {
 
 bool is_terminal(int fd) {
@@ -39,29 +41,26 @@ std::string styled(const std::string& text, Style style, bool colour) {
   return "\033[" + std::string(code) + "m" + text + "\033[0m";
 }
 
-size_t display_width(const std::string& text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](unsigned char byte) { return (byte & 0xc0) != 0x80; }));
-}
-
 std::string aligned(const std::vector<std::vector<std::string>>& lines,
                     const std::vector<size_t>& right) {
-  std::vector<size_t> widths;
+  std::vector<int> widths;
   for (const auto& line : lines) {
     widths.resize(std::max(widths.size(), line.size()), 0);
-    for (size_t i = 0; i < line.size(); ++i)
-      widths[i] = std::max(widths[i], display_width(line[i]));
+    for (size_t i = 0; i < line.size(); ++i) {
+      widths[i] = std::max(widths[i], report::display_width(line[i]));
+    }
   }
   std::string text;
   for (const auto& line : lines) {
     for (size_t i = 0; i < line.size(); ++i) {
-      const std::string padding(widths[i] - display_width(line[i]), ' ');
+      const bool is_last = i + 1 == line.size();
       const bool to_the_right = std::find(right.begin(), right.end(), i) != right.end();
-      if (to_the_right) text += padding;
-      text += line[i];
-      if (i + 1 == line.size()) break;
-      if (!to_the_right) text += padding;
-      text += "  ";
+      if (to_the_right) {
+        text += report::pad_left(line[i], widths[i]);
+      } else {
+        text += is_last ? line[i] : report::pad_right(line[i], widths[i]);
+      }
+      if (!is_last) text += "  ";
     }
     text += "\n";
   }

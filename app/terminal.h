@@ -23,7 +23,4 @@ std::string styled(const std::string& text, Style style, bool colour);
 std::string aligned(const std::vector<std::vector<std::string>>& lines,
                     const std::vector<size_t>& right = {});
 
-/// Columns that UTF-8 text takes up, a code point for a column.
-size_t display_width(const std::string& text);
-
 }  // namespace forge::app
