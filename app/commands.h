@@ -44,6 +44,8 @@ void add_bench(CLI::App& app, Program& program);
 void add_store(CLI::App& app, Program& program);
 void add_workspace(CLI::App& app, Program& program);
 void add_project(CLI::App& app, Program& program);
+void add_completion(CLI::App& app, Program& program);
+void add_man(CLI::App& app, Program& program);
 void add_supervise(CLI::App& app, Program& program);
 
 }  // namespace forge::app

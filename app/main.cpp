@@ -55,6 +55,8 @@ void add_commands(CLI::App& app, Program& program) {
   add_store(app, program);
   add_workspace(app, program);
   add_project(app, program);
+  add_completion(app, program);
+  add_man(app, program);
   add_supervise(app, program);
 }
 
