@@ -69,7 +69,8 @@ Draft new_draft() {
 void apply_layer(Draft& draft,
                  const yaml::Node& tree,
                  const std::string& layer,
-                 bool plain_is_text) {
+                 bool plain_is_text,
+                 const ProblemSink& on_problem) {
   std::set<std::string> given;
   ReadOptions options;
   options.partial = true;
@@ -79,7 +80,9 @@ void apply_layer(Draft& draft,
     given.insert(path);
     record(draft.origins[path], entry, layer);
   };
-  read_into(tree, draft.experiment, options);
+  options.on_problem = on_problem;
+  attempt(
+      on_problem, Problem::Kind::wrong_value, [&] { read_into(tree, draft.experiment, options); });
   take_back_excluded(draft, given);
 }
 
