@@ -105,7 +105,7 @@ class Expander {
                   call.project_origin,
                   "a project is a folder with meta.yaml in a workspace");
     }
-    return project::load_project(*workspace, folder, surroundings_);
+    return project::load_project(*workspace, folder, surroundings_, caller.templates);
   }
 
   static Error located_unknown_config(const project::Project& project, const FromProject& call) {

@@ -31,7 +31,7 @@ RenderedText render_meta(const Project& project,
   request.project_dir = project.folder.string();
   request.workspace_root = workspace.root.string();
   request.surroundings = surroundings;
-  return templating::render(request);
+  return templating::render(request, *project.templates);
 }
 
 yaml::NodePtr parse_rendered(const RenderedText& rendered) {
@@ -130,8 +130,11 @@ const Config* Project::find(std::string_view config_name) const {
 
 Project load_project(const Workspace& workspace,
                      const fs::path& folder,
-                     const Surroundings& surroundings) {
+                     const Surroundings& surroundings,
+                     std::shared_ptr<templating::TemplateCache> templates) {
   Project project;
+  project.templates =
+      templates ? std::move(templates) : std::make_shared<templating::TemplateCache>();
   project.folder = absolute_folder(folder);
   project.workspace_root = workspace.root;
   project.path = path_in_workspace(workspace, project.folder);
@@ -160,7 +163,7 @@ RenderedText render_config(const Project& project,
   request.project_dir = project.folder.string();
   request.workspace_root = project.workspace_root.string();
   request.surroundings = surroundings;
-  return templating::render(request);
+  return templating::render(request, *project.templates);
 }
 
 ConfigSummary summarize(const Project& project,

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/source.h"
 #include "core/project/workspace.h"
 #include "core/templating/render.h"
+#include "core/templating/template_cache.h"
 
 namespace forge::project {
 
@@ -35,6 +37,9 @@ struct Project {
   std::vector<Config> configs;  ///< sorted bytewise by name
   std::string default_config;   ///< name without ".yaml": the declared one, else the first
   std::vector<UnknownKey> unknown_keys;
+  /// Template files that were read for the project: its renders, and those of all projects loaded
+  /// with it, read each once.
+  std::shared_ptr<templating::TemplateCache> templates;
 
   /// The config of that name, with or without ".yaml", or null.
   const Config* find(std::string_view config_name) const;
@@ -42,10 +47,12 @@ struct Project {
 
 /// Renders and reads the folder's meta.yaml and lists its configs. meta.yaml is a template that is
 /// searched in the project, the workspace's settings folder and the user's
-/// ~/.config/forgather/templates. Throws Error with the place in the template.
+/// ~/.config/forgather/templates. Throws Error with the place in the template. `templates` are
+/// those of another project that was loaded before; null: the project begins with none.
 Project load_project(const Workspace& workspace,
                      const std::filesystem::path& folder,
-                     const templating::Surroundings& surroundings);
+                     const templating::Surroundings& surroundings,
+                     std::shared_ptr<templating::TemplateCache> templates = nullptr);
 
 /// The config's YAML text with the place that each line came from.
 templating::RenderedText render_config(const Project& project,
