@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
-#include "core/yaml/parse.h"
+#include "core/project/document.h"
 
 namespace forge::project {
 namespace {
@@ -32,11 +32,6 @@ RenderedText render_meta(const Project& project,
   request.workspace_root = workspace.root.string();
   request.surroundings = surroundings;
   return templating::render(request, *project.templates);
-}
-
-yaml::NodePtr parse_rendered(const RenderedText& rendered) {
-  return yaml::parse(rendered.text,
-                     [&](int line, int column) { return rendered.origin(line, column); });
 }
 
 std::string text_of(const yaml::Entry& entry) {
