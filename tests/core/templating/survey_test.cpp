@@ -182,5 +182,32 @@ TEST_CASE("a part with a syntax error says so and leaves the others alone") {
   CHECK(parts[1].blocks.size() == 1);
 }
 
+TEST_CASE("a survey knows which block and which condition a line stands in") {
+  const auto part = surveyed(
+      "before\n"
+      "[outer]\n"
+      "a\n"
+      "    [inner]\n"
+      "b\n"
+      "-- if x\n"
+      "c\n"
+      "-- endif\n"
+      "d\n"
+      "{% block last %}e{% endblock %}\n"
+      "f\n")[0];
+  const auto block_at = [&](int line) {
+    const auto* block = part.block_at(line);
+    return block ? block->name : "";
+  };
+  CHECK(block_at(1).empty());
+  CHECK(block_at(3) == "outer");
+  CHECK(block_at(5) == "inner");
+  CHECK(block_at(10) == "last");
+  CHECK(block_at(11) == "inner");
+  CHECK(part.is_conditional(7));
+  CHECK_FALSE(part.is_conditional(5));
+  CHECK_FALSE(part.is_conditional(9));
+}
+
 }  // namespace
 }  // namespace forge::tests
