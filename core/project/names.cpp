@@ -143,11 +143,11 @@ std::optional<fs::path> project_folder_at(const std::string& name, const fs::pat
 
 ProjectList load_projects(const Workspace& workspace, const Surroundings& surroundings) {
   const std::vector<fs::path> folders = project_folders(workspace);
-  const auto templates = std::make_shared<templating::TemplateCache>();
+  const auto shared = std::make_shared<SharedWork>();
   std::vector<std::variant<Project, Error>> loaded(folders.size(), Project());
   parallel_for(folders.size(), [&](size_t i) {
     try {
-      loaded[i] = load_project(workspace, folders[i], surroundings, templates);
+      loaded[i] = load_project(workspace, folders[i], surroundings, shared);
     } catch (const Error& problem) {
       loaded[i] = problem;
     }
