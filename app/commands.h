@@ -42,6 +42,10 @@ void add_compare(CLI::App& app, Program& program);
 void add_export_markdown(CLI::App& app, Program& program);
 void add_bench(CLI::App& app, Program& program);
 void add_store(CLI::App& app, Program& program);
+void add_workspace(CLI::App& app, Program& program);
+void add_project(CLI::App& app, Program& program);
+void add_completion(CLI::App& app, Program& program);
+void add_man(CLI::App& app, Program& program);
 void add_supervise(CLI::App& app, Program& program);
 
 }  // namespace forge::app

@@ -30,10 +30,14 @@ int report_usage(const CLI::App& app,
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (!command->get_group().empty()) names.push_back(command->get_name());
   }
-  const bool chosen = !app.get_subcommands().empty();
+  std::string command;
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) {
+    chosen = chosen->get_subcommands().front();
+    command += " " + chosen->get_name();
+  }
   const std::string first = argument_count > 1 ? arguments[1] : "";
-  const std::string near = chosen ? "" : did_you_mean(first, names);
-  const std::string command = chosen ? " " + app.get_subcommands().front()->get_name() : "";
+  const std::string near = chosen == &app ? did_you_mean(first, names) : "";
   std::cerr << "hint: " << (near.empty() ? "try 'forge" + command + " --help'" : near) << "\n";
   return static_cast<int>(ExitCode::usage);
 }
@@ -49,6 +53,10 @@ void add_commands(CLI::App& app, Program& program) {
   add_export_markdown(app, program);
   add_bench(app, program);
   add_store(app, program);
+  add_workspace(app, program);
+  add_project(app, program);
+  add_completion(app, program);
+  add_man(app, program);
   add_supervise(app, program);
 }
 
