@@ -35,6 +35,10 @@ void add_configs_options(CLI::App& command, Program& program, std::vector<std::s
 void add_ls(CLI::App& app, Program& program);
 void add_pp(CLI::App& app, Program& program);
 void add_show(CLI::App& app, Program& program);
+void add_targets(CLI::App& app, Program& program);
+void add_graph(CLI::App& app, Program& program);
+void add_trefs(CLI::App& app, Program& program);
+void add_arguments(CLI::App& app, Program& program);
 void add_keys(CLI::App& app, Program& program);
 void add_run(CLI::App& app, Program& program);
 void add_runs(CLI::App& app, Program& program);

@@ -46,6 +46,10 @@ void add_commands(CLI::App& app, Program& program) {
   add_ls(app, program);
   add_show(app, program);
   add_pp(app, program);
+  add_targets(app, program);
+  add_graph(app, program);
+  add_trefs(app, program);
+  add_arguments(app, program);
   add_keys(app, program);
   add_run(app, program);
   add_runs(app, program);
