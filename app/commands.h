@@ -35,6 +35,9 @@ void add_configs_options(CLI::App& command, Program& program, std::vector<std::s
 void add_ls(CLI::App& app, Program& program);
 void add_pp(CLI::App& app, Program& program);
 void add_show(CLI::App& app, Program& program);
+void add_index(CLI::App& app, Program& program);
+void add_meta(CLI::App& app, Program& program);
+void add_tlist(CLI::App& app, Program& program);
 void add_targets(CLI::App& app, Program& program);
 void add_graph(CLI::App& app, Program& program);
 void add_trefs(CLI::App& app, Program& program);

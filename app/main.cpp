@@ -46,6 +46,9 @@ void add_commands(CLI::App& app, Program& program) {
   add_ls(app, program);
   add_show(app, program);
   add_pp(app, program);
+  add_index(app, program);
+  add_meta(app, program);
+  add_tlist(app, program);
   add_targets(app, program);
   add_graph(app, program);
   add_trefs(app, program);

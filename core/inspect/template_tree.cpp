@@ -1,11 +1,13 @@
 #include "core/inspect/template_tree.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/base/fs.h"
 #include "core/graph/write_dot.h"
 #include "core/inspect/span_json.h"
+#include "core/templating/unicode.h"
 
 namespace forge::inspect {
 namespace {
@@ -65,6 +67,16 @@ bool is_last_child(const std::vector<TreeTemplate>& tree, size_t index) {
   return true;
 }
 
+/// The lines that lead to a template.
+std::string branch_to(const std::vector<TreeTemplate>& tree, size_t index) {
+  std::string branch;
+  for (size_t up = index; tree[up].level > 0; up = tree[up].parent) {
+    const bool is_last = is_last_child(tree, up);
+    branch = (up == index ? (is_last ? "└── " : "├── ") : (is_last ? "    " : "│   ")) + branch;
+  }
+  return branch;
+}
+
 }  // namespace
 
 std::vector<TreeTemplate> template_tree(const std::vector<LoadedTemplate>& loaded,
@@ -79,15 +91,17 @@ std::string tree_as_files(const std::vector<TreeTemplate>& tree) {
 }
 
 std::string tree_as_text(const std::vector<TreeTemplate>& tree) {
+  std::vector<std::string> names;
+  size_t width = 0;
+  for (size_t i = 0; i < tree.size(); ++i) {
+    const std::string relation = tree[i].relation.empty() ? "" : tree[i].relation + " ";
+    names.push_back(branch_to(tree, i) + relation + tree[i].name);
+    width = std::max(width, templating::length_of(names.back()));
+  }
   std::string text;
   for (size_t i = 0; i < tree.size(); ++i) {
-    std::string branch;
-    for (size_t up = i; tree[up].level > 0; up = tree[up].parent) {
-      const bool is_last = is_last_child(tree, up);
-      branch = (up == i ? (is_last ? "└── " : "├── ") : (is_last ? "    " : "│   ")) + branch;
-    }
-    const std::string relation = tree[i].relation.empty() ? "" : tree[i].relation + " ";
-    text += branch + relation + tree[i].name + "  " + place_of(tree[i]) + "\n";
+    const std::string pad(width - templating::length_of(names[i]) + 2, ' ');
+    text += names[i] + pad + place_of(tree[i]) + "\n";
   }
   return text;
 }

@@ -27,13 +27,13 @@ std::vector<TreeTemplate> tree() {
 
 TEST_CASE("templates stand below the one that asked for them") {
   CHECK(tree_as_text(tree()) ==
-        "configs/main.yaml  configs/main.yaml\n"
-        "├── extends mid.yaml  mid.yaml\n"
-        "│   └── extends base.yaml  base.yaml\n"
+        "configs/main.yaml              configs/main.yaml\n"
+        "├── extends mid.yaml           mid.yaml\n"
+        "│   └── extends base.yaml      base.yaml\n"
         "│       └── include head.yaml  head.yaml\n"
         "│           └── import macros  macros\n"
-        "└── include part  configs/main.yaml:6 (inline)\n"
-        "    └── extends tail.yaml  tail.yaml\n");
+        "└── include part               configs/main.yaml:6 (inline)\n"
+        "    └── extends tail.yaml      tail.yaml\n");
 }
 
 TEST_CASE("files are repeated for inline templates") {
