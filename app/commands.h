@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "app/context.h"
 
@@ -11,19 +13,39 @@ namespace forge::app {
 /// What the parsed command line asks for; returns the exit code.
 using Action = std::function<int(const Context&)>;
 
-void add_project_option(CLI::App& command, std::string& project);
-void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
+/// The command line as it is being put together and parsed.
+struct Program {
+  GlobalOptions globals;
+  Action action;
+  /// Commands whose unknown options are arguments for the config's templates.
+  std::set<const CLI::App*> takes_template_arguments;
+};
 
-/// Each adds a subcommand that sets `action` when it is chosen.
-void add_ls(CLI::App& app, Action& action);
-void add_show(CLI::App& app, Action& action);
-void add_keys(CLI::App& app, Action& action);
-void add_run(CLI::App& app, Action& action);
-void add_runs(CLI::App& app, Action& action);
-void add_compare(CLI::App& app, Action& action);
-void add_export_markdown(CLI::App& app, Action& action);
-void add_bench(CLI::App& app, Action& action);
-void add_store(CLI::App& app, Action& action);
-void add_supervise(CLI::App& app, Action& action);
+/// -p, which may stand before or behind the command's name.
+void add_project_option(CLI::App& command, Program& program);
+/// --set
+void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
+/// What every command that looks at one config takes: its name, -p, --now and arguments for its
+/// templates.
+void add_config_options(CLI::App& command, Program& program, std::string& config);
+/// The same for a command that takes several configs.
+void add_configs_options(CLI::App& command, Program& program, std::vector<std::string>& configs);
+
+/// Each adds a subcommand that sets the program's action when it is chosen.
+void add_ls(CLI::App& app, Program& program);
+void add_pp(CLI::App& app, Program& program);
+void add_show(CLI::App& app, Program& program);
+void add_keys(CLI::App& app, Program& program);
+void add_run(CLI::App& app, Program& program);
+void add_runs(CLI::App& app, Program& program);
+void add_compare(CLI::App& app, Program& program);
+void add_export_markdown(CLI::App& app, Program& program);
+void add_bench(CLI::App& app, Program& program);
+void add_store(CLI::App& app, Program& program);
+void add_workspace(CLI::App& app, Program& program);
+void add_project(CLI::App& app, Program& program);
+void add_completion(CLI::App& app, Program& program);
+void add_man(CLI::App& app, Program& program);
+void add_supervise(CLI::App& app, Program& program);
 
 }  // namespace forge::app

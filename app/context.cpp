@@ -1,26 +1,54 @@
 #include "app/context.h"
 
 #include "backends/backends.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/run/runs_dir.h"
 
 namespace forge::app {
+namespace {
 
-Context::Context(std::string command_line)
+/// The folder that -p names, where it names one.
+std::optional<fs::path> chosen_folder(const std::string& project, const fs::path& here) {
+  if (project.empty()) return std::nullopt;
+  std::error_code ignored;
+  const fs::path folder = project::absolute_folder(here / project);
+  return fs::is_directory(folder, ignored) ? std::optional(folder) : std::nullopt;
+}
+
+}  // namespace
+
+Context::Context(std::string command_line, GlobalOptions globals)
     : command_line_(std::move(command_line)),
+      globals_(std::move(globals)),
       here_(std::filesystem::current_path()),
       program_(program_path()),
-      surroundings_(templating::Surroundings::of_this_machine()) {}
+      surroundings_(templating::Surroundings::of_this_machine()) {
+  surroundings_.library_dir = project::library_folder(program_).string();
+  if (!globals_.now.empty()) surroundings_.unix_time = parse_time(globals_.now);
+}
 
 const project::Workspace& Context::workspace() const {
-  if (!workspace_) workspace_ = project::locate_workspace(here_, program_);
+  if (!workspace_) {
+    if (const auto folder = chosen_folder(globals_.project, here_)) {
+      workspace_ = project::find_workspace(*folder);
+    }
+    if (!workspace_) workspace_ = project::locate_workspace(here_, program_);
+  }
   return *workspace_;
 }
 
-project::Project Context::project(const std::string& chosen) const {
-  if (!chosen.empty()) return project::find_project(workspace(), chosen, here_, surroundings_);
-  if (const auto folder = project::enclosing_project_folder(workspace(), here_)) {
+std::optional<std::filesystem::path> Context::project_folder() const {
+  if (globals_.project.empty()) return project::enclosing_project_folder(workspace(), here_);
+  if (const auto folder = chosen_folder(globals_.project, here_)) {
+    if (const auto found = project::enclosing_project_folder(workspace(), *folder)) return found;
+  }
+  return project::find_project(workspace(), globals_.project, here_, surroundings_).folder;
+}
+
+project::Project Context::project() const {
+  if (const auto folder = project_folder()) {
     return project::load_project(workspace(), *folder, surroundings_);
   }
   if (workspace().default_project.empty()) {
@@ -32,12 +60,16 @@ project::Project Context::project(const std::string& chosen) const {
       workspace(), workspace().root / workspace().default_project, surroundings_);
 }
 
-project::NamedConfig Context::config(const std::string& name,
-                                     const std::string& chosen_project) const {
-  if (chosen_project.empty()) return project::find_config(workspace(), name, here_, surroundings_);
-  const project::Project chosen = project(chosen_project);
-  return {chosen, project::config_of(chosen, name)};
+ChosenConfig Context::config(const std::string& name) const {
+  const std::string& wanted = name.empty() ? globals_.config : name;
+  if (!wanted.empty() && globals_.project.empty()) {
+    return chosen(project::find_config(workspace(), wanted, here_, surroundings_));
+  }
+  const project::Project own = project();
+  return chosen({own, project::config_of(own, wanted)});
 }
+
+ChosenConfig Context::chosen(project::NamedConfig named) const { return {std::move(named), {}}; }
 
 std::filesystem::path Context::runs_dir() const {
   // Nothing is written into the workspace that came with the program, even where it could be.

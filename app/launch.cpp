@@ -10,11 +10,12 @@
 namespace forge::app {
 
 Launch check_launch(const Context& context,
-                    const project::NamedConfig& config,
+                    const ChosenConfig& config,
                     const LaunchOptions& options) {
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
   resolve_options.surroundings = context.surroundings();
+  resolve_options.variables = config.variables;
   Launch launch{config::resolve(config.project, config.config.name, resolve_options), {}};
   // The config names the backend, and what the backend runs on decides what profile `auto` is.
   const auto backend = context.backend(launch.resolved.experiment.backend);

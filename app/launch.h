@@ -26,7 +26,7 @@ struct Launch {
 /// Resolves and checks a config for its backend on this machine. Starts nothing but, where that is
 /// not known yet, the worker to ask what it would run on.
 Launch check_launch(const Context& context,
-                    const project::NamedConfig& config,
+                    const ChosenConfig& config,
                     const LaunchOptions& options);
 
 /// Prepares the data (with progress on stderr) and says what is left to do for the run.

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/template_arguments.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -29,44 +30,61 @@ int report_usage(const CLI::App& app,
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (!command->get_group().empty()) names.push_back(command->get_name());
   }
-  const bool chosen = !app.get_subcommands().empty();
+  std::string command;
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) {
+    chosen = chosen->get_subcommands().front();
+    command += " " + chosen->get_name();
+  }
   const std::string first = argument_count > 1 ? arguments[1] : "";
-  const std::string near = chosen ? "" : did_you_mean(first, names);
-  const std::string command = chosen ? " " + app.get_subcommands().front()->get_name() : "";
+  const std::string near = chosen == &app ? did_you_mean(first, names) : "";
   std::cerr << "hint: " << (near.empty() ? "try 'forge" + command + " --help'" : near) << "\n";
   return static_cast<int>(ExitCode::usage);
 }
 
+void add_commands(CLI::App& app, Program& program) {
+  add_ls(app, program);
+  add_show(app, program);
+  add_pp(app, program);
+  add_keys(app, program);
+  add_run(app, program);
+  add_runs(app, program);
+  add_compare(app, program);
+  add_export_markdown(app, program);
+  add_bench(app, program);
+  add_store(app, program);
+  add_workspace(app, program);
+  add_project(app, program);
+  add_completion(app, program);
+  add_man(app, program);
+  add_supervise(app, program);
+}
+
 int run_program(int argument_count, char** arguments) {
   CLI::App app(description, "forge");
+  Program program;
   app.set_version_flag("--version", std::string("forge ") + FORGE_VERSION);
   app.require_subcommand(0, 1);
   app.get_formatter()->column_width(34);
-  Action action;
-  add_ls(app, action);
-  add_show(app, action);
-  add_keys(app, action);
-  add_run(app, action);
-  add_runs(app, action);
-  add_compare(app, action);
-  add_export_markdown(app, action);
-  add_bench(app, action);
-  add_store(app, action);
-  add_supervise(app, action);
+  add_project_option(app, program);
+  app.add_option("-t,--config", program.globals.config, "Config, for a command that names none")
+      ->type_name("NAME");
+  add_commands(app, program);
+  const std::vector<std::string> words(arguments + 1, arguments + argument_count);
+  std::vector<std::string> rest = take_template_arguments(app, program, words);
+  std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the end
   try {
-    app.parse(argument_count, arguments);
+    app.parse(std::move(rest));
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error, argument_count, arguments);
   }
-  if (!action) {
+  if (!program.action) {
     std::cout << app.help();
     return static_cast<int>(ExitCode::done);
   }
-  std::vector<std::string> words = {"forge"};
-  words.insert(words.end(), arguments + 1, arguments + argument_count);
-  return action(Context(join(words, " ")));
+  return program.action(Context("forge " + join(words, " "), program.globals));
 }
 
 }  // namespace

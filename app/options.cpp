@@ -2,10 +2,10 @@
 
 namespace forge::app {
 
-void add_project_option(CLI::App& command, std::string& project) {
+void add_project_option(CLI::App& command, Program& program) {
   command
       .add_option("-p,--project",
-                  project,
+                  program.globals.project,
                   "Project: a folder, a path below the workspace or the end of one")
       ->type_name("NAME");
 }
@@ -18,6 +18,37 @@ void add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
       ->expected(1)
       ->take_all()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+namespace {
+
+void add_shared_options(CLI::App& command, Program& program) {
+  add_project_option(command, program);
+  command
+      .add_option("--now",
+                  program.globals.now,
+                  "The time that templates see: UTC as 2026-01-31T12:00:00, or seconds since 1970")
+      ->type_name("TIME");
+  program.takes_template_arguments.insert(&command);
+}
+
+}  // namespace
+
+void add_config_options(CLI::App& command, Program& program, std::string& config) {
+  command.add_option(
+      "config",
+      config,
+      "Name of a config, or the beginning of one; without it the project's default. Its templates' "
+      "own arguments go behind it: --max-steps 5");
+  add_shared_options(command, program);
+}
+
+void add_configs_options(CLI::App& command, Program& program, std::vector<std::string>& configs) {
+  command.add_option("config",
+                     configs,
+                     "Names of configs, from anywhere in the workspace. Their templates' own "
+                     "arguments go behind them: --max-steps 5");
+  add_shared_options(command, program);
 }
 
 }  // namespace forge::app

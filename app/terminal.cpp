@@ -62,6 +62,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines,
       }
       if (!is_last) text += "  ";
     }
+    text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";
   }
   return text;

@@ -5,6 +5,24 @@ install(DIRECTORY projects templates forge_workspace DESTINATION share/forge
         PATTERN runs EXCLUDE
         PATTERN RESULTS.md EXCLUDE
         PATTERN "*.tmp-*" EXCLUDE)
+
+# The manual and the shells' completions come from the program itself, as --help does.
+install(CODE [[
+  function(write_from_program file)
+    set(path "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${file}")
+    get_filename_component(folder "${path}" DIRECTORY)
+    file(MAKE_DIRECTORY "${folder}")
+    execute_process(COMMAND "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/bin/forge" ${ARGN}
+                    OUTPUT_FILE "${path}" RESULT_VARIABLE failed)
+    if(failed)
+      message(WARNING "could not write ${path}")
+    endif()
+  endfunction()
+  write_from_program(share/man/man1/forge.1 man)
+  write_from_program(share/bash-completion/completions/forge completion bash)
+  write_from_program(share/zsh/site-functions/_forge completion zsh)
+  write_from_program(share/fish/vendor_completions.d/forge.fish completion fish)
+]])
 install(FILES LICENSE DESTINATION share/doc/forge)
 
 if(FORGE_WITH_TORCH)

@@ -16,7 +16,6 @@ namespace {
 
 struct Options {
   std::vector<std::string> configs;
-  std::string project;
   LaunchOptions launch;
   bool json = false;
 };
@@ -26,8 +25,7 @@ constexpr double silence_seconds = 300;
 nlohmann::json bench_config(const Context& context,
                             const std::string& name,
                             const Options& options) {
-  const Launch launch =
-      check_launch(context, context.config(name, options.project), options.launch);
+  const Launch launch = check_launch(context, context.config(name), options.launch);
   protocol::Request request;
   request.job = protocol::Job::bench;
   request.experiment = launch.resolved.json;
@@ -73,7 +71,7 @@ int bench(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Action& action) {
+void add_bench(CLI::App& app, Program& program) {
   auto options = std::make_shared<Options>();
   options->launch.overrides = {"train.max_steps=3"};
   CLI::App* command = app.add_subcommand("bench",
@@ -82,8 +80,7 @@ void add_bench(CLI::App& app, Action& action) {
   command->footer(
       "Example:\n  forge bench train_llama train_baseline --set train.batch_size=8 --set "
       "train.seq_len=512");
-  command->add_option("config", options->configs, "Names of configs")->required();
-  add_project_option(*command, options->project);
+  add_configs_options(*command, program, options->configs);
   auto overrides = std::make_shared<std::vector<std::string>>();
   add_set_option(*command, *overrides);
   command->add_option("--device", options->launch.device, "auto, cpu, cuda or cuda:N")
@@ -91,10 +88,11 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--threads", options->launch.threads, "CPU threads; 0: all cores")
       ->capture_default_str();
   command->add_flag("--json", options->json, "One JSON object a line");
-  command->callback([&action, options, overrides] {
+  command->callback([&program, options, overrides] {
     options->launch.overrides.insert(
         options->launch.overrides.end(), overrides->begin(), overrides->end());
-    action = [options](const Context& c) { return bench(c, *options); };
+    if (options->configs.empty()) options->configs = {""};
+    program.action = [options](const Context& c) { return bench(c, *options); };
   });
 }
 

@@ -16,7 +16,6 @@ namespace {
 
 struct Options {
   std::string table;
-  std::string project;
   std::string format = "text";
   bool json = false;
   TableOptions tables;
@@ -36,7 +35,7 @@ std::string formatted(const report::Ablation& table, const std::string& format) 
 }
 
 int compare(const Context& context, const Options& options) {
-  const project::Project project = context.project(options.project);
+  const project::Project project = context.project();
   std::vector<std::string> names = {options.table};
   if (options.table.empty()) names = table_names(project);
   if (names.empty()) {
@@ -62,7 +61,7 @@ int compare(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_compare(CLI::App& app, Action& action) {
+void add_compare(CLI::App& app, Program& program) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("compare", "Print the project's tables from the runs that there are");
@@ -73,7 +72,7 @@ void add_compare(CLI::App& app, Action& action) {
       "  forge compare --table positions --profile full --format csv");
   command->add_option(
       "-t,--table", options->table, "Name of a table of the project; none: all of them");
-  add_project_option(*command, options->project);
+  add_project_option(*command, program);
   command->add_option("--profile",
                       options->tables.profile,
                       "Runs of this profile; else the one that fills most rows");
@@ -82,8 +81,8 @@ void add_compare(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"text", "markdown", "csv", "json"}))
       ->capture_default_str();
   command->add_flag("--json", options->json, "The same as --format json");
-  command->callback([&action, options] {
-    action = [options](const Context& c) { return compare(c, *options); };
+  command->callback([&program, options] {
+    program.action = [options](const Context& c) { return compare(c, *options); };
   });
 }
 

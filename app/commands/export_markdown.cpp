@@ -12,12 +12,11 @@ namespace {
 
 struct Options {
   std::string output = "RESULTS.md";
-  std::string project;
   TableOptions tables;
 };
 
 int export_markdown(const Context& context, const Options& options) {
-  const project::Project project = context.project(options.project);
+  const project::Project project = context.project();
   const std::vector<std::string> names = table_names(project);
   if (names.empty()) {
     throw Error("project '" + project.path + "' has no tables to export",
@@ -37,20 +36,20 @@ int export_markdown(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_export_markdown(CLI::App& app, Action& action) {
+void add_export_markdown(CLI::App& app, Program& program) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "export-markdown", "Write all tables of the project with their setup as Markdown");
   command->footer("Examples:\n  forge export-markdown\n  forge export-markdown -o - | less");
   command->add_option("-o,--output", options->output, "File to write; - prints")
       ->capture_default_str();
-  add_project_option(*command, options->project);
+  add_project_option(*command, program);
   command->add_option("--profile",
                       options->tables.profile,
                       "Runs of this profile; else the one that fills most rows");
   command->add_flag("--published", options->tables.published, "Published figures beside ours");
-  command->callback([&action, options] {
-    action = [options](const Context& c) { return export_markdown(c, *options); };
+  command->callback([&program, options] {
+    program.action = [options](const Context& c) { return export_markdown(c, *options); };
   });
 }
 

@@ -25,13 +25,13 @@ int list_keys(bool json) {
 
 }  // namespace
 
-void add_keys(CLI::App& app, Action& action) {
+void add_keys(CLI::App& app, Program& program) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command =
       app.add_subcommand("keys", "List every key of a config with its default and meaning");
   command->add_flag("--json", *json, "As JSON");
   command->callback(
-      [&action, json] { action = [json](const Context&) { return list_keys(*json); }; });
+      [&program, json] { program.action = [json](const Context&) { return list_keys(*json); }; });
 }
 
 }  // namespace forge::app

@@ -11,7 +11,6 @@ namespace forge::app {
 namespace {
 
 struct Options {
-  std::string project;
   bool all = false;
   bool json = false;
 };
@@ -99,12 +98,9 @@ int print(const std::vector<Listing>& listings, bool json) {
 }
 
 int list(const Context& context, const Options& options) {
-  const bool inside =
-      !options.project.empty() ||
-      project::enclosing_project_folder(context.workspace(), context.here()).has_value();
   std::vector<Listing> listings;
-  if (inside && !options.all) {
-    listings.push_back(list_project(context, context.project(options.project)));
+  if (!options.all && context.project_folder()) {
+    listings.push_back(list_project(context, context.project()));
     return print(listings, options.json);
   }
   project::ProjectList projects =
@@ -119,16 +115,17 @@ int list(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_ls(CLI::App& app, Action& action) {
+void add_ls(CLI::App& app, Program& program) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("ls", "List the configs of the project here, or all projects");
-  add_project_option(*command, options->project);
+  add_project_option(*command, program);
   command->add_flag(
       "-r,--recursive,--all", options->all, "All projects of the workspace, also inside one");
   command->add_flag("--json", options->json, "As JSON");
-  command->callback(
-      [&action, options] { action = [options](const Context& c) { return list(c, *options); }; });
+  command->callback([&program, options] {
+    program.action = [options](const Context& c) { return list(c, *options); };
+  });
 }
 
 }  // namespace forge::app

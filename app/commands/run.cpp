@@ -21,26 +21,24 @@ namespace {
 struct Options {
   std::vector<std::string> configs;
   bool all = false;
-  std::string project;
   LaunchOptions launch;
   bool json = false;
 };
 
 /// The configs that were asked for, in that order; each once.
-std::vector<project::NamedConfig> selected_configs(const Context& context, const Options& options) {
+std::vector<ChosenConfig> selected_configs(const Context& context, const Options& options) {
   if (options.all != options.configs.empty()) {
     throw Error("name the configs to run, or give --all for every training config of the project",
                 {},
                 "'forge ls' lists them");
   }
-  std::vector<project::NamedConfig> selected;
-  for (const std::string& name : options.configs)
-    selected.push_back(context.config(name, options.project));
+  std::vector<ChosenConfig> selected;
+  for (const std::string& name : options.configs) selected.push_back(context.config(name));
   if (!options.all) return selected;
-  const project::Project project = context.project(options.project);
+  const project::Project project = context.project();
   for (const project::Config& config : project.configs) {
     if (project::summarize(project, config, context.surroundings()).trains)
-      selected.push_back({project, config});
+      selected.push_back(context.chosen({project, config}));
   }
   if (selected.empty()) throw Error("project '" + project.path + "' has no training config");
   return selected;
@@ -110,7 +108,7 @@ int print_results(const std::vector<store::RunSummary>& runs,
 int run_configs(const Context& context, const Options& options) {
   // Whatever can be wrong is found before the first run starts.
   std::vector<Launch> launches;
-  for (const project::NamedConfig& config : selected_configs(context, options)) {
+  for (const ChosenConfig& config : selected_configs(context, options)) {
     launches.push_back(check_launch(context, config, options.launch));
   }
   const std::filesystem::path runs_dir = context.runs_dir();
@@ -142,7 +140,7 @@ int run_configs(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Action& action) {
+void add_run(CLI::App& app, Program& program) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Train configs and print their results");
   command->footer(
@@ -154,10 +152,8 @@ void add_run(CLI::App& app, Action& action) {
       "\n"
       "A finished run is not repeated. Ctrl-C saves and stops, and the same command goes on from\n"
       "there; Ctrl-C twice stops now. A run goes on when forge is killed.");
-  command->add_option(
-      "config", options->configs, "Names of configs, from anywhere in the workspace");
+  add_configs_options(*command, program, options->configs);
   command->add_flag("--all", options->all, "Every training config of the project");
-  add_project_option(*command, options->project);
   add_set_option(*command, options->launch.overrides);
   command->add_flag("--force", options->launch.force, "Run again what is done");
   command->add_option("--device", options->launch.device, "auto, cpu, cuda or cuda:N")
@@ -166,8 +162,8 @@ void add_run(CLI::App& app, Action& action) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_flag("--json", options->json, "Results as JSON");
-  command->callback([&action, options] {
-    action = [options](const Context& c) { return run_configs(c, *options); };
+  command->callback([&program, options] {
+    program.action = [options](const Context& c) { return run_configs(c, *options); };
   });
 }
 

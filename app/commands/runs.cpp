@@ -35,12 +35,13 @@ int list_runs(const Context& context, bool json) {
 
 }  // namespace
 
-void add_runs(CLI::App& app, Action& action) {
+void add_runs(CLI::App& app, Program& program) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("runs", "List runs, running ones too, newest first");
   command->add_flag("--json", *json, "As JSON");
-  command->callback(
-      [&action, json] { action = [json](const Context& c) { return list_runs(c, *json); }; });
+  command->callback([&program, json] {
+    program.action = [json](const Context& c) { return list_runs(c, *json); };
+  });
 }
 
 }  // namespace forge::app

@@ -11,18 +11,18 @@ namespace {
 
 struct Options {
   std::string config;
-  std::string project;
   std::vector<std::string> overrides;
   bool json = false;
 };
 
 int show(const Context& context, const Options& options) {
-  const project::NamedConfig named = context.config(options.config, options.project);
+  const ChosenConfig chosen = context.config(options.config);
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
   resolve_options.surroundings = context.surroundings();
+  resolve_options.variables = chosen.variables;
   const config::ResolvedConfig resolved =
-      config::resolve(named.project, named.config.name, resolve_options);
+      config::resolve(chosen.project, chosen.config.name, resolve_options);
   if (options.json) {
     std::cout << resolved.json.dump(2) << "\n";
     return 0;
@@ -43,16 +43,16 @@ int show(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_show(CLI::App& app, Action& action) {
+void add_show(CLI::App& app, Program& program) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("show", "Print a config as it resolves, and who set each value");
-  command->add_option("config", options->config, "Name of a config")->required();
-  add_project_option(*command, options->project);
+  add_config_options(*command, program, options->config);
   add_set_option(*command, options->overrides);
   command->add_flag("--json", options->json, "The resolved config as JSON, as a run stores it");
-  command->callback(
-      [&action, options] { action = [options](const Context& c) { return show(c, *options); }; });
+  command->callback([&program, options] {
+    program.action = [options](const Context& c) { return show(c, *options); };
+  });
 }
 
 }  // namespace forge::app

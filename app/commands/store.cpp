@@ -26,14 +26,15 @@ int rebuild(const Context& context, bool json) {
 
 }  // namespace
 
-void add_store(CLI::App& app, Action& action) {
+void add_store(CLI::App& app, Program& program) {
   CLI::App* store =
       app.add_subcommand("store", "The index over the run folders")->require_subcommand(1);
   auto json = std::make_shared<bool>(false);
   CLI::App* command = store->add_subcommand("reindex", "Build the index anew from the run folders");
   command->add_flag("--json", *json, "As JSON");
-  command->callback(
-      [&action, json] { action = [json](const Context& c) { return rebuild(c, *json); }; });
+  command->callback([&program, json] {
+    program.action = [json](const Context& c) { return rebuild(c, *json); };
+  });
 }
 
 }  // namespace forge::app

@@ -14,14 +14,14 @@ int supervise(const Context& context, const std::string& run_dir) {
 
 }  // namespace
 
-void add_supervise(CLI::App& app, Action& action) {
+void add_supervise(CLI::App& app, Program& program) {
   auto run_dir = std::make_shared<std::string>();
   // No group: `forge run` calls this, as a cluster's scheduler would; it is not in the help.
   CLI::App* command =
       app.add_subcommand("supervise", "Run the worker of a run folder until it ends")->group("");
   command->add_option("run_dir", *run_dir, "Run folder")->required();
-  command->callback([&action, run_dir] {
-    action = [run_dir](const Context& context) { return supervise(context, *run_dir); };
+  command->callback([&program, run_dir] {
+    program.action = [run_dir](const Context& context) { return supervise(context, *run_dir); };
   });
 }
 

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "core/base/error.h"
+
 namespace forge {
 
 double unix_time() {
@@ -21,6 +23,20 @@ std::string utc_timestamp(double unix_seconds) {
   char text[48];
   std::snprintf(text, sizeof text, "%s.%03dZ", date, static_cast<int>(milliseconds % 1000));
   return text;
+}
+
+double parse_time(const std::string& text) {
+  const bool is_number = !text.empty() && text.size() <= 12 &&
+                         text.find_first_not_of("0123456789") == std::string::npos;
+  if (is_number) return std::stod(text);
+  for (const char* form : {"%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"}) {
+    std::tm utc{};
+    const char* end = strptime(text.c_str(), form, &utc);
+    if (end && *end == '\0') return static_cast<double>(timegm(&utc));
+  }
+  throw Error("'" + text + "' is no time",
+              {},
+              "write 2026-01-31T12:00:00 (UTC), or whole seconds since 1970");
 }
 
 double steady_seconds() {

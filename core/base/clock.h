@@ -11,6 +11,10 @@ double unix_time();
 std::string utc_timestamp(double unix_seconds);
 inline std::string utc_timestamp() { return utc_timestamp(unix_time()); }
 
+/// Seconds since the Unix epoch of "2026-11-21T03:40:12" (UTC, with or without a final Z), of a
+/// date alone, or of such seconds themselves. Throws Error for anything else.
+double parse_time(const std::string& text);
+
 /// Seconds of a clock that never jumps; only differences mean something.
 double steady_seconds();
 

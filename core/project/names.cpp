@@ -22,15 +22,34 @@ bool is_called(const Project& project, std::string_view name) {
                            ends_with(project.path, "/" + std::string(name)));
 }
 
-/// Where `name` stands for a config of the project, that config.
-const Config* config_called(const Project& project, const std::string& name) {
-  if (const Config* config = project.find(name)) return config;
-  for (size_t at = name.find_first_of(":/"); at != std::string::npos;
-       at = name.find_first_of(":/", at + 1)) {
-    if (!is_called(project, std::string_view(name).substr(0, at))) continue;
-    if (const Config* config = project.find(name.substr(at + 1))) return config;
+/// How a name may stand for a config: in full, or by its beginning.
+enum class Match { whole, beginning };
+
+/// The config of that name, or those whose names begin so.
+std::vector<const Config*> matching(const Project& project, std::string_view name, Match match) {
+  std::vector<const Config*> found;
+  if (match == Match::whole) {
+    if (const Config* config = project.find(name)) found.push_back(config);
+    return found;
   }
-  return nullptr;
+  for (const Config& config : project.configs) {
+    if (!name.empty() && starts_with(config.name, name)) found.push_back(&config);
+  }
+  return found;
+}
+
+/// The configs of the project that `name` stands for, alone or behind the project's own name.
+std::vector<const Config*> configs_called(const Project& project,
+                                          const std::string& name,
+                                          Match match) {
+  std::vector<const Config*> found = matching(project, name, match);
+  for (size_t at = name.find_first_of(":/"); found.empty() && at != std::string::npos;
+       at = name.find_first_of(":/", at + 1)) {
+    if (is_called(project, std::string_view(name).substr(0, at))) {
+      found = matching(project, std::string_view(name).substr(at + 1), match);
+    }
+  }
+  return found;
 }
 
 std::string qualified(const NamedConfig& named) {
@@ -56,6 +75,39 @@ void keep_owners(std::vector<NamedConfig>& candidates) {
     if (!beaten) kept.push_back(candidate);
   }
   candidates = std::move(kept);
+}
+
+std::vector<NamedConfig> candidates(const std::vector<Project>& projects,
+                                    const std::string& name,
+                                    Match match) {
+  std::vector<NamedConfig> found;
+  for (const Project& project : projects) {
+    for (const Config* config : configs_called(project, name, match))
+      found.push_back({project, *config});
+  }
+  keep_owners(found);
+  return found;
+}
+
+/// The only candidate, or nothing where there is none. Throws Error where there are more.
+std::optional<NamedConfig> the_one(const std::vector<NamedConfig>& candidates,
+                                   const std::string& name) {
+  if (candidates.empty()) return std::nullopt;
+  if (candidates.size() == 1) return candidates.front();
+  std::vector<std::string> names;
+  std::set<std::string> projects;
+  for (const NamedConfig& candidate : candidates) {
+    names.push_back(qualified(candidate));
+    projects.insert(candidate.project.path);
+  }
+  if (projects.size() > 1) {
+    throw Error("'" + name + "' is a config of several projects: " + join(names, ", "),
+                {},
+                "name one of these, or narrow with -p PROJECT");
+  }
+  throw Error("'" + name + "' may mean several configs: " + join(names, ", "),
+              {},
+              "write enough of the name to tell them apart");
 }
 
 /// Problems of other projects, which may be why a name is unknown.
@@ -132,33 +184,32 @@ NamedConfig find_config(const Workspace& workspace,
                         const std::string& name,
                         const fs::path& here,
                         const Surroundings& surroundings) {
-  const auto enclosing = enclosing_project_folder(workspace, here);
-  if (enclosing) {
-    const Project project = load_project(workspace, *enclosing, surroundings);
-    if (const Config* config = config_called(project, name)) return {project, *config};
+  std::optional<Project> own;
+  if (const auto folder = enclosing_project_folder(workspace, here)) {
+    own = load_project(workspace, *folder, surroundings);
+    const std::vector<const Config*> found = configs_called(*own, name, Match::whole);
+    if (!found.empty()) return {*own, *found.front()};
   }
   const ProjectList list = load_projects(workspace, surroundings);
-  std::vector<NamedConfig> candidates;
-  for (const Project& project : list.projects) {
-    if (const Config* config = config_called(project, name))
-      candidates.push_back({project, *config});
+  if (const auto found = the_one(candidates(list.projects, name, Match::whole), name))
+    return *found;
+  if (own) {
+    if (const auto found = the_one(candidates({*own}, name, Match::beginning), name)) return *found;
   }
-  keep_owners(candidates);
-  if (candidates.size() == 1) return candidates.front();
-  if (candidates.empty()) fail_unknown(name, list);
-  std::vector<std::string> names;
-  for (const NamedConfig& candidate : candidates) names.push_back(qualified(candidate));
-  throw Error("'" + name + "' is a config of several projects: " + join(names, ", "),
-              {},
-              "name one of these, or narrow with -p PROJECT");
+  if (const auto found = the_one(candidates(list.projects, name, Match::beginning), name))
+    return *found;
+  fail_unknown(name, list);
 }
 
 const Config& config_of(const Project& project, const std::string& name) {
   const std::string& wanted = name.empty() ? project.default_config : name;
-  if (const Config* config = project.find(wanted)) return *config;
+  if (wanted.empty()) throw Error("the project '" + project.path + "' has no configs");
+  for (const Match match : {Match::whole, Match::beginning}) {
+    const auto found = the_one(candidates({project}, wanted, match), wanted);
+    if (found) return *project.find(found->config.name);
+  }
   std::vector<std::string> known;
   for (const Config& config : project.configs) known.push_back(config.name);
-  if (wanted.empty()) throw Error("the project '" + project.path + "' has no configs");
   std::string hint = did_you_mean(without_yaml(wanted), known);
   if (hint.empty() && !known.empty()) hint = "it has " + join(known, ", ");
   throw Error("the project '" + project.path + "' has no config '" + wanted + "'", {}, hint);

@@ -30,17 +30,19 @@ Project find_project(const Workspace& workspace,
                      const std::filesystem::path& here,
                      const templating::Surroundings& surroundings);
 
-/// The config that a user means by `name` from the folder `here`: "train_x" or "train_x.yaml" of
-/// any project, or qualified by a project as find_project knows it: "canon/train_x",
-/// "projects/canon:train_x". The enclosing project's own wins over others; of several projects that
-/// list one file, the one that holds it. Throws Error with the candidates where the name is
-/// ambiguous, with near misses where it is unknown.
+/// The config that a user means by `name` from the folder `here`: "train_x", "train_x.yaml" or,
+/// where that is no whole name, the beginning of just one, of any project, or qualified by a
+/// project as find_project knows it: "canon/train_x", "projects/canon:train_x". The enclosing
+/// project's own wins over others; of several projects that list one file, the one that holds it.
+/// Throws Error with the candidates where the name is ambiguous, with near misses where it is
+/// unknown.
 NamedConfig find_config(const Workspace& workspace,
                         const std::string& name,
                         const std::filesystem::path& here,
                         const templating::Surroundings& surroundings);
 
-/// The config of that name, or Error with near misses. An empty name is the default config.
+/// The config of that name or with a name that begins so, or Error with near misses. An empty name
+/// is the default config.
 const Config& config_of(const Project& project, const std::string& name);
 
 }  // namespace forge::project

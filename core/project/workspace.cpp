@@ -57,6 +57,13 @@ Workspace open_workspace(const fs::path& root, const fs::path& settings) {
   return workspace;
 }
 
+/// share/forge beside an installed <prefix>/bin/forge, else "".
+fs::path share_folder(const fs::path& program) {
+  const fs::path bin = absolute_folder(program).parent_path();
+  const fs::path share = bin.parent_path() / "share" / "forge";
+  return bin.filename() == "bin" && settings_folder_of(share) ? share : fs::path();
+}
+
 /// Whether a folder of that name may hold projects.
 bool is_entered(const std::string& name) {
   static const std::vector<std::string> outputs = {
@@ -90,21 +97,28 @@ std::optional<Workspace> find_workspace(const fs::path& from) {
 }
 
 Workspace locate_workspace(const fs::path& here, const fs::path& program) {
-  const fs::path bin = absolute_folder(program).parent_path();
-  const fs::path share = bin.parent_path() / "share" / "forge";
-  const auto shipped_settings =
-      bin.filename() == "bin" ? settings_folder_of(share) : std::optional<fs::path>();
+  const fs::path share = share_folder(program);
   std::optional<Workspace> workspace = find_workspace(here);
-  if (!workspace && shipped_settings) workspace = open_workspace(share, *shipped_settings);
-  if (!workspace) workspace = find_workspace(bin);
+  if (!workspace && !share.empty()) workspace = open_workspace(share, *settings_folder_of(share));
+  if (!workspace) workspace = find_workspace(absolute_folder(program).parent_path());
   if (!workspace) {
     throw Error("no workspace: neither " + absolute_folder(here).string() +
                     " nor a folder above it holds forge_workspace/",
                 {},
-                "change to a workspace, or make the folder forge_workspace/ at the top of yours");
+                "change to a workspace, or make the current folder one with 'forge init'");
   }
-  workspace->shipped = shipped_settings && workspace->root == share;
+  workspace->shipped = !share.empty() && workspace->root == share;
   return *workspace;
+}
+
+fs::path library_folder(const fs::path& program) {
+  fs::path root = share_folder(program);
+  for (fs::path folder = absolute_folder(program).parent_path(); root.empty();
+       folder = folder.parent_path()) {
+    if (settings_folder_of(folder)) root = folder;
+    if (folder == folder.parent_path()) break;
+  }
+  return !root.empty() && is_folder(root / "templates") ? root / "templates" : fs::path();
 }
 
 fs::path absolute_folder(const fs::path& folder) {

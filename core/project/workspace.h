@@ -24,6 +24,9 @@ std::optional<Workspace> find_workspace(const std::filesystem::path& from);
 /// Throws Error where there is none.
 Workspace locate_workspace(const std::filesystem::path& here, const std::filesystem::path& program);
 
+/// Folder of the templates that came with the program, "" where it finds none.
+std::filesystem::path library_folder(const std::filesystem::path& program);
+
 /// The folder as an absolute path without ".", ".." and a final slash, as all paths here are kept.
 std::filesystem::path absolute_folder(const std::filesystem::path& folder);
 

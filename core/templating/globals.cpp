@@ -190,6 +190,9 @@ VariableMap make_globals(const RenderRequest& request) {
   });
   globals["project_dir"] = Value::string(request.project_dir);
   globals["workspace_root"] = Value::string(request.workspace_root);
+  if (!request.surroundings.library_dir.empty()) {
+    globals["forge_library_dir"] = Value::string(request.surroundings.library_dir);
+  }
   add_path_functions(globals, request.surroundings);
   add_time_functions(globals, request.surroundings.unix_time);
   add_folder_functions(globals, request.surroundings);

@@ -16,6 +16,7 @@ struct Surroundings {
   std::string working_directory;
   std::string home_directory;
   std::string host_name;
+  std::string library_dir;  ///< forge's own templates, as forge_library_dir; "": not known
   /// The user's folders by the XDG specification; "" is the usual place below the home directory.
   std::string config_home, data_home, cache_home;
   /// Of this process now; SOURCE_DATE_EPOCH, where set, gives the time.

@@ -20,10 +20,11 @@ std::string environment_variable(const char* name) {
 double shown_time() {
   const std::string epoch = environment_variable("SOURCE_DATE_EPOCH");
   if (epoch.empty()) return unix_time();
-  if (epoch.size() > 12 || epoch.find_first_not_of("0123456789") != std::string::npos) {
-    throw Error("SOURCE_DATE_EPOCH is '" + epoch + "'", {}, "it must be whole seconds since 1970");
+  try {
+    return parse_time(epoch);
+  } catch (const Error& error) {
+    throw Error("SOURCE_DATE_EPOCH: " + error.message(), {}, error.hint());
   }
-  return std::stod(epoch);
 }
 
 }  // namespace

@@ -118,6 +118,29 @@ TEST_CASE("an empty name is the project's default config") {
   REQUIRE(error_of([&] { config_of(Project{}, ""); }).find("has no configs") != std::string::npos);
 }
 
+TEST_CASE("the beginning of just one config's name is enough") {
+  const tests::TemporaryWorkspace files;
+  files.add_project("one");
+  files.add_config("one", "train");
+  files.add_config("one", "train_long");
+  files.add_config("one", "train_wide");
+  files.add_project("two");
+  files.add_config("two", "eval_long");
+  const auto found = [&](const std::string& name) {
+    const NamedConfig named =
+        find_config(files.workspace(), name, files.folder / "projects/one", fixed_surroundings());
+    return named.project.path + ":" + named.config.name;
+  };
+  REQUIRE(found("train") == "projects/one:train");
+  REQUIRE(found("train_l") == "projects/one:train_long");
+  REQUIRE(found("ev") == "projects/two:eval_long");
+  REQUIRE(found("two/ev") == "projects/two:eval_long");
+  REQUIRE(config_of(files.project("one"), "train_w").name == "train_wide");
+  REQUIRE(error_of([&] { found("train_"); })
+              .find("may mean several configs: projects/one:train_long, projects/one:train_wide") !=
+          std::string::npos);
+}
+
 TEST_CASE("every config of the shipped workspace is found by its bare name") {
   const Workspace workspace = tests::shipped_workspace();
   const ProjectList list = load_projects(workspace, fixed_surroundings());

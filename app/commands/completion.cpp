@@ -1,0 +1,60 @@
+#include "app/completion.h"
+
+#include <iostream>
+
+#include "app/commands.h"
+
+namespace forge::app {
+namespace {
+
+/// The description's first sentence, on one line and without tabs.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\t' || c == '\n') c = ' ';
+  }
+  return text;
+}
+
+void add_script_command(CLI::App& app, Program& program) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand(
+      "completion", "Print the script with which a shell completes forge's command lines");
+  command->footer(
+      "Examples:\n"
+      "  source <(forge completion bash)             # now, or as a line of ~/.bashrc\n"
+      "  forge completion zsh > ~/.zfunc/_forge      # a folder of zsh's $fpath\n"
+      "  forge completion fish > ~/.config/fish/completions/forge.fish");
+  command->add_option("shell", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->callback([&program, shell] {
+    program.action = [shell](const Context&) {
+      std::cout << completion_script(*shell);
+      return 0;
+    };
+  });
+}
+
+/// What the scripts call: "WORD<tab>DESCRIPTION" for everything that may come next.
+void add_complete_command(CLI::App& app, Program& program) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = app.add_subcommand("__complete")->group("");
+  command->add_option("words", *words);
+  command->callback([&app, &program, words] {
+    program.action = [&app, &program, words](const Context&) {
+      for (const Completion& completion : complete(app, program.globals, *words)) {
+        std::cout << completion.word << "\t" << one_line(completion.description) << "\n";
+      }
+      return 0;
+    };
+  });
+}
+
+}  // namespace
+
+void add_completion(CLI::App& app, Program& program) {
+  add_script_command(app, program);
+  add_complete_command(app, program);
+}
+
+}  // namespace forge::app
