@@ -21,6 +21,7 @@ Value subscript_of(const Value& value, const Value& key, Place place = {});
 /// A method of a built-in type.
 using Method = Value (*)(const Value& self, const Arguments& arguments);
 Method find_string_method(std::string_view name);     ///< or null
+Method find_string_predicate(std::string_view name);  ///< str.isdigit() and its like, or null
 Method find_container_method(const Value& container,  ///< of a list, tuple or dict, or null
                              std::string_view name);
 

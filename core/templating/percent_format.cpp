@@ -105,7 +105,9 @@ class PercentFormatter {
     if (type == 's' || type == 'r' || type == 'a') {
       spec.fill = " ";
       return spec.pad(
-          spec.truncated(type == 's' ? str_of(value) : repr_of(value)), "", left ? '<' : '>');
+          spec.truncated(type == 's'   ? str_of(value)
+                         : type == 'r' ? repr_of(value)
+                                       : ascii_of(value)), "", left ? '<' : '>');
     }
     if (type == 'c' && value.is_string()) return spec.pad(value.as_string(), "", left ? '<' : '>');
     if (std::string_view("diuoxXeEfFgGc").find(type) == std::string_view::npos) {
@@ -119,6 +121,10 @@ class PercentFormatter {
     if (spec.sign) specification += spec.sign;
     if (spec.alternate) specification += '#';
     if (spec.width > 0) specification += std::to_string(spec.width);
+    if (std::string_view("oxXc").find(type) != std::string_view::npos && !value.is_integral()) {
+      throw OperationError(std::string("%") + type + " format: an integer is required, not " +
+                           type_name(value));
+    }
     const bool whole = std::string_view("diuoxXc").find(type) != std::string_view::npos;
     if (!whole) specification += "." + std::to_string(spec.precision.value_or(6));
     specification += type == 'i' || type == 'u' ? 'd' : type;
@@ -129,7 +135,7 @@ class PercentFormatter {
     if (value.is_integral()) return value.as_integer();
     const double number = value.as_real();
     if (!(number > -9.2e18 && number < 9.2e18))
-      throw OperationError("number too large for an integer format");
+      throw OperationError("the number of an integer format does not fit 64 bits");
     return static_cast<int64_t>(number);
   }
 

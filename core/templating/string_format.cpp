@@ -161,8 +161,8 @@ class BraceFormatter {
       rest.remove_prefix(2);
     }
     const std::string specification = rest.empty() ? "" : format(rest.substr(1), depth - 1);
-    if (conversion == 'r' || conversion == 'a')
-      return format_value(Value::string(repr_of(value)), specification);
+    if (conversion == 'r') return format_value(Value::string(repr_of(value)), specification);
+    if (conversion == 'a') return format_value(Value::string(ascii_of(value)), specification);
     if (conversion == 's') return format_value(Value::string(str_of(value)), specification);
     if (conversion != 0) throw OperationError("unknown conversion specifier in a format");
     return format_value(value, specification);

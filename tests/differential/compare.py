@@ -8,7 +8,9 @@ import yaml_oracle
 
 # What forge leaves out on purpose, seen in the original's text or in forge's message.
 INCOMPARABLE_TEXT = re.compile(r" at 0x[0-9a-f]{6,}|<(function|built-in method|bound method|class) ")
-INCOMPARABLE_ERROR = re.compile(r"does not fit 64 bits|grows past 64 MiB")
+# Of "cannot be sliced": Jinja folds such a slice of a constant to an undefined value, and refuses
+# that of a variable; forge refuses both.
+INCOMPARABLE_ERROR = re.compile(r"does not fit 64 bits|grows past 64 MiB|cannot be sliced")
 
 SAME, DIFFERENT, INCOMPARABLE = "same", "different", "incomparable"
 

@@ -5,7 +5,7 @@ from grammar.expressions import BOOL, DICT, INT, KINDS, LIST, STR, TEXTS, Expres
 
 TEXTS_BETWEEN = [
     "a", "text ", " ", "  ", "\n", "\n\n", "key: v\n", "  - item\n", "x: 1\n", "\ttab\n", "é", "}}", "%}",
-    "# c\n", "a  \n", "[1, 2]\n", "{ a: b }\n", "{", "'", "\\n", "x ## comment\n", "## comment\n", "-",
+    "# c\n", "a  \n", "[1, 2]\n", "{ a: b }\n", "{ ", "'", "\\n", "x ## comment\n", "## comment\n", "-",
     "--x\n", "\r\n", "<<: *m\n", "--- \n", "  ## indented comment\n", "foo## no comment\n", "#",
 ]
 COMMENTS = ["{# c #}", "{#- c -#}", "{# a\nb #}\n", "{#c-#} ", "{#+ c #}", "{##}"]
@@ -19,6 +19,7 @@ class Statements(Expressions):
         self.blocks = []       # names that this template may still define
         self.macros = []       # names of macros with one or two parameters
         self.templates = []    # names of templates that may be included
+        self.has_parent = False
         self.inside_loop = False
         self.counter = 0
 
@@ -153,7 +154,7 @@ class Statements(Expressions):
         extra = self._pick(["", "", "{{ varargs }}", "{{ kwargs }}", "{{ caller() if caller }}",
                             "{{ varargs|length }}{{ kwargs|dictsort }}", "{{ caller is defined }}"])
         text = self.tag(f"macro {name}({signature})") + "{{ a }}/{{ b }}" + extra
-        text += self.body(min(depth, 1)) + self.tag(self._pick(["endmacro", f"endmacro {name}", "endmacro"]))
+        text += self.body(min(depth, 1)) + self.tag(self._pick(["endmacro"]))
         self.scope, self.inside_loop = kept, outer
         self.macros.append(name)
         return text
@@ -182,16 +183,21 @@ class Statements(Expressions):
         kept, outer = list(self.scope), self.inside_loop
         if not modifier:
             self.scope = [pair for pair in kept if pair[0] in ("n", "lst", "dct", "s")]
-        text = self.tag(f"block {name}{modifier}") + self._pick(["", "", "{{ super() }}"])
+        text = self.tag(f"block {name}{modifier}") + (self._super() if self.random.random() < 0.4 else "")
         text += self.body(depth) + self.tag(self._pick(["endblock", f"endblock {name}"]))
         self.scope, self.inside_loop = kept, outer
         return text
+
+    def _super(self):
+        if not self.has_parent:
+            return ""
+        return self._pick(["{{ super() }}", "{{ super()|trim }}", "\n== super()\n", "{{ super.super() }}"])
 
     def header(self, depth):
         """A block by its header line. It lasts until the next header, so that it holds the rest."""
         name = self.blocks.pop(self.random.randrange(len(self.blocks)))
         return f"\n{self._pick(['', '  '])}[{name}{self._pick(['', '', '', '!'])}]\n" + \
-            self._pick(["", "k: v\n", "== super()\n", "  deep: 1\n\n"])
+            self._pick(["", "k: v\n", "== super()\n" if self.has_parent else "", "  deep: 1\n\n"])
 
     def include(self, depth):
         name = repr(self._pick(self.templates))

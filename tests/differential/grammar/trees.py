@@ -14,8 +14,9 @@ BLOCKS = ["a", "b", "c", "d"]
 MARKERS = ["\n#--- %s ---\n", "\n# ----- %s -----\n", "\n#---%s---\n", "\n#--- %s --- \n"]
 
 
-def _maker(random, templates):
+def _maker(random, templates, has_parent=False):
     maker = Statements(random)
+    maker.has_parent = has_parent
     maker.scope = SCOPE + PREAMBLE_SCOPE
     maker.templates = templates
     return maker
@@ -33,7 +34,7 @@ def _part(random):
 
 
 def _base(random, parent):
-    maker = _maker(random, [])
+    maker = _maker(random, [], bool(parent))
     text = f"{{% extends '{parent}' %}}" if parent else PREAMBLE
     for name in random.sample(BLOCKS, random.randrange(1, 5)):
         roll = random.random()
@@ -80,7 +81,6 @@ def _mutated(random, text):
 def tree(random):
     """A case for the templating stage."""
     files = {"part": _part(random), "lib": _library(random), "dir/part2": _part(random)}
-    maker = _maker(random, ["part", "lib", "dir/part2"])
     parent = None
     if random.random() < 0.5:
         files["base"] = _base(random, None)
@@ -88,6 +88,7 @@ def tree(random):
         if random.random() < 0.4:
             files["middle"] = _base(random, "base")
             parent = "middle"
+    maker = _maker(random, ["part", "lib", "dir/part2"], bool(parent))
     files["main"] = _main(random, maker, parent)
     if random.random() < 0.2:  # a template inside another's file
         moved = random.choice([name for name in files if name != "main"])
