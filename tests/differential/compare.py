@@ -9,8 +9,9 @@ import yaml_oracle
 # What forge leaves out on purpose, seen in the original's text or in forge's message.
 INCOMPARABLE_TEXT = re.compile(r" at 0x[0-9a-f]{6,}|<(function|built-in method|bound method|class) ")
 # Of "cannot be sliced": Jinja folds such a slice of a constant to an undefined value, and refuses
-# that of a variable; forge refuses both.
-INCOMPARABLE_ERROR = re.compile(r"does not fit 64 bits|grows past 64 MiB|cannot be sliced")
+# that of a variable; forge refuses both. Aliases that make a node contain itself it refuses too.
+INCOMPARABLE_ERROR = re.compile(r"does not fit 64 bits|grows past 64 MiB|cannot be sliced|"
+    "stands inside the node that it names")
 
 SAME, DIFFERENT, INCOMPARABLE = "same", "different", "incomparable"
 

@@ -1,5 +1,9 @@
 """Random YAML documents, as configs are written."""
 
+# Left out on purpose, because yaml-cpp's scanner has it otherwise and no config needs it: the lone
+# tag "!" (PyYAML then reads even a quoted scalar as a plain one), tags with ',' or '[' or %-escapes
+# or a handle, a tag alone as the whole document, '?' without a key, and U+0085, U+2028 and U+2029,
+# which PyYAML takes for line breaks.
 SCALARS = [
     "1", "-7", "0", "010", "0x1F", "0b11", "1_000", "1:30", "1.5", "1e-3", "1.0e-3", "1.e+3", ".5", "-.inf",
     ".nan", "yes", "no", "on", "Off", "true", "False", "~", "null", "", "abc", "a b", "a: b", "'q'", '"dq"',
@@ -7,7 +11,7 @@ SCALARS = [
     "a:b", "x-y", "- a", "a, b", "[1, 2]", "{a: 1}", "{a: 1, b: [x, 'y']}", "[]", "{}", "!var 'x'",
     "!call:torch.optim:AdamW", "!var x", "!tuple [1, 2]", "!dlist {a: 1, b: ~}", "!call:m:f {a: 1}",
     "!singleton:a.b:C@name [1]", "!dict@n {a: 1}", "08", "0o7", "1e5", "12e03", "+1", "=", "'<<'", "!!str 1",
-    "!!int '3'", "!!float 1", "`a", "@a", "%a", "a%b", "\"a\nb\"", "? a", "a ? b", "! x", "1.0", "6.", "1.2.3",
+    "!!int '3'", "!!float 1", "`a", "@a", "%a", "a%b", "\"a\nb\"", "? a", "a ? b", "1.0", "6.", "1.2.3",
     "190:20:30", "0.1e-1", "1e+3", "-", "--", "---", "...", "{a, b: }", "[a: 1, b]", "'a' b", "\"\\x41\"",
 ]
 KEYS = ["a", "b", "c", "lr", "name", ".define", ".h", "1", "yes", "'q'", "\"d\"", "x y", "~", "1.5", "a.b", "é", "on"]
@@ -94,5 +98,5 @@ def document(random):
         text += random.choice(["...\n", "---\n", "# tail", "\n\n", "...\na: 1\n"])
     if random.random() < 0.05 and text:
         at = random.randrange(len(text))
-        text = text[:at] + random.choice(["", ":", " ", "\t", "[", "}", "'", "\"", "-", "#", "&", "*", "!", ",", "\n"]) + text[at + random.randrange(2):]
+        text = text[:at] + random.choice(["", ":", " ", "\t", "[", "}", "'", "\"", "-", "#", "&", "*", ",", "\n"]) + text[at + random.randrange(2):]
     return {"kind": "yaml", "text": text}

@@ -59,7 +59,7 @@ class Statements(Expressions):
         makers = [self.if_, self.for_, self.set_, self.set_, self.set_attribute, self.set_block,
                   self.filter_, self.with_, self.macro, self.call, self.raw, self.call_block]
         if self.blocks:
-            makers += [self.block, self.block, self.header]
+            makers += [self.block, self.block]
         if self.templates:
             makers += [self.include, self.import_]
         return self._pick(makers)(depth)
@@ -164,13 +164,15 @@ class Statements(Expressions):
                            "b=1, a=%s", "%s, z=9"]) % self.expression(self._pick([STR, INT]), 1)
 
     def call(self, depth):
+        before = "" if self.macros or self.random.random() < 0.05 else self.macro(0)
         name = self._pick(self.macros) if self.macros else "m1"
-        return "{{ %s(%s) }}" % (name, self._call_arguments())
+        return before + "{{ %s(%s) }}" % (name, self._call_arguments())
 
     def call_block(self, depth):
+        before = "" if self.macros or self.random.random() < 0.05 else self.macro(0)
         name = self._pick(self.macros) if self.macros else "m1"
         parameters = self._pick(["", "", "(u='d')"])
-        return self.tag(f"call{parameters} {name}({self._call_arguments()})") + self.body(depth) + \
+        return before + self.tag(f"call{parameters} {name}({self._call_arguments()})") + self.body(depth) + \
             self.tag("endcall")
 
     def raw(self, depth):
