@@ -134,6 +134,23 @@ Value dict_pop(const Value& self, const Arguments& arguments) {
   return value;
 }
 
+Value dict_pop_item(const Value& self, const Arguments& arguments) {
+  Parameters("popitem()", arguments, {});
+  Dict& dict = self.as_dict();
+  if (dict.size() == 0) throw OperationError("popitem(): the dict is empty");
+  const auto [key, value] = dict.entries().back();
+  dict.erase(key);
+  return Value::tuple({key, value});
+}
+
+Value dict_from_keys(const Value&, const Arguments& arguments) {
+  const Parameters parameters(
+      "fromkeys()", positional_only("fromkeys()", arguments), {"iterable", "value"}, 1);
+  Dict dict;
+  for (const Value& key : iterate(parameters.value(0))) dict.set(key, parameters.value(1));
+  return Value::dict(std::move(dict));
+}
+
 Value dict_set_default(const Value& self, const Arguments& arguments) {
   const Parameters parameters(
       "setdefault()", positional_only("setdefault()", arguments), {"key", "default"}, 1);
@@ -194,6 +211,8 @@ Method find_container_method(const Value& container, std::string_view name) {
                                            {"items", dict_view<DictView::Part::items>},
                                            {"get", dict_get},
                                            {"pop", dict_pop},
+                                           {"popitem", dict_pop_item},
+                                           {"fromkeys", dict_from_keys},
                                            {"setdefault", dict_set_default},
                                            {"update", dict_update},
                                            {"clear", dict_clear},

@@ -14,7 +14,8 @@ namespace {
 constexpr int max_nesting = 100;
 
 const std::vector<std::string>& tag_names() {
-  static const std::vector<std::string> names = {"block",
+  static const std::vector<std::string> names = {"autoescape",
+                                                 "block",
                                                  "call",
                                                  "extends",
                                                  "filter",
@@ -124,6 +125,7 @@ class Parser {
     if (tag.text == "call") return add(parse_call_block());
     if (tag.text == "with") return add(parse_with());
     if (tag.text == "print") return parse_print(body);
+    if (tag.text == "autoescape") return add(parse_autoescape());
     refuse_tag(tag, end_names);
   }
 
@@ -443,6 +445,19 @@ class Parser {
     return with;
   }
 
+  /// `{% autoescape false %}` changes nothing but the scope; there is no escaping to switch on.
+  ast::With parse_autoescape() {
+    const uint32_t position = tokens_.current().position;
+    const ast::ExpressionPtr value = expressions_.parse();
+    const auto* constant = std::get_if<ast::Constant>(&value->node);
+    if (!constant || truth(constant->value))
+      throw SyntaxError("autoescaping is not supported", position, "use the filter 'escape'");
+    ast::With scope;
+    scope.body = parse_tag_body({"endautoescape"});
+    tokens_.take();
+    return scope;
+  }
+
   void parse_print(ast::Body& body) {
     while (!tokens_.is(Token::Kind::tag_end)) {
       const uint32_t position = tokens_.current().position;
@@ -457,7 +472,7 @@ class Parser {
   Token tag_{};  ///< the tag that is being parsed
   Scope scope_ = Scope::top;
   bool extends_ = false;  ///< an `extends` that certainly runs was met
-  int loops_ = 0;  ///< around the current tag
+  int loops_ = 0;         ///< around the current tag
   int nesting_ = 0;
 };
 

@@ -1,4 +1,5 @@
 #include "core/templating/format_specification.h"
+#include "core/templating/objects.h"
 #include "core/templating/operation_error.h"
 #include "core/templating/operators.h"
 #include "core/templating/python_text.h"
@@ -24,7 +25,10 @@ class PercentFormatter {
       require_text_size(text.size());
     }
     const size_t given = is_tuple_ ? values_.items().size() : 1;
-    if (next_ < given && !values_.is_dict()) {
+    // Python takes all that has items for a mapping, of which nothing need be used.
+    const bool has_items = values_.is_dict() || values_.kind() == Value::Kind::list ||
+                           values_.is_undefined() || values_.object_as<Range>();
+    if (next_ < given && !has_items) {
       throw OperationError("not all arguments converted during string formatting");
     }
     return text;
@@ -101,14 +105,15 @@ class PercentFormatter {
   }
 
   static std::string convert(const Value& value, char type, FormatSpecification spec, bool left) {
-    require_defined(value);
     if (type == 's' || type == 'r' || type == 'a') {
       spec.fill = " ";
-      return spec.pad(
-          spec.truncated(type == 's'   ? str_of(value)
-                         : type == 'r' ? repr_of(value)
-                                       : ascii_of(value)), "", left ? '<' : '>');
+      return spec.pad(spec.truncated(type == 's'   ? str_of(value)
+                                     : type == 'r' ? repr_of(value)
+                                                   : ascii_of(value)),
+                      "",
+                      left ? '<' : '>');
     }
+    require_defined(value);
     if (type == 'c' && value.is_string()) return spec.pad(value.as_string(), "", left ? '<' : '>');
     if (std::string_view("diuoxXeEfFgGc").find(type) == std::string_view::npos) {
       throw OperationError(std::string("unsupported format character '") + type + "'");

@@ -239,8 +239,8 @@ class Writer {
   std::string write_container(const Value& value, int level) {
     const Anchors::Mark mark = anchors_.mark_of(value);
     if (mark.is_alias) return mark.text;
-    return mark.text +
-           (value.is_dict() ? write_dict(value.as_dict(), level) : write_items(value.items(), level));
+    return mark.text + (value.is_dict() ? write_dict(value.as_dict(), level)
+                                        : write_items(value.items(), level));
   }
 
   static std::string write_string(const std::string& text, int level, bool is_key) {

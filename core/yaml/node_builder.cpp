@@ -99,7 +99,7 @@ void NodeBuilder::OnDocumentStart(const YAML::Mark& mark) {
 void NodeBuilder::OnAnchor(const YAML::Mark& mark, const std::string& name) {
   static const char* const allowed =
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
-  if (name.find_first_not_of(allowed) != std::string::npos && is_ascii(name)) {
+  if (name.find_first_not_of(allowed) != std::string::npos && templating::is_ascii(name)) {
     throw Error("'" + name + "' cannot be the name of an anchor",
                 place(mark),
                 "it may hold letters, digits, '_' and '-'");

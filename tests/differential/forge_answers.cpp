@@ -56,7 +56,8 @@ json answer_render(const json& question) {
   request.project_dir = "/projects/demo";
   request.workspace_root = "/projects";
   request.surroundings = pinned_surroundings();
-  for (const auto& [name, value] : question["variables"].items())
+  const json variables = question.value("variables", json::object());
+  for (const auto& [name, value] : variables.items())
     request.variables[name] = variable_of(value);
   return {{"text", templating::render(request).text}};
 }

@@ -1,10 +1,17 @@
 """Talks to forge_differential, the side of forge."""
 
 import json
+import os
 import select
 import subprocess
 
 SECONDS = 20  # that an answer may take
+
+# Template files of a case go to memory where that is possible. Local time is UTC, as in oracle.py.
+MEMORY = "/dev/shm"
+ENVIRONMENT = {**os.environ, "TZ": "UTC"}
+if os.access(MEMORY, os.W_OK):
+    ENVIRONMENT["TMPDIR"] = MEMORY
 
 
 class Program:
@@ -16,7 +23,7 @@ class Program:
         """The answer: {"text": …}, {"parts": …}, {"value": …}, {"error": …} or {"crash": …}."""
         if self._process is None:
             self._process = subprocess.Popen(
-                [self._path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                [self._path], env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             self._process.stdin.write(json.dumps(case).encode() + b"\n")
             self._process.stdin.flush()

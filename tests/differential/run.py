@@ -14,6 +14,7 @@ import json
 import os
 import random
 import sys
+import warnings
 from collections import Counter
 
 try:
@@ -65,8 +66,9 @@ def arguments():
 
 def main():
     options = arguments()
+    warnings.simplefilter("ignore")  # Python's, of code that Jinja compiles
     tally, failures = Counter(), 0
-    written = [] if options.only else cases.all_cases()
+    written = [] if options.only else list(cases.all_cases())
     print(f"jinja2 {jinja2.__version__}, {len(written)} written and {options.count} random cases, "
           f"seed {options.seed}", flush=True)
     with Program(options.program) as program:
