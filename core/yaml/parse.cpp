@@ -64,19 +64,32 @@ void refuse_control_characters(const std::string& text, const OriginMap& origin)
   }
 }
 
-/// A document without a node may hold blanks, comments, directives and its start. yaml-cpp passes
-/// over tags and anchors that stand there too.
-void require_nothing(const std::string& text, const OriginMap& origin) {
+/// What may stand in a document whose value is null: an anchor, a tag, an empty string tagged null.
+bool can_stand_for_null(std::string_view word) {
+  static const char* const name_characters =
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
+  if (word == "!" || word == "!!null" || word == "\"\"" || word == "''") return true;
+  return starts_with(word, "&") && word.size() > 1 &&
+         word.find_first_not_of(name_characters, 1) == std::string_view::npos;
+}
+
+/// yaml-cpp passes over some rubbish in a document without a value.
+void require_nothing_else(const std::string& text, const OriginMap& origin) {
+  std::istringstream stream(text);
   int number = 0;
-  for (std::string_view rest = text; !rest.empty();) {
+  for (std::string line; std::getline(stream, line);) {
     ++number;
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (starts_with(line, "---")) line.remove_prefix(3);
-    const size_t first = line.find_first_not_of(" \xEF\xBB\xBF");  // a byte order mark
-    if (first == std::string_view::npos || line[first] == '#' || line[0] == '%') continue;
-    throw Error("not valid YAML: a value is missing", origin(number, static_cast<int>(first) + 1));
+    size_t begin = starts_with(line, "---") ? 3 : starts_with(line, "\xEF\xBB\xBF") ? 3 : 0;
+    if (starts_with(line, "%")) continue;
+    while ((begin = line.find_first_not_of(' ', begin)) != std::string::npos &&
+           line[begin] != '#') {
+      const size_t end = std::min(line.find(' ', begin), line.size());
+      if (!can_stand_for_null(std::string_view(line).substr(begin, end - begin))) {
+        throw Error("not valid YAML: this is no value",
+                    origin(number, static_cast<int>(begin) + 1));
+      }
+      begin = end;
+    }
   }
 }
 
@@ -89,7 +102,7 @@ NodePtr parse_document(const std::string& text, const OriginMap& origin) {
   while (parser.HandleNextDocument(builder)) {
   }
   const NodePtr root = builder.root();
-  if (!root || (root->is_null() && root->text.empty())) require_nothing(text, origin);
+  if (!root || (root->is_null() && root->text.empty())) require_nothing_else(text, origin);
   if (root) return root;
   auto empty = std::make_shared<Node>();  // a text without a document is null
   empty->origin = origin(1, 1);
