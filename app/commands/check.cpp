@@ -27,7 +27,7 @@ lint::Report report_of(const Context& context, const Options& options) {
       selections.push_back({std::move(chosen.project), {chosen.config}, chosen.variables});
     }
   } else if (options.all || !context.project_folder()) {
-    project::ProjectList list = project::load_projects(context.workspace(), context.surroundings());
+    project::ProjectList list = context.all_projects(true);
     for (project::Project& project : list.projects) {
       std::vector<project::Config> configs = project.configs;
       selections.push_back({std::move(project), std::move(configs), {}});
@@ -68,7 +68,9 @@ void add_check(CLI::App& app, Program& program) {
       "  forge check train_canon_ac\n"
       "  forge check --all --strict --json");
   add_configs_options(*command, program, options->configs);
-  command->add_flag("-r,--all", options->all, "All projects of the workspace, also inside one");
+  command->add_flag("-r,--recursive,--all",
+                    options->all,
+                    "All projects below the folder of -p, else of the workspace");
   command->add_flag("--strict", options->strict, "Exit code 1 on warnings too");
   command->add_flag("--json", options->json, "As JSON");
   command->callback([&program, options] {

@@ -2,7 +2,6 @@
 
 #include "core/base/error.h"
 #include "core/config/kind.h"
-#include "core/project/document.h"
 #include "core/project/names.h"
 
 namespace forge::config {
@@ -13,7 +12,7 @@ OpenConfig open_config(const project::Project& project,
   const project::Config& config = project::config_of(project, config_name);
   OpenConfig open;
   open.root = project::parse_rendered(
-      project::render_config(project, config, options.surroundings, options.variables));
+      project, project::render_config(project, config, options.surroundings, options.variables));
   if (is_experiment(*open.root)) {
     open.resolved = resolve(project, config.name, options);
   } else if (!options.overrides.empty()) {

@@ -10,7 +10,6 @@
 #include "core/graph/read.h"
 #include "core/lint/rules.h"
 #include "core/lint/tree_walk.h"
-#include "core/project/document.h"
 
 namespace forge::lint {
 namespace {
@@ -68,7 +67,7 @@ Outcome check_config(const Task& task,
     subject.rendered =
         project::render_config(selection.project, *task.config, surroundings, selection.variables);
     stage = "invalid-yaml";
-    subject.root = project::parse_rendered(subject.rendered);
+    subject.root = project::parse_rendered(selection.project, subject.rendered);
   } catch (const Error& error) {
     outcome.findings.push_back(finding_of(error, stage));
     return outcome;

@@ -24,7 +24,7 @@ void survey_templates(Subject& subject, Surveys& surveys) {
   for (const LoadedTemplate& loaded : subject.rendered.templates) {
     if (!loaded.source->inline_name.empty()) continue;
     const TemplateFile* file =
-        subject.project.templates->find(subject.project.search_path, loaded.name);
+        subject.project.shared->templates.find(subject.project.search_path, loaded.name);
     if (!file || !seen.insert(file).second) continue;
     for (const PartSurvey& part : surveys.of(*file)) {
       survey_of[part.source.get()] = &part;
