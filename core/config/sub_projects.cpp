@@ -6,7 +6,6 @@
 #include "core/config/from_project.h"
 #include "core/config/tree.h"
 #include "core/graph/tag.h"
-#include "core/project/document.h"
 #include "core/project/names.h"
 
 namespace forge::config {
@@ -81,7 +80,7 @@ class Expander {
                    const Variables& variables) {
     const project::Config& config = project::config_of(project, config_name);
     const auto rendered = project::render_config(project, config, surroundings_, variables);
-    const NodePtr root = project::parse_rendered(rendered);
+    const NodePtr root = project::parse_rendered(project, rendered);
     if (root->is_mapping()) return without_template_arguments(root);
     SourceSpan where = root->origin;
     if (!where && !rendered.templates.empty()) {
@@ -144,7 +143,7 @@ class Expander {
                   call.project_origin,
                   "a project is a folder with meta.yaml in a workspace");
     }
-    return project::load_project(*workspace, folder, surroundings_, caller.templates);
+    return project::load_project(*workspace, folder, surroundings_, caller.shared);
   }
 
   static Error located_unknown_config(const project::Project& project, const FromProject& call) {
