@@ -58,6 +58,7 @@ class Surveyor {
   void visit(const ast::Body& body) {
     for (const ast::Statement& statement : body) {
       position_ = statement.position;
+      end_ = std::max(end_, position_);
       std::visit([this](const auto& node) { visit(node); }, statement.node);
     }
   }
@@ -202,7 +203,10 @@ class Surveyor {
     result_.references.push_back(std::move(reference));
     visit(name);
   }
-  void visit(const ast::Literal&) {}
+  void visit(const ast::Literal& node) {
+    if (node.text.empty()) return;
+    end_ = std::max(end_, position_ + static_cast<uint32_t>(node.text.size()) - 1);
+  }
   void visit(const ast::Print& node) { visit(node.value); }
   void visit(const ast::If& node) {
     for (const auto& [test, body] : node.branches) {
@@ -212,9 +216,12 @@ class Surveyor {
     visit_conditional(node.otherwise);
   }
   void visit_conditional(const ast::Body& body) {
+    if (body.empty()) return;
+    const int first_line = here(body.front().position).line;
     ++conditions_;
     visit(body);
     --conditions_;
+    result_.conditionals.push_back({first_line, here(end_).line});
   }
   void visit(const ast::For& node) {
     visit(node.iterable);
@@ -269,8 +276,10 @@ class Surveyor {
     const ast::Block& block = *node.block;
     const std::string enclosing = std::exchange(block_, block.name);
     result_.blocks.push_back(
-        {block.name, enclosing, block.required, block.uses_super, here(position_)});
+        {block.name, enclosing, block.required, block.uses_super, here(position_), 0});
+    const size_t index = result_.blocks.size() - 1;
     visit(block.body);
+    result_.blocks[index].last_line = here(end_).line;
     block_ = enclosing;
   }
   void visit(const ast::Extends& node) { refer(Reference::Kind::extends, node.parent); }
@@ -293,6 +302,7 @@ class Surveyor {
   std::string block_;                 ///< the block around the statement
   std::vector<std::string> defined_;  ///< paths that tests around it found defined
   uint32_t position_ = 0;             ///< of the statement
+  uint32_t end_ = 0;                  ///< of what was visited
   int conditions_ = 0;                ///< `if` and `for` around it
 };
 
@@ -320,6 +330,20 @@ const BlockFact* PartSurvey::find_block(std::string_view name) const {
   const auto found = std::find_if(
       blocks.begin(), blocks.end(), [&](const BlockFact& block) { return block.name == name; });
   return found == blocks.end() ? nullptr : &*found;
+}
+
+const BlockFact* PartSurvey::block_at(int line) const {
+  const BlockFact* innermost = nullptr;  // blocks stand in order: an inner one comes later
+  for (const BlockFact& block : blocks) {
+    if (block.span.line <= line && line <= block.last_line) innermost = &block;
+  }
+  return innermost;
+}
+
+bool PartSurvey::is_conditional(int line) const {
+  return std::any_of(conditionals.begin(), conditionals.end(), [&](const LineRange& range) {
+    return range.contains(line);
+  });
 }
 
 PartSurvey survey(const TemplateSource& source) {

@@ -35,6 +35,7 @@ struct BlockFact {
   bool required = false;
   bool uses_super = false;
   SourceSpan span;
+  int last_line = 0;  ///< of the file, on which its body ends
 };
 
 /// A name that the template sets. Paths are "x", or "ns.x" for an attribute of a namespace.
@@ -55,6 +56,12 @@ struct VariableRead {
   SourceSpan span;
 };
 
+/// Lines of the file, both ends included.
+struct LineRange {
+  int first = 0, last = 0;
+  bool contains(int line) const { return first <= line && line <= last; }
+};
+
 struct MacroFact {
   std::string name;
   SourceSpan span;
@@ -71,10 +78,14 @@ struct PartSurvey {
   std::vector<VariableWrite> writes;
   std::vector<VariableRead> reads;
   std::vector<MacroFact> macros;
+  std::vector<LineRange> conditionals;  ///< bodies of `if` and `for`
 
   /// The first `extends` by a name that the text spells out, or null.
   const Reference* parent() const;
   const BlockFact* find_block(std::string_view name) const;
+  /// The innermost block around a line, or null.
+  const BlockFact* block_at(int line) const;
+  bool is_conditional(int line) const;
 };
 
 PartSurvey survey(const TemplateSource& source);

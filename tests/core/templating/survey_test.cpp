@@ -45,7 +45,7 @@ std::vector<std::string> read(const PartSurvey& part) {
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("a survey lists what a template refers to, with places in the file") {
+TEST_CASE("a survey lists what a template refers to with places in the file") {
   const auto parts = surveyed(
       "-- extends 'base.yaml'\n"
       "## comment\n"
@@ -71,7 +71,7 @@ TEST_CASE("a survey lists what a template refers to, with places in the file") {
   CHECK(written(parts[0]) == Names{"h1", "heading", "m"});
 }
 
-TEST_CASE("an inline if between two names gives both, with anything else it is an expression") {
+TEST_CASE("an inline if between two names gives both and anything else is an expression") {
   const auto parts = surveyed(
       "-- extends 'a' if x else 'b'\n"
       "-- include 'a' if x\n"
@@ -81,7 +81,7 @@ TEST_CASE("an inline if between two names gives both, with anything else it is a
                                       "include an expression at 3:4"});
 }
 
-TEST_CASE("a survey knows each block, the block around it and whether it must be filled") {
+TEST_CASE("a survey knows each block and the block around it and whether it must be filled") {
   const auto parts = surveyed(
       "[outer]\n"
       "== super()\n"
@@ -128,7 +128,7 @@ TEST_CASE("each inline template is a part of its own and knows its marker") {
   CHECK(parts[2].marker.line_text() == "spread");
 }
 
-TEST_CASE("a survey lists what is set, by path") {
+TEST_CASE("a survey lists what is set by its path") {
   const auto parts = surveyed(
       "-- set ns = namespace(a=1)\n"
       "-- set ns.b = 2\n"
@@ -151,7 +151,7 @@ TEST_CASE("a survey lists what is set, by path") {
   CHECK(parts[0].macros[0].span.line == 10);
 }
 
-TEST_CASE("default, toyaml with a value and is defined make a read harmless") {
+TEST_CASE("default and toyaml with a value and is defined make a read harmless") {
   CHECK(read(surveyed("{{ x }}")[0]) == Names{"x"});
   CHECK(read(surveyed("{{ x | default(1) }}")[0]) == Names{"x?"});
   CHECK(read(surveyed("{{ x | d(y) }}")[0]) == Names{"x?", "y"});
@@ -180,6 +180,33 @@ TEST_CASE("a part with a syntax error says so and leaves the others alone") {
   CHECK(parts[0].problem->where().line == 1);
   CHECK_FALSE(parts[1].problem);
   CHECK(parts[1].blocks.size() == 1);
+}
+
+TEST_CASE("a survey knows which block and which condition a line stands in") {
+  const auto part = surveyed(
+      "before\n"
+      "[outer]\n"
+      "a\n"
+      "    [inner]\n"
+      "b\n"
+      "-- if x\n"
+      "c\n"
+      "-- endif\n"
+      "d\n"
+      "{% block last %}e{% endblock %}\n"
+      "f\n")[0];
+  const auto block_at = [&](int line) {
+    const auto* block = part.block_at(line);
+    return block ? block->name : "";
+  };
+  CHECK(block_at(1).empty());
+  CHECK(block_at(3) == "outer");
+  CHECK(block_at(5) == "inner");
+  CHECK(block_at(10) == "last");
+  CHECK(block_at(11) == "inner");
+  CHECK(part.is_conditional(7));
+  CHECK_FALSE(part.is_conditional(5));
+  CHECK_FALSE(part.is_conditional(9));
 }
 
 }  // namespace
