@@ -44,6 +44,9 @@ int report_usage(const CLI::App& app,
 
 void add_commands(CLI::App& app, Program& program) {
   add_ls(app, program);
+  add_check(app, program);
+  add_explain(app, program);
+  add_diff(app, program);
   add_show(app, program);
   add_pp(app, program);
   add_keys(app, program);

@@ -6,7 +6,6 @@
 #include "core/config/from_project.h"
 #include "core/config/tree.h"
 #include "core/project/names.h"
-#include "core/yaml/parse.h"
 
 namespace forge::config {
 namespace {
@@ -31,6 +30,17 @@ NodePtr apply_dotted(const NodePtr& root) {
   return result;
 }
 
+/// The root less what declares the arguments of its templates: that is no part of the config.
+NodePtr without_template_arguments(const NodePtr& root) {
+  if (!root->find("dynamic_args")) return root;
+  auto rest = std::make_shared<Node>(*root);
+  rest->entries.clear();
+  for (const Entry& entry : root->entries) {
+    if (entry.key != "dynamic_args") rest->entries.push_back(entry);
+  }
+  return rest;
+}
+
 /// Replaces calls in a tree, keeping track of the configs that are being expanded.
 class Expander {
  public:
@@ -42,7 +52,7 @@ class Expander {
     const project::Config& config = project::config_of(project, config_name);
     const auto rendered = project::render_config(project, config, surroundings_, variables);
     const NodePtr root = project::parse_rendered(project, rendered);
-    if (root->is_mapping()) return root;
+    if (root->is_mapping()) return without_template_arguments(root);
     SourceSpan where = root->origin;
     if (!where && !rendered.templates.empty()) {
       where = make_span(rendered.templates.front().source, 1, 1);

@@ -93,45 +93,6 @@ std::string single_quoted(std::string_view text, int indentation) {
   return quoted + "'";
 }
 
-std::string double_quoted(std::string_view text) {
-  static const std::pair<int32_t, char> escapes[] = {{0, '0'},
-                                                     {7, 'a'},
-                                                     {8, 'b'},
-                                                     {9, 't'},
-                                                     {10, 'n'},
-                                                     {11, 'v'},
-                                                     {12, 'f'},
-                                                     {13, 'r'},
-                                                     {0x1B, 'e'},
-                                                     {'"', '"'},
-                                                     {'\\', '\\'},
-                                                     {0x85, 'N'},
-                                                     {0xA0, '_'},
-                                                     {0x2028, 'L'},
-                                                     {0x2029, 'P'}};
-  std::string quoted = "\"";
-  for (const int32_t c : code_points(text)) {
-    const auto* known = std::find_if(
-        std::begin(escapes), std::end(escapes), [c](const auto& e) { return e.first == c; });
-    const bool plain =
-        (c >= 0x20 && c <= 0x7E) || (c >= 0xA0 && c <= 0xD7FF) || (c >= 0xE000 && c <= 0xFFFD);
-    const bool must_escape =
-        c == '"' || c == '\\' || c == 0x85 || c == 0x2028 || c == 0x2029 || c == 0xFEFF || !plain;
-    if (!must_escape) {
-      append_code_point(quoted, c);
-    } else if (known != std::end(escapes)) {
-      quoted += '\\';
-      quoted += known->second;
-    } else {
-      char escape[16];
-      const char* format = c <= 0xFF ? "\\x%02X" : c <= 0xFFFF ? "\\u%04X" : "\\U%08X";
-      std::snprintf(escape, sizeof escape, format, static_cast<unsigned>(c));
-      quoted += escape;
-    }
-  }
-  return quoted + "\"";
-}
-
 std::string real_text(double number) {
   if (std::isnan(number)) return ".nan";
   if (std::isinf(number)) return number < 0 ? "-.inf" : ".inf";
@@ -174,7 +135,7 @@ class Writer {
     if (is_string && fits_key && (level > 0 ? analysis.flow_plain : analysis.block_plain))
       return text;
     const bool single = analysis.single_quoted && !(is_key && analysis.multiline);
-    return single ? single_quoted(text, 2 * (level + 1)) : double_quoted(text);
+    return single ? single_quoted(text, 2 * (level + 1)) : double_quoted_yaml(text);
   }
 
   std::string write_items(const List& items, int level) {
@@ -224,6 +185,45 @@ class Writer {
 };
 
 }  // namespace
+
+std::string double_quoted_yaml(std::string_view text) {
+  static const std::pair<int32_t, char> escapes[] = {{0, '0'},
+                                                     {7, 'a'},
+                                                     {8, 'b'},
+                                                     {9, 't'},
+                                                     {10, 'n'},
+                                                     {11, 'v'},
+                                                     {12, 'f'},
+                                                     {13, 'r'},
+                                                     {0x1B, 'e'},
+                                                     {'"', '"'},
+                                                     {'\\', '\\'},
+                                                     {0x85, 'N'},
+                                                     {0xA0, '_'},
+                                                     {0x2028, 'L'},
+                                                     {0x2029, 'P'}};
+  std::string quoted = "\"";
+  for (const int32_t c : code_points(text)) {
+    const auto* known = std::find_if(
+        std::begin(escapes), std::end(escapes), [c](const auto& e) { return e.first == c; });
+    const bool plain =
+        (c >= 0x20 && c <= 0x7E) || (c >= 0xA0 && c <= 0xD7FF) || (c >= 0xE000 && c <= 0xFFFD);
+    const bool must_escape =
+        c == '"' || c == '\\' || c == 0x85 || c == 0x2028 || c == 0x2029 || c == 0xFEFF || !plain;
+    if (!must_escape) {
+      append_code_point(quoted, c);
+    } else if (known != std::end(escapes)) {
+      quoted += '\\';
+      quoted += known->second;
+    } else {
+      char escape[16];
+      const char* format = c <= 0xFF ? "\\x%02X" : c <= 0xFFFF ? "\\u%04X" : "\\U%08X";
+      std::snprintf(escape, sizeof escape, format, static_cast<unsigned>(c));
+      quoted += escape;
+    }
+  }
+  return quoted + "\"";
+}
 
 std::string yaml_text(const Value& value) { return Writer().write(value, 0); }
 

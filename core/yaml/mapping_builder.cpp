@@ -25,14 +25,17 @@ void MappingBuilder::merge(const Node& value) {
   for (auto item = value.items.rbegin(); item != value.items.rend(); ++item) merge_mapping(**item);
 }
 
-void MappingBuilder::put(Entry entry) {
+void MappingBuilder::put(Entry entry, bool is_own) {
   const std::string identity = (entry.key_is_string ? "s" : "p") + entry.key;
   const auto [found, is_new] = index_.emplace(identity, entries_.size());
   if (is_new) {
     entries_.push_back(std::move(entry));
+    owned_.push_back(is_own);
     return;
   }
   Entry& replaced = entries_[found->second];
+  entry.repeats = owned_[found->second] ? replaced.repeats + 1 : 0;
+  owned_[found->second] = is_own;
   std::vector<NodePtr> history = std::move(entry.overridden);
   history.push_back(replaced.value);
   history.insert(history.end(), replaced.overridden.begin(), replaced.overridden.end());
@@ -42,8 +45,11 @@ void MappingBuilder::put(Entry entry) {
 }
 
 std::vector<Entry> MappingBuilder::finish() {
-  for (Entry& entry : merged_) put(std::move(entry));
-  for (Entry& entry : own_) put(std::move(entry));
+  for (Entry& entry : merged_) {
+    entry.repeats = 0;
+    put(std::move(entry), false);
+  }
+  for (Entry& entry : own_) put(std::move(entry), true);
   return std::move(entries_);
 }
 

@@ -205,7 +205,7 @@ void NodeBuilder::OnSequenceStart(const YAML::Mark& mark,
 
 void NodeBuilder::OnSequenceEnd() {
   Open collection = close();
-  add({std::move(collection.node), collection.tree_size}, collection.anchor);
+  add({std::move(collection.node), collection.tree_size, collection.depth}, collection.anchor);
 }
 
 void NodeBuilder::OnMapStart(const YAML::Mark& mark,
@@ -231,7 +231,7 @@ void NodeBuilder::OnMapEnd() {
     };
     entries.erase(std::remove_if(entries.begin(), entries.end(), is_hidden), entries.end());
   }
-  add({std::move(collection.node), collection.tree_size}, collection.anchor);
+  add({std::move(collection.node), collection.tree_size, collection.depth}, collection.anchor);
 }
 
 /// Gives a finished node to the collection that is open, or makes it the root.
@@ -243,6 +243,10 @@ void NodeBuilder::add(Built built, YAML::anchor_t anchor) {
   }
   Open& parent = open_.back();
   parent.tree_size += built.tree_size;
+  parent.depth = std::max(parent.depth, built.depth + 1);
+  if (parent.depth > max_depth) {
+    throw Error("the aliases of this YAML nest it more than 200 deep", built.node->origin);
+  }
   if (parent.tree_size > max_tree_size) {
     throw Error("the aliases of this YAML expand to more than a million nodes", built.node->origin);
   }

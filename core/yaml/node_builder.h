@@ -45,16 +45,18 @@ class NodeBuilder : public YAML::EventHandler {
   void OnAnchor(const YAML::Mark& mark, const std::string& name) override;
 
  private:
-  /// A node, and how many nodes a walk over it meets (an alias counts each time).
+  /// A node, and how many nodes a walk over it meets (an alias counts each time), how deep.
   struct Built {
     NodePtr node;
     size_t tree_size = 1;
+    size_t depth = 0;
   };
   /// A collection whose end has not come yet.
   struct Open {
     std::shared_ptr<Node> node;
     YAML::anchor_t anchor = 0;
     size_t tree_size = 1;
+    size_t depth = 1;
     MappingBuilder mapping;
     NodePtr key;           ///< whose value comes next
     bool is_flow = false;  ///< in brackets or braces
