@@ -75,7 +75,8 @@ class Writer {
     }
     const std::vector<Entry>& targets = graph_.root->entries;
     for (size_t i = 0; i < targets.size(); ++i) {
-      if (i > 0) text_ += "\n";
+      const auto is_short = [](const Entry& target) { return target.value->is_scalar(); };
+      if (i > 0 && !(is_short(targets[i - 1]) && is_short(targets[i]))) text_ += "\n";
       key(yaml_key(targets[i]), 0);
       value(*targets[i].value, 0);
     }

@@ -1,5 +1,7 @@
 #include "core/project/template_arguments.h"
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/evaluate.h"
@@ -236,6 +238,21 @@ std::string usage_of(const TemplateArgument& argument) {
   std::string usage = names;
   for (size_t i = 0; i < argument.most; ++i) usage += " " + value;
   return usage;
+}
+
+nlohmann::ordered_json to_json(const std::vector<TemplateArgument>& arguments) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const TemplateArgument& argument : arguments) {
+    std::vector<std::string> choices;
+    for (const Variable& choice : argument.choices) choices.push_back(text_of(choice));
+    list.push_back({{"names", argument.names},
+                    {"variable", argument.variable},
+                    {"usage", usage_of(argument)},
+                    {"help", argument.help},
+                    {"choices", choices},
+                    {"at", argument.origin.describe()}});
+  }
+  return list;
 }
 
 std::string text_of(const Variable& value) {

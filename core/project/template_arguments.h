@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ std::vector<TemplateArgument> template_arguments_of(const Project& project,
 
 /// "--max-steps INT", "--mode {fast,slow}", "-f, --flag", "--names TEXT…"
 std::string usage_of(const TemplateArgument& argument);
+
+/// [{"names", "variable", "usage", "help", "choices", "at"}, …]
+nlohmann::ordered_json to_json(const std::vector<TemplateArgument>& arguments);
 
 /// A value as a template would print it: "5", "True", "a text".
 std::string text_of(const templating::Variable& value);

@@ -149,5 +149,18 @@ TEST_CASE("a call may hand a list to the other config's templates") {
   REQUIRE(resolved.experiment.model.hidden_size == 128);
 }
 
+TEST_CASE("tagged containers of a config are plain values") {
+  const ConfigFixture fixture;
+  const ResolvedConfig resolved = fixture.small(
+      "optimizer: !dict:@opt {betas: !dlist {a: 0.5, gone: ~, b: 0.9}, eps: !var {name: eps, "
+      "default: 1.0e-6}}\n");
+  REQUIRE(resolved.json["optimizer"]["betas"] == std::vector<double>{0.5, 0.9});
+  REQUIRE(resolved.json["optimizer"]["eps"] == 1e-6);
+  REQUIRE(
+      says(fixture.small_error("seed: !var seed\n"), "c.yaml:8:7: error: a config of forge has"));
+  REQUIRE(says(fixture.small_error("seed: !vra seed\n"), "did you mean '!var'"));
+  REQUIRE(says(fixture.small_error("optimizer: {betas: !list {a: 1}}\n"), "betas"));
+}
+
 }  // namespace
 }  // namespace forge::config
