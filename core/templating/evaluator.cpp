@@ -130,7 +130,7 @@ std::vector<std::string> Evaluator::template_names(const Value& value,
                                                    bool many,
                                                    Place place) const {
   if (require_defined(value).is_string()) return {value.as_string()};
-  if (!many || !value.is_sequence() || value.items().empty()) {
+  if (!many || !value.is_sequence()) {
     fail("a template's name must be a string, not '" + type_name(value) + "'", place);
   }
   std::vector<std::string> names;

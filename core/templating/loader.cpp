@@ -60,6 +60,7 @@ std::vector<std::string> Loader::known_names() const {
 void Loader::fail_missing(const std::vector<std::string>& names, const SourceSpan& where) const {
   std::string wanted;
   for (const std::string& name : names) wanted += (wanted.empty() ? "'" : ", '") + name + "'";
+  if (names.empty()) wanted = "of an empty list";
   std::string folders;
   for (const fs::path& folder : search_path_) {
     std::error_code ignored;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "core/base/text.h"
 #include "core/templating/operation_error.h"
@@ -103,8 +105,80 @@ std::string real_text(double number) {
   return text;
 }
 
+std::vector<Dict::Entry> sorted_entries(const Dict& dict) {
+  std::vector<Dict::Entry> sorted = dict.entries();
+  try {
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return less(a.first, b.first);
+    });
+    return sorted;
+  } catch (const OperationError&) {
+    return dict.entries();  // keys of several types have no order; they stay as they were inserted
+  }
+}
+
+void require_depth(int level) {
+  if (level > 100)
+    throw OperationError("this value is nested too deeply for YAML, or contains itself");
+}
+
+/// The anchors of the containers that a value holds more than once, as PyYAML numbers them.
+class Anchors {
+ public:
+  explicit Anchors(const Value& value) { visit(value, 0); }
+
+  /// What to write before a container (an anchor or nothing), or instead of it (an alias).
+  struct Mark {
+    std::string text;
+    bool is_alias = false;
+  };
+  Mark mark_of(const Value& value) {
+    const auto found = numbers_.find(address_of(value));
+    if (found == numbers_.end() || found->second == 0) return {};
+    char name[16];
+    std::snprintf(name, sizeof name, "id%03d", found->second);
+    const bool is_first = written_.insert(found->first).second;
+    return is_first ? Mark{std::string("&") + name + " ", false}
+                    : Mark{std::string("*") + name, true};
+  }
+
+ private:
+  /// What makes a container the same as another; null for what PyYAML writes anew each time.
+  static const void* address_of(const Value& value) {
+    if (value.is_dict()) return &value.as_dict();
+    const bool is_shared =
+        value.is_sequence() && (value.kind() == Value::Kind::list || !value.items().empty());
+    return is_shared ? &value.items() : nullptr;
+  }
+
+  void visit(const Value& value, int level) {
+    const void* address = address_of(value);
+    if (!address) return;
+    const auto [found, is_new] = numbers_.emplace(address, 0);
+    if (!is_new) {
+      if (found->second == 0) found->second = ++last_number_;
+      return;
+    }
+    require_depth(level);
+    if (value.is_dict()) {
+      for (const auto& [key, entry] : sorted_entries(value.as_dict())) {
+        visit(key, level + 1);
+        visit(entry, level + 1);
+      }
+    } else {
+      for (const Value& item : value.items()) visit(item, level + 1);
+    }
+  }
+
+  std::unordered_map<const void*, int> numbers_;  ///< 0: met once
+  std::unordered_set<const void*> written_;
+  int last_number_ = 0;
+};
+
 class Writer {
  public:
+  explicit Writer(const Value& value) : anchors_(value) {}
+
   /// `level` counts the collections around the value.
   std::string write(const Value& value, int level, bool is_key = false) {
     switch (require_defined(value).kind()) {
@@ -114,8 +188,8 @@ class Writer {
       case Value::Kind::real: return real_text(value.as_real());
       case Value::Kind::string: return write_string(value.as_string(), level, is_key);
       case Value::Kind::list:
-      case Value::Kind::tuple: return write_items(value.items(), level);
-      case Value::Kind::dict: return write_dict(value.as_dict(), level);
+      case Value::Kind::tuple:
+      case Value::Kind::dict: return write_container(value, level);
       default:
         throw OperationError("a value of type '" + type_name(value) +
                              "' cannot be written as YAML");
@@ -123,9 +197,11 @@ class Writer {
   }
 
  private:
-  static void require_depth(int level) {
-    if (level > 100)
-      throw OperationError("this value is nested too deeply for YAML, or contains itself");
+  std::string write_container(const Value& value, int level) {
+    const Anchors::Mark mark = anchors_.mark_of(value);
+    if (mark.is_alias) return mark.text;
+    return mark.text + (value.is_dict() ? write_dict(value.as_dict(), level)
+                                        : write_items(value.items(), level));
   }
 
   static std::string write_string(const std::string& text, int level, bool is_key) {
@@ -151,16 +227,7 @@ class Writer {
 
   std::string write_dict(const Dict& dict, int level) {
     require_depth(level);
-    std::vector<Dict::Entry> entries = dict.entries();
-    try {
-      std::vector<Dict::Entry> sorted = entries;
-      std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-        return less(a.first, b.first);
-      });
-      entries = std::move(sorted);
-    } catch (const OperationError&) {
-      // Keys of several types have no order; they stay as they were inserted.
-    }
+    const std::vector<Dict::Entry> entries = sorted_entries(dict);
     std::string text = "{";
     for (size_t i = 0; i < entries.size(); ++i) {
       if (i > 0) text += ", ";
@@ -182,6 +249,8 @@ class Writer {
     return !text.empty() && !analyze(text).multiline &&
            length_of(std::string_view(text)) + tag_size < limit;
   }
+
+  Anchors anchors_;
 };
 
 }  // namespace
@@ -225,6 +294,6 @@ std::string double_quoted_yaml(std::string_view text) {
   return quoted + "\"";
 }
 
-std::string yaml_text(const Value& value) { return Writer().write(value, 0); }
+std::string yaml_text(const Value& value) { return Writer(value).write(value, 0); }
 
 }  // namespace forge::templating
