@@ -10,16 +10,16 @@
 namespace forge::tests {
 namespace {
 
-lint::Report shared_mistake() {
-  CheckFixture check;
-  check.file("base.yaml", "main: !call:f\n[body]\n")
-      .file("project.yaml", "-- extends 'base.yaml'\n[bodi]\nk: 2\n");
-  for (const char* name : {"a", "b", "c", "d"}) check.config(name, "-- extends 'project.yaml'\n");
-  return check.report();
-}
+struct SharedMistake : CheckFixture {
+  SharedMistake() {
+    file("base.yaml", "main: !call:f\n[body]\n");
+    file("project.yaml", "-- extends 'base.yaml'\n[bodi]\nk: 2\n");
+    for (const char* name : {"a", "b", "c", "d"}) config(name, "-- extends 'project.yaml'\n");
+  }
+};
 
 TEST_CASE("a finding in a shared template is reported once with its configs") {
-  const lint::Report report = shared_mistake();
+  const lint::Report report = SharedMistake().report();
   REQUIRE(report.findings.size() == 1);
   CHECK(report.findings[0].configs ==
         Lines{"projects/p:a", "projects/p:b", "projects/p:c", "projects/p:d"});
@@ -29,7 +29,7 @@ TEST_CASE("a finding in a shared template is reported once with its configs") {
 }
 
 TEST_CASE("the text shows place and line and rule and configs and hint and a count") {
-  const std::string text = lint::to_text(shared_mistake(), false);
+  const std::string text = lint::to_text(SharedMistake().report(), false);
   INFO(text);
   CHECK(text.find("project.yaml:2:1: warning: the block 'bodi' overrides nothing") !=
         std::string::npos);
@@ -40,7 +40,7 @@ TEST_CASE("the text shows place and line and rule and configs and hint and a cou
 }
 
 TEST_CASE("colours frame the severity alone") {
-  const std::string text = lint::to_text(shared_mistake(), true);
+  const std::string text = lint::to_text(SharedMistake().report(), true);
   CHECK(text.find("\033[1;33mwarning:\033[0m the block") != std::string::npos);
 }
 
@@ -51,18 +51,18 @@ TEST_CASE("a report without findings says so") {
 }
 
 TEST_CASE("the JSON report holds every part of a finding") {
-  const auto json = lint::to_json(shared_mistake());
+  const auto json = lint::to_json(SharedMistake().report());
   CHECK(json["configs"] == 4);
   CHECK(json["errors"] == 0);
   CHECK(json["warnings"] == 1);
   const auto& finding = json["findings"].at(0);
   CHECK(finding["severity"] == "warning");
   CHECK(finding["rule"] == "unknown-block");
-  CHECK(finding["at"]["line"] == 2);
-  CHECK(finding["at"]["column"] == 1);
-  CHECK(finding["at"]["via"].size() == 0);
+  CHECK(finding["line"] == 2);
+  CHECK(finding["column"] == 1);
   CHECK(finding["text"] == "[bodi]");
   CHECK(finding["subject"] == "bodi");
+  CHECK(finding["inline"] == "");
   CHECK(finding["configs"].size() == 4);
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("a project that cannot be read is a finding of its own") {
   const lint::Report report = lint::check({}, {Error("meta.yaml is a list")}, fixed_surroundings());
   REQUIRE(report.findings.size() == 1);
   CHECK(report.findings[0].finding.rule == "invalid-meta");
-  CHECK(lint::to_json(report)["findings"][0]["at"].is_null());
+  CHECK(lint::to_json(report)["findings"][0]["file"].is_null());
 }
 
 TEST_CASE("the shipped projects have nothing to mend") {
