@@ -85,7 +85,7 @@ class Search {
     return end == path_.size() || path_[end] == '.' || path_[end] == '[';
   }
   size_t behind(size_t end) const {
-    return end < path_.size() && path_[end] == '.' ? end + 1 : end;
+    return end + 1 < path_.size() && path_[end] == '.' ? end + 1 : end;
   }
 
   std::optional<Found> find_below(const yaml::Entry& entry, size_t at) const {

@@ -102,14 +102,14 @@ TEST_CASE("what an alias names is listed once") {
 
 TEST_CASE("aliases of aliases do not unfold") {
   std::string text = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n";
-  for (int i = 1; i < 8; ++i) {
+  for (int i = 1; i < 5; ++i) {
     const std::string name = "a" + std::to_string(i);
     const std::string below = "*a" + std::to_string(i - 1);
     text += name + ": &" + name + " [" + below;
     for (int k = 1; k < 10; ++k) text += ", " + below;
     text += "]\n";
   }
-  CHECK(document(text).size() == 80);
+  CHECK(document(text).size() == 50);
 }
 
 TEST_CASE("a diff as JSON has both sides of each change") {
