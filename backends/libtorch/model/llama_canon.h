@@ -56,6 +56,7 @@ class LlamaCanon {
  private:
   at::Tensor attention(const Block& block, const at::Tensor& x, const at::Tensor& doc_ids) const;
   at::Tensor mlp(const Block& block, const at::Tensor& x, const at::Tensor& doc_ids) const;
+  at::Tensor norm(const at::Tensor& x, const at::Tensor& weight) const;
   at::Tensor canon(const at::Tensor& weight, const at::Tensor& x, const at::Tensor& doc_ids) const;
   const ops::RotaryTable& rotary_table(int64_t length) const;
 
