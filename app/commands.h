@@ -36,6 +36,7 @@ void add_ls(CLI::App& app, Program& program);
 void add_pp(CLI::App& app, Program& program);
 void add_show(CLI::App& app, Program& program);
 void add_keys(CLI::App& app, Program& program);
+void add_model(CLI::App& app, Program& program);
 void add_run(CLI::App& app, Program& program);
 void add_runs(CLI::App& app, Program& program);
 void add_compare(CLI::App& app, Program& program);

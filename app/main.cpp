@@ -47,6 +47,7 @@ void add_commands(CLI::App& app, Program& program) {
   add_show(app, program);
   add_pp(app, program);
   add_keys(app, program);
+  add_model(app, program);
   add_run(app, program);
   add_runs(app, program);
   add_compare(app, program);

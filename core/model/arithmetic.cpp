@@ -86,7 +86,9 @@ int64_t activation_bytes(const config::ModelConfig& model, const config::TrainCo
   const int64_t tokens = int64_t{train.batch_size} * train.seq_len;
   const int64_t block = kept_by_attention(model) + kept_by_mlp(model);
   const int64_t numbers = tokens * (model.num_layers * block + kept_by_head(model));
-  const int64_t rows_of_ids = train.document_mask ? 3 : 2;  // inputs, targets, documents
+  int64_t rows_of_ids = 2;  // inputs and targets
+  // The documents, and in each block where the document of each token begins.
+  if (train.document_mask) rows_of_ids += 1 + model.num_layers;
   return numbers * bytes_of(train.precision) + rows_of_ids * tokens * bytes_of_id;
 }
 

@@ -45,8 +45,8 @@ struct Parameter {
 };
 
 /// Every weight of the model, in the order of the modules. Tied embeddings have no lm_head.weight.
-/// The initial distributions are those of model.init (docs/MODELS.md). Throws Error for a model
-/// beyond 10,000 layers or 2^48 weights, before anything of that size is allocated.
+/// The initial distributions are those of model.init (docs/MATHEMATICS.md). Throws Error for a
+/// model beyond 10,000 layers or 2^48 weights, before anything of that size is allocated.
 std::vector<Parameter> parameters(const config::ModelConfig& model);
 
 int64_t parameter_count(const config::ModelConfig& model);

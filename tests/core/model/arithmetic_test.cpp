@@ -1,5 +1,8 @@
 #include "core/model/arithmetic.h"
 
+#include <nlohmann/json.hpp>
+
+#include "core/model/summary.h"
 #include "tests/core/model/models.h"
 #include "tests/support/catch.h"
 
@@ -104,6 +107,22 @@ TEST_CASE("activations of Llama 4M are those counted by hand") {
 TEST_CASE("a long row needs no more activations a token than a short one") {
   const ModelConfig model = tests::llama_4m();
   REQUIRE(activation_bytes(model, rows_of(1, 4096)) == activation_bytes(model, rows_of(64, 64)));
+}
+
+TEST_CASE("a summary says the same as JSON, with a total of each group") {
+  ModelConfig model = tests::llama_4m();
+  model.canon.set = "AC";
+  const nlohmann::json json = to_json(summarize(model, rows_of(2, 512)));
+  REQUIRE(json.at("parameters").at("canon_a") == 4096);
+  REQUIRE(json.at("parameters").at("canon_b") == 0);
+  REQUIRE(json.at("parameters").at("total") == 4'434'176 + 2 * 4096);
+  REQUIRE(json.at("flops_per_token").at("forward").at("canon") == 2 * 2 * 4096);
+  REQUIRE(json.at("flops_per_token").at("total") == 26'664'960 + 3 * 2 * 2 * 4096);
+  int64_t sum = 0;
+  for (const auto& [name, bytes] : json.at("bytes").items()) {
+    if (name != "total") sum += bytes.get<int64_t>();
+  }
+  REQUIRE(json.at("bytes").at("total") == sum);
 }
 
 }  // namespace
