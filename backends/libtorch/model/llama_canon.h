@@ -26,7 +26,7 @@ struct Block {
 };
 
 /// Llama (pre-norm blocks, RMSNorm, rotary positions or none, SwiGLU) with Canon layers at any of
-/// four positions: docs/MODELS.md gives the formulas.
+/// four positions: docs/MATHEMATICS.md gives the formulas.
 class LlamaCanon {
  public:
   /// Weights are allocated, not set: see load_initial in weights.h.
