@@ -42,14 +42,31 @@ const project::Workspace& Context::workspace() const {
 std::optional<std::filesystem::path> Context::project_folder() const {
   if (globals_.project.empty()) return project::enclosing_project_folder(workspace(), here_);
   if (const auto folder = chosen_folder(globals_.project, here_)) {
-    if (const auto found = project::enclosing_project_folder(workspace(), *folder)) return found;
+    return project::enclosing_project_folder(workspace(), *folder);
   }
   return project::find_project(workspace(), globals_.project, here_, surroundings_).folder;
+}
+
+project::ProjectList Context::all_projects(bool search_here) const {
+  if (const auto folder = chosen_folder(globals_.project, here_)) {
+    return project::load_projects_below(*folder, surroundings_);
+  }
+  if (search_here && !project::find_workspace(here_)) {
+    project::ProjectList below = project::load_projects_below(here_, surroundings_);
+    if (!below.projects.empty() || !below.problems.empty()) return below;
+  }
+  return project::load_projects_below(workspace().root, surroundings_);
 }
 
 project::Project Context::project() const {
   if (const auto folder = project_folder()) {
     return project::load_project(workspace(), *folder, surroundings_);
+  }
+  if (!globals_.project.empty()) {
+    throw Error("no project in or above the folder '" + globals_.project + "'",
+                {},
+                "a project is a folder with meta.yaml; 'forge ls -r -p " + globals_.project +
+                    "' lists those below it");
   }
   if (workspace().default_project.empty()) {
     throw Error("no project here, and the workspace names no default project",

@@ -1,8 +1,10 @@
 #include "core/project/names.h"
 
 #include <set>
+#include <variant>
 
 #include "core/base/fs.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 
 namespace forge::project {
@@ -137,18 +139,41 @@ std::optional<fs::path> project_folder_at(const std::string& name, const fs::pat
   return is_project_folder(folder) ? std::optional(folder) : std::nullopt;
 }
 
-}  // namespace
-
-ProjectList load_projects(const Workspace& workspace, const Surroundings& surroundings) {
-  ProjectList list;
-  for (const fs::path& folder : project_folders(workspace)) {
+ProjectList load_all(const std::vector<ProjectFolder>& folders, const Surroundings& surroundings) {
+  const auto shared = std::make_shared<SharedWork>();
+  std::vector<std::variant<Project, Error>> loaded(folders.size(), Project());
+  parallel_for(folders.size(), [&](size_t i) {
+    const ProjectFolder& project = folders[i];
     try {
-      list.projects.push_back(load_project(workspace, folder, surroundings));
+      if (!project.workspace) {
+        throw Error("no workspace around the project " + shown_path(project.folder),
+                    {},
+                    "a folder above it must hold forge_workspace/ or forgather_workspace/");
+      }
+      loaded[i] = load_project(*project.workspace, project.folder, surroundings, shared);
     } catch (const Error& problem) {
-      list.problems.push_back(problem);
+      loaded[i] = problem;
+    }
+  });
+  ProjectList list;
+  for (auto& result : loaded) {
+    if (auto* project = std::get_if<Project>(&result)) {
+      list.projects.push_back(std::move(*project));
+    } else {
+      list.problems.push_back(std::get<Error>(std::move(result)));
     }
   }
   return list;
+}
+
+}  // namespace
+
+ProjectList load_projects(const Workspace& workspace, const Surroundings& surroundings) {
+  return load_all(projects_of(workspace), surroundings);
+}
+
+ProjectList load_projects_below(const fs::path& folder, const Surroundings& surroundings) {
+  return load_all(projects_below(folder), surroundings);
 }
 
 Project find_project(const Workspace& workspace,
