@@ -59,6 +59,17 @@ TEST_CASE("a canon set is put in order and has each of ABCD at most once") {
   REQUIRE(says(refusal({"model.canon.kernel=5"}), "must be from 2 to 4"));
 }
 
+TEST_CASE("any subset of ABCD is a canon set, in any order") {
+  for (int subset = 0; subset < 16; ++subset) {
+    std::string forwards, backwards;
+    for (int i = 0; i < 4; ++i) {
+      if ((subset >> i & 1) != 0) forwards += "ABCD"[i];
+    }
+    backwards.assign(forwards.rbegin(), forwards.rend());
+    REQUIRE(accepted({"model.canon.set=" + backwards}).model.canon.set == forwards);
+  }
+}
+
 TEST_CASE("a Canon layer has no bias") {
   REQUIRE(says(refusal({"model.canon.set=A", "model.canon.bias=true"}),
                "model.canon.bias true is not supported"));
