@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/project/argument_words.h"
 #include "core/run/runs_dir.h"
 
 namespace forge::app {
@@ -86,7 +87,15 @@ ChosenConfig Context::config(const std::string& name) const {
   return chosen({own, project::config_of(own, wanted)});
 }
 
-ChosenConfig Context::chosen(project::NamedConfig named) const { return {std::move(named), {}}; }
+ChosenConfig Context::chosen(project::NamedConfig named) const {
+  if (globals_.template_arguments.empty()) return {std::move(named), {}};
+  const auto declared = project::template_arguments_of(named.project, named.config, surroundings_);
+  templating::Variables variables = project::read_argument_words(
+      declared,
+      globals_.template_arguments,
+      {named.config.name, globals_.command_options, surroundings_.home_directory});
+  return {std::move(named), std::move(variables)};
+}
 
 std::filesystem::path Context::runs_dir() const {
   // Nothing is written into the workspace that came with the program, even where it could be.

@@ -20,6 +20,8 @@ struct GlobalOptions {
   std::string now;      ///< --now: the time that templates see, "" for the clock's
   /// Options that the command does not know: arguments for the config's templates, as typed.
   std::vector<std::string> template_arguments;
+  /// Options that the command does know, one of which may have been meant.
+  std::vector<std::string> command_options;
 };
 
 /// A config with the variables that the command line gives its templates.
@@ -51,7 +53,7 @@ class Context {
   /// A config by name, of the project of -p where that is given, else of the whole workspace; ""
   /// is that of -t, else the project's default config.
   ChosenConfig config(const std::string& name) const;
-  /// The config with what the command line gives its templates.
+  /// The config with what the command line gives its templates, whose arguments it declares.
   ChosenConfig chosen(project::NamedConfig named) const;
 
   std::filesystem::path runs_dir() const;

@@ -1,5 +1,7 @@
 #include "core/config/check.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "core/base/error.h"
@@ -149,11 +151,14 @@ void complete_path(Draft& draft,
                         ? "a path on the command line is relative to the current folder"
                         : "a path in a template is relative to its project's folder");
   }
+  if (::access(meant.c_str(), R_OK) != 0) {
+    throw complaint(draft, {key}, "no permission to read " + shown_path(meant));
+  }
   path = meant.string();
 }
 
-void complete_data(Draft& draft, const PathBases& bases) {
-  DataConfig& d = draft.experiment.data;
+void check_source(const Draft& draft) {
+  const DataConfig& d = draft.experiment.data;
   if (d.source == "text" && d.path.empty()) {
     throw complaint(draft,
                     {"data.source", "data.path"},
@@ -166,21 +171,31 @@ void complete_data(Draft& draft, const PathBases& bases) {
                     "data.path is given, but data.source is " + d.source,
                     "files of your own are data.source text");
   }
-  complete_path(draft, "data.path", d.path, bases);
-  complete_path(draft, "tokenizer.path", draft.experiment.tokenizer.path, bases);
+}
+
+void complete_data(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
+  Experiment& e = draft.experiment;
+  attempt(on_problem, Problem::Kind::disagreement, [&] { check_source(draft); });
+  attempt(on_problem, Problem::Kind::missing_file, [&] {
+    complete_path(draft, "data.path", e.data.path, bases);
+  });
+  attempt(on_problem, Problem::Kind::missing_file, [&] {
+    complete_path(draft, "tokenizer.path", e.tokenizer.path, bases);
+  });
 }
 
 }  // namespace
 
-void check_and_complete(Draft& draft, const PathBases& bases) {
-  check_and_complete_model(draft);
-  check_words(draft);
-  check_vocabulary(draft);
-  complete_steps(draft);
-  check_z_loss(draft);
-  check_optimizer(draft);
-  check_schedule(draft);
-  complete_data(draft, bases);
+void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
+  using Kind = Problem::Kind;
+  const bool has_model = check_and_complete_model(draft, on_problem);
+  attempt(on_problem, Kind::wrong_value, [&] { check_words(draft); });
+  if (has_model) attempt(on_problem, Kind::disagreement, [&] { check_vocabulary(draft); });
+  attempt(on_problem, Kind::disagreement, [&] { complete_steps(draft); });
+  attempt(on_problem, Kind::disagreement, [&] { check_z_loss(draft); });
+  attempt(on_problem, Kind::wrong_value, [&] { check_optimizer(draft); });
+  attempt(on_problem, Kind::disagreement, [&] { check_schedule(draft); });
+  complete_data(draft, bases, on_problem);
 }
 
 }  // namespace forge::config

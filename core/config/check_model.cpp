@@ -144,15 +144,20 @@ void refuse_unused_init(Draft& draft) {
 
 }  // namespace
 
-void check_and_complete_model(Draft& draft) {
-  check_required(draft);
-  check_word(draft, "model.family", draft.experiment.model.family, {"llama_canon"});
-  complete_heads(draft);
-  refuse_unused_rotation(draft);
-  check_rotation(draft);
-  complete_canon_set(draft);
-  refuse_unused_canon(draft);
-  refuse_unused_init(draft);
+bool check_and_complete_model(Draft& draft, const ProblemSink& on_problem) {
+  using Kind = Problem::Kind;
+  // Arithmetic with what is missing means nothing.
+  if (!attempt(on_problem, Kind::missing_key, [&] { check_required(draft); })) return false;
+  attempt(on_problem, Kind::wrong_value, [&] {
+    check_word(draft, "model.family", draft.experiment.model.family, {"llama_canon"});
+  });
+  const bool heads = attempt(on_problem, Kind::disagreement, [&] { complete_heads(draft); });
+  attempt(on_problem, Kind::disagreement, [&] { refuse_unused_rotation(draft); });
+  if (heads) attempt(on_problem, Kind::disagreement, [&] { check_rotation(draft); });
+  attempt(on_problem, Kind::wrong_value, [&] { complete_canon_set(draft); });
+  attempt(on_problem, Kind::disagreement, [&] { refuse_unused_canon(draft); });
+  attempt(on_problem, Kind::disagreement, [&] { refuse_unused_init(draft); });
+  return true;
 }
 
 }  // namespace forge::config
