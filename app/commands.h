@@ -49,6 +49,7 @@ void add_graph(CLI::App& app, Program& program);
 void add_trefs(CLI::App& app, Program& program);
 void add_arguments(CLI::App& app, Program& program);
 void add_keys(CLI::App& app, Program& program);
+void add_model(CLI::App& app, Program& program);
 void add_run(CLI::App& app, Program& program);
 void add_runs(CLI::App& app, Program& program);
 void add_compare(CLI::App& app, Program& program);

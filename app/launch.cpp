@@ -57,8 +57,9 @@ PreparedLaunch prepare_launch(const Context& context,
   inputs.origins = config::to_json(resolved.origins);
   inputs.data_fingerprint = data.data_fingerprint;
   inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
-  inputs.train_tokens = {data.train_tokens.string(), data.train_rows};
-  inputs.evaluation_tokens = {data.evaluation_tokens.string(), data.evaluation_rows};
+  inputs.train_tokens = {data.train_tokens.string(), data.train_rows, data.document_start};
+  inputs.evaluation_tokens = {
+      data.evaluation_tokens.string(), data.evaluation_rows, data.document_start};
   inputs.device = options.device;
   inputs.backend = launch.backend;
   const run::PlannedRun planned = run::plan_run(inputs, context.runs_dir(), options.force);

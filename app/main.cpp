@@ -47,7 +47,7 @@ int report_usage(const CLI::App& app,
 void group_commands(CLI::App& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> groups = {
       {"Experiments", {"run", "runs", "compare", "export-markdown", "bench", "store"}},
-      {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "arguments"}},
+      {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "model", "arguments"}},
       {"Templates", {"pp", "trefs", "tlist", "targets", "graph", "meta", "index"}},
       {"New", {"init", "ws", "project"}},
       {"Shell", {"completion", "man"}}};
@@ -70,6 +70,7 @@ void add_commands(CLI::App& app, Program& program) {
   add_diff(app, program);
   add_check(app, program);
   add_keys(app, program);
+  add_model(app, program);
   add_arguments(app, program);
   add_pp(app, program);
   add_trefs(app, program);

@@ -19,6 +19,7 @@ template <class Visitor>
 void fields(Visitor& visit, TokenSource& source) {
   visit.field("path", source.path);
   visit.field("rows", source.rows);
+  visit.optional("document_start", source.document_start);
 }
 
 template <class Visitor>

@@ -30,6 +30,7 @@ constexpr int exit_stopped = 3;        ///< stopped on request, after saving
 struct TokenSource {
   std::string path;
   int64_t rows = 0;
+  std::optional<int32_t> document_start = {};  ///< begins a document; none: rows are not divided
 };
 
 enum class Job { describe, train, evaluate, generate, bench };

@@ -5,6 +5,7 @@
 
 #include "backends/libtorch/version.h"
 #include "backends/libtorch/worker/bench.h"
+#include "backends/libtorch/worker/datasets.h"
 #include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/evaluate.h"
 #include "backends/libtorch/worker/event_writer.h"
@@ -34,11 +35,7 @@ protocol::Result evaluate_checkpoint(const protocol::Request& request, const at:
     load_tensors(weights::SafetensorsFile(folder / "weights.safetensors"),
                  trainer.model().named_weights());
   }
-  const data::Dataset dataset(request.evaluation_tokens.path,
-                              experiment.train.seq_len,
-                              config::RowOrder::sequential,
-                              0,
-                              request.evaluation_tokens.rows);
+  const data::Dataset dataset = evaluation_rows(request, experiment);
   const EvaluationResult result = evaluate(trainer.model(),
                                            dataset,
                                            dataset.rows(),
