@@ -52,6 +52,9 @@ void add_commands(CLI::App& app, Program& program) {
   add_compare(app, program);
   add_export_markdown(app, program);
   add_bench(app, program);
+  add_export_hf(app, program);
+  add_import_hf(app, program);
+  add_logits(app, program);
   add_store(app, program);
   add_workspace(app, program);
   add_project(app, program);

@@ -234,6 +234,20 @@ void complete_data(Draft& draft, const PathBases& bases) {
   complete_path(draft, "tokenizer.path", draft.experiment.tokenizer.path, bases);
 }
 
+/// A folder is meant relative to where it was written; what is none names a run.
+void complete_initial_weights(Draft& draft, const PathBases& bases) {
+  const std::string key = "train.initial_weights";
+  std::string& name = draft.experiment.train.initial_weights;
+  if (name.empty()) return;
+  const fs::path meant = meant_path(draft.origins.at(key).set_by, name, bases);
+  std::error_code unreadable;
+  if (fs::is_directory(meant, unreadable)) {
+    name = meant.string();
+  } else if (name.find('/') != std::string::npos) {
+    complete_path(draft, key, name, bases);  // says where it looked
+  }
+}
+
 }  // namespace
 
 void check_and_complete_model(Draft& draft) {
@@ -252,6 +266,7 @@ void check_and_complete(Draft& draft, const PathBases& bases) {
   check_optimizer(draft);
   check_schedule(draft);
   complete_data(draft, bases);
+  complete_initial_weights(draft, bases);
 }
 
 }  // namespace forge::config

@@ -86,6 +86,7 @@ struct TrainConfig {
   int64_t checkpoint_every = 0;  ///< 0: only at the end and when stopped
   int eval_rows = 500;           ///< rows of the fixed held-out set
   int eval_batch_size = 32;
+  std::string initial_weights;  ///< a run or a model folder to begin from; "": they are drawn
   ZLossConfig z_loss;
 };
 

@@ -76,6 +76,7 @@ const std::vector<Refusal>& refusals() {
 class Keys {
  public:
   explicit Keys(const Json& json) : json_(json) {}
+  explicit Keys(Json&& json) = delete;  // it is kept by reference
 
   const Json& value(const char* key) {
     static const Json null;
@@ -181,7 +182,8 @@ void read_position(Keys& keys, ModelConfig& model, Architecture architecture) {
   refuse_scaled_rotation(keys, "rope_scaling");
   refuse_scaled_rotation(keys, "rope_parameters");
   const Json& parameters = keys.value("rope_parameters");
-  Keys inner(parameters.is_object() ? parameters : Json::object());
+  const Json none = Json::object();
+  Keys inner(parameters.is_object() ? parameters : none);
   model.position.theta = keys.number("rope_theta", inner.number("rope_theta", 10000));
   const double factor =
       keys.number("partial_rotary_factor", inner.number("partial_rotary_factor", 1));

@@ -32,7 +32,7 @@ struct TokenSource {
   int64_t rows = 0;
 };
 
-enum class Job { describe, train, evaluate, generate, bench };
+enum class Job { describe, train, evaluate, generate, bench, logits };
 const std::vector<std::string>& names_of(Job);
 
 /// The one line that a worker reads from its stdin.
@@ -43,6 +43,9 @@ struct Request {
   TokenSource train_tokens;
   TokenSource evaluation_tokens;
   std::string resume_from;      ///< a checkpoint folder, "" = start from the initial weights
+  std::string initial_weights;  ///< folder of the weights to begin from, "": they are drawn
+  std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there
+  std::string output;                ///< logits: the file to write
   std::string device = "auto";  ///< auto | cpu | cuda | cuda:N
   int threads = 0;              ///< CPU threads, 0 = all cores
 };

@@ -48,7 +48,7 @@ TEST_CASE("a model folder holds what transformers reads") {
   const Source source;
   const Exported exported = source.write();
   REQUIRE(exported.architecture == Architecture::llama);
-  REQUIRE(exported.parameters == 5208);
+  REQUIRE(exported.parameters == 5320);
   std::vector<std::string> names;
   for (const weights::WrittenFile& file : exported.files) {
     names.push_back(file.name);
@@ -146,7 +146,7 @@ TEST_CASE("a damaged checkpoint and weights of another model and a large tokeniz
   Source small;
   small.source.model.vocab_size = 261;
   REQUIRE(contains(small.fault(), "has 262 entries, the model 261"));
-  for (const Source* source : {&damaged, &other, &small}) {
+  for (const Source* source : std::initializer_list<const Source*>{&damaged, &other, &small}) {
     REQUIRE_FALSE(fs::exists(source->folder / "out"));
     REQUIRE(source->entries() == std::vector<std::string>{"checkpoints", "tokenizer.json"});
   }
