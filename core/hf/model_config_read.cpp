@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/json.h"
+#include "core/hf/config_keys.h"
 #include "core/hf/model_config.h"
 
 namespace forge::hf {
@@ -15,121 +14,7 @@ namespace {
 using config::ModelConfig;
 using Json = nlohmann::json;
 
-/// A value as it may stand in a message; no deep tree is walked and no screen filled.
-std::string shown(const Json& value) {
-  if (value.is_structured()) return value.is_array() ? "a list" : "an object";
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
-}
-
-/// Keys that change no logit: about training, about loading, about generation.
-const std::set<std::string>& keys_without_effect() {
-  static const std::set<std::string> keys = {"_attn_implementation",
-                                             "_attn_implementation_autoset",
-                                             "_name_or_path",
-                                             "architectures",
-                                             "auto_map",
-                                             "bos_token_id",
-                                             "dtype",
-                                             "eos_token_id",
-                                             "initializer_range",
-                                             "is_decoder",
-                                             "model_type",
-                                             "pad_token_id",
-                                             "pretraining_tp",
-                                             "torch_dtype",
-                                             "transformers_version",
-                                             "use_cache"};
-  return keys;
-}
-
-/// A key under which something else is computed unless it has one of a few values.
-struct Refusal {
-  const char* key;
-  std::vector<Json> harmless;  ///< besides null
-  const char* reason;
-};
-
-const std::vector<Refusal>& refusals() {
-  static const std::vector<Refusal> list = {
-      {"hidden_act", {"silu", "swish"}, "forge's MLP is gated by silu"},
-      {"attention_bias", {false}, "forge's projections have no bias"},
-      {"mlp_bias", {false}, "forge's projections have no bias"},
-      {"canon_bias", {false}, "forge's Canon layers have no bias"},
-      {"sliding_window", {false}, "forge's attention sees the whole row"},
-      {"use_sliding_window", {false}, "forge's attention sees the whole row"},
-      {"quantization_config", {}, "forge reads floating-point weights"},
-      {"attn_logit_softcapping", {}, "forge does not cap logits"},
-      {"final_logit_softcapping", {}, "forge does not cap logits"},
-      {"num_local_experts", {0, 1}, "forge's MLP has no experts"},
-      {"num_experts", {0, 1}, "forge's MLP has no experts"},
-      {"logit_scale", {1, 1.0}, "forge does not scale logits"},
-      {"is_encoder_decoder", {false}, "forge's models are decoders"},
-      {"add_cross_attention", {false}, "forge's models are decoders"},
-      {"embedding_multiplier", {1, 1.0}, "forge does not scale embeddings"},
-      {"residual_multiplier", {1, 1.0}, "forge does not scale residual branches"},
-      {"attention_multiplier", {}, "forge scales scores by 1/sqrt(head_dim)"},
-      {"logits_scaling", {1, 1.0}, "forge does not scale logits"}};
-  return list;
-}
-
-/// The keys of a config.json: each accessor checks the value's type and remembers the key.
-class Keys {
- public:
-  explicit Keys(const Json& json) : json_(json) {}
-  explicit Keys(Json&& json) = delete;  // it is kept by reference
-
-  const Json& value(const char* key) {
-    static const Json null;
-    used_.insert(key);
-    const auto found = json_.find(key);
-    return found == json_.end() ? null : *found;
-  }
-  /// A size; `otherwise` stands for a missing or null one, 0: it must be there.
-  int size(const char* key, int64_t otherwise = 0) {
-    const Json& json = value(key);
-    if (json.is_null() && otherwise > 0) return static_cast<int>(otherwise);
-    const bool fits =
-        json.is_number_integer() && json >= 1 && json <= std::numeric_limits<int>::max();
-    if (!fits) refuse(key, json, "a size from 1 on");
-    return json.get<int>();
-  }
-  double number(const char* key, double otherwise) {
-    const Json& json = value(key);
-    if (json.is_null()) return otherwise;
-    if (!json.is_number() || !(json.get<double>() > 0)) refuse(key, json, "a number above 0");
-    return json.get<double>();
-  }
-  bool flag(const char* key, bool otherwise) {
-    const Json& json = value(key);
-    if (json.is_null()) return otherwise;
-    if (!json.is_boolean()) refuse(key, json, "true or false");
-    return json.get<bool>();
-  }
-  std::string text(const char* key, const std::string& otherwise) {
-    const Json& json = value(key);
-    if (json.is_null()) return otherwise;
-    if (!json.is_string()) refuse(key, json, "text");
-    return json.get<std::string>();
-  }
-  std::vector<std::string> unused() const {
-    std::vector<std::string> keys;
-    for (const auto& [key, value] : json_.items()) {
-      if (used_.count(key) == 0 && keys_without_effect().count(key) == 0) keys.push_back(key);
-    }
-    return keys;
-  }
-
- private:
-  [[noreturn]] static void refuse(const char* key, const Json& json, const char* wanted) {
-    if (json.is_null()) throw Error(std::string("'") + key + "' is missing: " + wanted);
-    throw Error(std::string("'") + key + "' is " + shown(json) + ", not " + wanted);
-  }
-
-  const Json& json_;
-  std::set<std::string> used_;
-};
-
-Architecture read_architecture(Keys& keys) {
+Architecture read_architecture(ConfigKeys& keys) {
   const std::string type = keys.text("model_type", "");
   Architecture architecture = Architecture::llama;
   if (type == "LlamaCanon") {
@@ -151,20 +36,9 @@ Architecture read_architecture(Keys& keys) {
               "forge reads models that predict the next token");
 }
 
-void refuse_what_changes_the_function(Keys& keys) {
-  for (const Refusal& refusal : refusals()) {
-    const Json& value = keys.value(refusal.key);
-    const bool harmless =
-        value.is_null() || std::find(refusal.harmless.begin(), refusal.harmless.end(), value) !=
-                               refusal.harmless.end();
-    if (harmless) continue;
-    throw Error(std::string("'") + refusal.key + "' is " + shown(value), {}, refusal.reason);
-  }
-}
-
 /// rope_scaling, or rope_parameters as transformers calls it from version 5 on, may say only that
 /// nothing is scaled.
-void refuse_scaled_rotation(Keys& keys, const char* key) {
+void refuse_scaled_rotation(ConfigKeys& keys, const char* key) {
   const Json& scaling = keys.value(key);
   if (scaling.is_null()) return;
   if (!scaling.is_object()) throw Error(std::string("'") + key + "' is " + shown(scaling));
@@ -178,12 +52,12 @@ void refuse_scaled_rotation(Keys& keys, const char* key) {
   }
 }
 
-void read_position(Keys& keys, ModelConfig& model, Architecture architecture) {
+void read_position(ConfigKeys& keys, ModelConfig& model, Architecture architecture) {
   refuse_scaled_rotation(keys, "rope_scaling");
   refuse_scaled_rotation(keys, "rope_parameters");
   const Json& parameters = keys.value("rope_parameters");
   const Json none = Json::object();
-  Keys inner(parameters.is_object() ? parameters : none);
+  ConfigKeys inner(parameters.is_object() ? parameters : none);
   model.position.theta = keys.number("rope_theta", inner.number("rope_theta", 10000));
   const double factor =
       keys.number("partial_rotary_factor", inner.number("partial_rotary_factor", 1));
@@ -217,7 +91,7 @@ void read_position(Keys& keys, ModelConfig& model, Architecture architecture) {
 }
 
 /// LlamaCanon asks whether a letter is in the text; order, repetition and others count for nothing.
-void read_canon(Keys& keys, ModelConfig& model, std::vector<std::string>& notes) {
+void read_canon(ConfigKeys& keys, ModelConfig& model, std::vector<std::string>& notes) {
   const std::string letters = keys.text("canon_set", "");
   for (const char position : {'A', 'B', 'C', 'D'}) {
     if (letters.find(position) != std::string::npos) model.canon.set += position;
@@ -240,7 +114,7 @@ void read_canon(Keys& keys, ModelConfig& model, std::vector<std::string>& notes)
   if (keys.flag("qk_norm", false)) model.qk_norm = config::QkNorm::full;
 }
 
-void read_sizes(Keys& keys, ModelConfig& model, Architecture architecture) {
+void read_sizes(ConfigKeys& keys, ModelConfig& model, Architecture architecture) {
   model.vocab_size = keys.size("vocab_size");
   model.hidden_size = keys.size("hidden_size");
   // LlamaCanon takes 8/3 of the width where config.json names none.
@@ -316,11 +190,11 @@ ModelConfig with_forge_keys(const ModelConfig& model, const Json& forge_model) {
 
 ReadConfig read_config(const Json& json) {
   if (!json.is_object()) throw Error("it is not a JSON object");
-  Keys keys(json);
+  ConfigKeys keys(json);
   ReadConfig read;
   ModelConfig& model = read.model;
   read.architecture = read_architecture(keys);
-  refuse_what_changes_the_function(keys);
+  keys.refuse_what_changes_the_function();
   read_sizes(keys, model, read.architecture);
   read_position(keys, model, read.architecture);
   if (read.architecture != Architecture::llama) read_canon(keys, model, read.notes);
@@ -336,7 +210,7 @@ ReadConfig read_config(const Json& json) {
   const Json& forge_model = keys.value("forge_model");
   if (!forge_model.is_null()) model = with_forge_keys(model, forge_model);
   check_together(model);
-  read.unknown = keys.unused();
+  read.unknown = keys.unknown();
   return read;
 }
 
