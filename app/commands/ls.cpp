@@ -6,52 +6,32 @@
 #include "app/commands.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
+#include "core/project/listing.h"
 
 namespace forge::app {
 namespace {
+
+using project::ListedConfig;
+using project::ListedProject;
 
 struct Options {
   bool all = false;
   bool json = false;
 };
 
-/// A project with the summaries of its configs, or the reason why one has none.
-struct Listing {
-  project::Project project;
-  struct Row {
-    project::ConfigSummary summary;
-    std::string problem;  ///< "" where the config renders
-  };
-  std::vector<Row> rows;
-};
-
-Listing list_project(const Context& context, project::Project listed) {
-  Listing listing{std::move(listed), {}};
-  for (const project::Config& config : listing.project.configs) {
-    Listing::Row row;
-    try {
-      row.summary = project::summarize(listing.project, config, context.surroundings());
-    } catch (const Error& error) {
-      row.problem = describe(error);
-    }
-    row.summary.name = row.summary.name.empty() ? config.name : row.summary.name;
-    listing.rows.push_back(std::move(row));
-  }
-  return listing;
-}
-
-void print_configs(const Listing& listing, bool colour) {
+void print_configs(const ListedProject& listing, bool colour) {
   std::cout << styled(listing.project.name, Style::bold, colour) << "  " << listing.project.path;
   if (!listing.project.description.empty()) std::cout << "  " << listing.project.description;
   std::cout << "\n";
   std::vector<std::vector<std::string>> lines;
-  for (size_t i = 0; i < listing.rows.size(); ++i) {
-    const Listing::Row& row = listing.rows[i];
+  for (size_t i = 0; i < listing.configs.size(); ++i) {
+    const ListedConfig& row = listing.configs[i];
     const std::string& config = listing.project.configs[i].name;
     const std::string shown =
         config == listing.project.default_config ? "[" + config + "]" : config;
-    if (!row.problem.empty()) {
-      lines.push_back({"  " + shown, "broken", row.problem.substr(0, row.problem.find('\n'))});
+    if (row.problem) {
+      const std::string problem = describe(*row.problem);
+      lines.push_back({"  " + shown, "broken", problem.substr(0, problem.find('\n'))});
       continue;
     }
     lines.push_back({"  " + shown, row.summary.name, row.summary.description});
@@ -59,17 +39,17 @@ void print_configs(const Listing& listing, bool colour) {
   std::cout << aligned(lines);
 }
 
-nlohmann::json to_json(const Listing& listing) {
+nlohmann::json to_json(const ListedProject& listing) {
   nlohmann::json configs = nlohmann::json::array();
-  for (size_t i = 0; i < listing.rows.size(); ++i) {
-    const Listing::Row& row = listing.rows[i];
+  for (size_t i = 0; i < listing.configs.size(); ++i) {
+    const ListedConfig& row = listing.configs[i];
     nlohmann::json entry = {
         {"config", listing.project.configs[i].name},
         {"name", row.summary.name},
         {"description", row.summary.description},
         {"trains", row.summary.trains},
         {"default", listing.project.configs[i].name == listing.project.default_config}};
-    if (!row.problem.empty()) entry["problem"] = row.problem;
+    if (row.problem) entry["problem"] = describe(*row.problem);
     configs.push_back(std::move(entry));
   }
   return {{"project", listing.project.path},
@@ -79,14 +59,14 @@ nlohmann::json to_json(const Listing& listing) {
 }
 
 /// Prints the listings; exit code 2 where a config is broken.
-int print(const std::vector<Listing>& listings, bool json) {
+int print(const std::vector<ListedProject>& listings, bool json) {
   bool broken = false;
-  for (const Listing& listing : listings) {
-    for (const Listing::Row& row : listing.rows) broken = broken || !row.problem.empty();
+  for (const ListedProject& listing : listings) {
+    for (const ListedConfig& row : listing.configs) broken = broken || row.problem;
   }
   if (json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const Listing& listing : listings) list.push_back(to_json(listing));
+    for (const ListedProject& listing : listings) list.push_back(to_json(listing));
     std::cout << list.dump(2) << "\n";
   } else {
     for (size_t i = 0; i < listings.size(); ++i) {
@@ -98,16 +78,13 @@ int print(const std::vector<Listing>& listings, bool json) {
 }
 
 int list(const Context& context, const Options& options) {
-  std::vector<Listing> listings;
+  project::ProjectList projects;
   if (!options.all && context.project_folder()) {
-    listings.push_back(list_project(context, context.project()));
-    return print(listings, options.json);
+    projects.projects.push_back(context.project());
+  } else {
+    projects = project::load_projects(context.workspace(), context.surroundings());
   }
-  project::ProjectList projects =
-      project::load_projects(context.workspace(), context.surroundings());
-  for (project::Project& project : projects.projects) {
-    listings.push_back(list_project(context, std::move(project)));
-  }
+  const auto listings = project::list_configs(std::move(projects.projects), context.surroundings());
   const int code = print(listings, options.json);
   for (const Error& problem : projects.problems) std::cerr << describe(problem) << "\n";
   return projects.problems.empty() ? code : static_cast<int>(ExitCode::usage);

@@ -41,8 +41,7 @@ class Expander {
                    const Variables& variables) {
     const project::Config& config = project::config_of(project, config_name);
     const auto rendered = project::render_config(project, config, surroundings_, variables);
-    const NodePtr root = yaml::parse(
-        rendered.text, [&](int line, int column) { return rendered.origin(line, column); });
+    const NodePtr root = project::parse_rendered(project, rendered);
     if (root->is_mapping()) return root;
     SourceSpan where = root->origin;
     if (!where && !rendered.templates.empty()) {
@@ -105,7 +104,7 @@ class Expander {
                   call.project_origin,
                   "a project is a folder with meta.yaml in a workspace");
     }
-    return project::load_project(*workspace, folder, surroundings_);
+    return project::load_project(*workspace, folder, surroundings_, caller.shared);
   }
 
   static Error located_unknown_config(const project::Project& project, const FromProject& call) {

@@ -1,8 +1,10 @@
 #include "core/project/names.h"
 
 #include <set>
+#include <variant>
 
 #include "core/base/fs.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 
 namespace forge::project {
@@ -140,12 +142,22 @@ std::optional<fs::path> project_folder_at(const std::string& name, const fs::pat
 }  // namespace
 
 ProjectList load_projects(const Workspace& workspace, const Surroundings& surroundings) {
-  ProjectList list;
-  for (const fs::path& folder : project_folders(workspace)) {
+  const std::vector<fs::path> folders = project_folders(workspace);
+  const auto shared = std::make_shared<SharedWork>();
+  std::vector<std::variant<Project, Error>> loaded(folders.size(), Project());
+  parallel_for(folders.size(), [&](size_t i) {
     try {
-      list.projects.push_back(load_project(workspace, folder, surroundings));
+      loaded[i] = load_project(workspace, folders[i], surroundings, shared);
     } catch (const Error& problem) {
-      list.problems.push_back(problem);
+      loaded[i] = problem;
+    }
+  });
+  ProjectList list;
+  for (auto& result : loaded) {
+    if (auto* project = std::get_if<Project>(&result)) {
+      list.projects.push_back(std::move(*project));
+    } else {
+      list.problems.push_back(std::get<Error>(std::move(result)));
     }
   }
   return list;

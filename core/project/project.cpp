@@ -31,12 +31,7 @@ RenderedText render_meta(const Project& project,
   request.project_dir = project.folder.string();
   request.workspace_root = workspace.root.string();
   request.surroundings = surroundings;
-  return templating::render(request);
-}
-
-yaml::NodePtr parse_rendered(const RenderedText& rendered) {
-  return yaml::parse(rendered.text,
-                     [&](int line, int column) { return rendered.origin(line, column); });
+  return templating::render(request, project.shared->templates);
 }
 
 std::string text_of(const yaml::Entry& entry) {
@@ -108,6 +103,16 @@ std::vector<Config> list_configs(const Project& project) {
   return configs;
 }
 
+/// A summary tells no origins, and they cost as much as the rest; but an error has its place.
+yaml::NodePtr parse_without_origins(const Project& project, const RenderedText& rendered) {
+  const auto no_origin = [](int, int) { return SourceSpan(); };
+  try {
+    return yaml::parse(rendered.text, no_origin, project.shared->sections);
+  } catch (const Error&) {
+    return parse_rendered(project, rendered);
+  }
+}
+
 std::string scalar_under(const yaml::Node& mapping, std::string_view key) {
   const yaml::Node* value = mapping.find(key);
   return value && value->is_scalar() && !value->is_null() ? value->text : "";
@@ -130,14 +135,16 @@ const Config* Project::find(std::string_view config_name) const {
 
 Project load_project(const Workspace& workspace,
                      const fs::path& folder,
-                     const Surroundings& surroundings) {
+                     const Surroundings& surroundings,
+                     std::shared_ptr<SharedWork> shared) {
   Project project;
+  project.shared = shared ? std::move(shared) : std::make_shared<SharedWork>();
   project.folder = absolute_folder(folder);
   project.workspace_root = workspace.root;
   project.path = path_in_workspace(workspace, project.folder);
   project.name = project.folder.filename().string();
   project.search_path = {project.folder / "templates"};
-  const yaml::NodePtr root = parse_rendered(render_meta(project, workspace, surroundings));
+  const yaml::NodePtr root = parse_rendered(project, render_meta(project, workspace, surroundings));
   if (!root->is_mapping() && !root->is_null()) {
     throw Error("meta.yaml is " + describe_kind(*root), root->origin, "it is a mapping of keys");
   }
@@ -160,13 +167,19 @@ RenderedText render_config(const Project& project,
   request.project_dir = project.folder.string();
   request.workspace_root = project.workspace_root.string();
   request.surroundings = surroundings;
-  return templating::render(request);
+  return templating::render(request, project.shared->templates);
+}
+
+yaml::NodePtr parse_rendered(const Project& project, const RenderedText& rendered) {
+  const auto origin = [&](int line, int column) { return rendered.origin(line, column); };
+  return yaml::parse(rendered.text, origin, project.shared->sections);
 }
 
 ConfigSummary summarize(const Project& project,
                         const Config& config,
                         const Surroundings& surroundings) {
-  const yaml::NodePtr root = parse_rendered(render_config(project, config, surroundings));
+  const RenderedText rendered = render_config(project, config, surroundings);
+  const yaml::NodePtr root = parse_without_origins(project, rendered);
   if (!root->is_mapping()) return {};
   const bool trains = root->find("train") != nullptr;
   const yaml::Node* meta = root->find("meta");

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/source.h"
 #include "core/project/workspace.h"
 #include "core/templating/render.h"
+#include "core/templating/template_cache.h"
+#include "core/yaml/node.h"
+#include "core/yaml/section_cache.h"
 
 namespace forge::project {
 
@@ -23,6 +27,13 @@ struct UnknownKey {
   SourceSpan origin;
 };
 
+/// What the renders of one command share, so that nothing is read or parsed twice. The files of a
+/// project are seen as they were when they were first needed.
+struct SharedWork {
+  templating::TemplateCache templates;
+  yaml::SectionCache sections;
+};
+
 /// A folder with meta.yaml, read.
 struct Project {
   std::filesystem::path folder;  ///< absolute
@@ -35,6 +46,7 @@ struct Project {
   std::vector<Config> configs;  ///< sorted bytewise by name
   std::string default_config;   ///< name without ".yaml": the declared one, else the first
   std::vector<UnknownKey> unknown_keys;
+  std::shared_ptr<SharedWork> shared;  ///< with the projects that were loaded together with it
 
   /// The config of that name, with or without ".yaml", or null.
   const Config* find(std::string_view config_name) const;
@@ -42,16 +54,21 @@ struct Project {
 
 /// Renders and reads the folder's meta.yaml and lists its configs. meta.yaml is a template that is
 /// searched in the project, the workspace's settings folder and the user's
-/// ~/.config/forgather/templates. Throws Error with the place in the template.
+/// ~/.config/forgather/templates. Throws Error with the place in the template. `shared` is
+/// that of another project that was loaded before; null: the project begins anew.
 Project load_project(const Workspace& workspace,
                      const std::filesystem::path& folder,
-                     const templating::Surroundings& surroundings);
+                     const templating::Surroundings& surroundings,
+                     std::shared_ptr<SharedWork> shared = nullptr);
 
 /// The config's YAML text with the place that each line came from.
 templating::RenderedText render_config(const Project& project,
                                        const Config& config,
                                        const templating::Surroundings& surroundings,
                                        const templating::Variables& variables = {});
+
+/// The text that was rendered for a project, as YAML; every node knows its place in a template.
+yaml::NodePtr parse_rendered(const Project& project, const templating::RenderedText& rendered);
 
 /// What a listing shows of a config.
 struct ConfigSummary {

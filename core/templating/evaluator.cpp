@@ -60,9 +60,10 @@ std::vector<std::string> names_in(const Value& owner) {
 
 }  // namespace
 
-Evaluator::Evaluator(const RenderRequest& request)
+Evaluator::Evaluator(const RenderRequest& request, TemplateCache& cache, RenderedUnits& units)
     : request_(request),
-      loader_(request.search_path),
+      units_(units),
+      loader_(request.search_path, cache, units.units),
       globals_(make_globals(request)),
       base_(globals_) {
   for (const auto& [name, variable] : request.variables) base_[name] = value_of(variable);
@@ -95,7 +96,7 @@ const Usage* Evaluator::use(const Unit* unit, Place place) {
   const Usage*& usage = usage_of_[{unit, place.usage, place.position}];
   if (!usage) {
     auto via = place.usage ? std::make_shared<const SourceSpan>(span_of(place)) : nullptr;
-    usage = &usages_.emplace_back(Usage{unit, std::move(via)});
+    usage = &units_.usages.emplace_back(Usage{unit, std::move(via)});
   }
   return usage;
 }

@@ -26,7 +26,8 @@ class Module;
 /// Evaluator, which breaks reference cycles at its end.
 class Evaluator {
  public:
-  explicit Evaluator(const RenderRequest& request);
+  /// All three outlive the evaluator; what places in the result refer to is kept in `units`.
+  Evaluator(const RenderRequest& request, TemplateCache& cache, RenderedUnits& units);
   ~Evaluator();
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
@@ -133,11 +134,11 @@ class Evaluator {
   std::string name_of(const SourceText& source) const;
 
   const RenderRequest& request_;
+  RenderedUnits& units_;
   Loader loader_;
   VariableMap globals_;
   VariableMap base_;  ///< the caller's variables over the globals
   std::vector<LoadedTemplate> loaded_;
-  std::deque<Usage> usages_;
   std::map<std::tuple<const Unit*, const Usage*, uint32_t>, const Usage*> usage_of_;
   std::map<const Unit*, std::shared_ptr<Module>> modules_;
   std::vector<std::weak_ptr<Context>> contexts_;

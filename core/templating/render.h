@@ -59,16 +59,27 @@ struct LoadedTemplate {
   std::string relation;  ///< "", "extends", "include", "import"
 };
 
+class OutputMap;
+class TemplateCache;
+
 struct RenderedText {
   std::string text;
-  std::vector<std::vector<OutputOrigin>> lines;  ///< per output line, left to right
   std::vector<LoadedTemplate> templates;
+  /// Who wrote which stretch of `text`; worked out only where somebody asks. Null: nothing is
+  /// known.
+  std::shared_ptr<const OutputMap> map;
+
   /// Place in a template of a 1-based line and column of `text`.
   SourceSpan origin(int line, int column) const;
+  /// The stretches of every line of `text`, left to right.
+  std::vector<std::vector<OutputOrigin>> lines() const;
 };
 
 /// Renders one template in an environment of its own (nothing leaks from one render to the next).
 /// Throws Error with the place in the template.
 RenderedText render(const RenderRequest& request);
+/// The same for one of many renders: template files are read and parsed once for all that share
+/// the cache, on any thread.
+RenderedText render(const RenderRequest& request, TemplateCache& cache);
 
 }  // namespace forge::templating

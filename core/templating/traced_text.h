@@ -39,6 +39,7 @@ class TracedText {
 
   const std::string& text() const { return text_; }
   const std::vector<Run>& runs() const { return runs_; }
+  std::string take_text() && { return std::move(text_); }
 
   /// Template text that stands at `place`.
   void append_literal(std::string_view text, Place place);

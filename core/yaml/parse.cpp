@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/yaml/node_builder.h"
+#include "core/yaml/section_cache.h"
 
 namespace forge::yaml {
 namespace {
@@ -26,14 +27,21 @@ void refuse_tab_indentation(const YAML::Mark& mark,
   throw Error("a tab cannot indent YAML", origin(mark.line + 1, column), "use blanks");
 }
 
+bool is_control(char c) {
+  return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
+}
+
 /// Control characters have no place in YAML; a file that holds them is most likely no text.
 void refuse_control_characters(const std::string& text, const OriginMap& origin) {
+  bool found = false;
+  for (const char c : text) found |= is_control(c);  // a loop that the compiler can vectorise
+  if (!found) return;
   int line = 1, column = 0;
   for (const char c : text) {
     ++column;
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7F) {
-      throw Error("the YAML contains the control character " + std::to_string(byte),
+    if (is_control(c)) {
+      const int code = static_cast<unsigned char>(c);
+      throw Error("the YAML contains the control character " + std::to_string(code),
                   origin(line, column));
     }
     if (c != '\n') continue;
@@ -64,6 +72,17 @@ NodePtr parse(const std::string& text, const OriginMap& origin) {
     refuse_tab_indentation(error.mark, text, origin);
     throw Error("not valid YAML: " + error.msg, origin(error.mark.line + 1, error.mark.column + 1));
   }
+}
+
+NodePtr parse(const std::string& text, const OriginMap& origin, SectionCache& sections) {
+  refuse_control_characters(text, origin);
+  try {
+    NodeBuilder builder(text, origin);
+    if (sections.handle_document(text, builder)) return builder.root();
+  } catch (const Error&) {
+    // Of several errors the first counts, so the text is parsed from its beginning.
+  }
+  return parse(text, origin);
 }
 
 NodePtr parse_file(const std::string& path) {

@@ -1,4 +1,4 @@
-#include "core/templating/loader.h"
+#include "core/templating/template_file.h"
 
 #include "tests/core/templating/templates.h"
 #include "tests/support/catch.h"

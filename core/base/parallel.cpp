@@ -1,0 +1,66 @@
+#include "core/base/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace forge {
+namespace {
+
+/// The calls of one parallel_for. Indices are handed out in order, so each call before one that
+/// fails has been started, and its exception, if any, will be seen.
+class Calls {
+ public:
+  Calls(size_t count, const std::function<void(size_t)>& action) : end_(count), action_(action) {}
+
+  void work() {
+    for (size_t index = next_++; index < end_; index = next_++) {
+      try {
+        action_(index);
+      } catch (...) {
+        fail(index);
+      }
+    }
+  }
+
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  void fail(size_t index) {
+    const std::lock_guard lock(mutex_);
+    end_ = 0;
+    if (failure_ && failed_ < index) return;
+    failed_ = index;
+    failure_ = std::current_exception();
+  }
+
+  std::atomic<size_t> next_ = 0, end_;
+  const std::function<void(size_t)>& action_;
+  std::mutex mutex_;  ///< of what follows
+  std::exception_ptr failure_;
+  size_t failed_ = 0;
+};
+
+}  // namespace
+
+void parallel_for(size_t count, const std::function<void(size_t)>& action) {
+  Calls calls(count, action);
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> helpers;
+  try {
+    for (size_t i = 1; i < std::min(cores, count); ++i) helpers.emplace_back([&] { calls.work(); });
+  } catch (const std::system_error&) {
+    // No more threads for this process: those that it has do the work.
+  }
+  calls.work();
+  for (std::thread& helper : helpers) helper.join();
+  calls.rethrow();
+}
+
+}  // namespace forge

@@ -1,0 +1,137 @@
+#include "core/yaml/section_cache.h"
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/yaml/parse.h"
+#include "core/yaml/sections.h"
+#include "tests/support/catch.h"
+#include "tests/support/support.h"
+
+namespace forge::yaml {
+namespace {
+
+std::string dump(const Node& node) {
+  std::string text = std::to_string(static_cast<int>(node.kind)) + "@" + node.origin.describe() +
+                     " " + node.tag + "&" + node.anchor + (node.plain ? "p" : "q") + node.text;
+  for (const NodePtr& item : node.items) text += "[" + dump(*item) + "]";
+  for (const Entry& entry : node.entries) {
+    text += "{" + entry.key + (entry.key_is_string ? "s" : "p") + entry.key_origin.describe() +
+            ": " + dump(*entry.value);
+    for (const NodePtr& value : entry.overridden) text += "<" + dump(*value) + ">";
+    text += "}";
+  }
+  return text;
+}
+
+/// The document with all places, or the error's whole message.
+std::string outcome(const std::string& text, SectionCache* sections) {
+  auto source = std::make_shared<SourceText>();
+  source->name = "x.yaml";
+  source->text = text;
+  const auto origin = [source](int line, int column) { return make_span(source, line, column); };
+  try {
+    return dump(*(sections ? parse(text, origin, *sections) : parse(text, origin)));
+  } catch (const Error& error) {
+    return describe(error);
+  }
+}
+
+/// Whether the cache gives what a whole parse gives, first when it knows little, then all.
+void check_same(const std::string& text, SectionCache& sections) {
+  INFO(text);
+  const std::string whole = outcome(text, nullptr);
+  CHECK(outcome(text, &sections) == whole);
+  CHECK(outcome(text, &sections) == whole);
+}
+
+TEST_CASE("a document is cut where keys begin in the first column") {
+  const auto sections = cut_sections("# head\n\na: 1\n  b\n\n# c\nd: |\n  x\n\n.e: 3\n- f\n\n");
+  REQUIRE(sections);
+  REQUIRE(sections->size() == 3);
+  CHECK((*sections)[0].text == "a: 1\n  b\n");
+  CHECK((*sections)[0].line == 2);
+  CHECK((*sections)[1].text == "d: |\n  x\n\n");  // a block scalar keeps its end
+  CHECK((*sections)[2].text == ".e: 3\n- f\n\n");
+  CHECK((*sections)[2].position == Section::Position::last);
+  CHECK(!cut_sections("a: 1\n"));
+  CHECK(!cut_sections("a: 1\n---\nb: 2\n"));
+  CHECK(!cut_sections("%YAML 1.1\na: 1\n"));
+  CHECK(!cut_sections("a: 1\n...\n"));
+  CHECK(!cut_sections("a: 1\r\nb: 2\r\n"));
+  CHECK(!cut_sections("- a\n"));
+  CHECK(!cut_sections("  a: 1\nb: 2\n"));
+  CHECK(!cut_sections("# only a comment\n"));
+}
+
+TEST_CASE("sections known from other documents give the nodes and places of a whole parse") {
+  SectionCache sections;
+  check_same("a: &a 1\nb: *a\n", sections);
+  check_same("# moved\n\n\na: &a 1\nc: {x: *a}\nb: *a\n", sections);
+  check_same("a: &a [1]\nb: *a\n", sections);     // the same alias of another anchor
+  check_same("b: *a\na: &a 1\n", sections);       // before its anchor
+  check_same("a: &a 1\nx: &a 2\n", sections);     // twice
+  check_same("a: &a [*a]\nb: 1\n", sections);     // within itself
+  check_same("k:\n\n# c\nb: 1\nk:\n", sections);  // values that are not there
+  check_same("k:\nnull: 1\nb: 1\n", sections);
+  check_same("k: !t\nb: 1\nk: &n\nc: *n\n", sections);
+  check_same("m: &m\n  x: 1\nn:\n  <<: *m\n  x: 2\na: 1\na: 2\n", sections);
+  check_same("? k\nb: 1\n", sections);
+  check_same("k: v\n  w\n# c\n  x\nb: 1\n", sections);
+}
+
+TEST_CASE("lines that only look like keys are not taken for sections") {
+  SectionCache sections;
+  check_same("a: 1\nb: 2\n", sections);
+  check_same("t: \"\na: 1\nb: 2\n\"\n", sections);
+  check_same("t: '\na: 1\nb: '\nb: 2\n", sections);
+  check_same("t: {\na: 1,\nb: 2\n}\n", sections);
+  check_same("t: [\na: 1\nb: 2\n", sections);
+  check_same("t: |\na: 1\nb: 2\n", sections);
+  check_same("t: |+\n  x\n\n\na: 1\n", sections);
+  check_same("t: >-\n  x\n\n# c\na: 1\n", sections);
+  check_same("a\nb: 2\n", sections);
+  check_same("a: 1\n b: 2\n", sections);
+  check_same("a: 1\nb\n", sections);
+}
+
+TEST_CASE("every golden YAML text has the same nodes through the cache") {
+  const auto cases =
+      nlohmann::json::parse(read_file(tests::tests_dir() / "golden" / "yaml_cases.json"))["cases"];
+  SectionCache sections;
+  for (const auto& golden : cases) {
+    const std::string text = golden[0];
+    check_same(text, sections);
+    check_same("before: 1\n" + text, sections);
+    check_same(text + "\nbehind: 1\n", sections);
+    check_same("k: " + text + "\nbehind: 1\n", sections);
+  }
+}
+
+TEST_CASE("documents put together at random have the same nodes through the cache") {
+  static const char* const lines[] = {
+      "a: 1",         "b: &x 2",    "c: *x",    ".d: &y {e: f}", "g: *y",      "h:",
+      "  i: 1",       "  - j",      "- k",      "# comment",     "",           "  # inner",
+      "l: |",         "  text",     "    more", "m: 'q",         "n'",         "o: \"r",
+      "p\"",          "q: [1,",     "2]",       "r: {s: 1,",     "t: 2}",      "? u",
+      ": v",          "w: !call:f", "  <<: *y", "x: >-",         "y: !!int z", "z: 'it''s'",
+      "plain",        "  folded",   "null:",    "~: 1",          "&z aa: 1",   "bb: *z",
+      "cc: [*x, *y]", "  dd: *x",   "\tee: 1",  "ff: 2020-01-01"};
+  const auto seed = GENERATE(1u, 2u, 3u);
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  SectionCache sections;
+  for (int document = 0; document < 3000; ++document) {
+    std::string text;
+    for (size_t count = 1 + random() % 8; count > 0; --count) {
+      text += lines[random() % std::size(lines)];
+      if (count > 1 || random() % 4 > 0) text += "\n";
+    }
+    check_same(text, sections);
+  }
+}
+
+}  // namespace
+}  // namespace forge::yaml
