@@ -234,14 +234,15 @@ void complete_data(Draft& draft, const PathBases& bases) {
   complete_path(draft, "tokenizer.path", draft.experiment.tokenizer.path, bases);
 }
 
-/// A folder is meant relative to where it was written; what is none names a run.
+/// A folder, of a run or of a model, is meant relative to where it was written; what is none names
+/// a run, even where another folder happens to be called so.
 void complete_initial_weights(Draft& draft, const PathBases& bases) {
   const std::string key = "train.initial_weights";
   std::string& name = draft.experiment.train.initial_weights;
   if (name.empty()) return;
   const fs::path meant = meant_path(draft.origins.at(key).set_by, name, bases);
   std::error_code unreadable;
-  if (fs::is_directory(meant, unreadable)) {
+  if (fs::exists(meant / "config.json", unreadable)) {
     name = meant.string();
   } else if (name.find('/') != std::string::npos) {
     complete_path(draft, key, name, bases);  // says where it looked
