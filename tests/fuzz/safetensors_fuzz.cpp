@@ -11,7 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace forge::weights;
   try {
     const auto contents = read_safetensors(reinterpret_cast<const std::byte*>(bytes), size);
-    volatile unsigned sum = 0;  // every byte is touched, so that ASan sees a view that leads outside
+    volatile unsigned sum =
+        0;  // every byte is touched, so that ASan sees a view that leads outside
     for (const auto& [name, tensor] : contents.tensors) {
       for (size_t i = 0; i < tensor.bytes; ++i) sum = sum + static_cast<unsigned>(tensor.data[i]);
       if (is_floating(tensor.dtype)) {

@@ -29,10 +29,8 @@ protocol::Result evaluate_checkpoint(const protocol::Request& request, const at:
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   Trainer trainer(experiment, device);
   if (request.resume_from.empty()) {
-    load_beginning(trainer.model(),
-                   experiment.seed,
-                   request.initial_weights,
-                   request.initial_weights_hash);
+    load_beginning(
+        trainer.model(), experiment.seed, request.initial_weights, request.initial_weights_hash);
   } else {
     const std::filesystem::path folder = request.resume_from;
     load_tensors(weights::SafetensorsFile(folder / "weights.safetensors"),
@@ -63,8 +61,9 @@ int run_job(const protocol::Request& request, const at::Device& device, const Ev
     case protocol::Job::logits: events.send(write_logits(request, device)); return exit_done;
     case protocol::Job::generate: break;
   }
-  throw Error(
-      "this backend does not generate text", {}, "it can describe, train, evaluate, bench and write logits");
+  throw Error("this backend does not generate text",
+              {},
+              "it can describe, train, evaluate, bench and write logits");
 }
 
 int serve(const EventWriter& events) {

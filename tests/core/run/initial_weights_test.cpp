@@ -60,7 +60,7 @@ TEST_CASE("weights of another shape are refused with the key", "[run]") {
   place.experiment.model.hidden_size = 16;
   const std::string fault = place.fault("llama");
   REQUIRE(contains(fault, "train.initial_weights 'llama': the weights are not those of the model"));
-  REQUIRE(contains(fault, "'model.norm.weight' [8] instead of [16]"));
+  REQUIRE(contains(fault, "'model.embed_tokens.weight' [270, 8] instead of [270, 16]"));
   REQUIRE(contains(place.fault("nothing"), "train.initial_weights 'nothing': no run 'nothing'"));
 }
 
