@@ -25,6 +25,9 @@ struct Program {
 void add_project_option(CLI::App& command, Program& program);
 /// --set
 void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
+/// What every command that looks at configs takes besides their names: -p, --now and arguments for
+/// their templates.
+void add_shared_options(CLI::App& command, Program& program);
 /// What every command that looks at one config takes: its name, -p, --now and arguments for its
 /// templates.
 void add_config_options(CLI::App& command, Program& program, std::string& config);
@@ -34,7 +37,17 @@ void add_configs_options(CLI::App& command, Program& program, std::vector<std::s
 /// Each adds a subcommand that sets the program's action when it is chosen.
 void add_ls(CLI::App& app, Program& program);
 void add_pp(CLI::App& app, Program& program);
+void add_check(CLI::App& app, Program& program);
+void add_explain(CLI::App& app, Program& program);
+void add_diff(CLI::App& app, Program& program);
 void add_show(CLI::App& app, Program& program);
+void add_index(CLI::App& app, Program& program);
+void add_meta(CLI::App& app, Program& program);
+void add_tlist(CLI::App& app, Program& program);
+void add_targets(CLI::App& app, Program& program);
+void add_graph(CLI::App& app, Program& program);
+void add_trefs(CLI::App& app, Program& program);
+void add_arguments(CLI::App& app, Program& program);
 void add_keys(CLI::App& app, Program& program);
 void add_run(CLI::App& app, Program& program);
 void add_runs(CLI::App& app, Program& program);

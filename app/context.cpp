@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/project/argument_words.h"
 #include "core/run/runs_dir.h"
 
 namespace forge::app {
@@ -42,14 +43,31 @@ const project::Workspace& Context::workspace() const {
 std::optional<std::filesystem::path> Context::project_folder() const {
   if (globals_.project.empty()) return project::enclosing_project_folder(workspace(), here_);
   if (const auto folder = chosen_folder(globals_.project, here_)) {
-    if (const auto found = project::enclosing_project_folder(workspace(), *folder)) return found;
+    return project::enclosing_project_folder(workspace(), *folder);
   }
   return project::find_project(workspace(), globals_.project, here_, surroundings_).folder;
+}
+
+project::ProjectList Context::all_projects(bool search_here) const {
+  if (const auto folder = chosen_folder(globals_.project, here_)) {
+    return project::load_projects_below(*folder, surroundings_);
+  }
+  if (search_here && !project::find_workspace(here_)) {
+    project::ProjectList below = project::load_projects_below(here_, surroundings_);
+    if (!below.projects.empty() || !below.problems.empty()) return below;
+  }
+  return project::load_projects_below(workspace().root, surroundings_);
 }
 
 project::Project Context::project() const {
   if (const auto folder = project_folder()) {
     return project::load_project(workspace(), *folder, surroundings_);
+  }
+  if (!globals_.project.empty()) {
+    throw Error("no project in or above the folder '" + globals_.project + "'",
+                {},
+                "a project is a folder with meta.yaml; 'forge ls -r -p " + globals_.project +
+                    "' lists those below it");
   }
   if (workspace().default_project.empty()) {
     throw Error("no project here, and the workspace names no default project",
@@ -69,7 +87,15 @@ ChosenConfig Context::config(const std::string& name) const {
   return chosen({own, project::config_of(own, wanted)});
 }
 
-ChosenConfig Context::chosen(project::NamedConfig named) const { return {std::move(named), {}}; }
+ChosenConfig Context::chosen(project::NamedConfig named) const {
+  if (globals_.template_arguments.empty()) return {std::move(named), {}};
+  const auto declared = project::template_arguments_of(named.project, named.config, surroundings_);
+  templating::Variables variables = project::read_argument_words(
+      declared,
+      globals_.template_arguments,
+      {named.config.name, globals_.command_options, surroundings_.home_directory});
+  return {std::move(named), std::move(variables)};
+}
 
 std::filesystem::path Context::runs_dir() const {
   // Nothing is written into the workspace that came with the program, even where it could be.

@@ -20,6 +20,8 @@ struct GlobalOptions {
   std::string now;      ///< --now: the time that templates see, "" for the clock's
   /// Options that the command does not know: arguments for the config's templates, as typed.
   std::vector<std::string> template_arguments;
+  /// Options that the command does know, one of which may have been meant.
+  std::vector<std::string> command_options;
 };
 
 /// A config with the variables that the command line gives its templates.
@@ -43,12 +45,15 @@ class Context {
   const project::Workspace& workspace() const;
   /// Folder of the project of -p, else of the one around the current folder, if there is one.
   std::optional<std::filesystem::path> project_folder() const;
+  /// All projects below the folder of -p, else of the workspace around the current folder; outside
+  /// any, those below that folder where `search_here` says so, else those that came with the program.
+  project::ProjectList all_projects(bool search_here) const;
   /// The project of -p, else the one around the current folder, else the workspace's default.
   project::Project project() const;
   /// A config by name, of the project of -p where that is given, else of the whole workspace; ""
   /// is that of -t, else the project's default config.
   ChosenConfig config(const std::string& name) const;
-  /// The config with what the command line gives its templates.
+  /// The config with what the command line gives its templates, whose arguments it declares.
   ChosenConfig chosen(project::NamedConfig named) const;
 
   std::filesystem::path runs_dir() const;

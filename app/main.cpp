@@ -44,8 +44,18 @@ int report_usage(const CLI::App& app,
 
 void add_commands(CLI::App& app, Program& program) {
   add_ls(app, program);
+  add_check(app, program);
+  add_explain(app, program);
+  add_diff(app, program);
   add_show(app, program);
   add_pp(app, program);
+  add_index(app, program);
+  add_meta(app, program);
+  add_tlist(app, program);
+  add_targets(app, program);
+  add_graph(app, program);
+  add_trefs(app, program);
+  add_arguments(app, program);
   add_keys(app, program);
   add_run(app, program);
   add_runs(app, program);

@@ -20,8 +20,6 @@ void add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-namespace {
-
 void add_shared_options(CLI::App& command, Program& program) {
   add_project_option(command, program);
   command
@@ -31,8 +29,6 @@ void add_shared_options(CLI::App& command, Program& program) {
       ->type_name("TIME");
   program.takes_template_arguments.insert(&command);
 }
-
-}  // namespace
 
 void add_config_options(CLI::App& command, Program& program, std::string& config) {
   command.add_option(

@@ -27,7 +27,26 @@ const CLI::App* chosen_command(const CLI::App& app,
   return nullptr;
 }
 
-bool is_option(const std::string& word) { return starts_with(word, "--") && word.size() > 2; }
+/// A word that begins like an option and is no negative number.
+bool is_option(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && word[1] != '.' && (word[1] < '0' || word[1] > '9');
+}
+
+/// Whether the command has the option itself; behind a short one its value may follow at once.
+bool is_own(const CLI::App& command, const std::string& word) {
+  const bool is_long = starts_with(word, "--");
+  if (word == "--") return true;
+  const std::string name = is_long ? word.substr(0, word.find('=')) : word.substr(0, 2);
+  return command.get_option_no_throw(name) != nullptr;
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -37,13 +56,11 @@ std::vector<std::string> take_template_arguments(const CLI::App& app,
   size_t place = 0;
   const CLI::App* command = chosen_command(app, words, place);
   if (!command || program.takes_template_arguments.count(command) == 0) return words;
+  program.globals.command_options = option_names(*command);
   std::vector<std::string> kept;
   bool taking = false;
   for (size_t i = 0; i < words.size(); ++i) {
-    if (i > place && starts_with(words[i], "-")) {
-      const std::string name = words[i].substr(0, words[i].find('='));
-      taking = is_option(words[i]) && !command->get_option_no_throw(name);
-    }
+    if (i > place && is_option(words[i])) taking = !is_own(*command, words[i]);
     (taking ? program.globals.template_arguments : kept).push_back(words[i]);
   }
   return kept;

@@ -4,7 +4,7 @@
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/hf/export_model.h"
-#include "core/run/find_run.h"
+#include "core/run/run_model.h"
 
 namespace forge::app {
 namespace {
@@ -67,7 +67,7 @@ int export_hf(const Context& context, const Options& options) {
   hf::ExportOptions export_options;
   export_options.dtype = hf::dtype_from_name(options.dtype);
   export_options.replace = options.force;
-  const run::RunFolder run = run::find_run(options.run, context.runs_dir());
+  const run::RunFolder run = run::named_run(context.runs_dir(), options.run);
   const run::RunModel model = run::open_run(run, options.step);
   hf::ExportSource source;
   source.model = model.experiment.model;

@@ -18,7 +18,7 @@ struct Options {
 };
 
 int logits(const Context& context, const Options& options) {
-  const run::RunModel model = run::open_model(options.model, context.runs_dir());
+  const run::RunModel model = run::open_model(context.runs_dir(), options.model);
   run::LogitsQuestion question = options.question;
   question.output = options.output;
   const auto backend = context.backend(model.experiment.backend);

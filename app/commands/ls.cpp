@@ -6,6 +6,7 @@
 #include "app/commands.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
+#include "core/base/fs.h"
 #include "core/project/listing.h"
 
 namespace forge::app {
@@ -19,8 +20,10 @@ struct Options {
   bool json = false;
 };
 
-void print_configs(const ListedProject& listing, bool colour) {
-  std::cout << styled(listing.project.name, Style::bold, colour) << "  " << listing.project.path;
+void print_configs(const ListedProject& listing, const fs::path& workspace, bool colour) {
+  std::cout << styled(listing.project.name, Style::bold, colour) << "  "
+            << (listing.project.workspace_root == workspace ? listing.project.path
+                                                            : shown_path(listing.project.folder));
   if (!listing.project.description.empty()) std::cout << "  " << listing.project.description;
   std::cout << "\n";
   std::vector<std::vector<std::string>> lines;
@@ -53,13 +56,14 @@ nlohmann::json to_json(const ListedProject& listing) {
     configs.push_back(std::move(entry));
   }
   return {{"project", listing.project.path},
+          {"folder", listing.project.folder.string()},
           {"name", listing.project.name},
           {"description", listing.project.description},
           {"configs", configs}};
 }
 
 /// Prints the listings; exit code 2 where a config is broken.
-int print(const std::vector<ListedProject>& listings, bool json) {
+int print(const std::vector<ListedProject>& listings, const fs::path& workspace, bool json) {
   bool broken = false;
   for (const ListedProject& listing : listings) {
     for (const ListedConfig& row : listing.configs) broken = broken || row.problem;
@@ -71,7 +75,7 @@ int print(const std::vector<ListedProject>& listings, bool json) {
   } else {
     for (size_t i = 0; i < listings.size(); ++i) {
       if (i > 0) std::cout << "\n";
-      print_configs(listings[i], use_colour(STDOUT_FILENO));
+      print_configs(listings[i], workspace, use_colour(STDOUT_FILENO));
     }
   }
   return static_cast<int>(broken ? ExitCode::usage : ExitCode::done);
@@ -82,10 +86,10 @@ int list(const Context& context, const Options& options) {
   if (!options.all && context.project_folder()) {
     projects.projects.push_back(context.project());
   } else {
-    projects = project::load_projects(context.workspace(), context.surroundings());
+    projects = context.all_projects(options.all);
   }
   const auto listings = project::list_configs(std::move(projects.projects), context.surroundings());
-  const int code = print(listings, options.json);
+  const int code = print(listings, context.workspace().root, options.json);
   for (const Error& problem : projects.problems) std::cerr << describe(problem) << "\n";
   return projects.problems.empty() ? code : static_cast<int>(ExitCode::usage);
 }
@@ -97,8 +101,9 @@ void add_ls(CLI::App& app, Program& program) {
   CLI::App* command =
       app.add_subcommand("ls", "List the configs of the project here, or all projects");
   add_project_option(*command, program);
-  command->add_flag(
-      "-r,--recursive,--all", options->all, "All projects of the workspace, also inside one");
+  command->add_flag("-r,--recursive,--all",
+                    options->all,
+                    "All projects below the folder of -p, else of the workspace");
   command->add_flag("--json", options->json, "As JSON");
   command->callback([&program, options] {
     program.action = [options](const Context& c) { return list(c, *options); };

@@ -27,14 +27,18 @@ std::string caret_lines(const SourceSpan& where) {
 }  // namespace
 
 std::string describe(const Error& error) {
-  const std::string place = error.where().describe();
+  return describe_remark("error: " + error.message(), error.where(), error.hint());
+}
+
+std::string describe_remark(const std::string& headline,
+                            const SourceSpan& where,
+                            const std::string& hint) {
+  const std::string place = where.describe();
   std::string text = place.empty() ? "" : place + ": ";
-  text += "error: " + error.message();
-  text += caret_lines(error.where());
-  for (auto via = error.where().via; via; via = via->via) {
-    text += "\n  used from " + via->describe();
-  }
-  if (!error.hint().empty()) text += "\nhint: " + error.hint();
+  text += headline;
+  text += caret_lines(where);
+  for (auto via = where.via; via; via = via->via) text += "\n  used from " + via->describe();
+  if (!hint.empty()) text += "\nhint: " + hint;
   return text;
 }
 

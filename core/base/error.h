@@ -43,6 +43,10 @@ class Error : public std::runtime_error {
 ///       included from projects/canon/templates/project.yaml:1:1
 ///     hint: did you mean 'hidden_size'?
 std::string describe(const Error& error);
+/// The same layout for any remark about a place: `headline` is what follows "file:line:col: ".
+std::string describe_remark(const std::string& headline,
+                            const SourceSpan& where,
+                            const std::string& hint);
 
 /// An Error for a failed system call: "cannot WHAT: reason of errno", exit code `failed`.
 Error system_error(const std::string& what, int errno_value, std::string hint = "");

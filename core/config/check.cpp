@@ -1,5 +1,7 @@
 #include "core/config/check.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "core/base/error.h"
@@ -213,11 +215,14 @@ void complete_path(Draft& draft,
                         ? "a path on the command line is relative to the current folder"
                         : "a path in a template is relative to its project's folder");
   }
+  if (::access(meant.c_str(), R_OK) != 0) {
+    throw complaint(draft, {key}, "no permission to read " + shown_path(meant));
+  }
   path = meant.string();
 }
 
-void complete_data(Draft& draft, const PathBases& bases) {
-  DataConfig& d = draft.experiment.data;
+void check_source(const Draft& draft) {
+  const DataConfig& d = draft.experiment.data;
   if (d.source == "text" && d.path.empty()) {
     throw complaint(draft,
                     {"data.source", "data.path"},
@@ -230,8 +235,32 @@ void complete_data(Draft& draft, const PathBases& bases) {
                     "data.path is given, but data.source is " + d.source,
                     "files of your own are data.source text");
   }
-  complete_path(draft, "data.path", d.path, bases);
-  complete_path(draft, "tokenizer.path", draft.experiment.tokenizer.path, bases);
+}
+
+void complete_data(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
+  Experiment& e = draft.experiment;
+  attempt(on_problem, Problem::Kind::disagreement, [&] { check_source(draft); });
+  attempt(on_problem, Problem::Kind::missing_file, [&] {
+    complete_path(draft, "data.path", e.data.path, bases);
+  });
+  attempt(on_problem, Problem::Kind::missing_file, [&] {
+    complete_path(draft, "tokenizer.path", e.tokenizer.path, bases);
+  });
+}
+
+/// Returns whether the model has all keys that it needs.
+bool check_model(Draft& draft, const ProblemSink& on_problem) {
+  using Kind = Problem::Kind;
+  // Arithmetic with what is missing means nothing.
+  if (!attempt(on_problem, Kind::missing_key, [&] { check_required(draft); })) return false;
+  attempt(on_problem, Kind::wrong_value, [&] {
+    check_word(draft, "model.family", draft.experiment.model.family, {"llama_canon"});
+  });
+  if (attempt(on_problem, Kind::disagreement, [&] { complete_heads(draft); })) {
+    attempt(on_problem, Kind::disagreement, [&] { check_rotation(draft); });
+  }
+  attempt(on_problem, Kind::wrong_value, [&] { complete_canon_set(draft); });
+  return true;
 }
 
 /// A folder, of a run or of a model, is meant relative to where it was written; what is none names
@@ -251,23 +280,20 @@ void complete_initial_weights(Draft& draft, const PathBases& bases) {
 
 }  // namespace
 
-void check_and_complete_model(Draft& draft) {
-  check_required(draft);
-  check_word(draft, "model.family", draft.experiment.model.family, {"llama_canon"});
-  complete_heads(draft);
-  check_rotation(draft);
-  complete_canon_set(draft);
+void check_and_complete_model(Draft& draft, const ProblemSink& on_problem) {
+  check_model(draft, on_problem);
 }
 
-void check_and_complete(Draft& draft, const PathBases& bases) {
-  check_and_complete_model(draft);
-  check_words(draft);
-  check_vocabulary(draft);
-  complete_steps(draft);
-  check_optimizer(draft);
-  check_schedule(draft);
-  complete_data(draft, bases);
-  complete_initial_weights(draft, bases);
+void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
+  using Kind = Problem::Kind;
+  const bool has_model = check_model(draft, on_problem);
+  attempt(on_problem, Kind::wrong_value, [&] { check_words(draft); });
+  if (has_model) attempt(on_problem, Kind::disagreement, [&] { check_vocabulary(draft); });
+  attempt(on_problem, Kind::disagreement, [&] { complete_steps(draft); });
+  attempt(on_problem, Kind::wrong_value, [&] { check_optimizer(draft); });
+  attempt(on_problem, Kind::disagreement, [&] { check_schedule(draft); });
+  complete_data(draft, bases, on_problem);
+  attempt(on_problem, Kind::missing_file, [&] { complete_initial_weights(draft, bases); });
 }
 
 }  // namespace forge::config

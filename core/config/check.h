@@ -14,10 +14,13 @@ struct PathBases {
 
 /// Checks all that concerns several keys or a key's meaning, and fills in what follows from others:
 /// num_kv_heads, head_dim, the canonical canon.set, max_steps from max_tokens (rounded up),
-/// absolute paths. Throws Error with the reason at the place that gave the guilty key its value.
-void check_and_complete(Draft& draft, const PathBases& bases);
+/// absolute paths. Throws Error with the reason at the place that gave the guilty key its value, or
+/// tells `on_problem` all that is wrong.
+void check_and_complete(Draft& draft,
+                        const PathBases& bases,
+                        const ProblemSink& on_problem = nullptr);
 
 /// The same for the section `model` alone.
-void check_and_complete_model(Draft& draft);
+void check_and_complete_model(Draft& draft, const ProblemSink& on_problem = nullptr);
 
 }  // namespace forge::config

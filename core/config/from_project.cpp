@@ -10,8 +10,7 @@ using templating::Variable;
 using yaml::Entry;
 using yaml::Node;
 
-Variable variable_of(const Entry& entry) {
-  const Node& value = *entry.value;
+Variable variable_of(const std::string& name, const Node& value) {
   Variable variable;
   switch (value.kind) {
     case Node::Kind::null: return variable;
@@ -31,11 +30,15 @@ Variable variable_of(const Entry& entry) {
       variable.kind = Variable::Kind::string;
       variable.string = value.text;
       return variable;
-    default: break;
+    case Node::Kind::sequence:
+      variable.kind = Variable::Kind::list;
+      for (const auto& item : value.items) variable.items.push_back(variable_of(name, *item));
+      return variable;
+    case Node::Kind::mapping: break;
   }
-  throw Error("the variable '" + entry.key + "' is " + describe_kind(value),
+  throw Error("the variable '" + name + "' is " + describe_kind(value),
               value.origin,
-              "pp_kwargs holds plain values");
+              "pp_kwargs holds plain values and lists of them");
 }
 
 std::string required_text(const Node& node, const std::string& key, SourceSpan& origin) {
@@ -72,7 +75,9 @@ FromProject read_from_project(const Node& node) {
   if (const Entry* targets = node.find_entry("targets")) call.targets = targets->value;
   const Node* variables = node.find("pp_kwargs");
   if (variables && variables->is_mapping()) {
-    for (const Entry& entry : variables->entries) call.variables[entry.key] = variable_of(entry);
+    for (const Entry& entry : variables->entries) {
+      call.variables[entry.key] = variable_of(entry.key, *entry.value);
+    }
   } else if (variables && !variables->is_null()) {
     throw Error("'pp_kwargs' is " + describe_kind(*variables), variables->origin);
   }

@@ -43,7 +43,7 @@ void take_back_excluded(Draft& draft, const std::set<std::string>& given) {
   }
 }
 
-nlohmann::json to_json(const Setting& setting) {
+nlohmann::json stored(const Setting& setting) {
   nlohmann::json json = {{"value", setting.text}, {"from", setting.layer}};
   if (setting.origin) json["at"] = setting.origin.describe();
   if (!setting.derived_from.empty()) json["derived_from"] = setting.derived_from;
@@ -69,7 +69,8 @@ Draft new_draft() {
 void apply_layer(Draft& draft,
                  const yaml::Node& tree,
                  const std::string& layer,
-                 bool plain_is_text) {
+                 bool plain_is_text,
+                 const ProblemSink& on_problem) {
   std::set<std::string> given;
   ReadOptions options;
   options.partial = true;
@@ -79,7 +80,9 @@ void apply_layer(Draft& draft,
     given.insert(path);
     record(draft.origins[path], entry, layer);
   };
-  read_into(tree, draft.experiment, options);
+  options.on_problem = on_problem;
+  attempt(
+      on_problem, Problem::Kind::wrong_value, [&] { read_into(tree, draft.experiment, options); });
   take_back_excluded(draft, given);
 }
 
@@ -100,9 +103,9 @@ void derive(Draft& draft,
 nlohmann::json to_json(const Origins& origins) {
   nlohmann::json json = nlohmann::json::object();
   for (const auto& [path, origin] : origins) {
-    nlohmann::json entry = to_json(origin.set_by);
+    nlohmann::json entry = stored(origin.set_by);
     if (!origin.overrode.empty()) {
-      for (const Setting& setting : origin.overrode) entry["overrode"].push_back(to_json(setting));
+      for (const Setting& setting : origin.overrode) entry["overrode"].push_back(stored(setting));
     }
     json[path] = std::move(entry);
   }

@@ -7,6 +7,7 @@
 
 #include "core/base/source.h"
 #include "core/config/experiment.h"
+#include "core/config/problems.h"
 #include "core/yaml/node.h"
 
 namespace forge::config {
@@ -49,7 +50,8 @@ Draft new_draft();
 void apply_layer(Draft& draft,
                  const yaml::Node& tree,
                  const std::string& layer,
-                 bool plain_is_text = false);
+                 bool plain_is_text = false,
+                 const ProblemSink& on_problem = nullptr);
 
 /// Gives a key a value that follows from another key, whose origin it shares.
 void derive(Draft& draft,

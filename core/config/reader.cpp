@@ -159,7 +159,9 @@ void MappingReader::finish() const {
     if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
     std::string hint = suggestion(entry.key, path_, known_, options_.elsewhere);
     if (hint.empty()) hint = "the keys here are " + join(known_, ", ");
-    throw Error("unknown key '" + below(path_, entry.key) + "'", entry.key_origin, hint);
+    attempt(options_.on_problem, Problem::Kind::unknown_key, [&] {
+      throw Error("unknown key '" + below(path_, entry.key) + "'", entry.key_origin, hint);
+    });
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/config/fields.h"
+#include "core/config/problems.h"
 #include "core/yaml/node.h"
 
 /// Strict reading of YAML into any struct that has a schema, a function `fields(visitor, struct)`
@@ -23,6 +24,7 @@ struct ReadOptions {
   const std::vector<std::string>* elsewhere = nullptr;  ///< dotted keys to suggest besides siblings
   /// Told of every leaf that was read, with its dotted path.
   std::function<void(const std::string& path, const yaml::Entry& entry)> on_leaf;
+  ProblemSink on_problem;  ///< told of every mistake, where the first is not to be thrown
 };
 
 /// Reads the mapping `node` over what `value` holds: a key that is missing keeps its value.
@@ -76,14 +78,18 @@ class MappingReader {
     const yaml::Entry* entry = take(key, limits.required);
     if (!entry) return;
     const std::string path = below(path_, key);
-    read_value(*entry->value, path, value, limits);
-    if (options_.on_leaf) options_.on_leaf(path, *entry);
+    attempt(options_.on_problem, Problem::Kind::wrong_value, [&] {
+      read_value(*entry->value, path, value, limits);
+      if (options_.on_leaf) options_.on_leaf(path, *entry);
+    });
   }
 
   template <class T>
   void section(const char* key, T& value, const char*) {
     if (const yaml::Entry* entry = take(key, false)) {
-      read_struct(*entry->value, below(path_, key), value);
+      attempt(options_.on_problem, Problem::Kind::wrong_value, [&] {
+        read_struct(*entry->value, below(path_, key), value);
+      });
     }
   }
 

@@ -26,7 +26,7 @@ struct Document {
 
 bool reaches_into_profiles(const std::string& path) { return starts_with(path, "profiles."); }
 
-Document take_apart(const NodePtr& root) {
+Document take_apart(const NodePtr& root, const ProblemSink& on_problem) {
   Document document;
   auto sections = std::make_shared<Node>(*root);
   sections->entries.clear();
@@ -38,8 +38,9 @@ Document take_apart(const NodePtr& root) {
     } else if (reaches_into_profiles(entry.key)) {
       profiles_only = merge(profiles_only, nest(entry.key, entry.key_origin, entry.value));
     } else if (is_dotted(entry.key)) {
-      check_path(assignment);
-      document.assignments.push_back(assignment);
+      const auto is_known = [&] { check_path(assignment); };
+      if (attempt(on_problem, Problem::Kind::unknown_key, is_known))
+        document.assignments.push_back(assignment);
     } else {
       sections->entries.push_back(entry);
     }
@@ -50,19 +51,23 @@ Document take_apart(const NodePtr& root) {
   return document;
 }
 
-void apply(Draft& draft, const Assignment& assignment, const std::string& layer) {
+void apply(Draft& draft,
+           const Assignment& assignment,
+           const std::string& layer,
+           const ProblemSink& on_problem) {
   apply_layer(draft,
               *nest(assignment.path, assignment.path_origin, assignment.value),
               layer,
-              layer == command_line_layer);
+              layer == command_line_layer,
+              on_problem);
 }
 
-void apply_profile(Draft& draft, const Entry& profile) {
+void apply_profile(Draft& draft, const Entry& profile, const ProblemSink& on_problem) {
   if (profile.value->is_null()) return;
   if (const Entry* inner = profile.value->find_entry("profile")) {
     throw Error("a profile cannot choose a profile", inner->key_origin);
   }
-  apply_layer(draft, *profile.value, "profile " + profile.key);
+  apply_layer(draft, *profile.value, "profile " + profile.key, false, on_problem);
 }
 
 /// The name that the draft's `profile` becomes.
@@ -85,7 +90,7 @@ std::string chosen_profile(const Draft& draft, const Node* profiles, bool backen
 }
 
 /// Reads every profile over a copy, so that a mistake in one that is not used now shows too.
-void check_profiles(const Draft& draft, const Node* profiles) {
+void check_profiles(const Draft& draft, const Node* profiles, const ProblemSink& on_problem) {
   if (!profiles) return;
   if (!profiles->is_mapping()) {
     throw Error("'profiles' is " + describe_kind(*profiles),
@@ -94,31 +99,57 @@ void check_profiles(const Draft& draft, const Node* profiles) {
   }
   for (const Entry& profile : profiles->entries) {
     Draft copy = draft;
-    apply_profile(copy, profile);
+    attempt(
+        on_problem, Problem::Kind::wrong_value, [&] { apply_profile(copy, profile, on_problem); });
   }
+}
+
+/// Makes the profile that is chosen part of the draft.
+void choose_profile(Draft& draft, const Node* profiles, const ResolveOptions& options) {
+  const ProblemSink& on_problem = options.on_problem;
+  check_profiles(draft, profiles, on_problem);
+  const std::string profile = chosen_profile(draft, profiles, options.backend_has_gpu);
+  draft.experiment.profile = profile;
+  const Entry* chosen = profiles ? profiles->find_entry(profile) : nullptr;
+  if (!chosen) return;
+  // What is wrong in it is known by now.
+  const ProblemSink heard = on_problem ? [](const Problem&) {} : ProblemSink();
+  attempt(heard, Problem::Kind::wrong_value, [&] { apply_profile(draft, *chosen, heard); });
 }
 
 Draft lay_layers(const Document& document, const ResolveOptions& options) {
   std::vector<Assignment> overrides;
   for (const std::string& text : options.overrides) overrides.push_back(parse_override(text));
 
+  const ProblemSink& on_problem = options.on_problem;
   Draft draft = new_draft();
   draft.document = document.sections->origin;
-  apply_layer(draft, *document.sections, config_layer);
+  apply_layer(draft, *document.sections, config_layer, false, on_problem);
   for (const Assignment& assignment : overrides) {
-    if (assignment.path == "profile") apply(draft, assignment, command_line_layer);
+    if (assignment.path == "profile") apply(draft, assignment, command_line_layer, on_problem);
   }
-  const Node* profiles = document.profiles.get();
-  check_profiles(draft, profiles);
-  const std::string profile = chosen_profile(draft, profiles, options.backend_has_gpu);
-  if (profiles && profiles->find(profile)) apply_profile(draft, *profiles->find_entry(profile));
-  draft.experiment.profile = profile;
-
-  for (const Assignment& assignment : document.assignments) apply(draft, assignment, config_layer);
+  attempt(on_problem, Problem::Kind::wrong_value, [&] {
+    choose_profile(draft, document.profiles.get(), options);
+  });
+  for (const Assignment& assignment : document.assignments) {
+    apply(draft, assignment, config_layer, on_problem);
+  }
   for (const Assignment& assignment : overrides) {
-    if (assignment.path != "profile") apply(draft, assignment, command_line_layer);
+    if (assignment.path != "profile") apply(draft, assignment, command_line_layer, on_problem);
   }
   return draft;
+}
+
+/// What is missing is most often what was misspelt or misread: that is said once.
+ProblemSink without_consequences(const ProblemSink& on_problem) {
+  if (!on_problem) return nullptr;
+  const auto misread = std::make_shared<bool>(false);  // one for all copies of the function
+  return [on_problem, misread](const Problem& problem) {
+    if (problem.kind == Problem::Kind::missing_key && *misread) return;
+    *misread = *misread || problem.kind == Problem::Kind::unknown_key ||
+               problem.kind == Problem::Kind::wrong_value;
+    on_problem(problem);
+  };
 }
 
 nlohmann::json model_only(const nlohmann::json& json) {
@@ -131,17 +162,20 @@ nlohmann::json model_only(const nlohmann::json& json) {
 
 ResolvedConfig resolve(const project::Project& project,
                        const std::string& config_name,
-                       const ResolveOptions& options) {
+                       const ResolveOptions& given_options) {
+  ResolveOptions options = given_options;
+  options.on_problem = without_consequences(options.on_problem);
   const project::Config& config = project::config_of(project, config_name);
   const NodePtr root = load_document(project, config.name, options.surroundings, options.variables);
-  const Document document = take_apart(root);
+  const Document document = take_apart(root, options.on_problem);
   Draft draft = lay_layers(document, options);
   ResolvedConfig resolved;
   resolved.trains = document.sections->find("train") != nullptr;
   if (resolved.trains) {
-    check_and_complete(draft, {options.surroundings.working_directory, project.folder});
+    check_and_complete(
+        draft, {options.surroundings.working_directory, project.folder}, options.on_problem);
   } else {
-    check_and_complete_model(draft);
+    check_and_complete_model(draft, options.on_problem);
   }
 
   resolved.project = project.path;

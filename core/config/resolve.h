@@ -16,6 +16,9 @@ struct ResolveOptions {
   bool backend_has_gpu = false;        ///< what profile `auto` turns on
   templating::Surroundings surroundings = templating::Surroundings::of_this_machine();
   templating::Variables variables;  ///< for the config's templates
+  /// Told of every mistake in keys and values, where the first is not to be thrown. A config with
+  /// mistakes gives a ResolvedConfig that is good for nothing.
+  ProblemSink on_problem;
 };
 
 /// A config with nothing left open.

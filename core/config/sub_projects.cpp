@@ -5,8 +5,9 @@
 #include "core/base/text.h"
 #include "core/config/from_project.h"
 #include "core/config/tree.h"
+#include "core/graph/tag.h"
+#include "core/project/document.h"
 #include "core/project/names.h"
-#include "core/yaml/parse.h"
 
 namespace forge::config {
 namespace {
@@ -31,6 +32,45 @@ NodePtr apply_dotted(const NodePtr& root) {
   return result;
 }
 
+/// The root less what declares the arguments of its templates: that is no part of the config.
+NodePtr without_template_arguments(const NodePtr& root) {
+  if (!root->find("dynamic_args")) return root;
+  auto rest = std::make_shared<Node>(*root);
+  rest->entries.clear();
+  for (const Entry& entry : root->entries) {
+    if (entry.key != "dynamic_args") rest->entries.push_back(entry);
+  }
+  return rest;
+}
+
+/// A copy as plain YAML: !list, !tuple and !dict lose their tag, a !dlist becomes the list of its
+/// values less the nulls, a !var its default.
+std::shared_ptr<Node> without_container_tag(const Node& node) {
+  auto copy = std::make_shared<Node>(node);
+  const graph::Tag tag = graph::parse_tag(node);
+  switch (tag.word) {
+    case graph::Tag::Word::list:
+    case graph::Tag::Word::tuple:
+    case graph::Tag::Word::dict:
+      if (!node.is_scalar()) copy->tag.clear();
+      break;
+    case graph::Tag::Word::dlist:
+      if (!node.is_mapping()) break;
+      copy->tag.clear();
+      copy->kind = Node::Kind::sequence;
+      copy->entries.clear();
+      for (const Entry& entry : node.entries) {
+        if (!entry.value->is_null()) copy->items.push_back(entry.value);
+      }
+      break;
+    case graph::Tag::Word::variable:
+      if (const Node* standard = node.find("default")) return without_container_tag(*standard);
+      throw Error("a config of forge has no variables, so '!var' needs a default", node.origin);
+    default: break;
+  }
+  return copy;
+}
+
 /// Replaces calls in a tree, keeping track of the configs that are being expanded.
 class Expander {
  public:
@@ -42,7 +82,7 @@ class Expander {
     const project::Config& config = project::config_of(project, config_name);
     const auto rendered = project::render_config(project, config, surroundings_, variables);
     const NodePtr root = project::parse_rendered(project, rendered);
-    if (root->is_mapping()) return root;
+    if (root->is_mapping()) return without_template_arguments(root);
     SourceSpan where = root->origin;
     if (!where && !rendered.templates.empty()) {
       where = make_span(rendered.templates.front().source, 1, 1);
@@ -56,7 +96,7 @@ class Expander {
     if (is_from_project(*node)) return called(node, project);
     const auto known = expanded_.find(node);
     if (known != expanded_.end()) return known->second;
-    auto copy = std::make_shared<Node>(*node);
+    const std::shared_ptr<Node> copy = without_container_tag(*node);
     for (NodePtr& item : copy->items) item = expand(item, project, depth + 1);
     for (Entry& entry : copy->entries) entry.value = expand(entry.value, project, depth + 1);
     expanded_[node] = copy;

@@ -139,15 +139,18 @@ std::optional<fs::path> project_folder_at(const std::string& name, const fs::pat
   return is_project_folder(folder) ? std::optional(folder) : std::nullopt;
 }
 
-}  // namespace
-
-ProjectList load_projects(const Workspace& workspace, const Surroundings& surroundings) {
-  const std::vector<fs::path> folders = project_folders(workspace);
+ProjectList load_all(const std::vector<ProjectFolder>& folders, const Surroundings& surroundings) {
   const auto shared = std::make_shared<SharedWork>();
   std::vector<std::variant<Project, Error>> loaded(folders.size(), Project());
   parallel_for(folders.size(), [&](size_t i) {
+    const ProjectFolder& project = folders[i];
     try {
-      loaded[i] = load_project(workspace, folders[i], surroundings, shared);
+      if (!project.workspace) {
+        throw Error("no workspace around the project " + shown_path(project.folder),
+                    {},
+                    "a folder above it must hold forge_workspace/ or forgather_workspace/");
+      }
+      loaded[i] = load_project(*project.workspace, project.folder, surroundings, shared);
     } catch (const Error& problem) {
       loaded[i] = problem;
     }
@@ -161,6 +164,16 @@ ProjectList load_projects(const Workspace& workspace, const Surroundings& surrou
     }
   }
   return list;
+}
+
+}  // namespace
+
+ProjectList load_projects(const Workspace& workspace, const Surroundings& surroundings) {
+  return load_all(projects_of(workspace), surroundings);
+}
+
+ProjectList load_projects_below(const fs::path& folder, const Surroundings& surroundings) {
+  return load_all(projects_below(folder), surroundings);
 }
 
 Project find_project(const Workspace& workspace,

@@ -22,6 +22,10 @@ struct ProjectList {
 };
 ProjectList load_projects(const Workspace& workspace, const templating::Surroundings& surroundings);
 
+/// All projects below a folder, whatever workspaces they are in.
+ProjectList load_projects_below(const std::filesystem::path& folder,
+                                const templating::Surroundings& surroundings);
+
 /// The project that a user means by `name`: a folder (from `here`), a path below the workspace or
 /// the end of one ("canon", "projects/canon"), or a display name. Throws Error where none or more
 /// than one is meant.

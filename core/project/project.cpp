@@ -22,18 +22,6 @@ fs::path user_templates(const Surroundings& surroundings) {
   return base / "forgather" / "templates";
 }
 
-RenderedText render_meta(const Project& project,
-                         const Workspace& workspace,
-                         const Surroundings& surroundings) {
-  templating::RenderRequest request;
-  request.search_path = {project.folder, workspace.settings, user_templates(surroundings)};
-  request.template_name = "meta.yaml";
-  request.project_dir = project.folder.string();
-  request.workspace_root = workspace.root.string();
-  request.surroundings = surroundings;
-  return templating::render(request, project.shared->templates);
-}
-
 std::string text_of(const yaml::Entry& entry) {
   if (entry.value->is_null()) return "";
   if (!entry.value->is_scalar()) {
@@ -131,6 +119,18 @@ const Config* Project::find(std::string_view config_name) const {
     if (config.name == wanted) return &config;
   }
   return nullptr;
+}
+
+RenderedText render_meta(const Project& project,
+                         const Workspace& workspace,
+                         const Surroundings& surroundings) {
+  templating::RenderRequest request;
+  request.search_path = {project.folder, workspace.settings, user_templates(surroundings)};
+  request.template_name = "meta.yaml";
+  request.project_dir = project.folder.string();
+  request.workspace_root = workspace.root.string();
+  request.surroundings = surroundings;
+  return templating::render(request, project.shared->templates);
 }
 
 Project load_project(const Workspace& workspace,

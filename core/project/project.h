@@ -61,6 +61,11 @@ Project load_project(const Workspace& workspace,
                      const templating::Surroundings& surroundings,
                      std::shared_ptr<SharedWork> shared = nullptr);
 
+/// The text of the project's meta.yaml.
+templating::RenderedText render_meta(const Project& project,
+                                     const Workspace& workspace,
+                                     const templating::Surroundings& surroundings);
+
 /// The config's YAML text with the place that each line came from.
 templating::RenderedText render_config(const Project& project,
                                        const Config& config,

@@ -72,9 +72,12 @@ bool is_entered(const std::string& name) {
          std::find(outputs.begin(), outputs.end(), name) == outputs.end();
 }
 
-void collect_projects(const fs::path& folder, int depth, std::vector<fs::path>& found) {
+void collect_projects(const fs::path& folder,
+                      const std::optional<Workspace>& around,
+                      int depth,
+                      std::vector<ProjectFolder>& found) {
   constexpr int deepest = 32;
-  if (is_project_folder(folder)) found.push_back(folder);
+  if (is_project_folder(folder)) found.push_back({folder, around});
   if (depth == deepest) return;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -82,8 +85,9 @@ void collect_projects(const fs::path& folder, int depth, std::vector<fs::path>& 
     std::error_code ignored;
     if (entry->is_symlink(ignored) || !entry->is_directory(ignored)) continue;
     if (!is_entered(entry->path().filename().string())) continue;
-    if (settings_folder_of(entry->path())) continue;  // a workspace of its own
-    collect_projects(entry->path(), depth + 1, found);
+    const auto settings = settings_folder_of(entry->path());
+    const auto inner = settings ? std::optional(open_workspace(entry->path(), *settings)) : around;
+    collect_projects(entry->path(), inner, depth + 1, found);
   }
 }
 
@@ -140,12 +144,22 @@ std::optional<fs::path> enclosing_project_folder(const Workspace& workspace, con
   }
 }
 
-std::vector<fs::path> project_folders(const Workspace& workspace) {
-  std::vector<fs::path> found;
-  collect_projects(workspace.root, 0, found);
-  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
-    return a.native() < b.native();
+std::vector<ProjectFolder> projects_below(const fs::path& folder) {
+  std::vector<ProjectFolder> found;
+  const fs::path top = absolute_folder(folder);
+  collect_projects(top, find_workspace(top), 0, found);
+  std::sort(found.begin(), found.end(), [](const ProjectFolder& a, const ProjectFolder& b) {
+    return a.folder.native() < b.folder.native();
   });
+  return found;
+}
+
+std::vector<ProjectFolder> projects_of(const Workspace& workspace) {
+  std::vector<ProjectFolder> found = projects_below(workspace.root);
+  const auto is_foreign = [&](const ProjectFolder& project) {
+    return project.workspace->root != workspace.root;
+  };
+  found.erase(std::remove_if(found.begin(), found.end(), is_foreign), found.end());
   return found;
 }
 

@@ -37,9 +37,19 @@ bool is_project_folder(const std::filesystem::path& folder);
 std::optional<std::filesystem::path> enclosing_project_folder(const Workspace& workspace,
                                                               const std::filesystem::path& from);
 
-/// Every project of the workspace, absolute, sorted bytewise. Hidden folders, builds, runs, output
-/// folders and workspaces within the workspace are not entered; links are not followed.
-std::vector<std::filesystem::path> project_folders(const Workspace& workspace);
+/// A project's folder, absolute, with the workspace nearest above it.
+struct ProjectFolder {
+  std::filesystem::path folder;
+  std::optional<Workspace> workspace;
+};
+
+/// Every project at or below a folder, sorted bytewise, those of workspaces within it too. Hidden
+/// folders, builds, runs and output folders are not entered; links are not followed. Throws Error
+/// where a workspace.yaml is wrong.
+std::vector<ProjectFolder> projects_below(const std::filesystem::path& folder);
+
+/// Those of the workspace itself, less those of workspaces within it.
+std::vector<ProjectFolder> projects_of(const Workspace& workspace);
 
 /// A folder below the workspace's root as text, "." for the root itself.
 std::string path_in_workspace(const Workspace& workspace, const std::filesystem::path& folder);

@@ -42,7 +42,7 @@ std::vector<std::string> differences(const config::ModelConfig& wanted,
 InitialWeights find(const std::string& name,
                     const config::ModelConfig& model,
                     const fs::path& runs_dir) {
-  const RunModel origin = open_model(name, runs_dir);
+  const RunModel origin = open_model(runs_dir, name);
   const weights::ModelFiles files(origin.checkpoint);
   InitialWeights found;
   found.folder = fs::absolute(origin.checkpoint);

@@ -16,8 +16,8 @@ struct InitialWeights {
   std::vector<std::string> notes;     ///< in what the model they come from differs
 };
 
-/// Finds the weights that the config names, by the path of a model folder or as find_run finds a
-/// run, and checks that they are those of `experiment.model`. Throws Error naming the key.
+/// Finds the weights that the config names, by the path of a model folder or as named_run finds
+/// a run, and checks that they are those of `experiment.model`. Throws Error naming the key.
 InitialWeights find_initial_weights(const config::Experiment& experiment,
                                     const std::filesystem::path& runs_dir);
 

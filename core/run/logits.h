@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/run/backend.h"
-#include "core/run/find_run.h"
+#include "core/run/run_model.h"
 #include "core/run/launcher.h"
 
 namespace forge::run {

@@ -6,8 +6,8 @@
 
 namespace forge::run {
 
-RunModel open_model(const std::string& run_or_folder, const fs::path& runs_dir) {
-  if (!hf::is_model_folder(run_or_folder)) return open_run(find_run(run_or_folder, runs_dir));
+RunModel open_model(const fs::path& runs_dir, const std::string& run_or_folder) {
+  if (!hf::is_model_folder(run_or_folder)) return open_run(named_run(runs_dir, run_or_folder));
   const fs::path folder = fs::weakly_canonical(fs::absolute(run_or_folder));
   const hf::ImportedModel imported = hf::import_model(folder);
   RunModel model;

@@ -154,4 +154,19 @@ std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
   return runs;
 }
 
+std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& id) {
+  std::vector<RunFolder> found;
+  for (RunFolder& folder : list_runs(runs_dir)) {
+    if (folder.id() == id) return folder;
+    if (!id.empty() && starts_with(folder.id(), id)) found.push_back(std::move(folder));
+  }
+  if (found.empty()) return std::nullopt;
+  if (found.size() == 1) return found.front();
+  std::vector<std::string> ids;
+  for (const RunFolder& folder : found) ids.push_back(folder.id());
+  throw Error("'" + id + "' may mean several runs: " + join(ids, ", "),
+              {},
+              "write enough of the id to tell them apart");
+}
+
 }  // namespace forge::run

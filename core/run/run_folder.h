@@ -110,4 +110,8 @@ RunRecord record_from_json(const nlohmann::json& json);
 /// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name.
 std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
 
+/// The run of that id, or whose id alone begins so; nothing where none does. Throws Error with the
+/// candidates where several do.
+std::optional<RunFolder> find_run(const std::filesystem::path& runs_dir, const std::string& id);
+
 }  // namespace forge::run

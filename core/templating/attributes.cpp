@@ -27,6 +27,7 @@ Value missing_attribute(const Value& owner, const std::string& name, Place place
 /// getattr(value, name): what the type itself has.
 std::optional<Value> own_attribute(const Value& value, const std::string& name) {
   if (value.is_object()) return value.as_object()->attribute(name);
+  if (value.is_number()) return number_attribute(value, name);
   Method method = value.is_string() ? find_string_method(name) : find_container_method(value, name);
   if (!method) return std::nullopt;
   return make_function(name, [value, method](Evaluator&, const Arguments& arguments) {

@@ -14,37 +14,48 @@ namespace {
 using MethodTable = std::unordered_map<std::string_view, Method>;
 
 Value sequence_index(const Value& self, const Arguments& arguments) {
-  const Value wanted = Parameters("index()", arguments, {"value"}, 1).value(0);
+  const Parameters parameters(
+      "index()", positional_only("index()", arguments), {"value", "start", "stop"}, 1);
+  const Value wanted = parameters.value(0);
   const List& items = self.items();
-  const auto found = std::find_if(
-      items.begin(), items.end(), [&](const Value& item) { return equals(item, wanted); });
-  if (found == items.end()) throw OperationError(repr_of(wanted) + " is not in the list");
-  return Value::integer(found - items.begin());
+  const auto size = static_cast<int64_t>(items.size());
+  const auto bound = [&](size_t index, int64_t fallback) {
+    const int64_t value = parameters.integer(index, fallback);
+    return std::min(size, std::max<int64_t>(0, value < 0 ? value + size : value));
+  };
+  for (int64_t i = bound(1, 0); i < bound(2, size); ++i) {
+    if (equals(items[static_cast<size_t>(i)], wanted)) return Value::integer(i);
+  }
+  throw OperationError(repr_of(wanted) + " is not in the list");
 }
 
 Value sequence_count(const Value& self, const Arguments& arguments) {
-  const Value wanted = Parameters("count()", arguments, {"value"}, 1).value(0);
+  const Value wanted =
+      Parameters("count()", positional_only("count()", arguments), {"value"}, 1).value(0);
   const List& items = self.items();
   return Value::integer(std::count_if(
       items.begin(), items.end(), [&](const Value& item) { return equals(item, wanted); }));
 }
 
 Value list_append(const Value& self, const Arguments& arguments) {
-  const Value item = Parameters("append()", arguments, {"item"}, 1).value(0);
+  const Value item =
+      Parameters("append()", positional_only("append()", arguments), {"item"}, 1).value(0);
   require_list_size(self.items().size() + 1);
   self.items().push_back(item);
   return Value();
 }
 
 Value list_extend(const Value& self, const Arguments& arguments) {
-  const List more = iterate(Parameters("extend()", arguments, {"items"}, 1).value(0));
+  const List more = iterate(
+      Parameters("extend()", positional_only("extend()", arguments), {"items"}, 1).value(0));
   require_list_size(self.items().size() + more.size());
   self.items().insert(self.items().end(), more.begin(), more.end());
   return Value();
 }
 
 Value list_insert(const Value& self, const Arguments& arguments) {
-  const Parameters parameters("insert()", arguments, {"index", "item"}, 2);
+  const Parameters parameters(
+      "insert()", positional_only("insert()", arguments), {"index", "item"}, 2);
   List& items = self.items();
   const auto size = static_cast<int64_t>(items.size());
   int64_t index = parameters.integer(0);
@@ -55,8 +66,9 @@ Value list_insert(const Value& self, const Arguments& arguments) {
 
 Value list_pop(const Value& self, const Arguments& arguments) {
   List& items = self.items();
-  const auto index =
-      resolve_index(Parameters("pop()", arguments, {"index"}).integer(0, -1), items.size());
+  const auto index = resolve_index(
+      Parameters("pop()", positional_only("pop()", arguments), {"index"}).integer(0, -1),
+      items.size());
   if (!index)
     throw OperationError(items.empty() ? "pop from empty list" : "pop index out of range");
   const Value item = items[*index];
@@ -107,13 +119,13 @@ Value dict_view(const Value& self, const Arguments& arguments) {
 }
 
 Value dict_get(const Value& self, const Arguments& arguments) {
-  const Parameters parameters("get()", arguments, {"key", "default"}, 1);
+  const Parameters parameters("get()", positional_only("get()", arguments), {"key", "default"}, 1);
   const Value* found = self.as_dict().find(parameters.value(0));
   return found ? *found : parameters.value(1);
 }
 
 Value dict_pop(const Value& self, const Arguments& arguments) {
-  const Parameters parameters("pop()", arguments, {"key", "default"}, 1);
+  const Parameters parameters("pop()", positional_only("pop()", arguments), {"key", "default"}, 1);
   const Value* found = self.as_dict().find(parameters.value(0));
   if (!found && !parameters.given(1))
     throw OperationError("the dict has no key " + repr_of(parameters.value(0)));
@@ -122,8 +134,26 @@ Value dict_pop(const Value& self, const Arguments& arguments) {
   return value;
 }
 
+Value dict_pop_item(const Value& self, const Arguments& arguments) {
+  Parameters("popitem()", arguments, {});
+  Dict& dict = self.as_dict();
+  if (dict.size() == 0) throw OperationError("popitem(): the dict is empty");
+  const auto [key, value] = dict.entries().back();
+  dict.erase(key);
+  return Value::tuple({key, value});
+}
+
+Value dict_from_keys(const Value&, const Arguments& arguments) {
+  const Parameters parameters(
+      "fromkeys()", positional_only("fromkeys()", arguments), {"iterable", "value"}, 1);
+  Dict dict;
+  for (const Value& key : iterate(parameters.value(0))) dict.set(key, parameters.value(1));
+  return Value::dict(std::move(dict));
+}
+
 Value dict_set_default(const Value& self, const Arguments& arguments) {
-  const Parameters parameters("setdefault()", arguments, {"key", "default"}, 1);
+  const Parameters parameters(
+      "setdefault()", positional_only("setdefault()", arguments), {"key", "default"}, 1);
   if (const Value* found = self.as_dict().find(parameters.value(0))) return *found;
   self.as_dict().set(parameters.value(0), parameters.value(1));
   return parameters.value(1);
@@ -181,6 +211,8 @@ Method find_container_method(const Value& container, std::string_view name) {
                                            {"items", dict_view<DictView::Part::items>},
                                            {"get", dict_get},
                                            {"pop", dict_pop},
+                                           {"popitem", dict_pop_item},
+                                           {"fromkeys", dict_from_keys},
                                            {"setdefault", dict_set_default},
                                            {"update", dict_update},
                                            {"clear", dict_clear},

@@ -25,8 +25,11 @@ Value value_of(const Variable& variable) {
     case Variable::Kind::integer: return Value::integer(variable.integer);
     case Variable::Kind::real: return Value::real(variable.real);
     case Variable::Kind::string: return Value::string(variable.string);
+    case Variable::Kind::list: break;
   }
-  return Value();
+  List items;
+  for (const Variable& item : variable.items) items.push_back(value_of(item));
+  return Value::list(std::move(items));
 }
 
 void add_names(const VariableMap& variables, std::vector<std::string>& names) {
@@ -127,7 +130,7 @@ std::vector<std::string> Evaluator::template_names(const Value& value,
                                                    bool many,
                                                    Place place) const {
   if (require_defined(value).is_string()) return {value.as_string()};
-  if (!many || !value.is_sequence() || value.items().empty()) {
+  if (!many || !value.is_sequence()) {
     fail("a template's name must be a string, not '" + type_name(value) + "'", place);
   }
   std::vector<std::string> names;

@@ -6,12 +6,13 @@
 namespace forge::templating {
 namespace {
 
-std::array<const FilterTable*, 5> tables() {
+std::array<const FilterTable*, 6> tables() {
   return {&text_filters(),
           &number_filters(),
           &sequence_filters(),
           &selection_filters(),
-          &conversion_filters()};
+          &conversion_filters(),
+          &web_filters()};
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ FilterFunction find_filter(const std::string& name);
 std::vector<std::string> filter_names();
 
 const FilterTable& text_filters();
+const FilterTable& web_filters();  ///< escape, urlencode, striptags …
 const FilterTable& number_filters();
 const FilterTable& sequence_filters();
 const FilterTable& selection_filters();   ///< map, select, groupby … which look at each item

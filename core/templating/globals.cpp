@@ -200,4 +200,14 @@ VariableMap make_globals(const RenderRequest& request) {
   return globals;
 }
 
+const std::set<std::string>& known_names() {
+  static const std::set<std::string> names = [] {
+    std::set<std::string> list = {"loop", "self", "super", "caller", "varargs", "kwargs"};
+    list.insert("forge_library_dir");  // known on machines where forge is installed
+    for (const auto& [name, value] : make_globals({})) list.insert(name);
+    return list;
+  }();
+  return names;
+}
+
 }  // namespace forge::templating

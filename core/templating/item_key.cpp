@@ -4,6 +4,7 @@
 
 #include "core/base/text.h"
 #include "core/templating/attributes.h"
+#include "core/templating/letter_case.h"
 #include "core/templating/operators.h"
 #include "core/templating/unicode.h"
 

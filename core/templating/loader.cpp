@@ -1,29 +1,11 @@
 #include "core/templating/loader.h"
 
-#include <optional>
-
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/templating/template_cache.h"
 
 namespace forge::templating {
-namespace {
-
-/// The path below a search folder that a template's name stands for; nothing for a name that
-/// leads out of it.
-std::optional<std::string> path_below_folder(const std::string& name) {
-  if (name.find('\0') != std::string::npos) return std::nullopt;
-  std::string path;
-  for (const std::string& segment : split(name, '/')) {
-    if (segment == "..") return std::nullopt;
-    if (!segment.empty() && segment != ".") path += "/" + segment;
-  }
-  if (path.empty()) return std::nullopt;
-  return path.substr(1);
-}
-
-}  // namespace
 
 SourceSpan span_of(const Place& place) {
   return place.usage ? place.usage->unit->span(place.position, place.usage->via) : SourceSpan{};
@@ -48,17 +30,12 @@ const Unit* Loader::find(const std::string& name, const std::shared_ptr<const So
 TemplateSourcePtr Loader::find_source(const std::string& name) {
   const auto found = inlines_.find(name);
   if (found != inlines_.end()) return found->second;
-  const std::optional<std::string> below = path_below_folder(name);
-  if (!below) return nullptr;
-  for (const fs::path& folder : search_path_) {
-    const TemplateFile* file = cache_.find(folder, *below);
-    if (!file) continue;
-    for (const TemplateSourcePtr& source : file->inlines) {
-      inlines_[source->text()->inline_name] = source;
-    }
-    return file->own;
+  const TemplateFile* file = cache_.find(search_path_, name);
+  if (!file) return nullptr;
+  for (const TemplateSourcePtr& source : file->inlines) {
+    inlines_[source->text()->inline_name] = source;
   }
-  return nullptr;
+  return file->own;
 }
 
 std::vector<std::string> Loader::known_names() const {
@@ -83,6 +60,7 @@ std::vector<std::string> Loader::known_names() const {
 void Loader::fail_missing(const std::vector<std::string>& names, const SourceSpan& where) const {
   std::string wanted;
   for (const std::string& name : names) wanted += (wanted.empty() ? "'" : ", '") + name + "'";
+  if (names.empty()) wanted = "of an empty list";
   std::string folders;
   for (const fs::path& folder : search_path_) {
     std::error_code ignored;

@@ -5,6 +5,7 @@
 
 #include "core/base/text.h"
 #include "core/templating/filters.h"
+#include "core/templating/letter_case.h"
 #include "core/templating/operation_error.h"
 #include "core/templating/operators.h"
 #include "core/templating/parameters.h"
@@ -163,7 +164,9 @@ Value round_number(Evaluator&, const Value& input, const Arguments& arguments) {
   }
   const double scale = std::pow(10.0, static_cast<double>(digits));
   const double scaled = input.as_real() * scale;
-  return Value::real((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale);
+  if (!std::isfinite(scaled)) throw OperationError("filter 'round' takes a finite number");
+  const double whole = method == "ceil" ? std::ceil(scaled) : std::floor(scaled);
+  return Value::real((whole + 0.0) / scale);  // Python rounds to an int, which has no -0
 }
 
 Value file_size(Evaluator&, const Value& input, const Arguments& arguments) {

@@ -201,7 +201,8 @@ std::string type_name(const Value& value) {
 
 Value apply(BinaryOperator operation, const Value& left, const Value& right) {
   require_defined(left);
-  require_defined(right);
+  const bool formats = operation == BinaryOperator::modulo && left.is_string();
+  if (!formats) require_defined(right);  // a format may leave an undefined value unused
   if (left.is_number() && right.is_number()) return calculate(operation, left, right);
   if (auto value = combine(operation, left, right)) return *value;
   throw OperationError(std::string("unsupported operand types for ") + symbol_of(operation) +
@@ -231,6 +232,7 @@ bool less(const Value& left, const Value& right) { return compare(Comparison::le
 bool equals(const Value& left, const Value& right) { return Comparer().equal(left, right); }
 
 bool contains(const Value& container, const Value& item) {
+  if (container.is_undefined() && container.as_undefined().lenient) return false;
   require_defined(container);
   if (container.is_dict()) return container.as_dict().find(item) != nullptr;
   if (container.is_string()) {

@@ -33,6 +33,12 @@ Parameters::Parameters(const std::string& function,
   }
 }
 
+const Arguments& positional_only(const std::string& function, const Arguments& arguments) {
+  if (!arguments.named.empty())
+    throw OperationError(function + " takes no named arguments", "give them by their order");
+  return arguments;
+}
+
 std::string Parameters::where(size_t index) const {
   return "argument '" + names_[index] + "' of " + function_;
 }

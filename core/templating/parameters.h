@@ -36,4 +36,8 @@ class Parameters {
   std::vector<std::optional<Value>> values_;
 };
 
+/// The arguments as they are; throws OperationError for named ones. Most methods of Python's
+/// built-in types do not let their arguments be named.
+const Arguments& positional_only(const std::string& function, const Arguments& arguments);
+
 }  // namespace forge::templating

@@ -14,7 +14,8 @@ namespace {
 constexpr int max_nesting = 100;
 
 const std::vector<std::string>& tag_names() {
-  static const std::vector<std::string> names = {"block",
+  static const std::vector<std::string> names = {"autoescape",
+                                                 "block",
                                                  "call",
                                                  "extends",
                                                  "filter",
@@ -47,7 +48,8 @@ class Parser {
   using EndNames = std::initializer_list<std::string_view>;
 
   /// Where a statement stands: `extends` belongs to the top, where only `if` may surround it.
-  enum class Scope { top, inner };
+  /// What is captured (blocks, macros, set blocks) is printed even where `extends` stands before.
+  enum class Scope { top, inner, captured };
 
   bool at_end_tag(EndNames end_names) const {
     if (!tokens_.is(Token::Kind::name)) return false;
@@ -64,7 +66,11 @@ class Parser {
         body.push_back({ast::Literal{token.text}, token.position});
       } else if (token.kind == Token::Kind::print_begin) {
         const uint32_t position = tokens_.current().position;
+        // What is never printed may name unknown filters, as in Jinja.
+        const bool is_silenced = extends_ && scope_ != Scope::captured;
+        if (is_silenced) ++expressions_.conditional_depth;
         body.push_back({ast::Print{expressions_.parse_tuple()}, position});
+        if (is_silenced) --expressions_.conditional_depth;
         tokens_.expect(Token::Kind::print_end, "end of print statement '}}'");
       } else {
         if (at_end_tag(end_names)) return body;
@@ -81,7 +87,8 @@ class Parser {
     tokens_.skip_symbol(":");
     tokens_.expect(Token::Kind::tag_end, "end of tag '%}'");
     if (++nesting_ > max_nesting) throw SyntaxError("tags are nested too deeply", opening.position);
-    const Scope outer = std::exchange(scope_, scope == Scope::top ? scope_ : Scope::inner);
+    const bool stays = scope == Scope::top || scope_ == Scope::captured;
+    const Scope outer = std::exchange(scope_, stays ? scope_ : scope);
     ast::Body body = parse_body(end_names);
     scope_ = outer;
     --nesting_;
@@ -118,6 +125,7 @@ class Parser {
     if (tag.text == "call") return add(parse_call_block());
     if (tag.text == "with") return add(parse_with());
     if (tag.text == "print") return parse_print(body);
+    if (tag.text == "autoescape") return add(parse_autoescape());
     refuse_tag(tag, end_names);
   }
 
@@ -199,7 +207,7 @@ class Parser {
     ast::SetBlock block;
     block.target = std::move(target);
     if (tokens_.skip_symbol("|")) block.filter = expressions_.parse_filter_chain();
-    block.body = parse_tag_body({"endset"});
+    block.body = parse_tag_body({"endset"}, Scope::captured);
     tokens_.take();
     body.push_back({std::move(block), tag.position});
   }
@@ -271,7 +279,7 @@ class Parser {
     if (block->scoped) expressions_.note_loop_use();
     NameUses uses;
     std::vector<NameUses*> outer = expressions_.exchange_watchers({&uses});
-    block->body = parse_tag_body({"endblock"});
+    block->body = parse_tag_body({"endblock"}, Scope::captured);
     expressions_.exchange_watchers(std::move(outer));
     block->uses_self = uses.self;
     block->uses_super = uses.super;
@@ -293,6 +301,7 @@ class Parser {
   ast::Extends parse_extends() {
     if (scope_ != Scope::top)
       throw SyntaxError("'extends' stands inside another tag", tag_.position);
+    extends_ = extends_ || expressions_.conditional_depth == 0;
     return {expressions_.parse()};
   }
 
@@ -375,7 +384,7 @@ class Parser {
     const Token routine_tag = tag_;
     NameUses uses;
     expressions_.watch(&uses);
-    routine.body = parse_tag_body({end_name});
+    routine.body = parse_tag_body({end_name}, Scope::captured);
     expressions_.unwatch();
     tokens_.take();
     const auto declared = [&](const char* name) {
@@ -436,6 +445,19 @@ class Parser {
     return with;
   }
 
+  /// `{% autoescape false %}` changes nothing but the scope; there is no escaping to switch on.
+  ast::With parse_autoescape() {
+    const uint32_t position = tokens_.current().position;
+    const ast::ExpressionPtr value = expressions_.parse();
+    const auto* constant = std::get_if<ast::Constant>(&value->node);
+    if (!constant || truth(constant->value))
+      throw SyntaxError("autoescaping is not supported", position, "use the filter 'escape'");
+    ast::With scope;
+    scope.body = parse_tag_body({"endautoescape"});
+    tokens_.take();
+    return scope;
+  }
+
   void parse_print(ast::Body& body) {
     while (!tokens_.is(Token::Kind::tag_end)) {
       const uint32_t position = tokens_.current().position;
@@ -449,7 +471,8 @@ class Parser {
   ast::Template template_;
   Token tag_{};  ///< the tag that is being parsed
   Scope scope_ = Scope::top;
-  int loops_ = 0;  ///< around the current tag
+  bool extends_ = false;  ///< an `extends` that certainly runs was met
+  int loops_ = 0;         ///< around the current tag
   int nesting_ = 0;
 };
 

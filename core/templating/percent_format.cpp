@@ -1,4 +1,5 @@
 #include "core/templating/format_specification.h"
+#include "core/templating/objects.h"
 #include "core/templating/operation_error.h"
 #include "core/templating/operators.h"
 #include "core/templating/python_text.h"
@@ -24,7 +25,10 @@ class PercentFormatter {
       require_text_size(text.size());
     }
     const size_t given = is_tuple_ ? values_.items().size() : 1;
-    if (next_ < given && !values_.is_dict()) {
+    // Python takes all that has items for a mapping, of which nothing need be used.
+    const bool has_items = values_.is_dict() || values_.kind() == Value::Kind::list ||
+                           values_.is_undefined() || values_.object_as<Range>();
+    if (next_ < given && !has_items) {
       throw OperationError("not all arguments converted during string formatting");
     }
     return text;
@@ -101,12 +105,15 @@ class PercentFormatter {
   }
 
   static std::string convert(const Value& value, char type, FormatSpecification spec, bool left) {
-    require_defined(value);
     if (type == 's' || type == 'r' || type == 'a') {
       spec.fill = " ";
-      return spec.pad(
-          spec.truncated(type == 's' ? str_of(value) : repr_of(value)), "", left ? '<' : '>');
+      return spec.pad(spec.truncated(type == 's'   ? str_of(value)
+                                     : type == 'r' ? repr_of(value)
+                                                   : ascii_of(value)),
+                      "",
+                      left ? '<' : '>');
     }
+    require_defined(value);
     if (type == 'c' && value.is_string()) return spec.pad(value.as_string(), "", left ? '<' : '>');
     if (std::string_view("diuoxXeEfFgGc").find(type) == std::string_view::npos) {
       throw OperationError(std::string("unsupported format character '") + type + "'");
@@ -119,6 +126,10 @@ class PercentFormatter {
     if (spec.sign) specification += spec.sign;
     if (spec.alternate) specification += '#';
     if (spec.width > 0) specification += std::to_string(spec.width);
+    if (std::string_view("oxXc").find(type) != std::string_view::npos && !value.is_integral()) {
+      throw OperationError(std::string("%") + type + " format: an integer is required, not " +
+                           type_name(value));
+    }
     const bool whole = std::string_view("diuoxXc").find(type) != std::string_view::npos;
     if (!whole) specification += "." + std::to_string(spec.precision.value_or(6));
     specification += type == 'i' || type == 'u' ? 'd' : type;
@@ -129,7 +140,7 @@ class PercentFormatter {
     if (value.is_integral()) return value.as_integer();
     const double number = value.as_real();
     if (!(number > -9.2e18 && number < 9.2e18))
-      throw OperationError("number too large for an integer format");
+      throw OperationError("the number of an integer format does not fit 64 bits");
     return static_cast<int64_t>(number);
   }
 

@@ -138,6 +138,20 @@ std::string repr_of_string(std::string_view text) {
 }
 
 std::string repr_of(const Value& value) { return ReprWriter().write(value); }
+std::string ascii_of(const Value& value) {
+  const std::string text = repr_of(value);
+  std::string ascii;
+  for (size_t i = 0; i < text.size();) {
+    const int32_t c = next_code_point(text, i);
+    if (c < 0x80) {
+      ascii += static_cast<char>(c);
+    } else {
+      append_escape(ascii, c);
+    }
+  }
+  return ascii;
+}
+
 std::string repr_of_dict(const Dict& dict) { return ReprWriter().write(dict); }
 
 std::string str_of(const Value& value) {

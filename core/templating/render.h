@@ -23,13 +23,15 @@ struct Surroundings {
   static Surroundings of_this_machine();
 };
 
-/// A string, integer, number, bool or none that the caller passes to a template by name.
+/// A string, integer, number, bool or none, or a list of such, that the caller passes to a template
+/// by name.
 struct Variable {
-  enum class Kind { none, boolean, integer, real, string } kind = Kind::none;
+  enum class Kind { none, boolean, integer, real, string, list } kind = Kind::none;
   bool boolean = false;
   int64_t integer = 0;
   double real = 0;
   std::string string;
+  std::vector<Variable> items = {};
 };
 using Variables = std::map<std::string, Variable>;
 

@@ -150,8 +150,7 @@ Value batch(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'batch'", arguments, {"linecount", "fill_with"}, 1);
   const int64_t size = parameters.integer(0);
   const List items = iterate(input);
-  if (size < 1) throw OperationError("filter 'batch' needs a positive count");
-  require_list_size(static_cast<size_t>(size));
+  require_list_size(static_cast<size_t>(std::max<int64_t>(size, 0)));
   List batches;
   List current;
   for (const Value& item : items) {
@@ -170,7 +169,8 @@ Value slice_list(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'slice'", arguments, {"slices", "fill_with"}, 1);
   const List items = iterate(input);
   const int64_t requested = parameters.integer(0);
-  if (requested < 1) throw OperationError("filter 'slice' needs a positive count");
+  if (requested == 0) throw OperationError("filter 'slice' cannot make zero slices");
+  if (requested < 0) return make_generator({});
   const auto count = static_cast<size_t>(requested);
   require_list_size(count);
   const size_t size = items.size() / count, with_extra = items.size() % count;

@@ -161,8 +161,8 @@ class BraceFormatter {
       rest.remove_prefix(2);
     }
     const std::string specification = rest.empty() ? "" : format(rest.substr(1), depth - 1);
-    if (conversion == 'r' || conversion == 'a')
-      return format_value(Value::string(repr_of(value)), specification);
+    if (conversion == 'r') return format_value(Value::string(repr_of(value)), specification);
+    if (conversion == 'a') return format_value(Value::string(ascii_of(value)), specification);
     if (conversion == 's') return format_value(Value::string(str_of(value)), specification);
     if (conversion != 0) throw OperationError("unknown conversion specifier in a format");
     return format_value(value, specification);
@@ -194,13 +194,19 @@ class BraceFormatter {
   }
 
   Value argument(const std::string& name) {
-    if (name.empty()) return positional(next_++);
-    if (const auto index = parse_index(name)) return positional(static_cast<size_t>(*index));
+    if (name.empty()) return positional(next_++, Numbering::automatic);
+    if (const auto index = parse_index(name))
+      return positional(static_cast<size_t>(*index), Numbering::manual);
     if (const Value* value = arguments_.find(name)) return *value;
     throw OperationError("the format names '" + name + "', which is not among the arguments");
   }
 
-  const Value& positional(size_t index) const {
+  enum class Numbering { none, automatic, manual };
+
+  const Value& positional(size_t index, Numbering numbering) {
+    if (numbering_ != Numbering::none && numbering_ != numbering)
+      throw OperationError("a format numbers all of its fields or none");
+    numbering_ = numbering;
     if (index < arguments_.positional.size()) return arguments_.positional[index];
     throw OperationError("the format has more fields than there are arguments");
   }
@@ -213,13 +219,14 @@ class BraceFormatter {
 
   const Arguments& arguments_;
   size_t next_ = 0;
+  Numbering numbering_ = Numbering::none;
 };
 
 }  // namespace
 
 std::string format_value(const Value& value, std::string_view specification) {
-  require_defined(value);
   if (specification.empty()) return str_of(value);
+  require_defined(value);
   FormatSpecification spec = FormatSpecification::parse(specification);
   const bool real_type =
       spec.type != 0 && std::string("eEfFgG%").find(spec.type) != std::string::npos;

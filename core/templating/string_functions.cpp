@@ -67,21 +67,6 @@ void require_separator(const std::string& separator) {
   if (separator.empty()) throw OperationError("empty separator");
 }
 
-/// Applies `first` to each letter that begins a word and `rest` to the others.
-template <typename BeginsWord>
-std::string capitalize_words(std::string_view text, BeginsWord begins_word) {
-  std::string result;
-  int32_t before = 0;
-  for (size_t i = 0; i < text.size();) {
-    const size_t begin = i;
-    const int32_t c = next_code_point(text, i);
-    const std::string_view character = text.substr(begin, i - begin);
-    result += begins_word(before, begin) ? to_upper(character) : to_lower(character);
-    before = c;
-  }
-  return result;
-}
-
 }  // namespace
 
 Extent strip_extent(std::string_view text, const std::string* characters, bool left, bool right) {
@@ -98,25 +83,6 @@ Extent strip_extent(std::string_view text, const std::string* characters, bool l
     end = last;
   }
   return {begin, end - begin};
-}
-
-std::string capitalize(std::string_view text) {
-  return capitalize_words(text, [](int32_t, size_t begin) { return begin == 0; });
-}
-
-std::string title_case(std::string_view text) {
-  return capitalize_words(text, [](int32_t before, size_t) { return !is_letter(before); });
-}
-
-std::string swap_case(std::string_view text) {
-  std::string result;
-  for (size_t i = 0; i < text.size();) {
-    const size_t begin = i;
-    const int32_t c = next_code_point(text, i);
-    const std::string_view character = text.substr(begin, i - begin);
-    result += is_upper(c) ? to_lower(character) : to_upper(character);
-  }
-  return result;
 }
 
 std::string replace(std::string_view text,

@@ -17,9 +17,6 @@ struct Extent {
 };
 Extent strip_extent(std::string_view text, const std::string* characters, bool left, bool right);
 
-std::string capitalize(std::string_view text);
-std::string swap_case(std::string_view text);
-std::string title_case(std::string_view text);  ///< str.title()
 /// At most `limit` replacements; all when negative.
 std::string replace(std::string_view text,
                     std::string_view old,

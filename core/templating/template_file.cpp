@@ -77,6 +77,25 @@ void require_utf8(const std::string& text, const std::shared_ptr<const SourceTex
   throw Error("the template is not UTF-8 text", make_span(source, static_cast<int>(line), 0));
 }
 
+/// Line of the file on which the character at `offset` stands.
+int line_of(std::string_view file, size_t offset) {
+  return 1 + static_cast<int>(std::count(
+                 file.begin(), file.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
+}
+
+/// Place of the name in a part's marker.
+SourceSpan name_span(const TemplatePart& part, const std::string& file_name) {
+  auto source = std::make_shared<SourceText>();
+  source->name = file_name;
+  source->text = part.marker;
+  source->first_line = part.marker_line;
+  const size_t name = part.marker.find(part.inline_name);
+  const size_t newline = part.marker.rfind('\n', name);
+  const size_t line_begin = newline == std::string::npos ? 0 : newline + 1;
+  const int line = part.marker_line + line_of(part.marker, name) - 1;
+  return make_span(std::move(source), line, static_cast<int>(name - line_begin) + 1);
+}
+
 }  // namespace
 
 std::vector<TemplatePart> split_inline_templates(std::string_view file) {
@@ -90,9 +109,9 @@ std::vector<TemplatePart> split_inline_templates(std::string_view file) {
     if (!marker) return parts;
     begin = marker->end;
     part.inline_name = marker->name;
-    part.first_line =
-        1 + static_cast<int>(
-                std::count(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(begin), '\n'));
+    part.first_line = line_of(file, begin);
+    part.marker = file.substr(marker->begin + 1, marker->end - marker->begin - 2);
+    part.marker_line = line_of(file, marker->begin + 1);
   }
 }
 
@@ -148,12 +167,11 @@ TemplateFile read_template_file(const fs::path& path) {
     text->inline_name = part.inline_name;
     text->text = std::move(part.text);
     text->first_line = part.first_line;
-    const bool is_own = part.inline_name.empty();
-    auto source = std::make_shared<const TemplateSource>(std::move(text));
-    if (is_own) {
-      file.own = std::move(source);
+    if (part.inline_name.empty()) {
+      file.own = std::make_shared<const TemplateSource>(std::move(text));
     } else {
-      file.inlines.push_back(std::move(source));
+      file.inlines.push_back(
+          std::make_shared<const TemplateSource>(std::move(text), name_span(part, whole->name)));
     }
   }
   return file;

@@ -18,6 +18,8 @@ struct TemplatePart {
   std::string inline_name;  ///< "" for the file's own template
   std::string text;
   int first_line = 1;
+  std::string marker;   ///< the marker in front of it, without the newlines around; mostly one line
+  int marker_line = 0;  ///< on which `marker` begins
 };
 
 /// Cuts a file (newlines normalised) at its markers of inline templates.
@@ -47,14 +49,18 @@ class ParsedTemplate {
 /// One template of a file as it was read. It is parsed when it is first used, by whichever thread.
 class TemplateSource {
  public:
-  explicit TemplateSource(std::shared_ptr<const SourceText> text) : text_(std::move(text)) {}
+  explicit TemplateSource(std::shared_ptr<const SourceText> text, SourceSpan marker = {})
+      : text_(std::move(text)), marker_(std::move(marker)) {}
 
   const std::shared_ptr<const SourceText>& text() const { return text_; }
+  /// Place of an inline template's name in its marker; unknown for a file's own template.
+  const SourceSpan& marker() const { return marker_; }
   /// Throws Error for a syntax error, to each who asks with the use that led to the template.
   const ParsedTemplate& parsed(const std::shared_ptr<const SourceSpan>& via) const;
 
  private:
   std::shared_ptr<const SourceText> text_;
+  SourceSpan marker_;
   mutable std::once_flag once_;
   mutable std::unique_ptr<const ParsedTemplate> parsed_;
 };

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "core/templating/filters.h"
+#include "core/templating/letter_case.h"
 #include "core/templating/objects.h"
 #include "core/templating/operation_error.h"
 #include "core/templating/operators.h"

@@ -1,13 +1,16 @@
 #include <algorithm>
 
 #include "core/templating/filters.h"
+#include "core/templating/letter_case.h"
 #include "core/templating/operation_error.h"
 #include "core/templating/operators.h"
 #include "core/templating/parameters.h"
+#include "core/templating/pretty_text.h"
 #include "core/templating/python_text.h"
 #include "core/templating/string_format.h"
 #include "core/templating/string_functions.h"
 #include "core/templating/unicode.h"
+#include "core/templating/word_wrap.h"
 
 namespace forge::templating {
 namespace {
@@ -23,33 +26,24 @@ Value mapped(Evaluator&, const Value& input, const Arguments& arguments) {
   return Value::string(function(str_of(input)));
 }
 
+bool separates_words(int32_t c) {
+  return is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
+}
+
 /// The `title` filter begins words after white space, '-' and brackets (not after apostrophes).
 std::string title(std::string_view text) {
   std::string result;
-  bool begins = true;
   for (size_t i = 0; i < text.size();) {
     const size_t begin = i;
-    const int32_t c = next_code_point(text, i);
-    const std::string_view character = text.substr(begin, i - begin);
-    result += begins ? to_upper(character) : to_lower(character);
-    begins = is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
+    const bool is_separator = separates_words(next_code_point(text, i));
+    const size_t second = i;
+    for (size_t next = i; next < text.size(); i = next) {
+      if (separates_words(next_code_point(text, next)) != is_separator) break;
+    }
+    result += to_upper(text.substr(begin, second - begin));
+    result += to_lower(text.substr(second, i - second));
   }
   return result;
-}
-
-std::string escape_html(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '\'': escaped += "&#39;"; break;
-      case '"': escaped += "&#34;"; break;
-      default: escaped += c;
-    }
-  }
-  return escaped;
 }
 
 Value trim(Evaluator&, const Value& input, const Arguments& arguments) {
@@ -110,15 +104,17 @@ Value format_text(Evaluator&, const Value& input, const Arguments& arguments) {
 Value truncate(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters(
       "filter 'truncate'", arguments, {"length", "killwords", "end", "leeway"});
-  const std::string text = str_of(input);
   const std::string end = parameters.text(2, "...");
   const auto length = parameters.integer(0, 255);
   const auto end_length = static_cast<int64_t>(length_of(std::string_view(end)));
   const int64_t leeway = parameters.value(3).is_none() ? 5 : parameters.integer(3);
   if (length < end_length || leeway < 0)
     throw OperationError("filter 'truncate': the length is too small");
-  const auto size = static_cast<int64_t>(length_of(std::string_view(text)));
-  if (size - leeway <= length) return to_text(input);
+  const auto size = static_cast<int64_t>(length_of(input));
+  if (size - leeway <= length) return input;
+  if (!input.is_string())
+    throw OperationError("filter 'truncate' takes a string, not '" + type_name(input) + "'");
+  const std::string& text = input.as_string();
   std::string kept = text.substr(0, byte_offset(text, static_cast<size_t>(length - end_length)));
   if (!parameters.flag(1))
     kept = split_text_from_right(kept, &static_cast<const std::string&>(std::string(" ")), 1)[0];
@@ -138,6 +134,36 @@ Value count_words(Evaluator&, const Value& input, const Arguments& arguments) {
   return Value::integer(words);
 }
 
+Value wrap(Evaluator&, const Value& input, const Arguments& arguments) {
+  const Parameters parameters("filter 'wordwrap'",
+                              arguments,
+                              {"width", "break_long_words", "wrapstring", "break_on_hyphens"});
+  WrapOptions options;
+  options.width = parameters.integer(0, options.width);
+  options.break_long_words = parameters.flag(1, true);
+  options.break_on_hyphens = parameters.flag(3, true);
+  const std::string line_break = parameters.value(2).is_none() ? "\n" : parameters.text(2);
+  if (!require_defined(input).is_string())
+    throw OperationError("filter 'wordwrap' takes a string, not '" + type_name(input) + "'");
+  std::string wrapped;
+  const std::vector<std::string> lines = split_lines(input.as_string(), false);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i > 0) wrapped += line_break;
+    const std::vector<std::string> parts = wrap_words(lines[i], options);
+    for (size_t j = 0; j < parts.size(); ++j) {
+      if (j > 0) wrapped += line_break;
+      wrapped += parts[j];
+      require_text_size(wrapped.size());
+    }
+  }
+  return Value::string(std::move(wrapped));
+}
+
+Value pretty_print(Evaluator&, const Value& input, const Arguments& arguments) {
+  Parameters("filter 'pprint'", arguments, {});
+  return Value::string(pretty_text(input));
+}
+
 }  // namespace
 
 const FilterTable& text_filters() {
@@ -146,9 +172,6 @@ const FilterTable& text_filters() {
       {"lower", mapped<to_lower>},
       {"capitalize", mapped<capitalize>},
       {"title", mapped<title>},
-      {"escape", mapped<escape_html>},
-      {"e", mapped<escape_html>},
-      {"forceescape", mapped<escape_html>},
       {"trim", trim},
       {"string", to_string},
       {"safe", to_string},
@@ -158,6 +181,8 @@ const FilterTable& text_filters() {
       {"format", format_text},
       {"truncate", truncate},
       {"wordcount", count_words},
+      {"wordwrap", wrap},
+      {"pprint", pretty_print},
   };
   return filters;
 }

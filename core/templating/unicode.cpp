@@ -100,38 +100,6 @@ bool is_printable(int32_t c) {
   return category != UTF8PROC_CATEGORY_CN && category < UTF8PROC_CATEGORY_ZS;
 }
 
-bool is_upper(int32_t c) {
-  if (c < 0x80) return c >= 'A' && c <= 'Z';
-  return utf8proc_category(c) == UTF8PROC_CATEGORY_LU;
-}
-
-bool is_lower(int32_t c) {
-  if (c < 0x80) return c >= 'a' && c <= 'z';
-  return utf8proc_category(c) == UTF8PROC_CATEGORY_LL;
-}
-
-std::string to_upper(std::string_view text) {
-  std::string upper;
-  upper.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    const int32_t c = next_code_point(text, i);
-    if (c == 0xDF) {
-      upper += "SS";  // the German sharp s, the one common letter that becomes two
-    } else {
-      append_code_point(upper, utf8proc_toupper(c));
-    }
-  }
-  return upper;
-}
-
-std::string to_lower(std::string_view text) {
-  std::string lower;
-  lower.reserve(text.size());
-  for (size_t i = 0; i < text.size();)
-    append_code_point(lower, utf8proc_tolower(next_code_point(text, i)));
-  return lower;
-}
-
 size_t leading_space(std::string_view text) {
   size_t position = 0;
   while (position < text.size()) {

@@ -28,11 +28,6 @@ bool is_letter(int32_t code_point);
 bool is_decimal_digit(int32_t code_point);
 /// Whether Python's repr() prints it as it is.
 bool is_printable(int32_t code_point);
-bool is_upper(int32_t code_point);
-bool is_lower(int32_t code_point);
-
-std::string to_upper(std::string_view text);
-std::string to_lower(std::string_view text);
 
 /// Number of bytes of white space at the beginning, and at the end.
 size_t leading_space(std::string_view text);

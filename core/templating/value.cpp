@@ -91,7 +91,9 @@ size_t KeyHash::hash(const Value& key, int depth) {
       return sum;
     }
     case Value::Kind::object: return std::hash<const void*>{}(key.as_object().get());
-    case Value::Kind::undefined: throw UndefinedError(key);
+    case Value::Kind::undefined:
+      if (key.as_undefined().lenient) return 2;
+      throw UndefinedError(key);
     default: throw OperationError("unhashable type: '" + type_name(key) + "'");
   }
 }

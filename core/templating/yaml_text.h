@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/templating/value.h"
 
@@ -10,5 +11,8 @@ namespace forge::templating {
 /// safe_dump(value, default_flow_style=True, allow_unicode=True). Throws OperationError for
 /// what YAML cannot hold.
 std::string yaml_text(const Value& value);
+
+/// A string in double quotes on one line, with YAML's escapes.
+std::string double_quoted_yaml(std::string_view text);
 
 }  // namespace forge::templating

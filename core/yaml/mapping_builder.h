@@ -20,9 +20,10 @@ class MappingBuilder {
 
  private:
   void merge_mapping(const Node& mapping);
-  void put(Entry entry);
+  void put(Entry entry, bool is_own);
 
   std::vector<Entry> merged_, own_, entries_;
+  std::vector<bool> owned_;  ///< of entries_: whether the value is of the mapping itself
   std::unordered_map<std::string, size_t> index_;  ///< into entries_
 };
 

@@ -21,7 +21,8 @@ struct Entry {
   SourceSpan key_origin;
   NodePtr value;
   std::vector<NodePtr>
-      overridden;  ///< values this one replaced (duplicate keys, merges), nearest first
+      overridden;      ///< values this one replaced (duplicate keys, merges), nearest first
+  size_t repeats = 0;  ///< how many of those, the nearest, are of the same key of this mapping
 };
 
 /// A YAML value that knows where it came from. Scalars are resolved by YAML 1.1 (PyYAML's

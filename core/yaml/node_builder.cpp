@@ -5,6 +5,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/templating/plain_scalar.h"
+#include "core/templating/unicode.h"
+#include "core/yaml/raw_text.h"
 
 namespace forge::yaml {
 namespace {
@@ -69,6 +71,7 @@ void apply(const PlainScalar& scalar, bool is_key, Node& node) {
 void apply_standard_tag(const std::string& tag, bool is_key, Node& node) {
   const std::string type = tag.substr(std::string(standard_prefix).size());
   if (type == "str") return;
+  if (type.empty() && node.text.empty()) return apply({PlainScalar::Kind::null}, is_key, node);
   PlainScalar scalar = templating::resolve_plain_scalar(node.text);
   if (type == "float" && scalar.kind == PlainScalar::Kind::integer) {
     scalar.kind = PlainScalar::Kind::real;
@@ -94,6 +97,13 @@ void NodeBuilder::OnDocumentStart(const YAML::Mark& mark) {
 }
 
 void NodeBuilder::OnAnchor(const YAML::Mark& mark, const std::string& name) {
+  static const char* const allowed =
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
+  if (name.find_first_not_of(allowed) != std::string::npos && templating::is_ascii(name)) {
+    throw Error("'" + name + "' cannot be the name of an anchor",
+                place(mark),
+                "it may hold letters, digits, '_' and '-'");
+  }
   if (!anchor_names_.insert(name).second)
     throw Error("the anchor '&" + name + "' is defined twice", place(mark));
   pending_anchor_ = name;
@@ -129,11 +139,51 @@ void NodeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
   const bool has_key = !open_.empty() && open_.back().key;
   const bool is_absent = node->text.empty() && !anchored;
   if (is_absent && has_key) node->origin = open_.back().key->origin;
+  if (is_absent && has_key) require_colon(*open_.back().key);
   if (is_absent && expects_key()) throw Error("a key is missing before ':' or ','", node->origin);
   if (is_absent && !open_.empty() && open_.back().is_flow && open_.back().node->is_sequence()) {
     throw Error("an item is missing before ','", node->origin);
   }
   add({std::move(node), 1}, anchor);
+}
+
+/// A key whose value is absent still needs its colon; yaml-cpp takes any word for a key.
+void NodeBuilder::require_colon(const Node& key) const {
+  const Open& mapping = open_.back();
+  if (mapping.is_flow || mapping.key_position == std::string::npos) return;
+  const size_t line = text_.find_last_of('\n', mapping.key_position) + 1;
+  const size_t first = text_.find_first_not_of(" -", line);
+  if (first < mapping.key_position && text_[first] == '?') return;  // an explicit key needs none
+  const size_t end = std::min(text_.find('\n', mapping.key_position), text_.size());
+  const size_t begin = std::min(behind_properties(text_, mapping.key_position), end);
+  const size_t size = key.plain ? std::min(key.text.size(), end - begin) : 0;
+  if (text_.substr(begin + size, end - begin - size).find(':') != std::string::npos) return;
+  throw Error("'" + key.text + "' stands where 'key: value' is expected",
+              key.origin,
+              "write '" + key.text + ":' if it is a key without a value");
+}
+
+/// Where yaml-cpp is wrong about a scalar that is not plain: a quotation mark at the very end of
+/// the text opens nothing, and `>+` keeps all line breaks at the end of its text.
+void NodeBuilder::correct_scalar(Node& scalar, const YAML::Mark& mark) const {
+  if (scalar.plain || mark.pos < 0) return;
+  const size_t begin = behind_properties(text_, static_cast<size_t>(mark.pos));
+  const char style = begin < text_.size() ? text_[begin] : '\0';
+  if (style == '\'' || style == '"') {
+    if (text_.find(style, begin + 1) == std::string::npos)
+      throw Error("a quotation mark is not closed", scalar.origin);
+  } else if (style == '>') {
+    const std::string_view whole =
+        std::string_view(text_).substr(begin, block_scalar_end(text_, begin) - begin);
+    const std::string_view header = whole.substr(0, whole.find_first_of(" #\n"));
+    const size_t kept = scalar.text.find_last_not_of('\n') + 1,
+                 last = whole.find_last_not_of(" \n");
+    if (header.find('+') == std::string_view::npos || kept == 0) return;
+    scalar.text.resize(kept);
+    scalar.text.append(static_cast<size_t>(std::count(
+                           whole.begin() + static_cast<std::ptrdiff_t>(last), whole.end(), '\n')),
+                       '\n');
+  }
 }
 
 /// Whether the next node is a mapping's key.
@@ -161,6 +211,9 @@ void NodeBuilder::OnScalar(const YAML::Mark& mark,
   auto node = make_node(mark, Node::Kind::string);
   node->text = value;
   resolve_scalar(*node, tag);
+  correct_scalar(*node, mark);
+  if (expects_key())
+    open_.back().key_position = mark.pos < 0 ? std::string::npos : static_cast<size_t>(mark.pos);
   add({std::move(node), 1}, anchor);
 }
 
@@ -205,7 +258,7 @@ void NodeBuilder::OnSequenceStart(const YAML::Mark& mark,
 
 void NodeBuilder::OnSequenceEnd() {
   Open collection = close();
-  add({std::move(collection.node), collection.tree_size}, collection.anchor);
+  add({std::move(collection.node), collection.tree_size, collection.depth}, collection.anchor);
 }
 
 void NodeBuilder::OnMapStart(const YAML::Mark& mark,
@@ -231,7 +284,7 @@ void NodeBuilder::OnMapEnd() {
     };
     entries.erase(std::remove_if(entries.begin(), entries.end(), is_hidden), entries.end());
   }
-  add({std::move(collection.node), collection.tree_size}, collection.anchor);
+  add({std::move(collection.node), collection.tree_size, collection.depth}, collection.anchor);
 }
 
 /// Gives a finished node to the collection that is open, or makes it the root.
@@ -243,6 +296,10 @@ void NodeBuilder::add(Built built, YAML::anchor_t anchor) {
   }
   Open& parent = open_.back();
   parent.tree_size += built.tree_size;
+  parent.depth = std::max(parent.depth, built.depth + 1);
+  if (parent.depth > max_depth) {
+    throw Error("the aliases of this YAML nest it more than 200 deep", built.node->origin);
+  }
   if (parent.tree_size > max_tree_size) {
     throw Error("the aliases of this YAML expand to more than a million nodes", built.node->origin);
   }

@@ -45,19 +45,22 @@ class NodeBuilder : public YAML::EventHandler {
   void OnAnchor(const YAML::Mark& mark, const std::string& name) override;
 
  private:
-  /// A node, and how many nodes a walk over it meets (an alias counts each time).
+  /// A node, and how many nodes a walk over it meets (an alias counts each time), how deep.
   struct Built {
     NodePtr node;
     size_t tree_size = 1;
+    size_t depth = 0;
   };
   /// A collection whose end has not come yet.
   struct Open {
     std::shared_ptr<Node> node;
     YAML::anchor_t anchor = 0;
     size_t tree_size = 1;
+    size_t depth = 1;
     MappingBuilder mapping;
-    NodePtr key;           ///< whose value comes next
-    bool is_flow = false;  ///< in brackets or braces
+    NodePtr key;                              ///< whose value comes next
+    size_t key_position = std::string::npos;  ///< in the text, of a scalar
+    bool is_flow = false;                     ///< in brackets or braces
   };
 
   std::shared_ptr<Node> make_node(const YAML::Mark& mark, Node::Kind kind);
@@ -67,6 +70,8 @@ class NodeBuilder : public YAML::EventHandler {
   void add(Built built, YAML::anchor_t anchor);
   void resolve_scalar(Node& node, const std::string& tag) const;
   bool expects_key() const;
+  void require_colon(const Node& key) const;
+  void correct_scalar(Node& scalar, const YAML::Mark& mark) const;
 
   const std::string& text_;
   const OriginMap& origin_;

@@ -105,8 +105,8 @@ TEST_CASE("what a call names must exist") {
   REQUIRE(says(error("  project_dir: models\n  targets: model\n"), "needs 'config_template'"));
   REQUIRE(says(error("  project_dir: models\n  config_template: m\n  target: model\n"),
                "did you mean 'targets'?"));
-  REQUIRE(says(error("  project_dir: models\n  config_template: m\n  pp_kwargs: {a: [1]}\n"),
-               "the variable 'a' is a sequence"));
+  REQUIRE(says(error("  project_dir: models\n  config_template: m\n  pp_kwargs: {a: {b: 1}}\n"),
+               "the variable 'a' is a mapping"));
   REQUIRE(says(error("  project_dir: {}\n  config_template: m\n"), "'project_dir' is a mapping"));
 }
 
@@ -126,6 +126,40 @@ TEST_CASE("any other call means nothing in a config") {
   const ConfigFixture fixture;
   REQUIRE(says(fixture.error("model: !call:torch:Linear {a: 1}\ntrain: {max_steps: 1}\n"),
                "the tag !call:torch:Linear means nothing at 'model'"));
+}
+
+TEST_CASE("the declaration of template arguments is no part of a config") {
+  const SubProjectFixture fixture;
+  fixture.files.add_config(
+      "p/models", "m", std::string(model_config) + "dynamic_args: [{names: --hidden}]\n");
+  const ResolvedConfig resolved =
+      fixture.resolve(training("  project_dir: models\n  config_template: m\n  targets: model\n"
+                               "  pp_kwargs: {hidden: 128}\n") +
+                      "dynamic_args: !dlist {a: {names: --max-steps, type: int}}\n");
+  REQUIRE(resolved.experiment.model.hidden_size == 128);
+}
+
+TEST_CASE("a call may hand a list to the other config's templates") {
+  const SubProjectFixture fixture;
+  fixture.files.add_config(
+      "p/models", "listing", "-- set hidden = sizes[1]\n-- extends 'configs/m.yaml'\n");
+  const ResolvedConfig resolved = fixture.resolve(
+      training("  project_dir: models\n  config_template: listing\n  targets: model\n"
+               "  pp_kwargs: {sizes: [32, 128]}\n"));
+  REQUIRE(resolved.experiment.model.hidden_size == 128);
+}
+
+TEST_CASE("tagged containers of a config are plain values") {
+  const ConfigFixture fixture;
+  const ResolvedConfig resolved = fixture.small(
+      "optimizer: !dict:@opt {betas: !dlist {a: 0.5, gone: ~, b: 0.9}, eps: !var {name: eps, "
+      "default: 1.0e-6}}\n");
+  REQUIRE(resolved.json["optimizer"]["betas"] == std::vector<double>{0.5, 0.9});
+  REQUIRE(resolved.json["optimizer"]["eps"] == 1e-6);
+  REQUIRE(
+      says(fixture.small_error("seed: !var seed\n"), "c.yaml:8:7: error: a config of forge has"));
+  REQUIRE(says(fixture.small_error("seed: !vra seed\n"), "did you mean '!var'"));
+  REQUIRE(says(fixture.small_error("optimizer: {betas: !list {a: 1}}\n"), "betas"));
 }
 
 }  // namespace

@@ -108,6 +108,19 @@ TEST_CASE("a project is named by a folder or a path or its display name") {
   REQUIRE(error_of([&] { path("twoo"); }).find("did you mean 'two'") != std::string::npos);
 }
 
+TEST_CASE("a project without a workspace is a problem of its own among those below a folder") {
+  const Fixture fixture;
+  const tests::TemporaryFolder loose;
+  loose.write("p/meta.yaml", "");
+  const ProjectList inside = load_projects_below(fixture.files.folder.path(), fixed_surroundings());
+  REQUIRE(inside.projects.size() == 3);
+  REQUIRE(inside.problems.empty());
+  const ProjectList outside = load_projects_below(loose.path(), fixed_surroundings());
+  REQUIRE(outside.projects.empty());
+  REQUIRE(outside.problems.size() == 1);
+  REQUIRE(outside.problems[0].message().find("no workspace around") == 0);
+}
+
 TEST_CASE("an empty name is the project's default config") {
   const Fixture fixture;
   const Project project = fixture.files.project("one");
@@ -136,8 +149,9 @@ TEST_CASE("the beginning of just one config's name is enough") {
   REQUIRE(found("ev") == "projects/two:eval_long");
   REQUIRE(found("two/ev") == "projects/two:eval_long");
   REQUIRE(config_of(files.project("one"), "train_w").name == "train_wide");
-  REQUIRE(error_of([&] { found("train_"); })
-              .find("may mean several configs: projects/one:train_long, projects/one:train_wide") !=
+  REQUIRE(error_of([&] {
+            found("train_");
+          }).find("may mean several configs: projects/one:train_long, projects/one:train_wide") !=
           std::string::npos);
 }
 

@@ -42,10 +42,26 @@ TEST_CASE("projects are found sorted and not in outputs or builds or inner works
   fs::create_directory_symlink(folder / "b", folder / "link");
   std::vector<std::string> found;
   const Workspace workspace = *find_workspace(folder.path());
-  for (const fs::path& project : project_folders(workspace)) {
-    found.push_back(path_in_workspace(workspace, project));
+  for (const ProjectFolder& project : projects_of(workspace)) {
+    found.push_back(path_in_workspace(workspace, project.folder));
   }
   REQUIRE(found == std::vector<std::string>{"a", "a-b", "a/inner", "b"});
+}
+
+TEST_CASE("projects below a folder have the workspace nearest above them or none") {
+  TemporaryFolder folder;
+  for (const char* place : {"loose", "one/p", "one/inner/q"}) {
+    folder.write(std::string(place) + "/meta.yaml", "");
+  }
+  folder.write("one/forge_workspace/x", "");
+  folder.write("one/inner/forgather_workspace/x", "");
+  const std::vector<ProjectFolder> found = projects_below(folder.path());
+  REQUIRE(found.size() == 3);
+  REQUIRE_FALSE(found[0].workspace);
+  REQUIRE(found[1].folder == absolute_folder(folder / "one/inner/q"));
+  REQUIRE(found[1].workspace->root == absolute_folder(folder / "one/inner"));
+  REQUIRE(found[2].workspace->root == absolute_folder(folder / "one"));
+  REQUIRE(projects_below(folder / "one/inner").size() == 1);
 }
 
 TEST_CASE("the enclosing project is the nearest one within the workspace") {

@@ -101,7 +101,7 @@ TEST_CASE("a model without a tokenizer is a run without one", "[run]") {
 
 TEST_CASE("a model folder is opened as it lies there", "[run]") {
   const Place place;
-  const RunModel model = open_model(place.model_folder().string(), place.runs());
+  const RunModel model = open_model(place.runs(), place.model_folder().string());
   REQUIRE(model.checkpoint == place.model_folder());
   REQUIRE(model.experiment.model.hidden_size == 8);
   REQUIRE(model.tokenizer == place.model_folder() / "tokenizer.json");

@@ -118,5 +118,18 @@ TEST_CASE("runs are listed by name and half-written ones are not", "[run][run_fo
   REQUIRE(names == std::vector<std::string>{"a-1", "b-1"});
 }
 
+TEST_CASE("a run is found by its id or a beginning that no other has", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  for (const char* name : {"nope-1a", "nope-1a-2", "canon-3f"}) {
+    runs.write(std::string(name) + "/run.json", "{}");
+  }
+  REQUIRE(find_run(runs.path(), "nope-1a")->id() == "nope-1a");
+  REQUIRE(find_run(runs.path(), "can")->id() == "canon-3f");
+  REQUIRE_FALSE(find_run(runs.path(), "other"));
+  REQUIRE_FALSE(find_run(runs.path(), ""));
+  REQUIRE_FALSE(find_run(runs / "missing", "nope"));
+  REQUIRE(contains(error_of([&] { find_run(runs.path(), "nope"); }), "nope-1a, nope-1a-2"));
+}
+
 }  // namespace
 }  // namespace forge::run

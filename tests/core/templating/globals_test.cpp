@@ -55,14 +55,16 @@ TEST_CASE("the caller's variables go before globals and imports do not see them"
 }
 
 TEST_CASE("a variable of each kind prints as Python prints it") {
-  Templates templates({{"main", "{{ a }} {{ b }} {{ c }} {{ d }} {{ e }}"}});
+  Templates templates({{"main", "{{ a }} {{ b }} {{ c }} {{ d }} {{ e }} {{ f }}"}});
   using Kind = templating::Variable::Kind;
   templates.request.variables = {{"a", {Kind::none, false, 0, 0, ""}},
                                  {"b", {Kind::boolean, true, 0, 0, ""}},
                                  {"c", {Kind::integer, false, 7, 0, ""}},
                                  {"d", {Kind::real, false, 0, 1e-5, ""}},
                                  {"e", {Kind::string, false, 0, 0, "text"}}};
-  CHECK(templates.text() == "None True 7 1e-05 text");
+  templating::Variable list{Kind::list, false, 0, 0, "", {{Kind::integer, false, 1, 0, ""}}};
+  templates.request.variables["f"] = list;
+  CHECK(templates.text() == "None True 7 1e-05 text [1]");
 }
 
 }  // namespace

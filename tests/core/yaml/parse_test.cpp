@@ -208,5 +208,18 @@ TEST_CASE("a file is read with its own lines as origins") {
         std::string::npos);
 }
 
+TEST_CASE("a repeated key is told from one that was merged") {
+  const NodePtr root = parse_text(
+      "base: &base {a: 1, b: 1, c: 1}\n"
+      "args:\n  <<: *base\n  a: 2\n  a: 3\n  b: 2\n  d: 1\n  d: 2\n");
+  const Node& args = *root->find("args");
+  CHECK(args.find_entry("a")->overridden.size() == 2);
+  CHECK(args.find_entry("a")->repeats == 1);
+  CHECK(args.find_entry("b")->overridden.size() == 1);
+  CHECK(args.find_entry("b")->repeats == 0);
+  CHECK(args.find_entry("c")->repeats == 0);
+  CHECK(args.find_entry("d")->repeats == 1);
+}
+
 }  // namespace
 }  // namespace forge::yaml

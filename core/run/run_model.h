@@ -9,9 +9,9 @@
 
 namespace forge::run {
 
-/// The run that a user means: the path of a run's folder, or its id below `runs_dir`, or the
-/// beginning of exactly one id. Throws Error naming the candidates or near misses.
-RunFolder find_run(const std::string& name, const std::filesystem::path& runs_dir);
+/// The run that a user means: the path of a run's folder, else as find_run finds it in `runs_dir`.
+/// Throws Error naming near misses where there is none.
+RunFolder named_run(const std::filesystem::path& runs_dir, const std::string& name);
 
 /// The model of a run at one of its checkpoints, or of a model folder.
 struct RunModel {

@@ -1,4 +1,4 @@
-#include "core/run/find_run.h"
+#include "core/run/run_model.h"
 
 #include <nlohmann/json.hpp>
 
@@ -32,7 +32,7 @@ class Runs {
     }
   }
   fs::path path() const { return folder_ / "runs"; }
-  RunFolder find(const std::string& name) const { return find_run(name, path()); }
+  RunFolder find(const std::string& name) const { return named_run(path(), name); }
   std::string fault(const std::string& name) const {
     return error_of([&] { find(name); });
   }
@@ -53,12 +53,12 @@ TEST_CASE("a run is found by its id and by its beginning and by its folder", "[r
 
 TEST_CASE("a name that is none or too short says what there is", "[run]") {
   const Runs runs({"train_a-1234", "train_a-1299"});
-  REQUIRE(contains(runs.fault("train_a"), "'train_a' may be any of 2 runs"));
+  REQUIRE(contains(runs.fault("train_a"), "'train_a' may mean several runs"));
   REQUIRE(contains(runs.fault("train_a"), "train_a-1234, train_a-1299"));
   REQUIRE(contains(runs.fault("train_a-1243"), "did you mean 'train_a-1234'"));
   REQUIRE(contains(runs.fault("else"), "'forge runs' lists them"));
   REQUIRE(contains(runs.fault(""), "is empty"));
-  REQUIRE(contains(error_of([] { find_run("x", "/nowhere/at/all"); }), "no run 'x'"));
+  REQUIRE(contains(error_of([] { named_run("/nowhere/at/all", "x"); }), "no run 'x'"));
 }
 
 TEST_CASE("a run opens at its newest checkpoint or at a named one", "[run]") {
@@ -118,8 +118,8 @@ TEST_CASE("a run whose config is damaged names the file", "[run]") {
 
 TEST_CASE("a model is opened from a run", "[run]") {
   const Runs runs({"train_a-1234"});
-  REQUIRE(open_model("train_a", runs.path()).step == 30);
-  REQUIRE(contains(error_of([&] { open_model("no/such/folder", runs.path()); }), "no run"));
+  REQUIRE(open_model(runs.path(), "train_a").step == 30);
+  REQUIRE(contains(error_of([&] { open_model(runs.path(), "no/such/folder"); }), "no run"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "core/run/find_run.h"
+#include "core/run/run_model.h"
 
 #include <nlohmann/json.hpp>
 
@@ -82,7 +82,7 @@ void read_tokenizer(const RunFolder& folder, RunModel& model) {
 
 }  // namespace
 
-RunFolder find_run(const std::string& name, const fs::path& runs_dir) {
+RunFolder named_run(const fs::path& runs_dir, const std::string& name) {
   if (name.empty()) throw Error("the name of the run is empty", {}, "'forge runs' lists them");
   std::error_code unreadable;
   const RunFolder as_path(fs::weakly_canonical(fs::absolute(name), unreadable));
@@ -90,19 +90,8 @@ RunFolder find_run(const std::string& name, const fs::path& runs_dir) {
     const fs::path& path = as_path.path();
     return RunFolder(path.has_filename() ? path : path.parent_path());
   }
-  const std::vector<std::string> ids = ids_in(runs_dir);
-  std::vector<std::string> begun;
-  for (const std::string& id : ids) {
-    if (id == name) return RunFolder(runs_dir / id);
-    if (starts_with(id, name)) begun.push_back(id);
-  }
-  if (begun.size() == 1) return RunFolder(runs_dir / begun[0]);
-  if (begun.size() > 1) {
-    throw Error("'" + name + "' may be any of " + std::to_string(begun.size()) + " runs",
-                {},
-                "give more of the name: " + join(begun, ", "));
-  }
-  const std::string meant = did_you_mean(name, ids);
+  if (auto found = find_run(runs_dir, name)) return *found;
+  const std::string meant = did_you_mean(name, ids_in(runs_dir));
   throw Error("no run '" + name + "' in " + shown_path(runs_dir),
               {},
               meant.empty() ? "'forge runs' lists them" : meant);

@@ -1,0 +1,29 @@
+#include "app/output.h"
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/fs.h"
+
+namespace forge::app {
+
+void add_output_options(CLI::App& command, OutputOptions& options) {
+  command.add_option("-o,--output", options.file, "Write to a file instead")->type_name("FILE");
+  command.add_flag("--json", options.json, "As JSON");
+}
+
+void hand_over(const std::string& text, const OutputOptions& options) {
+  if (options.file.empty()) {
+    std::cout << text;
+    return;
+  }
+  write_file_atomic(options.file, text);
+  std::cout << "Wrote output to " << options.file << "\n";
+}
+
+void hand_over(const nlohmann::ordered_json& json, const OutputOptions& options) {
+  // A text of any bytes has to come out; JSON knows only Unicode.
+  hand_over(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", options);
+}
+
+}  // namespace forge::app

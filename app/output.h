@@ -1,0 +1,22 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace forge::app {
+
+/// How a command that prints a text hands it over.
+struct OutputOptions {
+  std::string file;  ///< -o, "": standard output
+  bool json = false;
+};
+
+/// -o and --json.
+void add_output_options(CLI::App& command, OutputOptions& options);
+
+/// Prints the text, or writes it to the file of -o and says so.
+void hand_over(const std::string& text, const OutputOptions& options);
+void hand_over(const nlohmann::ordered_json& json, const OutputOptions& options);
+
+}  // namespace forge::app

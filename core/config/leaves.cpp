@@ -1,0 +1,183 @@
+#include "core/config/leaves.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/config/tree.h"
+
+namespace forge::config {
+namespace {
+
+using nlohmann::json;
+
+/// Bounds what aliases of aliases can unfold to.
+constexpr size_t most_leaves = 200000;
+constexpr int deepest = 128;
+
+class DocumentWalk {
+ public:
+  std::vector<Leaf> walk(const yaml::Node& root) {
+    for (const yaml::Entry& entry : root.entries) visit_entry(entry, "", 0);
+    visit_items(root, "", 0);
+    return std::move(leaves_);
+  }
+
+ private:
+  void visit_entry(const yaml::Entry& entry, const std::string& path, int depth) {
+    Origin origin;
+    origin.set_by = setting_of(*entry.value);
+    for (const yaml::NodePtr& node : entry.overridden) origin.overrode.push_back(setting_of(*node));
+    visit(*entry.value, path.empty() ? entry.key : path + "." + entry.key, origin, depth);
+  }
+
+  void visit(const yaml::Node& node, const std::string& path, const Origin& origin, int depth) {
+    if (depth > deepest || leaves_.size() > most_leaves) {
+      throw Error("the document is too large to list its values", node.origin);
+    }
+    const bool is_empty = node.entries.empty() && node.items.empty();
+    if (node.is_scalar() || is_empty || !node.tag.empty()) {
+      leaves_.push_back({path, json_of(node), origin});
+    }
+    for (const yaml::Entry& entry : node.entries) visit_entry(entry, path, depth + 1);
+    visit_items(node, path, depth);
+  }
+
+  void visit_items(const yaml::Node& node, const std::string& path, int depth) {
+    for (size_t i = 0; i < node.items.size(); ++i) {
+      const yaml::Node& item = *node.items[i];
+      visit(item, path + "[" + std::to_string(i) + "]", {setting_of(item), {}}, depth + 1);
+    }
+  }
+
+  static Setting setting_of(const yaml::Node& node) {
+    return {config_layer, shown_value(json_of(node)), node.origin, ""};
+  }
+
+  std::vector<Leaf> leaves_;
+};
+
+/// "file:12:3 (inline name)" as SourceSpan::describe wrote it; the text itself is not known.
+SourceSpan span_of(const std::string& described) {
+  auto source = std::make_shared<SourceText>();
+  std::string rest = described;
+  const std::string mark = " (inline ";
+  const size_t inline_name = rest.find(mark);
+  if (inline_name != std::string::npos && ends_with(rest, ")")) {
+    source->inline_name = rest.substr(inline_name + mark.size());
+    source->inline_name.pop_back();
+    rest.resize(inline_name);
+  }
+  int numbers[2] = {0, 0};  // column, line
+  for (int& number : numbers) {
+    const size_t colon = rest.rfind(':');
+    const std::string digits = colon == std::string::npos ? "" : rest.substr(colon + 1);
+    const bool is_number = !digits.empty() && digits.size() < 9 &&
+                           digits.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_number) break;
+    number = std::stoi(digits);
+    rest.resize(colon);
+  }
+  const bool has_column = numbers[1] > 0;
+  source->name = rest;
+  return make_span(
+      std::move(source), has_column ? numbers[1] : numbers[0], has_column ? numbers[0] : 0);
+}
+
+std::string text_under(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+Setting setting_from_json(const json& object) {
+  if (!object.is_object()) return {};
+  const std::string at = text_under(object, "at");
+  return {text_under(object, "from"),
+          text_under(object, "value"),
+          at.empty() ? SourceSpan{} : span_of(at),
+          text_under(object, "derived_from")};
+}
+
+Origin origin_from_json(const json& object) {
+  Origin origin{setting_from_json(object), {}};
+  if (!object.is_object() || !object.contains("overrode")) return origin;
+  for (const json& setting : object["overrode"]) {
+    origin.overrode.push_back(setting_from_json(setting));
+  }
+  return origin;
+}
+
+void add_values(const json& value,
+                const std::string& path,
+                const json& origins,
+                std::vector<Leaf>& leaves) {
+  if (value.is_object() && !value.empty()) {
+    for (const auto& [key, inner] : value.items()) {
+      add_values(inner, path.empty() ? key : path + "." + key, origins, leaves);
+    }
+    return;
+  }
+  const bool known = origins.is_object() && origins.contains(path);
+  leaves.push_back({path, value, known ? origin_from_json(origins[path]) : Origin{}});
+}
+
+/// Whether YAML would take the text for something else than text.
+bool needs_quotes(const std::string& text) {
+  if (text.empty() || text != trim(text)) return true;
+  return text == "null" || text == "true" || text == "false" || text == "~" ||
+         text.find('\n') != std::string::npos ||
+         text.find_first_not_of("0123456789.eE+-") == std::string::npos;
+}
+
+}  // namespace
+
+std::vector<Leaf> leaves_of(const ResolvedConfig& resolved) {
+  std::vector<Leaf> leaves;
+  add_values(resolved.json, "", nullptr, leaves);
+  for (Leaf& leaf : leaves) {
+    const auto origin = resolved.origins.find(leaf.path);
+    if (origin != resolved.origins.end()) leaf.origin = origin->second;
+  }
+  return leaves;
+}
+
+std::vector<Leaf> leaves_of(const yaml::Node& root) { return DocumentWalk().walk(root); }
+
+std::vector<Leaf> leaves_of_run(const json& config, const json& origins) {
+  std::vector<Leaf> leaves;
+  add_values(config, "", origins, leaves);
+  return leaves;
+}
+
+json json_of(const yaml::Node& node) {
+  if (!node.is_scalar()) {
+    if (!node.tag.empty()) return node.tag;
+    return node.is_mapping() ? json::object() : json::array();
+  }
+  if (!node.tag.empty()) return node.text.empty() ? node.tag : node.tag + " " + node.text;
+  switch (node.kind) {
+    case yaml::Node::Kind::null: return nullptr;
+    case yaml::Node::Kind::boolean: return node.boolean;
+    case yaml::Node::Kind::integer: return node.integer;
+    case yaml::Node::Kind::real: return node.real;
+    default: return node.text;
+  }
+}
+
+std::string shown_value(const json& value) {
+  constexpr auto replace = json::error_handler_t::replace;  // a template may hold any bytes
+  if (!value.is_string()) return value.dump(-1, ' ', false, replace);
+  const auto& text = value.get_ref<const std::string&>();
+  return needs_quotes(text) ? value.dump(-1, ' ', false, replace) : text;
+}
+
+nlohmann::ordered_json to_json(const Setting& setting) {
+  nlohmann::ordered_json json = {{"value", setting.text}, {"from", setting.layer}};
+  if (setting.origin) {
+    json["at"] = setting.origin.describe();
+    json["via"] = nlohmann::ordered_json::array();
+    for (auto via = setting.origin.via; via; via = via->via) json["via"].push_back(via->describe());
+  }
+  if (!setting.derived_from.empty()) json["derived_from"] = setting.derived_from;
+  return json;
+}
+
+}  // namespace forge::config

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/config/layers.h"
+#include "core/config/resolve.h"
+#include "core/yaml/node.h"
+
+namespace forge::config {
+
+/// One value of a config, and who set it.
+struct Leaf {
+  std::string path;  ///< "model.canon.set"; in a graph also "callbacks[0].every"
+  nlohmann::json value;
+  Origin origin;
+};
+
+/// Every value of a resolved config, in alphabetical order.
+std::vector<Leaf> leaves_of(const ResolvedConfig& resolved);
+
+/// Every scalar and every tag of a document, in its order. A tagged collection is a leaf of its own
+/// with the tag as value; an alias is walked like what it names.
+std::vector<Leaf> leaves_of(const yaml::Node& root);
+
+/// Every value of a run, from its config.json and config.origin.json (which may be null).
+std::vector<Leaf> leaves_of_run(const nlohmann::json& config, const nlohmann::json& origins);
+
+/// The value of a scalar, with its tag as text where it has one of its own.
+nlohmann::json json_of(const yaml::Node& scalar);
+
+/// A value on one line: text without quotes unless it is empty or looks like something else.
+std::string shown_value(const nlohmann::json& value);
+
+/// One setting: {"value", "from", "at", "via": […], "derived_from"}, less what is not known.
+nlohmann::ordered_json to_json(const Setting& setting);
+
+}  // namespace forge::config

@@ -1,0 +1,93 @@
+#include "core/base/fs.h"
+#include "core/base/text.h"
+#include "core/config/resolve.h"
+#include "core/data/tokenizer_json.h"
+#include "core/lint/rules.h"
+
+namespace forge::lint {
+namespace {
+
+using config::Problem;
+
+const char* rule_of(Problem::Kind kind) {
+  switch (kind) {
+    case Problem::Kind::unknown_key: return "unknown-key";
+    case Problem::Kind::wrong_value: return "wrong-value";
+    case Problem::Kind::missing_key: return "missing-key";
+    case Problem::Kind::disagreement: return "disagreement";
+    case Problem::Kind::missing_file: return "missing-file";
+  }
+  return "";
+}
+
+SourceSpan origin_of(const config::ResolvedConfig& resolved, const std::string& key) {
+  return resolved.origins.at(key).set_by.origin;
+}
+
+/// A tokenizer of the user's own: that it can be read, and has as many entries as the config says.
+void check_tokenizer(const config::ResolvedConfig& resolved, Findings& findings) {
+  const config::TokenizerConfig& tokenizer = resolved.experiment.tokenizer;
+  if (tokenizer.path.empty()) return;
+  const SourceSpan where = origin_of(resolved, "tokenizer.path");
+  try {
+    const int entries = data::load_tokenizer(tokenizer.path).vocab_size();
+    if (entries <= resolved.experiment.model.vocab_size) return;
+    findings.push_back({Severity::error,
+                        "disagreement",
+                        where,
+                        "the tokenizer has " + with_thousands(entries) +
+                            " entries, but model.vocab_size is " +
+                            with_thousands(resolved.experiment.model.vocab_size),
+                        "set model.vocab_size to " + std::to_string(entries),
+                        "tokenizer.path"});
+  } catch (const Error& error) {
+    findings.push_back({Severity::error,
+                        "unusable-tokenizer",
+                        where,
+                        error.message(),
+                        error.hint(),
+                        "tokenizer.path"});
+  }
+}
+
+/// A folder of text must hold some.
+void check_text(const config::ResolvedConfig& resolved, Findings& findings) {
+  const fs::path folder = resolved.experiment.data.path;
+  std::error_code ignored;
+  if (folder.empty() || !fs::is_directory(folder, ignored)) return;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".txt") return;
+  }
+  findings.push_back({Severity::error,
+                      "missing-file",
+                      origin_of(resolved, "data.path"),
+                      "no .txt file in " + shown_path(folder),
+                      "data.path names a text file or a folder of .txt files",
+                      "data.path"});
+}
+
+}  // namespace
+
+void check_experiment(const Subject& subject, Findings& findings) {
+  config::ResolveOptions options;
+  options.surroundings = subject.surroundings;
+  options.variables = subject.variables;
+  bool wrong = false;
+  options.on_problem = [&](const Problem& problem) {
+    wrong = true;
+    findings.push_back(finding_of(problem.error, rule_of(problem.kind)));
+  };
+  try {
+    const config::ResolvedConfig resolved =
+        config::resolve(subject.project, subject.config.name, options);
+    if (wrong || !resolved.trains) return;
+    check_text(resolved, findings);
+    check_tokenizer(resolved, findings);
+  } catch (const Error& error) {
+    findings.push_back(finding_of(error, "does-not-resolve"));
+  }
+}
+
+}  // namespace forge::lint

@@ -1,0 +1,146 @@
+#include "core/lint/yaml_versions.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/base/text.h"
+#include "core/templating/plain_scalar.h"
+
+namespace forge::lint {
+namespace {
+
+using templating::PlainScalar;
+
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+/// Takes the characters of `set` off the front; how many there were.
+size_t skip(std::string_view& text, const char* set) {
+  const size_t count = std::min(text.find_first_not_of(set), text.size());
+  text.remove_prefix(count);
+  return count;
+}
+
+constexpr const char* digits = "0123456789";
+
+/// [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?
+bool is_real_of_1_2(std::string_view text) {
+  if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
+  const size_t before = skip(text, digits);
+  if (!text.empty() && text[0] == '.') {
+    text.remove_prefix(1);
+    if (skip(text, digits) + before == 0) return false;
+  } else if (before == 0) {
+    return false;
+  }
+  if (text.empty()) return true;
+  if (text[0] != 'e' && text[0] != 'E') return false;
+  text.remove_prefix(1);
+  if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
+  return skip(text, digits) > 0 && text.empty();
+}
+
+/// The value by the core schema of YAML 1.2. Integers beyond 64 bits count as overflow.
+PlainScalar resolve_by_1_2(std::string_view text) {
+  using Kind = PlainScalar::Kind;
+  PlainScalar scalar;
+  if (is_one_of(text, {"", "~", "null", "Null", "NULL"})) {
+    scalar.kind = Kind::null;
+  } else if (is_one_of(text, {"true", "True", "TRUE", "false", "False", "FALSE"})) {
+    scalar.kind = Kind::boolean;
+    scalar.boolean = text[0] == 't' || text[0] == 'T';
+  } else if (is_real_of_1_2(text)) {
+    const bool is_integer = text.find_first_of(".eE") == std::string_view::npos;
+    scalar.kind = is_integer ? Kind::integer : Kind::real;
+    errno = 0;
+    if (is_integer) scalar.integer = std::strtoll(std::string(text).c_str(), nullptr, 10);
+    scalar.overflow = errno == ERANGE;
+    scalar.real = std::strtod(std::string(text).c_str(), nullptr);
+  } else if (text.size() > 2 && text[0] == '0' && (text[1] == 'o' || text[1] == 'x')) {
+    const bool octal = text[1] == 'o';
+    std::string_view rest = text.substr(2);
+    if (skip(rest, octal ? "01234567" : "0123456789abcdefABCDEF") == 0 || !rest.empty()) {
+      return scalar;
+    }
+    scalar.kind = Kind::integer;
+    errno = 0;
+    scalar.integer = std::strtoll(std::string(text.substr(2)).c_str(), nullptr, octal ? 8 : 16);
+    scalar.overflow = errno == ERANGE;
+  } else if (is_one_of(text, {".nan", ".NaN", ".NAN"})) {
+    scalar.kind = Kind::real;
+  } else {
+    std::string_view unsigned_text = text;
+    if (text[0] == '-' || text[0] == '+') unsigned_text.remove_prefix(1);
+    if (is_one_of(unsigned_text, {".inf", ".Inf", ".INF"})) scalar.kind = Kind::real;
+  }
+  return scalar;
+}
+
+std::string describe(const PlainScalar& scalar) {
+  switch (scalar.kind) {
+    case PlainScalar::Kind::null: return "null";
+    case PlainScalar::Kind::boolean: return scalar.boolean ? "true" : "false";
+    case PlainScalar::Kind::integer: return "the number " + std::to_string(scalar.integer);
+    case PlainScalar::Kind::real: return "the number " + shortest(scalar.real);
+    case PlainScalar::Kind::timestamp: return "a date";
+    default: return "text";
+  }
+}
+
+bool is_number(const PlainScalar& scalar) {
+  return scalar.kind == PlainScalar::Kind::integer || scalar.kind == PlainScalar::Kind::real;
+}
+
+/// A real number as both versions read it: with a dot and, before an exponent, a sign.
+std::string plain_real(std::string text) {
+  const size_t exponent = text.find_first_of("eE");
+  if (exponent != std::string::npos) {
+    const bool has_sign = text[exponent + 1] == '-' || text[exponent + 1] == '+';
+    if (!has_sign) text.insert(exponent + 1, "+");
+    if (text.find('.') == std::string::npos) text.insert(exponent, ".0");
+  }
+  if (!text.empty() && text[0] == '+') text.erase(0, 1);
+  return text;
+}
+
+std::string advice_for(std::string_view text, const PlainScalar& old, const PlainScalar& newer) {
+  if (old.kind == PlainScalar::Kind::boolean) {
+    return std::string("write ") + (old.boolean ? "true" : "false") + ", or quote it as text";
+  }
+  if (newer.kind == PlainScalar::Kind::real && old.kind == PlainScalar::Kind::string) {
+    return "write " + plain_real(std::string(text));
+  }
+  if (is_number(old)) {
+    const std::string number =
+        old.kind == PlainScalar::Kind::integer ? std::to_string(old.integer) : shortest(old.real);
+    return "write " + number + ", or quote it as text";
+  }
+  if (newer.kind == PlainScalar::Kind::integer) {
+    return "write " + std::to_string(newer.integer) + ", or quote it as text";
+  }
+  return "quote it as text";
+}
+
+}  // namespace
+
+std::optional<TwoReadings> two_readings(std::string_view plain) {
+  // Most words can mean nothing but text, in any version.
+  if (plain.empty() || plain.size() > 64) return std::nullopt;
+  const PlainScalar old = templating::resolve_plain_scalar(plain);
+  const PlainScalar newer = resolve_by_1_2(plain);
+  if (old.kind == PlainScalar::Kind::merge || old.kind == PlainScalar::Kind::value) {
+    return std::nullopt;
+  }
+  const bool same_kind = old.kind == newer.kind;
+  const bool same = same_kind && old.boolean == newer.boolean &&
+                    (old.overflow || newer.overflow || old.integer == newer.integer);
+  if (same) return std::nullopt;
+  const bool is_text_or_real =
+      old.kind == PlainScalar::Kind::string && newer.kind == PlainScalar::Kind::real;
+  return TwoReadings{
+      describe(old), describe(newer), advice_for(plain, old, newer), is_text_or_real};
+}
+
+}  // namespace forge::lint
