@@ -94,7 +94,7 @@ MetaPage meta_page(const Project& project,
   const templating::RenderedText rendered = render_meta(project, workspace, surroundings);
   MetaPage page;
   page.project = project;
-  page.keys = graph::read_graph(project::parse_rendered(rendered));
+  page.keys = graph::read_graph(project::parse_rendered(project, rendered));
   page.templates = template_tree(rendered.templates, project.folder);
   for (const fs::path& folder : project.search_path) {
     std::error_code ignored;
