@@ -47,7 +47,8 @@ int report_usage(const CLI::App& app,
 void group_commands(CLI::App& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> groups = {
       {"Experiments", {"run", "runs", "compare", "export-markdown", "bench", "store"}},
-      {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "model", "arguments"}},
+      {"Models", {"model", "export-hf", "import-hf", "logits"}},
+      {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "arguments"}},
       {"Templates", {"pp", "trefs", "tlist", "targets", "graph", "meta", "index"}},
       {"New", {"init", "ws", "project"}},
       {"Shell", {"completion", "man"}}};
@@ -63,6 +64,9 @@ void add_commands(CLI::App& app, Program& program) {
   add_compare(app, program);
   add_export_markdown(app, program);
   add_bench(app, program);
+  add_export_hf(app, program);
+  add_import_hf(app, program);
+  add_logits(app, program);
   add_store(app, program);
   add_ls(app, program);
   add_show(app, program);

@@ -184,6 +184,21 @@ void complete_data(Draft& draft, const PathBases& bases, const ProblemSink& on_p
   });
 }
 
+/// A folder, of a run or of a model, is meant relative to where it was written; what is none names
+/// a run, even where another folder happens to be called so.
+void complete_initial_weights(Draft& draft, const PathBases& bases) {
+  const std::string key = "train.initial_weights";
+  std::string& name = draft.experiment.train.initial_weights;
+  if (name.empty()) return;
+  const fs::path meant = meant_path(draft.origins.at(key).set_by, name, bases);
+  std::error_code unreadable;
+  if (fs::exists(meant / "config.json", unreadable)) {
+    name = meant.string();
+  } else if (name.find('/') != std::string::npos) {
+    complete_path(draft, key, name, bases);  // says where it looked
+  }
+}
+
 }  // namespace
 
 void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
@@ -196,6 +211,7 @@ void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink&
   attempt(on_problem, Kind::wrong_value, [&] { check_optimizer(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_schedule(draft); });
   complete_data(draft, bases, on_problem);
+  attempt(on_problem, Kind::missing_file, [&] { complete_initial_weights(draft, bases); });
 }
 
 }  // namespace forge::config

@@ -96,6 +96,7 @@ struct TrainConfig {
   int eval_rows = 500;           ///< rows of the fixed held-out set
   int eval_batch_size = 32;
   bool document_mask = false;  ///< attention and convolution stay within a document
+  std::string initial_weights;  ///< a run or a model folder to begin from; "": they are drawn
   ZLossConfig z_loss;
 };
 

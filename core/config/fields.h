@@ -184,6 +184,9 @@ void fields(Visitor& visit, TrainConfig& c) {
   visit.field("eval_rows", c.eval_rows, "rows of the fixed held-out set", at_least(1));
   visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", up_to(1 << 20));
   visit.field("document_mask", c.document_mask, "attention and convolution stay within a document");
+  visit.field("initial_weights",
+              c.initial_weights,
+              "a run or a folder of Hugging Face's to begin from; empty: model.init");
   visit.section("z_loss", c.z_loss, "penalty on the logits' scale");
 }
 

@@ -56,7 +56,10 @@ class TrainingRun {
  private:
   void load() {
     if (request_.resume_from.empty()) {
-      load_initial(trainer_.model(), experiment_.seed);
+      load_beginning(trainer_.model(),
+                     experiment_.seed,
+                     request_.initial_weights,
+                     request_.initial_weights_hash);
     } else {
       progress_ = load_checkpoint(request_.resume_from, trainer_.model(), trainer_.optimizer());
     }

@@ -147,6 +147,23 @@ TEST_CASE("a path may begin at the home folder") {
   REQUIRE(accepted({"data.path=~/."}).data.path.find(home) == 0);
 }
 
+TEST_CASE("initial weights are a folder where there is one and else the name of a run") {
+  const ConfigFixture fixture;
+  fixture.files.folder.write("llama/config.json", "{}");
+  fixture.files.folder.write("other/readme.txt", "");
+  const auto chosen = [&](const std::string& name) {
+    return fixture.small("", {"train.initial_weights=" + name}).experiment.train.initial_weights;
+  };
+  REQUIRE(chosen("llama") == (fixture.files.folder / "llama").string());
+  REQUIRE(chosen("./llama") == (fixture.files.folder / "llama").string());
+  REQUIRE(chosen("other") == "other");
+  REQUIRE(chosen("train_llama-5a") == "train_llama-5a");
+  REQUIRE(chosen("").empty());
+  const std::string error = fixture.small_error("train.initial_weights: ../no/llama\n");
+  REQUIRE(says(error, "no file "));
+  REQUIRE(says(error, "relative to its project's folder"));
+}
+
 TEST_CASE("text needs a path and only text has one") {
   REQUIRE(says(refusal({"data.source=text"}), "data.path names no file"));
   REQUIRE(says(refusal({"data={source: toy_stories, path: /}"}), "data.source is toy_stories"));
