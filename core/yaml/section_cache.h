@@ -4,7 +4,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -18,15 +17,17 @@ struct Event;
 struct Section;
 
 /// What yaml-cpp made of the sections (see sections.h) of earlier documents. The configs of a
-/// project have most of their sections in common, word for word, and reading YAML is what costs
-/// most in resolving one.
+/// project have most of their sections in common, all but texts in quotes word for word, and
+/// reading YAML is what costs most in resolving one.
 ///
 /// Why the result is exact: where a key begins in the first column of a block mapping, yaml-cpp's
 /// scanner has no memory but the anchors by name. So a section has the same events in every
 /// document in which it begins at such a place, and it ends at such a place if it did once. (The
-/// first section is another matter, as it makes the mapping; it is known by itself.) For each
-/// section that is parsed it is verified that it began and ended so; where that fails, and for
-/// every document with an error, the document is parsed as a whole. Any thread may call.
+/// first section is another matter, as it makes the mapping; it is known by itself.) What stands in
+/// double quotes at the end of a line, without a quote or backslash, is the value of one event and
+/// nothing to the others. For each section that is parsed it is verified that it began and ended
+/// so, and that its quoted texts are events; where that fails, and for every document with an
+/// error, the document is parsed as a whole. Any thread may call.
 class SectionCache {
  public:
   SectionCache();
@@ -45,8 +46,7 @@ class SectionCache {
   bool parse_unknown(const std::vector<Section>& sections, std::vector<Events>& events);
 
   mutable std::mutex mutex_;
-  std::array<std::unordered_map<std::string_view, Events>, 3> known_;  ///< by position and text
-  std::vector<std::unique_ptr<const std::string>> texts_;              ///< the keys' memory
+  std::array<std::unordered_map<std::string, Events>, 3> known_;  ///< by position and outline
 };
 
 }  // namespace forge::yaml

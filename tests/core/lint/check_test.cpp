@@ -3,22 +3,23 @@
 #include <nlohmann/json.hpp>
 
 #include "core/lint/write.h"
+#include "core/project/names.h"
 #include "tests/core/lint/fixture.h"
 #include "tests/support/catch.h"
 
 namespace forge::tests {
 namespace {
 
-CheckFixture shared_mistake() {
-  CheckFixture check;
-  check.file("base.yaml", "main: !call:f\n[body]\n")
-      .file("project.yaml", "-- extends 'base.yaml'\n[bodi]\nk: 2\n");
-  for (const char* name : {"a", "b", "c", "d"}) check.config(name, "-- extends 'project.yaml'\n");
-  return check;
-}
+struct SharedMistake : CheckFixture {
+  SharedMistake() {
+    file("base.yaml", "main: !call:f\n[body]\n");
+    file("project.yaml", "-- extends 'base.yaml'\n[bodi]\nk: 2\n");
+    for (const char* name : {"a", "b", "c", "d"}) config(name, "-- extends 'project.yaml'\n");
+  }
+};
 
 TEST_CASE("a finding in a shared template is reported once with its configs") {
-  const lint::Report report = shared_mistake().report();
+  const lint::Report report = SharedMistake().report();
   REQUIRE(report.findings.size() == 1);
   CHECK(report.findings[0].configs ==
         Lines{"projects/p:a", "projects/p:b", "projects/p:c", "projects/p:d"});
@@ -28,7 +29,7 @@ TEST_CASE("a finding in a shared template is reported once with its configs") {
 }
 
 TEST_CASE("the text shows place and line and rule and configs and hint and a count") {
-  const std::string text = lint::to_text(shared_mistake().report(), false);
+  const std::string text = lint::to_text(SharedMistake().report(), false);
   INFO(text);
   CHECK(text.find("project.yaml:2:1: warning: the block 'bodi' overrides nothing") !=
         std::string::npos);
@@ -39,7 +40,7 @@ TEST_CASE("the text shows place and line and rule and configs and hint and a cou
 }
 
 TEST_CASE("colours frame the severity alone") {
-  const std::string text = lint::to_text(shared_mistake().report(), true);
+  const std::string text = lint::to_text(SharedMistake().report(), true);
   CHECK(text.find("\033[1;33mwarning:\033[0m the block") != std::string::npos);
 }
 
@@ -50,7 +51,7 @@ TEST_CASE("a report without findings says so") {
 }
 
 TEST_CASE("the JSON report holds every part of a finding") {
-  const auto json = lint::to_json(shared_mistake().report());
+  const auto json = lint::to_json(SharedMistake().report());
   CHECK(json["configs"] == 4);
   CHECK(json["errors"] == 0);
   CHECK(json["warnings"] == 1);

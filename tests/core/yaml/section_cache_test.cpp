@@ -48,22 +48,62 @@ void check_same(const std::string& text, SectionCache& sections) {
 }
 
 TEST_CASE("a document is cut where keys begin in the first column") {
-  const auto sections = cut_sections("# head\n\na: 1\n  b\n\n# c\nd: |\n  x\n\n.e: 3\n- f\n\n");
-  REQUIRE(sections);
-  REQUIRE(sections->size() == 3);
-  CHECK((*sections)[0].text == "a: 1\n  b\n");
-  CHECK((*sections)[0].line == 2);
-  CHECK((*sections)[1].text == "d: |\n  x\n\n");  // a block scalar keeps its end
-  CHECK((*sections)[2].text == ".e: 3\n- f\n\n");
-  CHECK((*sections)[2].position == Section::Position::last);
+  const std::string text = "# head\n\na: 1\n  b\n\n# c\nd: |\n  x\n\n.e: 3\n- f\n\n";
+  const auto cut = cut_sections(text);
+  REQUIRE(cut);
+  REQUIRE(cut->sections.size() == 3);
+  CHECK(cut->sections[0].outline == "a: 0\n  b\n");
+  CHECK(cut->sections[0].line == 2);
+  CHECK(cut->sections[1].outline == "d: |\n  x\n\n");  // a block scalar keeps its end
+  CHECK(cut->sections[2].outline == ".e: 0\n- f\n\n");
+  CHECK(cut->sections[2].position == Section::Position::last);
   CHECK(!cut_sections("a: 1\n"));
   CHECK(!cut_sections("a: 1\n---\nb: 2\n"));
-  CHECK(!cut_sections("%YAML 1.1\na: 1\n"));
-  CHECK(!cut_sections("a: 1\n...\n"));
+  CHECK(!cut_sections("%YAML 1.1\na: 1\nb: 2\n"));
+  CHECK(!cut_sections("a: 1\n...\nb: 2\n"));
   CHECK(!cut_sections("a: 1\r\nb: 2\r\n"));
-  CHECK(!cut_sections("- a\n"));
-  CHECK(!cut_sections("  a: 1\nb: 2\n"));
+  CHECK(!cut_sections("- a\nb: 2\nc: 3\n"));
+  CHECK(!cut_sections("  a: 1\nb: 2\nc: 3\n"));
   CHECK(!cut_sections("# only a comment\n"));
+}
+
+TEST_CASE("an outline leaves out values at the end of lines and what comments say") {
+  const std::string text =
+      "a: \"x y\"\nb: !t \"\"\n  # c\n  - \"z\"\nc: \"\\n\"\nd: 1.5e-3\n  - 2\n  e: True\n  f: x "
+      "1\n"
+      "g: 1 # \"e\"\nh: |\n  # i: 1\nj: \"g";
+  const auto cut = cut_sections(text);
+  REQUIRE(cut);
+  std::string outlines;
+  for (const Section& section : cut->sections) outlines += section.outline;
+  CHECK(outlines ==
+        "a: \"\"\nb: !t \"\"\n  #@comment@\n  - \"\"\nc: \"\\n\"\nd: 0\n  - 0\n  e: 0\n  f: x 1\n"
+        "g: 1 # \"e\"\nh: |\n  # i: 1\nj: \"g");
+  CHECK(cut->sections[0].leaves.at(0).text == "x y");
+  CHECK(cut->sections[1].leaves.at(1).text == "z");
+  CHECK(cut->sections[1].leaves.at(1).line == 2);
+  CHECK(cut->sections[1].leaves.at(1).column == 5);
+  CHECK(cut->sections[3].leaves.at(1).text == "2");
+}
+
+TEST_CASE("sections that differ in names, numbers and comments keep theirs") {
+  SectionCache sections;
+  check_same("a: \"x\"\nb: &b \"y\"\nc: 1\n", sections);
+  check_same("a: \"longer # text\"\nb: &b \"\"\nc: 1\n", sections);
+  check_same("a: \"*b: [\"\nb: &b \"{y\"\nc: \"&c\"", sections);
+  check_same("a: 1\n  # one\nb: {c: 2}\nd: 2\n", sections);
+  check_same("a: 2.5\n  # two\nb: {c: 2}\nd: 2020-01-01\n", sections);
+  check_same("a: True\nb: 1\nd:\n", sections);
+  check_same("a: \nb: 0\nd: \n", sections);
+  check_same("a: 1\n  b\nd: 2\n", sections);                    // a longer plain text
+  check_same("a: 'x\n  # y\n  b: 1'\nd: leaf@0@\n", sections);  // in a text in single quotes
+  check_same("a: \"x\n  # y\n  \"\nb: \"#@comment@\"\nc: #@comment@\n", sections);
+  check_same("k: 'a\n  x: \"1\"\n  '\nb: 1\n", sections);  // in a text in single quotes
+  check_same("k: a\n  x \"1\"\nb: 1\n", sections);         // in a plain one
+  check_same("k: |\n  x: \"1\"\n  x: \"2\"\nb: 1\n", sections);
+  check_same("k: \"a\n  x: \"\nb: \"1\"\nc: \"\n", sections);
+  check_same("k: [ \"1\"\n, \"2\"\n]\nb: \"1\"\n", sections);
+  check_same("k: ? \"1\"\n\"2\"\n: \"3\"\nb: \"\"\n", sections);
 }
 
 TEST_CASE("sections known from other documents give the nodes and places of a whole parse") {
@@ -95,6 +135,7 @@ TEST_CASE("lines that only look like keys are not taken for sections") {
   check_same("a\nb: 2\n", sections);
   check_same("a: 1\n b: 2\n", sections);
   check_same("a: 1\nb\n", sections);
+  check_same("a #b\n, 1]\na: 1\n", sections);
 }
 
 TEST_CASE("every golden YAML text has the same nodes through the cache") {
@@ -112,13 +153,16 @@ TEST_CASE("every golden YAML text has the same nodes through the cache") {
 
 TEST_CASE("documents put together at random have the same nodes through the cache") {
   static const char* const lines[] = {
-      "a: 1",         "b: &x 2",    "c: *x",    ".d: &y {e: f}", "g: *y",      "h:",
-      "  i: 1",       "  - j",      "- k",      "# comment",     "",           "  # inner",
-      "l: |",         "  text",     "    more", "m: 'q",         "n'",         "o: \"r",
-      "p\"",          "q: [1,",     "2]",       "r: {s: 1,",     "t: 2}",      "? u",
-      ": v",          "w: !call:f", "  <<: *y", "x: >-",         "y: !!int z", "z: 'it''s'",
-      "plain",        "  folded",   "null:",    "~: 1",          "&z aa: 1",   "bb: *z",
-      "cc: [*x, *y]", "  dd: *x",   "\tee: 1",  "ff: 2020-01-01"};
+      "a: 1",       "b: &x 2",      "c: *x",     ".d: &y {e: f}", "g: *y",
+      "h:",         "  i: 1",       "  - j",     "- k",           "# comment",
+      "",           "  # inner",    "l: |",      "  text",        "    more",
+      "m: 'q",      "n'",           "o: \"r",    "p\"",           "q: [1,",
+      "2]",         "r: {s: 1,",    "t: 2}",     "? u",           ": v",
+      "w: !call:f", "  <<: *y",     "x: >-",     "y: !!int z",    "z: 'it''s'",
+      "plain",      "  folded",     "null:",     "~: 1",          "&z aa: 1",
+      "bb: *z",     "cc: [*x, *y]", "dd: \"1\"", "  ee: \"2 #\"", "  - \"\"",
+      "ff: 12",     "ff: 3.5",      "  gg: 7",   "  - 8",         "hh: True",
+      ", 1]",       "  dd: *x",     "\tee: 1",   "ff: 2020-01-01"};
   const auto seed = GENERATE(1u, 2u, 3u);
   INFO("seed " << seed);
   std::mt19937 random(seed);
