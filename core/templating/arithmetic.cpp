@@ -134,7 +134,8 @@ Value repeat(const Value& value, int64_t times) {
     require_text_size(size);
     std::string text;
     text.reserve(size);
-    while (text.size() < size) text += value.as_string();
+    if (unit > 0) text = value.as_string().substr(0, size);
+    while (text.size() < size) text.append(text, 0, std::min(text.size(), size - text.size()));
     return Value::string(std::move(text));
   }
   require_list_size(size);

@@ -4,6 +4,7 @@
 #include "core/templating/operation_error.h"
 #include "core/templating/operators.h"
 #include "core/templating/python_text.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 namespace {
@@ -31,6 +32,7 @@ std::optional<Value> own_attribute(const Value& value, const std::string& name) 
   Method method = value.is_string() ? find_string_method(name) : find_container_method(value, name);
   if (!method) return std::nullopt;
   return make_function(name, [value, method](Evaluator&, const Arguments& arguments) {
+    charge_walk(value.is_string() ? value.as_string().size() : 16 * length_of(value));
     return method(value, arguments);
   });
 }

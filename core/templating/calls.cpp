@@ -8,6 +8,7 @@
 #include "core/templating/operators.h"
 #include "core/templating/template_objects.h"
 #include "core/templating/template_tests.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 namespace {
@@ -42,9 +43,17 @@ void bind_rest(const ast::Routine& routine, Arguments rest, VariableMap& variabl
   }
 }
 
+/// Filters and tests may walk over all of their input.
+void charge_input(const Value& input) {
+  if (input.is_string()) charge_walk(input.as_string().size());
+  if (input.is_sequence()) charge_walk(16 * input.items().size());
+  if (input.is_dict()) charge_walk(16 * input.as_dict().size());
+}
+
 }  // namespace
 
 Value Evaluator::make_macro(const ast::Routine& routine, const Frame& frame) {
+  charge(work_of_call);
   scopes_.push_back(frame.scope);
   Frame definition = frame;
   definition.output = nullptr;
@@ -66,6 +75,7 @@ Value Evaluator::apply_filter(const std::string& name,
   const FilterFunction filter = find_filter(name);
   if (!filter)
     throw OperationError("there is no filter '" + name + "'", did_you_mean(name, filter_names()));
+  charge_input(input);
   return filter(*this, input, arguments);
 }
 
@@ -75,10 +85,12 @@ bool Evaluator::apply_test(const std::string& name,
   const TestFunction test = find_test(name);
   if (!test)
     throw OperationError("there is no test '" + name + "'", did_you_mean(name, test_names()));
+  charge_input(input);
   return test(*this, input, arguments);
 }
 
 Value Evaluator::call_macro(const Macro& macro, const Arguments& arguments) {
+  charge(work_of_call);
   const ast::Routine& routine = macro.routine();
   const Place call_place = call_place_;
   TracedText text;
@@ -139,6 +151,7 @@ void Evaluator::run_block(const ContextPtr& context,
                           const std::string& name,
                           size_t index,
                           TracedText& output) {
+  charge(work_of_call);
   const BlockDefinition definition = context->blocks.at(name).at(index);
   Frame frame;
   frame.usage = definition.usage;

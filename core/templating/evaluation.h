@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/templating/evaluator.h"
 #include "core/templating/operation_error.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 
@@ -16,6 +17,10 @@ class Evaluator::Level {
     if (evaluator_.depth_ >= max_depth) {
       evaluator_.fail("templates, macros or blocks call each other too deeply", place);
     }
+    if (detail::remaining_work < work_of_step) {
+      evaluator_.fail("this template does too much work", place, work_hint);
+    }
+    charge(work_of_step);
     ++evaluator_.depth_;
   }
   ~Level() { --evaluator_.depth_; }

@@ -9,6 +9,7 @@
 #include "core/templating/objects.h"
 #include "core/templating/operators.h"
 #include "core/templating/template_objects.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 namespace {
@@ -86,6 +87,7 @@ Evaluator::~Evaluator() {
 }
 
 TracedText Evaluator::render() {
+  const WorkMeter meter;
   const Usage* usage = use_template({request_.template_name}, "", {}, false);
   const ContextPtr context = make_context(usage);
   context->base = &base_;
@@ -145,6 +147,7 @@ std::vector<std::string> Evaluator::template_names(const Value& value,
 void Evaluator::run_template(const Usage* usage, const ContextPtr& context, TracedText& output) {
   const int depth = template_depth_;
   while (usage) {
+    charge(work_of_call);
     if (++template_depth_ > max_template_depth) fail_nesting(usage);
     RootState root;
     Frame frame;
@@ -249,6 +252,7 @@ void Evaluator::fail_undefined(const Value& value, const Frame& frame, Place pla
 }
 
 void Evaluator::count_iteration(Place place) {
+  charge(work_of_step);
   if (++iterations_ > max_iterations)
     fail("the loops of this template run more than 10 million times", place);
 }

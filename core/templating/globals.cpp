@@ -10,6 +10,7 @@
 #include "core/templating/parameters.h"
 #include "core/templating/posix_path.h"
 #include "core/templating/python_text.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 Value make_namespace(Evaluator& evaluator, const Arguments& arguments) {
   if (arguments.positional.size() > 1)
     throw OperationError("namespace() takes at most one mapping");
+  charge(work_of_call);
   auto result = std::make_shared<Namespace>();
   evaluator.keep_for_cleanup(result);
   Dict initial;
@@ -52,6 +54,9 @@ Value make_joiner(Evaluator&, const Arguments& arguments) {
   return Value::object(std::make_shared<Joiner>(parameters.value(0, Value::string(", "))));
 }
 
+/// Paths are cut into parts and joined.
+void charge_path(const std::string& path) { charge_walk(100 * path.size()); }
+
 /// Texts of a path function's arguments; what is undefined is named.
 std::vector<std::string> path_parts(const std::string& function, const Arguments& arguments) {
   std::vector<std::string> parts;
@@ -59,6 +64,7 @@ std::vector<std::string> path_parts(const std::string& function, const Arguments
     if (!require_defined(part).is_string()) {
       throw OperationError(function + " takes strings, not '" + type_name(part) + "'");
     }
+    charge_path(part.as_string());
     parts.push_back(part.as_string());
   }
   if (!arguments.named.empty() || parts.empty())
@@ -70,7 +76,9 @@ std::vector<std::string> path_parts(const std::string& function, const Arguments
 template <typename Body>
 Value path_function(const std::string& name, Body body) {
   return make_function(name, [name, body](Evaluator&, const Arguments& arguments) {
-    return body(Parameters(name + "()", arguments, {"path"}, 1).text(0));
+    const std::string path = Parameters(name + "()", arguments, {"path"}, 1).text(0);
+    charge_path(path);
+    return body(path);
   });
 }
 
@@ -81,6 +89,8 @@ void add_path_functions(VariableMap& globals, const Surroundings& surroundings) 
   });
   globals["relpath"] = make_function("relpath", [here](Evaluator&, const Arguments& arguments) {
     const Parameters parameters("relpath()", arguments, {"path", "start"}, 1);
+    charge_path(parameters.text(0));
+    charge_path(parameters.text(1, "."));
     return Value::string(relative_path(parameters.text(0), parameters.text(1, "."), here));
   });
   globals["normpath"] = path_function(

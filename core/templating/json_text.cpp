@@ -8,6 +8,7 @@
 #include "core/templating/operation_error.h"
 #include "core/templating/operators.h"
 #include "core/templating/unicode.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 namespace {
@@ -32,6 +33,7 @@ std::string json_string(std::string_view text) {
       case '\f': result += "\\f"; continue;
       default: break;
     }
+    require_text_size(result.size());
     const bool html = c == '<' || c == '>' || c == '&' || c == '\'';
     if (c >= 0x10000) {
       append_unit(result, 0xD800u + static_cast<unsigned>((c - 0x10000) >> 10));
@@ -59,6 +61,7 @@ class Writer {
   }
 
   std::string write(const Value& value, int level) {
+    charge_walk(work_of_value);
     if (level > 100)
       throw OperationError("this value is nested too deeply for JSON, or contains itself");
     switch (require_defined(value).kind()) {

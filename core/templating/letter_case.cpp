@@ -71,9 +71,14 @@ bool is_case_ignorable(int32_t c) {
 /// Whether a sigma between these texts ends a word: it is written another way there.
 bool ends_word(std::string_view before, std::string_view behind) {
   bool follows_letter = false;
-  for (size_t i = 0; i < before.size();) {
-    const int32_t c = next_code_point(before, i);
-    if (!is_case_ignorable(c)) follows_letter = is_cased(c);
+  for (size_t end = before.size(); end > 0;) {
+    size_t begin = end - 1;
+    while (begin > 0 && (static_cast<unsigned char>(before[begin]) & 0xC0) == 0x80) --begin;
+    size_t next = begin;
+    const int32_t c = next_code_point(before, next);
+    follows_letter = is_cased(c);
+    if (!is_case_ignorable(c)) break;
+    end = begin;
   }
   for (size_t i = 0; i < behind.size() && follows_letter;) {
     const int32_t c = next_code_point(behind, i);
@@ -130,6 +135,10 @@ bool is_part_of_identifier(int32_t c, bool first) {
 std::string to_upper(std::string_view text) {
   std::string upper;
   upper.reserve(text.size());
+  if (is_ascii(text)) {
+    for (const char c : text) upper += is_lower(c) ? static_cast<char>(c - 'a' + 'A') : c;
+    return upper;
+  }
   for (size_t i = 0; i < text.size();) append_upper(upper, next_code_point(text, i));
   return upper;
 }
@@ -137,6 +146,10 @@ std::string to_upper(std::string_view text) {
 std::string to_lower(std::string_view text) {
   std::string lower;
   lower.reserve(text.size());
+  if (is_ascii(text)) {
+    for (const char c : text) lower += is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+    return lower;
+  }
   for (size_t i = 0; i < text.size();) {
     const size_t begin = i;
     const int32_t c = next_code_point(text, i);

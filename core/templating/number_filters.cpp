@@ -13,12 +13,14 @@
 #include "core/templating/string_format.h"
 #include "core/templating/string_functions.h"
 #include "core/templating/unicode.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 namespace {
 
 /// Digits with single underscores between them, without the underscores; nothing for others.
 std::optional<std::string> without_underscores(std::string_view text) {
+  charge_text(4 * text.size());
   std::string digits;
   for (size_t i = 0; i < text.size(); ++i) {
     const bool inside = i > 0 && i + 1 < text.size() && text[i - 1] != '_';

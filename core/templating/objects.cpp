@@ -153,13 +153,13 @@ std::vector<std::string> Record::attribute_names() const {
 }
 
 std::optional<Value> Cycler::attribute(const std::string& name) {
-  const Value current = items_[*position_];
+  const Value current = (*items_)[*position_];
   if (name == "current") return current;
   if (name == "next") {
     return make_function("next",
                          [items = items_, position = position_](Evaluator&, const Arguments&) {
-                           const Value value = items[*position];
-                           *position = (*position + 1) % items.size();
+                           const Value value = (*items)[*position];
+                           *position = (*position + 1) % items->size();
                            return value;
                          });
   }

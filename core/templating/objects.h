@@ -151,14 +151,14 @@ Value make_group(Value grouper, Value list);
 /// What `cycler('a', 'b')` gives.
 class Cycler : public Object {
  public:
-  explicit Cycler(List items) : items_(std::move(items)) {}
+  explicit Cycler(List items) : items_(std::make_shared<const List>(std::move(items))) {}
   std::string type_name() const override { return "jinja2.utils.Cycler"; }
   std::optional<Value> attribute(const std::string& name) override;
   std::vector<std::string> attribute_names() const override { return {"current", "next", "reset"}; }
 
  private:
-  List items_;
   // Shared with the functions that next and reset return.
+  std::shared_ptr<const List> items_;
   std::shared_ptr<size_t> position_ = std::make_shared<size_t>(0);
 };
 

@@ -7,6 +7,7 @@
 #include "core/templating/objects.h"
 #include "core/templating/operation_error.h"
 #include "core/templating/unicode.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 namespace {
@@ -59,7 +60,9 @@ class Comparer {
     if (left.same_as(right)) return true;
     switch (left.kind()) {
       case Value::Kind::none: return true;
-      case Value::Kind::string: return left.as_string() == right.as_string();
+      case Value::Kind::string:
+        charge_walk(left.as_string().size() / 2);
+        return left.as_string() == right.as_string();
       case Value::Kind::list:
       case Value::Kind::tuple: return equal_items(left.items(), right.items());
       case Value::Kind::dict: return equal_dicts(left.as_dict(), right.as_dict());
@@ -75,6 +78,7 @@ class Comparer {
     require_defined(right);
     if (left.is_number() && right.is_number()) return order_numbers(left, right);
     // UTF-8 sorts bytewise as its code points do.
+    if (left.is_string()) charge_walk(left.as_string().size() / 2);
     if (left.is_string() && right.is_string()) return left.as_string().compare(right.as_string());
     if (!left.is_sequence() || left.kind() != right.kind()) refuse_comparison(left, right);
     const List& a = left.items();
@@ -93,6 +97,7 @@ class Comparer {
       if (comparer_.depth_ >= 100 || comparer_.steps_ >= 10'000'000) {
         throw OperationError("these values are too deeply nested to be compared");
       }
+      charge_walk(20);
       ++comparer_.depth_;
       ++comparer_.steps_;
     }
@@ -240,6 +245,7 @@ bool contains(const Value& container, const Value& item) {
       throw OperationError("'in <string>' requires a string as its left operand, not '" +
                            type_name(item) + "'");
     }
+    charge_search(container.as_string().size(), item.as_string().size());
     return container.as_string().find(item.as_string()) != std::string::npos;
   }
   if (!is_iterable(container)) {
@@ -272,7 +278,10 @@ bool truth(const Value& value) {
 size_t length_of(const Value& value) {
   if (value.is_undefined() && value.as_undefined().lenient) return 0;
   require_defined(value);
-  if (value.is_string()) return length_of(std::string_view(value.as_string()));
+  if (value.is_string()) {
+    charge_walk(value.as_string().size());
+    return length_of(std::string_view(value.as_string()));
+  }
   if (value.is_sequence()) return value.items().size();
   if (value.is_dict()) return value.as_dict().size();
   if (value.is_object()) {
@@ -289,13 +298,20 @@ bool is_iterable(const Value& value) {
 List iterate(const Value& value) {
   if (value.is_undefined() && value.as_undefined().lenient) return {};
   require_defined(value);
-  if (value.is_sequence()) return value.items();
-  if (value.is_object() && value.as_object()->iterable()) return value.as_object()->iterate();
+  if (value.is_sequence()) {
+    charge_items(value.items().size());
+    return value.items();
+  }
+  if (value.is_object() && value.as_object()->iterable()) {
+    charge_items(value.as_object()->length().value_or(0));
+    return value.as_object()->iterate();
+  }
   List items;
   if (value.is_dict()) {
     for (const auto& [key, entry] : value.as_dict().entries()) items.push_back(key);
   } else if (value.is_string()) {
     const std::string& text = value.as_string();
+    charge_items(length_of(std::string_view(text)));
     for (size_t i = 0; i < text.size();) {
       const size_t begin = i;
       next_code_point(text, i);
@@ -328,6 +344,7 @@ std::optional<Value> item_of(const Value& value, const Value& key) {
   }
   if (!value.is_string()) return std::nullopt;
   const std::string& text = value.as_string();
+  charge_walk(text.size());
   const auto index = resolve_index(key.as_integer(), length_of(std::string_view(text)));
   if (!index) return std::nullopt;
   const size_t begin = byte_offset(text, *index);

@@ -7,6 +7,7 @@
 #include "core/templating/python_text.h"
 #include "core/templating/string_functions.h"
 #include "core/templating/unicode.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 namespace {
@@ -54,6 +55,7 @@ std::vector<std::string> words_with_blanks(const std::string& line) {
     while (end < line.size() && leading_space(std::string_view(line).substr(end)) == 0)
       next_code_point(line, end);
     end += leading_space(std::string_view(line).substr(end));
+    charge_text(8 * (end - begin));
     words.push_back(line.substr(begin, end - begin));
     begin = end;
   }
@@ -72,6 +74,7 @@ class PrettyPrinter {
  private:
   void format(const Value& value, int64_t indent, int64_t allowance, int level) {
     const std::string line = repr_of(value);
+    charge_text(line.size());
     require_text_size(text_.size() + line.size());
     if (width_of(line) <= line_width - indent - allowance) {
       text_ += line;

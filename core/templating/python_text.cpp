@@ -9,6 +9,7 @@
 #include "core/templating/operation_error.h"
 #include "core/templating/operators.h"
 #include "core/templating/unicode.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 namespace {
@@ -30,6 +31,7 @@ class ReprWriter {
   static constexpr size_t max_depth = 100;
 
   void write_value(const Value& value) {
+    charge_walk(50);
     require_text_size(text_.size());
     switch (value.kind()) {
       case Value::Kind::undefined: text_ += "Undefined"; break;

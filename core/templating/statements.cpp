@@ -5,6 +5,7 @@
 #include "core/templating/operators.h"
 #include "core/templating/python_text.h"
 #include "core/templating/template_objects.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 
@@ -33,6 +34,7 @@ void Evaluator::visit(const ast::Print& node, const Frame& frame, Place place) {
 
 void Evaluator::print(const Value& value, const Frame& frame, Place place) {
   if (value.is_string()) {
+    charge_walk(value.as_string().size());
     frame.output->append(value.traced(), place);
   } else if (const Module* module = value.object_as<Module>()) {
     frame.output->append(module->text(), place);
@@ -80,6 +82,7 @@ void Evaluator::run_loop_bodies(const ast::For& loop, const Frame& frame, List i
     items = std::move(passing);
   }
   std::shared_ptr<LoopState> state;
+  if (loop.uses_loop) charge_items(2 * items.size());
   if (loop.uses_loop) state = std::make_shared<LoopState>(loop, frame, items, depth);
   bool ran = false;
   for (size_t i = 0; i < items.size(); ++i) {

@@ -6,6 +6,7 @@
 #include "core/templating/operation_error.h"
 #include "core/templating/operators.h"
 #include "core/templating/unicode.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 namespace {
@@ -38,6 +39,7 @@ std::vector<std::string> split_at_space(std::string_view text, int64_t limit) {
     }
     size_t end = 0;
     while (end < text.size() && leading_space(text.substr(end)) == 0) next_code_point(text, end);
+    charge_text(end);
     parts.emplace_back(text.substr(0, end));
     text.remove_prefix(end);
     text.remove_prefix(leading_space(text));
@@ -55,6 +57,7 @@ std::vector<std::string> split_at_space_from_right(std::string_view text, int64_
     }
     size_t begin = text.size();
     while (begin > 0 && trailing_space(text.substr(0, begin)) == 0) begin = previous(text, begin);
+    charge_text(text.size() - begin);
     parts.emplace_back(text.substr(begin));
     text = text.substr(0, begin);
     text.remove_suffix(trailing_space(text));
@@ -89,10 +92,12 @@ std::string replace(std::string_view text,
                     std::string_view old,
                     std::string_view fresh,
                     int64_t limit) {
+  charge_search(text.size(), old.size());
   std::string result;
   size_t position = 0;
   for (; limit != 0; --limit) {
     size_t found = 0;
+    charge_walk(20);
     if (old.empty()) {
       if (position > text.size()) break;
       result += fresh;
@@ -134,6 +139,7 @@ std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
     const int32_t c = next_code_point(text, i);
     if (!is_line_break(c)) continue;
     if (c == '\r' && i < text.size() && text[i] == '\n') ++i;
+    charge_text(i - line);
     lines.emplace_back(text.substr(line, (keep_ends ? i : end) - line));
     line = i;
   }
@@ -146,10 +152,12 @@ std::vector<std::string> split_text(std::string_view text,
                                     int64_t limit) {
   if (!separator) return split_at_space(text, limit);
   require_separator(*separator);
+  charge_search(text.size(), separator->size());
   std::vector<std::string> parts;
   while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {
     const size_t end = text.find(*separator);
     if (end == std::string_view::npos) break;
+    charge_text(end);
     parts.emplace_back(text.substr(0, end));
     text.remove_prefix(end + separator->size());
   }
@@ -162,10 +170,12 @@ std::vector<std::string> split_text_from_right(std::string_view text,
                                                int64_t limit) {
   if (!separator) return split_at_space_from_right(text, limit);
   require_separator(*separator);
+  charge_search(text.size(), separator->size());
   std::vector<std::string> parts;
   while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {
     const size_t begin = text.rfind(*separator);
     if (begin == std::string_view::npos) break;
+    charge_text(text.size() - begin);
     parts.emplace_back(text.substr(begin + separator->size()));
     text = text.substr(0, begin);
   }

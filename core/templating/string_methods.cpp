@@ -11,6 +11,7 @@
 #include "core/templating/string_format.h"
 #include "core/templating/string_functions.h"
 #include "core/templating/unicode.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 namespace {
@@ -71,6 +72,7 @@ Value partition(const Value& self, const Arguments& arguments, bool from_right) 
       Parameters("partition()", positional_only("partition()", arguments), {"sep"}, 1).text(0);
   if (separator.empty()) throw OperationError("empty separator");
   const std::string& text = self.as_string();
+  charge_search(text.size(), separator.size());
   const size_t at = from_right ? text.rfind(separator) : text.find(separator);
   const auto part = [](std::string piece) { return Value::string(std::move(piece)); };
   if (at == std::string::npos) {
@@ -172,6 +174,7 @@ Value find_text(const Value& self, const Arguments& arguments) {
       "find()", positional_only("find()", arguments), {"sub", "start", "end"}, 1);
   const std::string wanted = parameters.text(0);
   const SearchedPart part(self, parameters);
+  charge_search(part.text.size(), wanted.size());
   const size_t at = !part.exists ? std::string_view::npos
                     : from_right ? part.text.rfind(wanted)
                                  : part.text.find(wanted);
@@ -188,6 +191,7 @@ Value count_text(const Value& self, const Arguments& arguments) {
   const std::string wanted = parameters.text(0);
   const SearchedPart part(self, parameters);
   if (!part.exists) return Value::integer(0);
+  charge_search(part.text.size(), wanted.size());
   std::string_view rest = part.text;
   if (wanted.empty()) return Value::integer(static_cast<int64_t>(length_of(rest)) + 1);
   int64_t count = 0;

@@ -102,16 +102,18 @@ std::vector<TemplatePart> split_inline_templates(std::string_view file) {
   std::vector<TemplatePart> parts;
   TemplatePart part;
   size_t begin = 0;
+  int line = 1;  // on which `begin` stands
   while (true) {
     const std::optional<Marker> marker = next_marker(file, begin);
     part.text = file.substr(begin, marker ? marker->begin - begin : std::string_view::npos);
     parts.push_back(part);
     if (!marker) return parts;
-    begin = marker->end;
     part.inline_name = marker->name;
-    part.first_line = line_of(file, begin);
     part.marker = file.substr(marker->begin + 1, marker->end - marker->begin - 2);
-    part.marker_line = line_of(file, marker->begin + 1);
+    part.marker_line = line + line_of(part.text, part.text.size());
+    part.first_line = part.marker_line + line_of(part.marker, part.marker.size());
+    line = part.first_line;
+    begin = marker->end;
   }
 }
 

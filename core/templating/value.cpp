@@ -6,6 +6,7 @@
 #include "core/templating/objects.h"
 #include "core/templating/operation_error.h"
 #include "core/templating/operators.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 
@@ -18,13 +19,21 @@ Value Value::undefined(Undefined what) {
 }
 Value Value::string(std::string text) { return string(TracedText(std::move(text))); }
 Value Value::string(TracedText text) {
+  charge_text(text.text().size());
   return Value(Data(std::make_shared<const TracedText>(std::move(text))));
 }
-Value Value::list(List items) { return Value(Data(std::make_shared<List>(std::move(items)))); }
+Value Value::list(List items) {
+  charge_items(items.size());
+  return Value(Data(std::make_shared<List>(std::move(items))));
+}
 Value Value::tuple(List items) {
+  charge_items(items.size());
   return Value(Data(std::make_shared<Tuple>(Tuple{std::move(items)})));
 }
-Value Value::dict(Dict entries) { return Value(Data(std::make_shared<Dict>(std::move(entries)))); }
+Value Value::dict(Dict entries) {
+  charge_items(entries.size());
+  return Value(Data(std::make_shared<Dict>(std::move(entries))));
+}
 
 void Value::release(Data data) {
   thread_local std::vector<Data> pending;
@@ -78,13 +87,16 @@ const Value* Arguments::find(const std::string& name) const {
 }
 
 size_t KeyHash::hash(const Value& key, int depth) {
+  charge_walk(20);
   if (depth > 100) throw OperationError("this tuple is too deeply nested for a key");
   switch (key.kind()) {
     case Value::Kind::none: return 1;
     case Value::Kind::boolean:
     case Value::Kind::integer:
     case Value::Kind::real: return std::hash<double>{}(key.as_real());
-    case Value::Kind::string: return std::hash<std::string>{}(key.as_string());
+    case Value::Kind::string:
+      charge_walk(key.as_string().size());
+      return std::hash<std::string>{}(key.as_string());
     case Value::Kind::tuple: {
       size_t sum = 17;
       for (const Value& item : key.items()) sum = sum * 31 + hash(item, depth + 1);
@@ -108,6 +120,7 @@ const Value* Dict::find(const Value& key) const {
 }
 
 void Dict::set(const Value& key, Value value) {
+  charge_walk(work_of_item);
   const auto [found, inserted] = index_.emplace(key, entries_.size());
   if (inserted) {
     entries_.emplace_back(key, std::move(value));

@@ -129,14 +129,15 @@ std::string unescape_html(std::string_view text) {
   constexpr size_t longest_entity = 12;
   std::string result;
   for (size_t i = 0; i < text.size();) {
-    const size_t end = text[i] == '&' ? text.find(';', i) : std::string_view::npos;
-    const bool is_short = end != std::string_view::npos && end - i <= longest_entity;
-    const std::string meaning = is_short ? entity_text(text.substr(i + 1, end - i - 1)) : "";
+    const std::string_view begin = text.substr(i, longest_entity);
+    const size_t end = text[i] == '&' ? begin.find(';') : std::string_view::npos;
+    const std::string meaning =
+        end == std::string_view::npos ? "" : entity_text(begin.substr(1, end - 1));
     if (meaning.empty()) {
       result += text[i++];
     } else {
       result += meaning;
-      i = end + 1;
+      i += end + 1;
     }
   }
   return result;

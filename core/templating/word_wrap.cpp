@@ -5,6 +5,7 @@
 
 #include "core/templating/operation_error.h"
 #include "core/templating/unicode.h"
+#include "core/templating/work.h"
 
 namespace forge::templating {
 namespace {
@@ -41,6 +42,7 @@ class ChunkSplitter {
     std::deque<Characters> chunks;
     for (size_t begin = 0; begin < text_.size();) {
       const size_t end = chunk_end(begin);
+      charge_text(4 * (end - begin));
       chunks.push_back(text_.substr(begin, end - begin));
       begin = end;
     }
@@ -139,6 +141,7 @@ std::vector<std::string> wrap_words(std::string_view text, const WrapOptions& op
   std::vector<std::string> lines;
   while (!chunks.empty()) {
     if (!lines.empty() && is_only_blanks(chunks.front())) chunks.pop_front();
+    charge_walk(work_of_value);
     const Characters line = take_line(chunks, options);
     if (!line.empty()) lines.push_back(text_of(line));
   }

@@ -62,6 +62,47 @@ TEST_CASE("no operation makes a text or list that fills the memory") {
   CHECK(refuses("{% set x = 'a' * 40000000 %}{{ x }}{{ x }}", "a text grows past 64 MiB"));
 }
 
+TEST_CASE("a render may do only so much work in all") {
+  const std::string reason = "this template does too much work";
+  const std::string big = "{% set big = 'x' * 60000000 %}", thousand = "{% for i in range(1000) %}";
+  const std::string repeated_work[] = {
+      "{% set x = 'x' * 60000000 %}",
+      "{{ 'y' in big }}",
+      "{% set x = big == big ~ '' %}",
+      "{% set x = big | upper %}",
+      "{% set x = big | length %}",
+      "{{ big[59999999] }}",
+      "{{ big.startswith('y') }}",
+      "{% set x = {big: 1} %}",
+      "{% filter trim %}{{ big }}{% endfilter %}",
+      "{% set x = range(100000) | list %}",
+  };
+  for (const std::string& statement : repeated_work)
+    CHECK(refuses(big + thousand + statement + "{% endfor %}", reason));
+  const std::string grown =
+      "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}"
+      "{% set ns.l = [ns.l, ns.l] %}{% endfor %}";
+  CHECK(refuses(grown + "{{ ns.l | tojson }}", reason));
+  CHECK(
+      refuses("{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}"
+              "{{ m(50) }}",
+              reason));
+  CHECK(refuses("{{ ('a' * 60000000).find('a' * 30000000 ~ 'b') }}", reason));
+  CHECK(
+      refuses("{% set l = [] %}{% for i in range(100000) %}{% for j in range(99) %}"
+              "{{ l.append([]) }}{% endfor %}{% endfor %}",
+              reason));
+  Templates including({{"main",
+                        "{% for i in range(100000) %}{% for j in range(99) %}{% include 'part' %}"
+                        "{% endfor %}{% endfor %}"},
+                       {"part", ""}});
+  CHECK(including.error().find(reason) != std::string::npos);
+}
+
+TEST_CASE("a new render has all of its work before it") {
+  for (int i = 0; i < 3; ++i) CHECK(rendered("{{ ('x' * 60000000) | length }}") == "60000000");
+}
+
 TEST_CASE("integers leave 64 bits with an error and not silently") {
   CHECK(rendered("{{ 9223372036854775807 }} {{ -9223372036854775807 - 1 }}") ==
         "9223372036854775807 -9223372036854775808");
