@@ -25,7 +25,6 @@ int report_usage(const CLI::App& app,
                  const CLI::ParseError& error,
                  int argument_count,
                  char** arguments) {
-  std::cerr << "error: " << error.what() << "\n";
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (!command->get_group().empty()) names.push_back(command->get_name());
@@ -37,37 +36,54 @@ int report_usage(const CLI::App& app,
     command += " " + chosen->get_name();
   }
   const std::string first = argument_count > 1 ? arguments[1] : "";
-  const std::string near = chosen == &app ? did_you_mean(first, names) : "";
+  const bool is_misspelt = chosen == &app && !first.empty() && !starts_with(first, "-");
+  const std::string near = is_misspelt ? did_you_mean(first, names) : "";
+  std::cerr << "error: " << (is_misspelt ? "no command '" + first + "'" : error.what()) << "\n";
   std::cerr << "hint: " << (near.empty() ? "try 'forge" + command + " --help'" : near) << "\n";
   return static_cast<int>(ExitCode::usage);
 }
 
+/// Under which headings --help lists the commands.
+void group_commands(CLI::App& app) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> groups = {
+      {"Experiments", {"run", "runs", "compare", "export-markdown", "bench", "store"}},
+      {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "arguments"}},
+      {"Templates", {"pp", "trefs", "tlist", "targets", "graph", "meta", "index"}},
+      {"New", {"init", "ws", "project"}},
+      {"Shell", {"completion", "man"}}};
+  for (const auto& [group, names] : groups) {
+    for (const std::string& name : names) app.get_subcommand(name)->group(group);
+  }
+}
+
+/// In the order in which --help lists them.
 void add_commands(CLI::App& app, Program& program) {
-  add_ls(app, program);
-  add_check(app, program);
-  add_explain(app, program);
-  add_diff(app, program);
-  add_show(app, program);
-  add_pp(app, program);
-  add_index(app, program);
-  add_meta(app, program);
-  add_tlist(app, program);
-  add_targets(app, program);
-  add_graph(app, program);
-  add_trefs(app, program);
-  add_arguments(app, program);
-  add_keys(app, program);
   add_run(app, program);
   add_runs(app, program);
   add_compare(app, program);
   add_export_markdown(app, program);
   add_bench(app, program);
   add_store(app, program);
+  add_ls(app, program);
+  add_show(app, program);
+  add_explain(app, program);
+  add_diff(app, program);
+  add_check(app, program);
+  add_keys(app, program);
+  add_arguments(app, program);
+  add_pp(app, program);
+  add_trefs(app, program);
+  add_tlist(app, program);
+  add_targets(app, program);
+  add_graph(app, program);
+  add_meta(app, program);
+  add_index(app, program);
   add_workspace(app, program);
   add_project(app, program);
   add_completion(app, program);
   add_man(app, program);
   add_supervise(app, program);
+  group_commands(app);
 }
 
 int run_program(int argument_count, char** arguments) {

@@ -1,5 +1,6 @@
 #include "app/output.h"
 
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +16,11 @@ void add_output_options(CLI::App& command, OutputOptions& options) {
 void hand_over(const std::string& text, const OutputOptions& options) {
   if (options.file.empty()) {
     std::cout << text;
+    return;
+  }
+  std::error_code ignored;
+  if (fs::exists(options.file, ignored) && !fs::is_regular_file(options.file, ignored)) {
+    std::ofstream(options.file) << text;  // a pipe or device takes the text, it is not replaced
     return;
   }
   write_file_atomic(options.file, text);

@@ -9,6 +9,7 @@
 #include "core/base/fs.h"
 #include "core/config/diff.h"
 #include "core/config/open.h"
+#include "core/report/display_text.h"
 #include "core/run/run_folder.h"
 
 namespace forge::app {
@@ -73,30 +74,43 @@ Side side_called(const Context& context, const std::string& name, const Options&
   return config_side(context, name, options);
 }
 
-std::vector<std::string> line_of(const char* sign, const std::optional<Leaf>& leaf) {
-  if (!leaf) return {sign, "(not there)", ""};
+std::string value_of(const std::optional<Leaf>& leaf) {
+  return leaf ? config::shown_value(leaf->value) : "(not there)";
+}
+
+std::string place_of(const std::optional<Leaf>& leaf) {
+  if (!leaf) return "";
   const config::Setting& setting = leaf->origin.set_by;
   const std::string place = setting.origin.describe();
-  return {sign,
-          config::shown_value(leaf->value),
-          place.empty() ? setting.layer : setting.layer + ", " + place};
+  return place.empty() ? setting.layer : setting.layer + ", " + place;
+}
+
+/// Columns of the widest value, but no more than a terminal can spare.
+int value_width(const std::vector<Change>& changes) {
+  constexpr int most = 40;
+  int width = 0;
+  for (const Change& change : changes) {
+    for (const auto& leaf : {change.left, change.right}) {
+      width = std::max(width, report::display_width(value_of(leaf)));
+    }
+  }
+  return std::min(width, most);
 }
 
 void print_changes(const Side& left, const Side& right, const std::vector<Change>& changes) {
   const bool colour = use_colour(STDOUT_FILENO);
-  std::vector<std::vector<std::string>> lines;
-  for (const Change& change : changes) {
-    lines.push_back(line_of("-", change.left));
-    lines.push_back(line_of("+", change.right));
-  }
+  const int width = value_width(changes);
+  const auto print_line = [&](const char* sign, const std::optional<Leaf>& leaf, Style style) {
+    std::cout << styled(sign + report::pad_right(value_of(leaf), width), style, colour);
+    const std::string place = place_of(leaf);
+    std::cout << (place.empty() ? "" : "  " + styled(place, Style::dim, colour)) << "\n";
+  };
   std::cout << styled("--- " + left.name, Style::red, colour) << "\n"
             << styled("+++ " + right.name, Style::green, colour) << "\n";
-  std::istringstream text(aligned(lines));
-  std::string line;
-  for (size_t i = 0; std::getline(text, line); ++i) {
-    const bool is_left = i % 2 == 0;
-    if (is_left) std::cout << styled(changes[i / 2].path, Style::bold, colour) << "\n";
-    std::cout << styled(line, is_left ? Style::red : Style::green, colour) << "\n";
+  for (const Change& change : changes) {
+    std::cout << styled(change.path, Style::bold, colour) << "\n";
+    print_line("- ", change.left, Style::red);
+    print_line("+ ", change.right, Style::green);
   }
 }
 

@@ -59,6 +59,9 @@ std::vector<Explanation> explain(const Context& context, const Options& options)
   }
 }
 
+/// A setting's value; an empty text shows as one.
+std::string text_of(const Setting& setting) { return setting.text.empty() ? "\"\"" : setting.text; }
+
 std::string place_of(const Setting& setting) {
   std::string place = setting.origin.describe();
   if (!setting.derived_from.empty()) {
@@ -80,7 +83,7 @@ void print_history(const std::vector<Setting>& history, bool colour) {
   for (size_t i = 0; i < history.size(); ++i) {
     const bool is_last = i + 1 == history.size();
     lines.push_back(
-        {is_last ? "└─" : "├─", history[i].text, history[i].layer, place_of(history[i])});
+        {is_last ? "└─" : "├─", text_of(history[i]), history[i].layer, place_of(history[i])});
     for (const std::string& step : way_to(history[i], i > 0 ? &history[i - 1] : nullptr)) {
       lines.push_back({is_last ? "  " : "│ ", "", "", "  used from " + step});
     }
@@ -112,7 +115,7 @@ void print_section(const std::vector<Explanation>& explanations, bool colour) {
                      place_of(history.front())});
     for (size_t i = 1; i < history.size(); ++i) {
       lines.push_back({styled("  overrode", Style::dim, colour),
-                       history[i].text,
+                       text_of(history[i]),
                        history[i].layer,
                        place_of(history[i])});
     }

@@ -5,7 +5,7 @@
 #include "core/graph/write_dot.h"
 #include "core/graph/write_json.h"
 #include "core/graph/write_yaml.h"
-#include "core/project/document.h"
+#include "core/project/config_graph.h"
 
 namespace forge::app {
 namespace {

@@ -85,7 +85,7 @@ class Search {
     return end == path_.size() || path_[end] == '.' || path_[end] == '[';
   }
   size_t behind(size_t end) const {
-    return end < path_.size() && path_[end] == '.' ? end + 1 : end;
+    return end + 1 < path_.size() && path_[end] == '.' ? end + 1 : end;
   }
 
   std::optional<Found> find_below(const yaml::Entry& entry, size_t at) const {
@@ -161,10 +161,8 @@ std::vector<Explanation> explain(const yaml::Node& root, const std::string& path
     explanations.push_back(explained(leaf, nullptr));
   }
   if (!is_section) return explanations;
-  for (const Leaf& below : leaves_of(*found->node)) {
-    const bool is_item = starts_with(below.path, "[");
+  for (const Leaf& below : leaves_of(*found->node, path)) {
     explanations.push_back(explained(below, nullptr));
-    explanations.back().path = path + (is_item ? "" : ".") + below.path;
   }
   return explanations;
 }

@@ -2,17 +2,34 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
 #include "core/config/from_project.h"
 #include "core/config/keys.h"
+#include "core/graph/tag.h"
 
 namespace forge::config {
+
+namespace {
+
+/// A call of something else than another project's config. A tag that nobody knows is none: it is
+/// a mistake to tell.
+bool is_call(const yaml::Node& node) {
+  if (node.tag.empty() || is_from_project(node)) return false;
+  try {
+    return graph::parse_tag(node).is_call();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
 
 bool is_experiment(const yaml::Node& root) {
   // Targets that Forgather's tools ask for, which the schema does not have.
   if (!root.is_mapping() || root.find("meta") || root.find("main")) return false;
   return std::any_of(root.entries.begin(), root.entries.end(), [](const yaml::Entry& entry) {
-    const bool is_plain = entry.value->tag.empty() || is_from_project(*entry.value);
-    return is_plain && is_known_path(entry.key.substr(0, entry.key.find('.')));
+    const std::string first = entry.key.substr(0, entry.key.find('.'));
+    return is_known_path(first) && !is_call(*entry.value);
   });
 }
 

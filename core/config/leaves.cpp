@@ -1,23 +1,23 @@
 #include "core/config/leaves.h"
 
+#include <unordered_map>
+
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/config/tree.h"
+#include "core/inspect/span_json.h"
 
 namespace forge::config {
 namespace {
 
 using nlohmann::json;
 
-/// Bounds what aliases of aliases can unfold to.
-constexpr size_t most_leaves = 200000;
-constexpr int deepest = 128;
+constexpr int deepest = 500;  // the stack holds; real documents stay below 20
 
 class DocumentWalk {
  public:
-  std::vector<Leaf> walk(const yaml::Node& root) {
-    for (const yaml::Entry& entry : root.entries) visit_entry(entry, "", 0);
-    visit_items(root, "", 0);
+  std::vector<Leaf> walk(const yaml::Node& root, const std::string& path) {
+    for (const yaml::Entry& entry : root.entries) visit_entry(entry, path, 0);
+    visit_items(root, path, 0);
     return std::move(leaves_);
   }
 
@@ -30,10 +30,15 @@ class DocumentWalk {
   }
 
   void visit(const yaml::Node& node, const std::string& path, const Origin& origin, int depth) {
-    if (depth > deepest || leaves_.size() > most_leaves) {
-      throw Error("the document is too large to list its values", node.origin);
-    }
+    if (depth > deepest) throw Error("the document is nested too deeply", node.origin);
     const bool is_empty = node.entries.empty() && node.items.empty();
+    if (!is_empty) {
+      const auto [earlier, is_new] = path_of_.emplace(&node, path);
+      if (!is_new) {
+        leaves_.push_back({path, "*" + earlier->second, origin});
+        return;
+      }
+    }
     if (node.is_scalar() || is_empty || !node.tag.empty()) {
       leaves_.push_back({path, json_of(node), origin});
     }
@@ -53,6 +58,7 @@ class DocumentWalk {
   }
 
   std::vector<Leaf> leaves_;
+  std::unordered_map<const yaml::Node*, std::string> path_of_;  ///< of collections
 };
 
 /// "file:12:3 (inline name)" as SourceSpan::describe wrote it; the text itself is not known.
@@ -139,7 +145,9 @@ std::vector<Leaf> leaves_of(const ResolvedConfig& resolved) {
   return leaves;
 }
 
-std::vector<Leaf> leaves_of(const yaml::Node& root) { return DocumentWalk().walk(root); }
+std::vector<Leaf> leaves_of(const yaml::Node& root, const std::string& path) {
+  return DocumentWalk().walk(root, path);
+}
 
 std::vector<Leaf> leaves_of_run(const json& config, const json& origins) {
   std::vector<Leaf> leaves;
@@ -171,11 +179,7 @@ std::string shown_value(const json& value) {
 
 nlohmann::ordered_json to_json(const Setting& setting) {
   nlohmann::ordered_json json = {{"value", setting.text}, {"from", setting.layer}};
-  if (setting.origin) {
-    json["at"] = setting.origin.describe();
-    json["via"] = nlohmann::ordered_json::array();
-    for (auto via = setting.origin.via; via; via = via->via) json["via"].push_back(via->describe());
-  }
+  if (setting.origin) json["at"] = inspect::to_json(setting.origin);
   if (!setting.derived_from.empty()) json["derived_from"] = setting.derived_from;
   return json;
 }

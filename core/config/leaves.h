@@ -21,8 +21,9 @@ struct Leaf {
 std::vector<Leaf> leaves_of(const ResolvedConfig& resolved);
 
 /// Every scalar and every tag of a document, in its order. A tagged collection is a leaf of its own
-/// with the tag as value; an alias is walked like what it names.
-std::vector<Leaf> leaves_of(const yaml::Node& root);
+/// with the tag as value; one that was met before is a leaf with the path of that place: "*path".
+/// `path` is that of `root` in its document.
+std::vector<Leaf> leaves_of(const yaml::Node& root, const std::string& path = "");
 
 /// Every value of a run, from its config.json and config.origin.json (which may be null).
 std::vector<Leaf> leaves_of_run(const nlohmann::json& config, const nlohmann::json& origins);
@@ -33,7 +34,8 @@ nlohmann::json json_of(const yaml::Node& scalar);
 /// A value on one line: text without quotes unless it is empty or looks like something else.
 std::string shown_value(const nlohmann::json& value);
 
-/// One setting: {"value", "from", "at", "via": […], "derived_from"}, less what is not known.
+/// One setting: {"value", "from", "at": as in inspect::to_json, "derived_from"}, less what is not
+/// known.
 nlohmann::ordered_json to_json(const Setting& setting);
 
 }  // namespace forge::config

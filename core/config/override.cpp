@@ -18,6 +18,19 @@ std::vector<std::string> keys_ending_in(const std::string& name) {
   return found;
 }
 
+/// "the keys of optimizer are …" for a path into a section that there is.
+std::string siblings_hint(const std::string& path) {
+  const std::string section = path.substr(0, path.rfind('.') + 1);
+  std::vector<std::string> siblings;
+  for (const std::string& known : all_key_paths()) {
+    const bool is_sibling =
+        starts_with(known, section) && known.find('.', section.size()) == std::string::npos;
+    if (is_sibling) siblings.push_back(known.substr(section.size()));
+  }
+  if (section.empty() || siblings.empty()) return "";
+  return "the keys of " + section.substr(0, section.size() - 1) + " are " + join(siblings, ", ");
+}
+
 yaml::NodePtr empty_text(const SourceSpan& origin) {
   auto node = std::make_shared<yaml::Node>();
   node->kind = yaml::Node::Kind::null;
@@ -33,6 +46,7 @@ void check_path(const Assignment& assignment) {
   const std::vector<std::string> same_end =
       keys_ending_in(assignment.path.substr(assignment.path.rfind('.') + 1));
   if (!same_end.empty()) hint = "did you mean " + join(same_end, " or ") + "?";
+  if (hint.empty()) hint = siblings_hint(assignment.path);
   if (hint.empty()) hint = "'forge keys' lists every key";
   throw Error("unknown key '" + assignment.path + "'", assignment.path_origin, hint);
 }

@@ -6,7 +6,6 @@
 #include "core/config/from_project.h"
 #include "core/config/tree.h"
 #include "core/graph/tag.h"
-#include "core/project/document.h"
 #include "core/project/names.h"
 
 namespace forge::config {

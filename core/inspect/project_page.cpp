@@ -8,7 +8,6 @@
 #include "core/graph/read.h"
 #include "core/graph/write_json.h"
 #include "core/graph/write_yaml.h"
-#include "core/project/document.h"
 
 namespace forge::inspect {
 namespace {
@@ -132,7 +131,7 @@ bool IndexPage::is_sound() const {
 
 std::string to_markdown(const MetaPage& page, const fs::path& here) {
   std::string text = "# " + page.project.name + "\n\n";
-  text += "Folder: " + shown(page.project.folder, here) + "\n\n";
+  text += "Folder: " + page.project.path + "\n\n";
   text += "## Keys of meta.yaml\n\n```yaml\n" + write_yaml(page.keys) + "```\n\n";
   text += "## Templates of meta.yaml\n\n" + tree_as_markdown(page.templates) + "\n";
   return text + "## Search path of templates\n\n" + search_path_markdown(page, here);
@@ -143,7 +142,7 @@ std::string to_markdown(const IndexPage& page, const fs::path& here) {
   std::string text = "# " + project.name + "\n\n";
   if (!project.description.empty()) text += one_line(project.description) + "\n\n";
   if (!page.readme.empty()) text += page.readme + "\n\n";
-  text += "Folder: " + shown(project.folder, here) + "\n\n## Configs\n\n";
+  text += "Folder: " + project.path + "\n\n## Configs\n\n";
   for (const IndexedConfig& config : page.configs) text += config_markdown(config, project);
   if (page.configs.empty()) text += "None.\n";
   text += "\n## Templates of meta.yaml\n\n" + tree_as_markdown(page.meta.templates) + "\n";

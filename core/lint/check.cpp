@@ -6,10 +6,7 @@
 #include <unordered_map>
 
 #include "core/base/parallel.h"
-#include "core/config/kind.h"
-#include "core/graph/read.h"
 #include "core/lint/rules.h"
-#include "core/lint/tree_walk.h"
 
 namespace forge::lint {
 namespace {
@@ -30,18 +27,18 @@ struct Outcome {
 };
 
 /// Names of the variables that calls of other projects hand over.
-std::vector<std::string> passed_variables(const yaml::Node& root) {
+std::vector<std::string> passed_variables(const Subject& subject) {
   std::vector<std::string> names;
-  for_each_node(root, [&](const yaml::Node& node) {
-    const yaml::Node* variables = node.find("pp_kwargs");
-    if (!variables) return;
+  for (const yaml::Node* node : subject.nodes) {
+    const yaml::Node* variables = node->find("pp_kwargs");
+    if (!variables) continue;
     for (const yaml::Entry& entry : variables->entries) names.push_back(entry.key);
-  });
+  }
   return names;
 }
 
 void apply_rules(const Subject& subject, Findings& findings) {
-  if (config::is_experiment(*subject.root)) {
+  if (subject.is_experiment) {
     check_experiment(subject, findings);
   } else {
     check_graph(subject, findings);
@@ -60,32 +57,21 @@ Outcome check_config(const Task& task,
                      const templating::Surroundings& surroundings) {
   const Selection& selection = *task.selection;
   Outcome outcome;
-  Subject subject{
-      selection.project, *task.config, surroundings, selection.variables, {}, {}, {}, {}, {}, {}};
-  const char* stage = "does-not-render";
-  try {
-    subject.rendered =
-        project::render_config(selection.project, *task.config, surroundings, selection.variables);
-    stage = "invalid-yaml";
-    subject.root = project::parse_rendered(selection.project, subject.rendered);
-  } catch (const Error& error) {
-    outcome.findings.push_back(finding_of(error, stage));
-    return outcome;
-  }
-  try {
-    subject.graph = graph::read_graph(subject.root);
-  } catch (const Error& error) {
-    subject.graph_problem = error;
-  }
-  survey_templates(subject, surveys);
-  apply_rules(subject, outcome.findings);
-  for (const UsedTemplate& used : subject.templates) {
+  const std::optional<Subject> subject = open_subject(selection.project,
+                                                      *task.config,
+                                                      surroundings,
+                                                      selection.variables,
+                                                      surveys,
+                                                      outcome.findings);
+  if (!subject) return outcome;
+  apply_rules(*subject, outcome.findings);
+  for (const UsedTemplate& used : subject->templates) {
     outcome.witnessed.push_back(used.survey->source);
   }
-  for (const templating::PartSurvey* part : subject.parts) {
+  for (const templating::PartSurvey* part : subject->parts) {
     if (part->marker) outcome.witnessed.push_back(part->marker.source);
   }
-  outcome.passed = passed_variables(*subject.root);
+  outcome.passed = passed_variables(*subject);
   return outcome;
 }
 

@@ -1,7 +1,5 @@
 #include "core/base/text.h"
 #include "core/lint/rules.h"
-#include "core/lint/tree_walk.h"
-#include "core/project/template_arguments.h"
 
 namespace forge::lint {
 namespace {
@@ -40,24 +38,19 @@ void check_tag(const yaml::Node& node, Findings& findings) {
 }  // namespace
 
 void check_graph(const Subject& subject, Findings& findings) {
-  for_each_node(*subject.root, [&](const yaml::Node& node) {
-    if (!node.tag.empty()) check_tag(node, findings);
-  });
+  for (const yaml::Node* node : subject.nodes) {
+    if (!node->tag.empty()) check_tag(*node, findings);
+  }
   if (subject.graph_problem) {
     findings.push_back(finding_of(*subject.graph_problem, "invalid-graph"));
   }
 }
 
 void check_arguments(const Subject& subject, Findings& findings) {
-  if (!subject.graph || !subject.root->find("dynamic_args")) return;
-  std::vector<project::TemplateArgument> arguments;
-  try {
-    arguments = project::read_template_arguments(*subject.graph);
-  } catch (const Error& error) {
-    findings.push_back(finding_of(error, "invalid-arguments"));
-    return;
+  if (subject.arguments_problem) {
+    findings.push_back(finding_of(*subject.arguments_problem, "invalid-arguments"));
   }
-  for (const project::TemplateArgument& argument : arguments) {
+  for (const project::TemplateArgument& argument : subject.arguments) {
     if (!argument.has_stray_quote) continue;
     const std::string name = argument.names.empty() ? argument.variable : argument.names.front();
     findings.push_back({Severity::warning,

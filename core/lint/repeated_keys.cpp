@@ -2,7 +2,6 @@
 
 #include "core/base/text.h"
 #include "core/lint/rules.h"
-#include "core/lint/tree_walk.h"
 
 namespace forge::lint {
 namespace {
@@ -25,27 +24,29 @@ bool looks_accidental(const Subject& subject, const SourceSpan& first, const Sou
   return !part->is_conditional(first.line) && !part->is_conditional(second.line);
 }
 
+void check_entry(const Subject& subject, const yaml::Entry& entry, Findings& findings) {
+  if (starts_with(entry.key, ".")) return;
+  const size_t repeats = std::min(entry.repeats, entry.overridden.size());
+  for (size_t i = 0; i < repeats; ++i) {
+    const SourceSpan& first = entry.overridden[i]->origin;
+    if (!looks_accidental(subject, first, entry.value->origin)) continue;
+    findings.push_back({Severity::warning,
+                        "repeated-key",
+                        entry.key_origin,
+                        "'" + entry.key + "' is given twice here: line " +
+                            std::to_string(first.line) + " is overridden",
+                        "keep one of them",
+                        entry.key});
+    return;
+  }
+}
+
 }  // namespace
 
 void check_repeated_keys(const Subject& subject, Findings& findings) {
-  for_each_node(*subject.root, [&](const yaml::Node& node) {
-    for (const yaml::Entry& entry : node.entries) {
-      if (starts_with(entry.key, ".")) continue;
-      const size_t repeats = std::min(entry.repeats, entry.overridden.size());
-      for (size_t i = 0; i < repeats; ++i) {
-        const SourceSpan& first = entry.overridden[i]->origin;
-        if (!looks_accidental(subject, first, entry.value->origin)) continue;
-        findings.push_back({Severity::warning,
-                            "repeated-key",
-                            entry.key_origin,
-                            "'" + entry.key + "' is given twice here: line " +
-                                std::to_string(first.line) + " is overridden",
-                            "keep one of them",
-                            entry.key});
-        break;
-      }
-    }
-  });
+  for (const yaml::Node* node : subject.nodes) {
+    for (const yaml::Entry& entry : node->entries) check_entry(subject, entry, findings);
+  }
 }
 
 }  // namespace forge::lint

@@ -1,9 +1,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
-#include "core/config/kind.h"
 #include "core/lint/rules.h"
-#include "core/lint/tree_walk.h"
 #include "core/lint/yaml_versions.h"
 
 namespace forge::lint {
@@ -19,7 +17,7 @@ bool is_quoted(const SourceSpan& place) {
 class ScalarCheck {
  public:
   ScalarCheck(const Subject& subject, Findings& findings)
-      : is_experiment_(config::is_experiment(*subject.root)), findings_(findings) {}
+      : is_experiment_(subject.is_experiment), findings_(findings) {}
 
   void check_value(const yaml::Node& node) {
     if (node.is_scalar() && node.plain && node.tag.empty()) check(node.text, node.origin, "");
@@ -72,10 +70,10 @@ class ScalarCheck {
 
 void check_scalars(const Subject& subject, Findings& findings) {
   ScalarCheck check(subject, findings);
-  for_each_node(*subject.root, [&](const yaml::Node& node) {
-    check.check_value(node);
-    for (const yaml::Entry& entry : node.entries) check.check_key(entry);
-  });
+  for (const yaml::Node* node : subject.nodes) {
+    check.check_value(*node);
+    for (const yaml::Entry& entry : node->entries) check.check_key(entry);
+  }
 }
 
 }  // namespace forge::lint

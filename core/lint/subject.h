@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "core/graph/node.h"
+#include "core/lint/finding.h"
 #include "core/lint/surveys.h"
 #include "core/project/project.h"
+#include "core/project/template_arguments.h"
 #include "core/templating/survey.h"
 #include "core/yaml/node.h"
 
@@ -24,19 +26,29 @@ struct Subject {
   const project::Config& config;
   const templating::Surroundings& surroundings;
   const templating::Variables& variables;  ///< that the caller gives its templates
-  templating::RenderedText rendered;
-  yaml::NodePtr root;
-  std::optional<graph::Graph> graph;    ///< the document as a graph of calls
-  std::optional<Error> graph_problem;   ///< why it is none
-  std::vector<UsedTemplate> templates;  ///< in order of loading, the config's own first
+  templating::RenderedText rendered = {};
+  yaml::NodePtr root = nullptr;
+  std::vector<const yaml::Node*> nodes = {};              ///< all of the document
+  bool is_experiment = false;                             ///< in forge's own schema
+  std::optional<graph::Graph> graph = {};                 ///< the document as a graph of calls
+  std::optional<Error> graph_problem = {};                ///< why it is none
+  std::vector<project::TemplateArgument> arguments = {};  ///< that its templates take
+  std::optional<Error> arguments_problem = {};            ///< why nothing is known of them
+  std::vector<UsedTemplate> templates = {};  ///< in order of loading, the config's own first
   /// Every template of every file that was loaded, also those that were not used.
-  std::vector<const templating::PartSurvey*> parts;
+  std::vector<const templating::PartSurvey*> parts = {};
 
   /// The used template of that name, or null.
   const UsedTemplate* find(const std::string& name) const;
 };
 
-/// Adds `templates` and `parts` from what was rendered.
-void survey_templates(Subject& subject, Surveys& surveys);
+/// Renders the config and gathers the facts. Nothing where it does not render or is not YAML; then
+/// a finding says why.
+std::optional<Subject> open_subject(const project::Project& project,
+                                    const project::Config& config,
+                                    const templating::Surroundings& surroundings,
+                                    const templating::Variables& variables,
+                                    Surveys& surveys,
+                                    Findings& findings);
 
 }  // namespace forge::lint

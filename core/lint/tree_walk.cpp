@@ -1,23 +1,21 @@
 #include "core/lint/tree_walk.h"
 
 #include <unordered_set>
-#include <vector>
 
 namespace forge::lint {
 
-void for_each_node(const yaml::Node& root, const std::function<void(const yaml::Node&)>& visit) {
+std::vector<const yaml::Node*> nodes_of(const yaml::Node& root) {
+  std::vector<const yaml::Node*> nodes = {&root};
   std::unordered_set<const yaml::Node*> seen = {&root};
-  std::vector<const yaml::Node*> open = {&root};
-  const auto open_once = [&](const yaml::NodePtr& node) {
-    if (seen.insert(node.get()).second) open.push_back(node.get());
+  const auto add = [&](const yaml::Node* node) {
+    if (seen.insert(node).second) nodes.push_back(node);
   };
-  while (!open.empty()) {
-    const yaml::Node& node = *open.back();
-    open.pop_back();
-    visit(node);
-    for (const yaml::NodePtr& item : node.items) open_once(item);
-    for (const yaml::Entry& entry : node.entries) open_once(entry.value);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const yaml::Node& node = *nodes[i];
+    for (const yaml::NodePtr& item : node.items) add(item.get());
+    for (const yaml::Entry& entry : node.entries) add(entry.value.get());
   }
+  return nodes;
 }
 
 }  // namespace forge::lint

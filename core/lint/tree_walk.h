@@ -1,12 +1,12 @@
 #pragma once
 
-#include <functional>
+#include <vector>
 
 #include "core/yaml/node.h"
 
 namespace forge::lint {
 
-/// Calls `visit` for each node of a tree, an aliased one once.
-void for_each_node(const yaml::Node& root, const std::function<void(const yaml::Node&)>& visit);
+/// Every node of a tree, an aliased one once. They live as long as the root.
+std::vector<const yaml::Node*> nodes_of(const yaml::Node& root);
 
 }  // namespace forge::lint

@@ -1,10 +1,11 @@
 #include <algorithm>
-#include <map>
+#include <cstdlib>
 #include <set>
+#include <string_view>
+#include <unordered_set>
 
 #include "core/base/text.h"
 #include "core/lint/rules.h"
-#include "core/project/template_arguments.h"
 #include "core/templating/globals.h"
 
 namespace forge::lint {
@@ -14,25 +15,20 @@ using templating::PartSurvey;
 using templating::VariableRead;
 using templating::VariableWrite;
 
+using Views = std::unordered_set<std::string_view>;  ///< of strings that the subject owns
+
 /// What a config's templates can see besides what they set themselves.
-std::set<std::string> given_names(const Subject& subject) {
-  std::set<std::string> names;
+Views given_names(const Subject& subject) {
+  Views names;
   for (const auto& [name, value] : subject.variables) names.insert(name);
-  if (!subject.graph) return names;
-  try {
-    for (const auto& argument : project::read_template_arguments(*subject.graph)) {
-      names.insert(argument.variable);
-    }
-  } catch (const Error&) {
-    // Another rule tells what is wrong with the arguments.
-  }
+  for (const auto& argument : subject.arguments) names.insert(argument.variable);
   return names;
 }
 
 /// Names that some template of the config sets, whether or not it took part.
 struct Names {
-  std::set<std::string> set;         ///< paths
-  std::set<std::string> namespaces;  ///< variables that are made by namespace()
+  Views set;         ///< paths
+  Views namespaces;  ///< variables that are made by namespace()
 };
 Names names_of(const Subject& subject) {
   Names names;
@@ -50,17 +46,24 @@ std::string owner_of(const std::string& path) {
   return dot == std::string::npos ? "" : path.substr(0, dot);
 }
 
-/// Where each path that is never read without a fallback is read first.
-std::map<std::string, SourceSpan> reads_with_fallback(const Subject& subject) {
-  std::map<std::string, SourceSpan> first;
-  std::set<std::string> relied_on;
+/// The first read of each path that is never read without a fallback.
+std::vector<const VariableRead*> reads_with_fallback(const Subject& subject) {
+  std::vector<const VariableRead*> first;
+  Views seen;
+  Views relied_on;
   for (const UsedTemplate& used : subject.templates) {
     for (const VariableRead& read : used.survey->reads) {
-      if (!read.has_fallback) relied_on.insert(read.path);
-      first.emplace(read.path, read.span);
+      if (!read.has_fallback) {
+        relied_on.insert(read.path);
+      } else if (seen.insert(read.path).second) {
+        first.push_back(&read);
+      }
     }
   }
-  for (const std::string& path : relied_on) first.erase(path);
+  const auto is_relied_on = [&](const VariableRead* read) {
+    return relied_on.count(read->path) > 0;
+  };
+  first.erase(std::remove_if(first.begin(), first.end(), is_relied_on), first.end());
   return first;
 }
 
@@ -74,6 +77,8 @@ std::string without_digits(std::string text) {
 bool is_slip(const std::string& written, const std::string& meant) {
   constexpr size_t short_name = 8;
   const int most = written.size() < short_name ? 1 : 2;
+  const auto longer = static_cast<int>(written.size()) - static_cast<int>(meant.size());
+  if (std::abs(longer) > most) return false;
   return edit_distance(written, meant) <= most && without_digits(written) != without_digits(meant);
 }
 
@@ -108,25 +113,30 @@ std::string meant_by(const std::string& path,
 }  // namespace
 
 void check_variables(const Subject& subject, Findings& findings) {
-  const std::map<std::string, SourceSpan> reads = reads_with_fallback(subject);
+  const std::vector<const VariableRead*> reads = reads_with_fallback(subject);
   if (reads.empty()) return;
   const Names names = names_of(subject);
-  const std::set<std::string> given = given_names(subject);
+  const Views given = given_names(subject);
   const std::set<std::string>& built_in = templating::known_names();
-  std::vector<std::string> known(names.set.begin(), names.set.end());
-  known.insert(known.end(), given.begin(), given.end());
-  for (const auto& [path, span] : reads) {
+  std::vector<std::string> known;
+  for (const VariableRead* read : reads) {
+    const std::string& path = read->path;
     const std::string owner = owner_of(path);
     // Attributes of what is no namespace may come from anywhere.
     if (!owner.empty() && names.namespaces.count(owner) == 0) continue;
     if (names.set.count(path) || given.count(path) || built_in.count(path)) continue;
-    const std::string key = key_on_line(span);
+    if (known.empty()) {
+      known.assign(names.set.begin(), names.set.end());
+      known.insert(known.end(), given.begin(), given.end());
+      std::sort(known.begin(), known.end());
+    }
+    const std::string key = key_on_line(read->span);
     const std::string meant = meant_by(path, known, key);
     // `lr: {{ lr | toyaml(0.1) }}` is a place for others to fill, which nobody has to.
     if (meant.empty() && key == last_name(path)) continue;
     findings.push_back({meant.empty() ? Severity::note : Severity::warning,
                         "never-set",
-                        span,
+                        read->span,
                         "nothing sets '" + path + "': its default is always used",
                         meant.empty() ? "" : "did you mean '" + meant + "'?",
                         path});

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
+#include "core/inspect/span_json.h"
 
 namespace forge::lint {
 namespace {
@@ -51,23 +52,12 @@ std::string summary(const Report& report) {
 
 nlohmann::ordered_json to_json(const Reported& reported) {
   const Finding& finding = reported.finding;
-  const SourceSpan& where = finding.where;
   nlohmann::ordered_json json;
   json["severity"] = name_of(finding.severity);
   json["rule"] = finding.rule;
   json["message"] = finding.message;
-  json["file"] = nullptr;
-  json["line"] = nullptr;
-  json["column"] = nullptr;
-  if (where) {
-    json["file"] = where.source->name;
-    json["line"] = where.line;
-    json["column"] = where.column;
-  }
-  json["inline"] = where ? where.source->inline_name : "";
-  json["text"] = where.line_text();
-  json["via"] = nlohmann::ordered_json::array();
-  for (auto via = where.via; via; via = via->via) json["via"].push_back(via->describe());
+  json["at"] = inspect::to_json(finding.where);
+  json["text"] = finding.where.line_text();
   json["hint"] = finding.hint;
   json["subject"] = finding.subject;
   json["configs"] = reported.configs;

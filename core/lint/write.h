@@ -20,8 +20,8 @@ namespace forge::lint {
 std::string to_text(const Report& report, bool colour);
 
 /// {"projects", "configs", "errors", "warnings", "notes", "findings": [{"severity", "rule",
-/// "message", "file", "line", "column", "inline", "text", "via": ["file:line:col", …], "hint",
-/// "subject", "configs": […]}, …]}; a place that is unknown is null.
+/// "message", "at": {"file", "line", "column", …} as in inspect::to_json, "text", "hint",
+/// "subject", "configs": […]}, …]}
 nlohmann::ordered_json to_json(const Report& report);
 
 }  // namespace forge::lint

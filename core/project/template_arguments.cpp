@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/evaluate.h"
-#include "core/project/document.h"
+#include "core/project/config_graph.h"
 
 namespace forge::project {
 namespace {

@@ -177,8 +177,10 @@ Value file_size(Evaluator&, const Value& input, const Arguments& arguments) {
   if (!number) throw OperationError("filter 'filesizeformat' takes a number");
   const double base = binary ? 1024 : 1000;
   if (*number == 1) return Value::string(std::string("1 Byte"));
-  if (*number < base)
-    return Value::string(std::to_string(static_cast<int64_t>(*number)) + " Bytes");
+  if (*number < base) {
+    if (std::isinf(*number)) throw OperationError("filter 'filesizeformat' takes a finite number");
+    return Value::string(format_value(Value::real(std::trunc(*number) + 0.0), ".0f") + " Bytes");
+  }
   static const char letters[] = "kMGTPEZY";
   double unit = base;
   size_t index = 0;

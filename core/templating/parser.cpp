@@ -89,7 +89,11 @@ class Parser {
     if (++nesting_ > max_nesting) throw SyntaxError("tags are nested too deeply", opening.position);
     const bool stays = scope == Scope::top || scope_ == Scope::captured;
     const Scope outer = std::exchange(scope_, stays ? scope_ : scope);
+    // A frame of its own is compiled for itself: only an `if` within it hides unknown filters.
+    const int conditions = expressions_.conditional_depth;
+    if (scope != Scope::top) expressions_.conditional_depth = 0;
     ast::Body body = parse_body(end_names);
+    expressions_.conditional_depth = conditions;
     scope_ = outer;
     --nesting_;
     if (tokens_.is(Token::Kind::end)) {

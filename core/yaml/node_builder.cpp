@@ -148,20 +148,40 @@ void NodeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
   add({std::move(node), 1}, anchor);
 }
 
+/// Whether `?` stands before a key. Such a key needs no colon.
+bool NodeBuilder::is_explicit_key(const YAML::Mark& mark) const {
+  const auto position = static_cast<size_t>(mark.pos);
+  const size_t line = text_.find_last_of('\n', position) + 1;
+  const size_t first = text_.find_first_not_of(" -", line);
+  return first < position && text_[first] == '?';
+}
+
 /// A key whose value is absent still needs its colon; yaml-cpp takes any word for a key.
 void NodeBuilder::require_colon(const Node& key) const {
   const Open& mapping = open_.back();
-  if (mapping.is_flow || mapping.key_position == std::string::npos) return;
-  const size_t line = text_.find_last_of('\n', mapping.key_position) + 1;
-  const size_t first = text_.find_first_not_of(" -", line);
-  if (first < mapping.key_position && text_[first] == '?') return;  // an explicit key needs none
-  const size_t end = std::min(text_.find('\n', mapping.key_position), text_.size());
-  const size_t begin = std::min(behind_properties(text_, mapping.key_position), end);
+  if (mapping.is_flow || mapping.key_mark.pos < 0) return;
+  if (is_explicit_key(mapping.key_mark)) return;
+  const auto position = static_cast<size_t>(mapping.key_mark.pos);
+  const size_t end = std::min(text_.find('\n', position), text_.size());
+  const size_t begin = std::min(behind_properties(text_, position), end);
   const size_t size = key.plain ? std::min(key.text.size(), end - begin) : 0;
   if (text_.substr(begin + size, end - begin - size).find(':') != std::string::npos) return;
   throw Error("'" + key.text + "' stands where 'key: value' is expected",
               key.origin,
               "write '" + key.text + ":' if it is a key without a value");
+}
+
+/// A word that continues nothing must be indented more than the key whose value it is.
+void NodeBuilder::require_indentation(const Node& scalar, const YAML::Mark& mark) const {
+  if (open_.empty() || !open_.back().key || open_.back().is_flow) return;
+  const YAML::Mark& key = open_.back().key_mark;
+  if (key.pos < 0 || mark.line <= key.line || mark.column > key.column) return;
+  if (is_explicit_key(key)) return;
+  const size_t begin = behind_properties(text_, static_cast<size_t>(mark.pos));
+  if (text_.find_first_of("|>", begin) == begin) return;  // whose text is indented, not its head
+  throw Error("'" + scalar.text + "' stands where 'key: value' is expected",
+              scalar.origin,
+              "indent it if it is the value of the key above");
 }
 
 /// Where yaml-cpp is wrong about a scalar that is not plain: a quotation mark at the very end of
@@ -171,7 +191,7 @@ void NodeBuilder::correct_scalar(Node& scalar, const YAML::Mark& mark) const {
   const size_t begin = behind_properties(text_, static_cast<size_t>(mark.pos));
   const char style = begin < text_.size() ? text_[begin] : '\0';
   if (style == '\'' || style == '"') {
-    if (text_.find(style, begin + 1) == std::string::npos)
+    if (!quoted_scalar_end(text_, begin))
       throw Error("a quotation mark is not closed", scalar.origin);
   } else if (style == '>') {
     const std::string_view whole =
@@ -213,8 +233,8 @@ void NodeBuilder::OnScalar(const YAML::Mark& mark,
   node->text = value;
   resolve_scalar(*node, tag);
   correct_scalar(*node, mark);
-  if (expects_key())
-    open_.back().key_position = mark.pos < 0 ? std::string::npos : static_cast<size_t>(mark.pos);
+  require_indentation(*node, mark);
+  if (expects_key()) open_.back().key_mark = mark;
   add({std::move(node), 1}, anchor);
 }
 

@@ -58,9 +58,9 @@ class NodeBuilder : public YAML::EventHandler {
     size_t tree_size = 1;
     size_t depth = 1;
     MappingBuilder mapping;
-    NodePtr key;                              ///< whose value comes next
-    size_t key_position = std::string::npos;  ///< in the text, of a scalar
-    bool is_flow = false;                     ///< in brackets or braces
+    NodePtr key;                                    ///< whose value comes next
+    YAML::Mark key_mark = YAML::Mark::null_mark();  ///< of a scalar key
+    bool is_flow = false;                           ///< in brackets or braces
   };
 
   std::shared_ptr<Node> make_node(const YAML::Mark& mark, Node::Kind kind);
@@ -70,7 +70,9 @@ class NodeBuilder : public YAML::EventHandler {
   void add(Built built, YAML::anchor_t anchor);
   void resolve_scalar(Node& node, const std::string& tag) const;
   bool expects_key() const;
+  bool is_explicit_key(const YAML::Mark& mark) const;
   void require_colon(const Node& key) const;
+  void require_indentation(const Node& scalar, const YAML::Mark& mark) const;
   void correct_scalar(Node& scalar, const YAML::Mark& mark) const;
 
   const std::string& text_;

@@ -48,7 +48,7 @@ class TabFinder {
   /// What may begin here does.
   void step_at_token(char c) {
     if (c == '\'' || c == '"') {
-      skip_quoted(c);
+      position_ = quoted_scalar_end(text_, position_).value_or(text_.size());
     } else if ((c == '|' || c == '>') && flow_depth_ == 0) {
       position_ = block_scalar_end(text_, position_);
     } else if (c == '&' || c == '!' || c == '*') {
@@ -69,17 +69,6 @@ class TabFinder {
     if (opens || closes || (c == ',' && flow_depth_ > 0)) in_plain_ = false;
   }
 
-  void skip_quoted(char quote) {
-    for (++position_; position_ < text_.size(); ++position_) {
-      if (text_[position_] == '\\' && quote == '"') {
-        ++position_;
-      } else if (text_[position_] == quote) {
-        break;
-      }
-    }
-    position_ = std::min(position_ + 1, text_.size());
-  }
-
   std::string_view text_;
   size_t position_ = 0;
   int flow_depth_ = 0;
@@ -87,6 +76,19 @@ class TabFinder {
 };
 
 }  // namespace
+
+std::optional<size_t> quoted_scalar_end(std::string_view text, size_t position) {
+  const char quote = text[position];
+  for (size_t i = position + 1; i < text.size(); ++i) {
+    if (text[i] == '\\' && quote == '"') {
+      ++i;
+    } else if (text[i] == quote) {
+      if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) return i + 1;
+      ++i;  // '' is a quote within the scalar
+    }
+  }
+  return std::nullopt;
+}
 
 size_t block_scalar_end(std::string_view text, size_t position) {
   const auto line_end = [text](size_t from) {

@@ -87,6 +87,13 @@ TEST_CASE("a workspace of one's own is made and its first project shows and reso
   REQUIRE(again.err.find("is a workspace already") != std::string::npos);
 }
 
+TEST_CASE("what a config's templates declare as options is not lost to the command's own") {
+  const Program forge;
+  const Outcome outcome = forge.call({"pp", "train_llama", "--no-such-argument", "3"});
+  REQUIRE(outcome.exit_code == 2);
+  REQUIRE(outcome.err.find("no-such-argument") != std::string::npos);
+}
+
 TEST_CASE("the time that templates see can be given") {
   Program forge;
   forge.folder().write("forge_workspace/workspace.yaml", "");

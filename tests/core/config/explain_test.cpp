@@ -46,7 +46,7 @@ TEST_CASE("a key is explained through command line and profile and config to its
   CHECK(explanations[0].key->help == "rows of a step");
   CHECK(lines_of(explanations[0]) == Lines{"command line 9 1:24",
                                            "config 7 8:19",
-                                           "profile quick 2 6:39",
+                                           "profile quick 2 6:45",
                                            "default " + explanations[0].key->default_value});
 }
 

@@ -28,6 +28,8 @@ TEST_CASE("an override of an unknown key shows a caret and the nearest key of al
           "hint: did you mean 'train.max_steps'?");
   REQUIRE(error_for("batch_size=4").find("did you mean 'train.batch_size'?") != std::string::npos);
   REQUIRE(error_for("seed.x=4").find("unknown key 'seed.x'") != std::string::npos);
+  REQUIRE(error_for("optimizer.learning_rate=1").find("the keys of optimizer are type, lr, ") !=
+          std::string::npos);
   REQUIRE(error_for("zzzzzz=4").find("forge keys") != std::string::npos);
 }
 

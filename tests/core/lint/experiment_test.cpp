@@ -54,9 +54,9 @@ TEST_CASE("arithmetic of the model is checked together with the rest") {
       "model:\n  vocab_size: 300\n  hidden_size: 64\n  intermediate_size: 128\n  num_layers: 2\n"
       "  num_heads: 5\n  canon: {set: AXA}\n"
       "tokenizer: {vocab_size: 301}\ntrain: {max_steps: 0}\n");
-  CHECK(found == Lines{"error disagreement c.yaml:6:14",
+  CHECK(found == Lines{"error disagreement c.yaml:2:15",
+                       "error disagreement c.yaml:6:14",
                        "error wrong-value c.yaml:7:16",
-                       "error disagreement c.yaml:8:25",
                        "error disagreement c.yaml:9:20"});
 }
 
@@ -82,18 +82,18 @@ TEST_CASE("files that a config names must be there and hold what they should") {
                   "train: {max_steps: 10}\n");
   CHECK(check.found({"missing-file", "unusable-tokenizer"}) ==
         Lines{"error missing-file a.yaml:9:28",
-              "error missing-file b.yaml:9:28",
-              "error unusable-tokenizer c.yaml:7:36"});
+              "error missing-file b.yaml:9:28 data.path",
+              "error unusable-tokenizer c.yaml:7:36 tokenizer.path"});
 }
 
 TEST_CASE("a config that does not render or parse is an error and the others are checked") {
   CheckFixture check;
   check.config("a", "-- extends 'none.yaml'\n")
-      .config("b", "k: [1\n")
+      .config("b", "k: *none\n")
       .config("c", small + "seeed: 1\n");
   CHECK(check.found({"does-not-render", "invalid-yaml", "unknown-key"}) ==
         Lines{"error does-not-render a.yaml:1:4",
-              "error invalid-yaml b.yaml:2:1",
+              "error invalid-yaml b.yaml:1:4",
               "error unknown-key c.yaml:9:1"});
 }
 

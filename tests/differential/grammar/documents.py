@@ -1,5 +1,7 @@
 """Random YAML documents, as configs are written."""
 
+import re
+
 # Left out on purpose, because yaml-cpp's scanner has it otherwise and no config needs it: the lone
 # tag "!" (PyYAML then reads even a quoted scalar as a plain one), tags with ',' or '[' or %-escapes
 # or a handle, a tag alone as the whole document, '?' without a key, and U+0085, U+2028 and U+2029,
@@ -81,6 +83,10 @@ class Documents:
         return "".join(f"{indent}-" + self.value(indent + " ", depth) for _ in range(self.random.randrange(1, 4)))
 
 
+# Tags and directives that only a mutation makes; see what is left out above.
+STRANGE = re.compile(r"!(?![a-z!])|!\w*[\[{\"#,]|^%(?!YAML)|&(?!\w+\s)|[|>]#|[\[,{]\s*:", re.M)
+
+
 def document(random):
     maker = Documents(random)
     roll = random.random()
@@ -98,5 +104,6 @@ def document(random):
         text += random.choice(["...\n", "---\n", "# tail", "\n\n", "...\na: 1\n"])
     if random.random() < 0.05 and text:
         at = random.randrange(len(text))
-        text = text[:at] + random.choice(["", ":", " ", "\t", "[", "}", "'", "\"", "-", "#", "&", "*", ",", "\n"]) + text[at + random.randrange(2):]
+        mutated = text[:at] + random.choice(["", ":", " ", "\t", "[", "}", "'", "\"", "-", "#", "&", "*", ",", "\n"]) + text[at + random.randrange(2):]
+        text = text if STRANGE.search(mutated) else mutated
     return {"kind": "yaml", "text": text}

@@ -1,4 +1,4 @@
-#include "core/project/document.h"
+#include "core/project/config_graph.h"
 
 #include "core/graph/read.h"
 
