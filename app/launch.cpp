@@ -1,5 +1,7 @@
 #include "app/launch.h"
 
+#include <iostream>
+
 #include "app/progress_line.h"
 #include "core/base/fs.h"
 #include "core/data/prepare.h"
@@ -8,6 +10,22 @@
 #include "core/run/runs_dir.h"
 
 namespace forge::app {
+namespace {
+
+/// Weights that fit may still have meant something else.
+void warn_of_differences(const Launch& launch, const data::PreparedData& data) {
+  const run::InitialWeights& weights = launch.initial_weights;
+  const std::string& label = launch.resolved.config_name;
+  for (const std::string& note : weights.notes)
+    std::cerr << "warning: " << label << ": " << note << "\n";
+  const std::string& theirs = weights.tokenizer_fingerprint;
+  if (theirs.empty() || theirs == data.tokenizer_fingerprint) return;
+  std::cerr << "warning: " << label
+            << ": the initial weights were trained with another tokenizer; tokenizer.path names "
+               "theirs\n";
+}
+
+}  // namespace
 
 Launch check_launch(const Context& context,
                     const ChosenConfig& config,
@@ -16,7 +34,7 @@ Launch check_launch(const Context& context,
   resolve_options.overrides = options.overrides;
   resolve_options.surroundings = context.surroundings();
   resolve_options.variables = config.variables;
-  Launch launch{config::resolve(config.project, config.config.name, resolve_options), {}};
+  Launch launch{config::resolve(config.project, config.config.name, resolve_options), {}, {}};
   // The config names the backend, and what the backend runs on decides what profile `auto` is.
   const auto backend = context.backend(launch.resolved.experiment.backend);
   run::LocalLauncher launcher;
@@ -32,6 +50,8 @@ Launch check_launch(const Context& context,
         "run a training config; 'forge ls' lists them");
   }
   backend->check(launch.resolved.experiment, launch.backend);
+  launch.initial_weights =
+      run::find_initial_weights(launch.resolved.experiment, context.runs_dir());
   return launch;
 }
 
@@ -47,6 +67,7 @@ PreparedLaunch prepare_launch(const Context& context,
           line.show(fraction, phase);
         });
   }
+  warn_of_differences(launch, data);
   run::LocalLauncher launcher;
   run::RunInputs inputs;
   inputs.project = resolved.project;
@@ -57,8 +78,11 @@ PreparedLaunch prepare_launch(const Context& context,
   inputs.origins = config::to_json(resolved.origins);
   inputs.data_fingerprint = data.data_fingerprint;
   inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
-  inputs.train_tokens = {data.train_tokens.string(), data.train_rows};
-  inputs.evaluation_tokens = {data.evaluation_tokens.string(), data.evaluation_rows};
+  inputs.tokenizer = data.tokenizer;
+  inputs.initial_weights = launch.initial_weights;
+  inputs.train_tokens = {data.train_tokens.string(), data.train_rows, data.document_start};
+  inputs.evaluation_tokens = {
+      data.evaluation_tokens.string(), data.evaluation_rows, data.document_start};
   inputs.device = options.device;
   inputs.backend = launch.backend;
   const run::PlannedRun planned = run::plan_run(inputs, context.runs_dir(), options.force);

@@ -21,6 +21,7 @@ struct LaunchOptions {
 struct Launch {
   config::ResolvedConfig resolved;
   run::BackendInfo backend;
+  run::InitialWeights initial_weights;
 };
 
 /// Resolves and checks a config for its backend on this machine. Starts nothing but, where that is

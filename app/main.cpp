@@ -47,6 +47,7 @@ int report_usage(const CLI::App& app,
 void group_commands(CLI::App& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> groups = {
       {"Experiments", {"run", "runs", "compare", "export-markdown", "bench", "store"}},
+      {"Models", {"model", "export-hf", "import-hf", "logits"}},
       {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "arguments"}},
       {"Templates", {"pp", "trefs", "tlist", "targets", "graph", "meta", "index"}},
       {"New", {"init", "ws", "project"}},
@@ -63,6 +64,9 @@ void add_commands(CLI::App& app, Program& program) {
   add_compare(app, program);
   add_export_markdown(app, program);
   add_bench(app, program);
+  add_export_hf(app, program);
+  add_import_hf(app, program);
+  add_logits(app, program);
   add_store(app, program);
   add_ls(app, program);
   add_show(app, program);
@@ -70,6 +74,7 @@ void add_commands(CLI::App& app, Program& program) {
   add_diff(app, program);
   add_check(app, program);
   add_keys(app, program);
+  add_model(app, program);
   add_arguments(app, program);
   add_pp(app, program);
   add_trefs(app, program);

@@ -7,6 +7,10 @@ target_compile_options(forge_options INTERFACE
 if(FORGE_WERROR)
   target_compile_options(forge_options INTERFACE -Werror)
 endif()
+if(FORGE_FUZZ)
+  target_compile_options(forge_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(forge_options INTERFACE -fsanitize=address,undefined)
+endif()
 if(FORGE_SANITIZE)
   # GCC takes the sanitizers' own code for reads of uninitialised members of std::regex and the like.
   target_compile_options(forge_options INTERFACE -Wno-maybe-uninitialized)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -88,6 +89,37 @@ void remove_tree(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
   if (error) throw system_error("remove '" + path.string() + "'", error.value());
+}
+
+void rename_path(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    throw system_error("rename '" + from.string() + "' to '" + to.string() + "'", errno);
+  }
+}
+
+fs::path aside_path(const fs::path& folder, const std::string& purpose) {
+  std::string name = aside_prefix + folder.filename().string() + "-";
+  if (!purpose.empty()) name += purpose + "-";
+  return folder.parent_path() / (name + std::to_string(::getpid()));
+}
+
+void replace_folder(const fs::path& aside, const fs::path& folder) {
+  if (!fs::exists(folder)) {
+    rename_path(aside, folder);
+    sync_path(folder.parent_path());
+    return;
+  }
+  // Exchanged in one step where the file system can, so that some whole folder stands there at any
+  // moment.
+  if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) != 0) {
+    const fs::path old = aside_path(folder, "old");
+    remove_tree(old);
+    rename_path(folder, old);
+    rename_path(aside, folder);
+    remove_tree(old);
+  }
+  sync_path(folder.parent_path());
+  remove_tree(aside);
 }
 
 FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {

@@ -26,6 +26,20 @@ void sync_path(const fs::path& path);
 /// Removes a folder or file and all below; no error when it is not there.
 void remove_tree(const fs::path& path);
 
+/// rename(2); throws Error naming both.
+void rename_path(const fs::path& from, const fs::path& to);
+
+/// Names of folders on their way in or out begin so. No reader takes one for a finished folder.
+constexpr const char* aside_prefix = ".tmp-";
+
+/// Where `folder` is put together, or to where it is moved to be removed: beside it, under a name
+/// of this process's own.
+fs::path aside_path(const fs::path& folder, const std::string& purpose = "");
+
+/// Puts the finished folder `aside` in the place of `folder` and syncs the rename; what stood there
+/// is removed, but not before.
+void replace_folder(const fs::path& aside, const fs::path& folder);
+
 /// A file descriptor that is closed at the end of its scope. Movable, not copyable.
 class FileDescriptor {
  public:

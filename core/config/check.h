@@ -20,7 +20,7 @@ void check_and_complete(Draft& draft,
                         const PathBases& bases,
                         const ProblemSink& on_problem = nullptr);
 
-/// The same for the section `model` alone.
-void check_and_complete_model(Draft& draft, const ProblemSink& on_problem = nullptr);
+/// The same for the section `model` alone. Returns whether the model has all keys that it needs.
+bool check_and_complete_model(Draft& draft, const ProblemSink& on_problem = nullptr);
 
 }  // namespace forge::config

@@ -16,7 +16,12 @@ enum class RopePairing { huggingface, lingua };
 enum class Activation { none, silu };
 /// RMSNorm of queries and keys: over the whole projection before Canon-B, or per head after it.
 enum class QkNorm { none, full, per_head };
+/// Where RMSNorm rounds in low precision: the normalised value before the product with the weight,
+/// or the product alone.
+enum class RmsNormRounding { huggingface, lingua };
 enum class ModelInit { forgather, huggingface, lingua };
+/// What the matrices that end a residual branch are divided by under lingua's initialisation.
+enum class InitStdFactor { disabled, global_depth, current_depth, dim_ratio };
 enum class ZLossKind { none, palm, lingua_code };
 enum class Precision { float32, float64, bfloat16 };
 enum class RowOrder { sequential, shuffled };
@@ -33,6 +38,7 @@ struct CanonConfig {
   int kernel = 4;
   bool residual = true;
   Activation activation = Activation::none;
+  bool bias = false;  ///< always false: the layer has none
 
   bool has(char position) const { return set.find(position) != std::string::npos; }
 };
@@ -47,8 +53,11 @@ struct ModelConfig {
   int num_kv_heads = 0;  ///< resolved: num_heads where the file names none
   int head_dim = 0;      ///< resolved: hidden_size / num_heads where the file names none
   double rms_norm_eps = 1e-5;
+  RmsNormRounding rms_norm_rounding = RmsNormRounding::huggingface;
   bool tie_embeddings = false;
   ModelInit init = ModelInit::forgather;
+  std::optional<double> init_base_std;                      ///< lingua; none: 1/sqrt(fan-in)
+  InitStdFactor init_std_factor = InitStdFactor::disabled;  ///< lingua
   PositionConfig position;
   CanonConfig canon;
   QkNorm qk_norm = QkNorm::none;
@@ -86,6 +95,8 @@ struct TrainConfig {
   int64_t checkpoint_every = 0;  ///< 0: only at the end and when stopped
   int eval_rows = 500;           ///< rows of the fixed held-out set
   int eval_batch_size = 32;
+  bool document_mask = false;  ///< attention and convolution stay within a document
+  std::string initial_weights;  ///< a run or a model folder to begin from; "": they are drawn
   ZLossConfig z_loss;
 };
 
@@ -99,14 +110,18 @@ struct OptimizerConfig {
 
 /// Learning rate over steps; formulas in core/config/schedule.h.
 struct ScheduleConfig {
-  std::string type = "infinite_lr";  ///< infinite_lr | cosine | constant
+  std::string type = "infinite_lr";  ///< infinite_lr | cosine | linear | inv_sqrt | wsd | constant
   int64_t warmup_steps = 0;
   int64_t cooldown_steps = 0;
   double constant_lr = 3.75e-5;
   double min_lr = 1e-8;
   double tau = 1e4;
   int64_t checkpoint_step = -1;  ///< infinite_lr: step at which annealing begins, -1: never
-  double lr_min_ratio = 0.1;     ///< cosine: last rate over first
+  double lr_min_ratio = 0.1;     ///< cosine, linear, inv_sqrt, wsd: lowest rate over lr
+  double cycle_length = 1.0;     ///< cosine, wsd: a cycle over the run
+  double cosine_theta = 1.0;     ///< cosine: exponent of the progress
+  double decay_fraction = 0.1;   ///< wsd: last part of a cycle, in which the rate falls
+  double exp_factor = 0.5;       ///< inv_sqrt: the rate falls as step^-exp_factor
 };
 
 struct Experiment {

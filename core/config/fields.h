@@ -52,6 +52,15 @@ inline const std::vector<std::string>& names_of(QkNorm) {
   static const std::vector<std::string> names = {"none", "full", "per_head"};
   return names;
 }
+inline const std::vector<std::string>& names_of(RmsNormRounding) {
+  static const std::vector<std::string> names = {"huggingface", "lingua"};
+  return names;
+}
+inline const std::vector<std::string>& names_of(InitStdFactor) {
+  static const std::vector<std::string> names = {
+      "disabled", "global_depth", "current_depth", "dim_ratio"};
+  return names;
+}
 inline const std::vector<std::string>& names_of(ModelInit) {
   static const std::vector<std::string> names = {"forgather", "huggingface", "lingua"};
   return names;
@@ -88,6 +97,7 @@ void fields(Visitor& visit, CanonConfig& c) {
   visit.field("kernel", c.kernel, "taps of the causal convolution", between(2, 4));
   visit.field("residual", c.residual, "add the input to the convolution's output");
   visit.field("activation", c.activation, "applied to the convolution's output");
+  visit.field("bias", c.bias, "false: a Canon layer has no bias");
 }
 
 template <class Visitor>
@@ -111,8 +121,18 @@ void fields(Visitor& visit, ModelConfig& c) {
               "channels of a head; null: hidden_size / num_heads",
               or_null(up_to(1 << 14)));
   visit.field("rms_norm_eps", c.rms_norm_eps, "added to the mean square in RMSNorm", above(0));
+  visit.field("rms_norm_rounding",
+              c.rms_norm_rounding,
+              "in low precision RMSNorm rounds before the product with its weight, or after it");
   visit.field("tie_embeddings", c.tie_embeddings, "one matrix as embedding and output projection");
   visit.field("init", c.init, "recipe of the initial weights");
+  visit.field("init_base_std",
+              c.init_base_std,
+              "init lingua: standard deviation; null: 1 / sqrt(fan-in)",
+              above(0));
+  visit.field("init_std_factor",
+              c.init_std_factor,
+              "init lingua: what divides the deviation at the end of a residual branch");
   visit.section("position", c.position, "position encoding");
   visit.section("canon", c.canon, "Canon layers");
   visit.field("qk_norm", c.qk_norm, "RMSNorm of queries and keys");
@@ -163,6 +183,10 @@ void fields(Visitor& visit, TrainConfig& c) {
               at_least(0));
   visit.field("eval_rows", c.eval_rows, "rows of the fixed held-out set", at_least(1));
   visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", up_to(1 << 20));
+  visit.field("document_mask", c.document_mask, "attention and convolution stay within a document");
+  visit.field("initial_weights",
+              c.initial_weights,
+              "a run or a folder of Hugging Face's to begin from; empty: model.init");
   visit.section("z_loss", c.z_loss, "penalty on the logits' scale");
 }
 
@@ -177,7 +201,7 @@ void fields(Visitor& visit, OptimizerConfig& c) {
 
 template <class Visitor>
 void fields(Visitor& visit, ScheduleConfig& c) {
-  visit.field("type", c.type, "infinite_lr, cosine or constant");
+  visit.field("type", c.type, "infinite_lr, cosine, linear, inv_sqrt, wsd or constant");
   visit.field("warmup_steps", c.warmup_steps, "steps of linear warm-up from 0", at_least(0));
   visit.field(
       "cooldown_steps", c.cooldown_steps, "infinite_lr: steps from lr to constant_lr", at_least(0));
@@ -188,8 +212,18 @@ void fields(Visitor& visit, ScheduleConfig& c) {
               c.checkpoint_step,
               "infinite_lr: step at which annealing begins; -1: never",
               at_least(-1));
+  visit.field("lr_min_ratio",
+              c.lr_min_ratio,
+              "cosine, linear, inv_sqrt, wsd: lowest learning rate over the peak",
+              between(0, 1));
   visit.field(
-      "lr_min_ratio", c.lr_min_ratio, "cosine: last learning rate over the peak", between(0, 1));
+      "cycle_length", c.cycle_length, "cosine, wsd: length of a cycle over the run", above(0));
+  visit.field("cosine_theta", c.cosine_theta, "cosine: exponent of the progress", above(0));
+  visit.field("decay_fraction",
+              c.decay_fraction,
+              "wsd: last part of a cycle, in which the rate falls",
+              between(0, 1));
+  visit.field("exp_factor", c.exp_factor, "inv_sqrt: the rate falls as step^-exp_factor", above(0));
 }
 
 template <class Visitor>

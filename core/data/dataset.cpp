@@ -10,8 +10,14 @@ Dataset::Dataset(const std::filesystem::path& token_file,
                  int seq_len,
                  config::RowOrder order,
                  uint64_t seed,
-                 int64_t rows)
-    : file_(token_file), rows_(0), seq_len_(seq_len), order_(order), seed_(seed) {
+                 int64_t rows,
+                 std::optional<int32_t> document_start)
+    : file_(token_file),
+      rows_(0),
+      seq_len_(seq_len),
+      order_(order),
+      seed_(seed),
+      document_start_(document_start) {
   if (seq_len < 1) throw Error("a row of " + std::to_string(seq_len) + " tokens is none");
   const int64_t whole_rows = file_.size() > 0 ? (file_.size() - 1) / seq_len : 0;
   if (rows < 0 || rows > whole_rows || whole_rows == 0) {
@@ -36,6 +42,17 @@ void Dataset::fill(int64_t position, int count, int32_t* inputs, int32_t* target
     const int64_t first = static_cast<int64_t>(row) * seq_len_;
     file_.read(first, seq_len_, inputs + int64_t{i} * seq_len_);
     file_.read(first + 1, seq_len_, targets + int64_t{i} * seq_len_);
+  }
+}
+
+void Dataset::number_documents(const int32_t* inputs, int count, int32_t* documents) const {
+  for (int64_t row = 0; row < count; ++row) {
+    const int32_t* ids = inputs + row * seq_len_;
+    int32_t number = 0;
+    for (int t = 0; t < seq_len_; ++t) {
+      if (t > 0 && ids[t] == document_start_) ++number;
+      documents[row * seq_len_ + t] = number;
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "core/config/experiment.h"
 #include "core/data/token_file.h"
@@ -15,18 +16,25 @@ namespace forge::data {
 class Dataset {
  public:
   /// Throws Error where the file holds no whole row. `rows` 0 = all that the file holds.
+  /// `document_start` is the id that begins a document, where rows are to be divided.
   Dataset(const std::filesystem::path& token_file,
           int seq_len,
           config::RowOrder order,
           uint64_t seed,
-          int64_t rows = 0);
+          int64_t rows = 0,
+          std::optional<int32_t> document_start = {});
 
   int64_t rows() const { return rows_; }
   int seq_len() const { return seq_len_; }
+  bool divides_documents() const { return document_start_.has_value(); }
 
   /// Fills int32 [count, seq_len] inputs and targets with the rows at position … position+count-1.
   /// A target of -100 is not scored.
   void fill(int64_t position, int count, int32_t* inputs, int32_t* targets) const;
+
+  /// Numbers the documents of `count` rows of inputs, each row from 0 on: a document begins at
+  /// document_start, and what stands before the first one in a row is the end of another.
+  void number_documents(const int32_t* inputs, int count, int32_t* documents) const;
 
  private:
   TokenFile file_;
@@ -34,6 +42,7 @@ class Dataset {
   int seq_len_;
   config::RowOrder order_;
   uint64_t seed_;
+  std::optional<int32_t> document_start_;
 };
 
 }  // namespace forge::data

@@ -102,6 +102,7 @@ class Preparation {
     const Tokenizer tokenizer = make_tokenizer();
     require_fitting_model(tokenizer);
     PreparedData prepared;
+    if (experiment_.train.document_mask) prepared.document_start = document_start(tokenizer);
     prepared.tokenizer = folder_ / "tokenizer.json";
     prepared.train_tokens = folder_ / "train.tokens";
     prepared.evaluation_tokens = folder_ / "evaluation.tokens";
@@ -157,6 +158,15 @@ class Preparation {
                     " entries, but model.vocab_size is " + with_thousands(model_size),
                 {},
                 "set model.vocab_size to " + std::to_string(tokenizer.vocab_size()));
+  }
+
+  /// The id in front of each document, and nowhere else: text never becomes a special id.
+  static int32_t document_start(const Tokenizer& tokenizer) {
+    if (tokenizer.bos_id() >= 0) return tokenizer.bos_id();
+    throw Error(
+        "train.document_mask is true, but the tokenizer has no BOS to begin a document with",
+        {},
+        "set train.document_mask false, or give the tokenizer a token <|BOS|>");
   }
 
   /// Rows of training that the run consumes.

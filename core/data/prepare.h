@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "core/config/experiment.h"
@@ -14,10 +15,11 @@ struct PreparedData {
   std::filesystem::path tokenizer;     ///< tokenizer.json
   std::filesystem::path train_tokens;  ///< token files, see token_file.h
   std::filesystem::path evaluation_tokens;
-  int64_t train_rows = 0;             ///< to be used; of generated text as many as the run needs
-  int64_t evaluation_rows = 0;        ///< to be used; at most train.eval_rows
-  std::string data_fingerprint;       ///< of the text and its split
-  std::string tokenizer_fingerprint;  ///< of vocabulary, merges and settings
+  int64_t train_rows = 0;       ///< to be used; of generated text as many as the run needs
+  int64_t evaluation_rows = 0;  ///< to be used; at most train.eval_rows
+  std::optional<int32_t> document_start;  ///< id that begins a document: with train.document_mask
+  std::string data_fingerprint;           ///< of the text and its split
+  std::string tokenizer_fingerprint;      ///< of vocabulary, merges and settings
 };
 
 /// Makes the tokenizer and the token files of an experiment, or finds them in the cache:
@@ -33,7 +35,8 @@ struct PreparedData {
 /// prepare the same data at once: one does, the others wait. Each file appears whole or not at all;
 /// one that turns out damaged is made anew. `check_content` reads every byte for that, not only
 /// headers and sizes.
-/// Throws Error where the text is missing, not text, or too small.
+/// Throws Error where the text is missing, not text, or too small, and where train.document_mask
+/// asks for documents that the tokenizer does not mark.
 PreparedData prepare(const config::Experiment& experiment,
                      const std::filesystem::path& cache_dir,
                      const Progress& progress,

@@ -25,22 +25,6 @@ Views given_names(const Subject& subject) {
   return names;
 }
 
-/// Names that some template of the config sets, whether or not it took part.
-struct Names {
-  Views set;         ///< paths
-  Views namespaces;  ///< variables that are made by namespace()
-};
-Names names_of(const Subject& subject) {
-  Names names;
-  for (const PartSurvey* part : subject.parts) {
-    for (const VariableWrite& write : part->writes) {
-      names.set.insert(write.path);
-      if (write.makes_namespace) names.namespaces.insert(write.path);
-    }
-  }
-  return names;
-}
-
 std::string owner_of(const std::string& path) {
   const size_t dot = path.find('.');
   return dot == std::string::npos ? "" : path.substr(0, dot);
@@ -110,26 +94,46 @@ std::string meant_by(const std::string& path,
   return !is_name_of_key && (holds_key || is_slip(name, key)) ? key : "";
 }
 
+/// Takes out what some template of the config sets, whether or not it took part, and attributes of
+/// what is no namespace: they may come from anywhere.
+void take_out_set(const Subject& subject, std::vector<const VariableRead*>& reads) {
+  Views wanted;
+  for (const VariableRead* read : reads) wanted.insert(read->path);
+  Views namespaces;
+  for (const PartSurvey* part : subject.parts) {
+    for (const VariableWrite& write : part->writes) {
+      wanted.erase(write.path);
+      if (write.makes_namespace) namespaces.insert(write.path);
+    }
+  }
+  const auto is_known = [&](const VariableRead* read) {
+    const std::string owner = owner_of(read->path);
+    return wanted.count(read->path) == 0 || (!owner.empty() && namespaces.count(owner) == 0);
+  };
+  reads.erase(std::remove_if(reads.begin(), reads.end(), is_known), reads.end());
+}
+
+/// Every path that is set or given, sorted.
+std::vector<std::string> known_paths(const Subject& subject, const Views& given) {
+  std::set<std::string> paths(given.begin(), given.end());
+  for (const PartSurvey* part : subject.parts) {
+    for (const VariableWrite& write : part->writes) paths.insert(write.path);
+  }
+  return {paths.begin(), paths.end()};
+}
+
 }  // namespace
 
 void check_variables(const Subject& subject, Findings& findings) {
-  const std::vector<const VariableRead*> reads = reads_with_fallback(subject);
+  std::vector<const VariableRead*> reads = reads_with_fallback(subject);
+  take_out_set(subject, reads);
   if (reads.empty()) return;
-  const Names names = names_of(subject);
   const Views given = given_names(subject);
   const std::set<std::string>& built_in = templating::known_names();
-  std::vector<std::string> known;
+  const std::vector<std::string> known = known_paths(subject, given);
   for (const VariableRead* read : reads) {
     const std::string& path = read->path;
-    const std::string owner = owner_of(path);
-    // Attributes of what is no namespace may come from anywhere.
-    if (!owner.empty() && names.namespaces.count(owner) == 0) continue;
-    if (names.set.count(path) || given.count(path) || built_in.count(path)) continue;
-    if (known.empty()) {
-      known.assign(names.set.begin(), names.set.end());
-      known.insert(known.end(), given.begin(), given.end());
-      std::sort(known.begin(), known.end());
-    }
+    if (given.count(path) || built_in.count(path)) continue;
     const std::string key = key_on_line(read->span);
     const std::string meant = meant_by(path, known, key);
     // `lr: {{ lr | toyaml(0.1) }}` is a place for others to fill, which nobody has to.

@@ -1,21 +1,24 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "core/config/experiment.h"
+#include "core/model/parameters.h"
 
 namespace forge::model {
 
 /// Number of weights by part. Tied embeddings count once, as embedding.
-struct ParameterCounts {
-  int64_t embedding = 0;
-  int64_t attention = 0;  ///< the four projections
-  int64_t mlp = 0;
-  int64_t canon = 0;
-  int64_t norm = 0;  ///< block norms, final norm, norms of queries and keys
-  int64_t lm_head = 0;
+class ParameterCounts {
+ public:
+  int64_t of(Part part) const { return counts_[static_cast<size_t>(part)]; }
+  void add(Part part, int64_t count) { counts_[static_cast<size_t>(part)] += count; }
+  /// The Canon layers at all positions together.
+  int64_t canon() const;
+  int64_t total() const;
 
-  int64_t total() const { return embedding + attention + mlp + canon + norm + lm_head; }
+ private:
+  std::array<int64_t, part_count> counts_{};
 };
 
 ParameterCounts count_parameters(const config::ModelConfig& model);
@@ -25,23 +28,38 @@ ParameterCounts count_parameters(const config::ModelConfig& model);
 /// causal attention at half of the full square; not counted are norms, softmax, rotations,
 /// activations and the optimizer, which are no multiply-adds of weights and below a few per cent.
 struct TokenFlops {
-  double forward = 0;
-  double backward = 0;  ///< twice the forward: gradients of the inputs and of the weights
+  double projections = 0;  ///< the matrices of attention and MLP
+  double attention = 0;    ///< scores and weighted sums
+  double canon = 0;
+  double lm_head = 0;
 
-  double total() const { return forward + backward; }
+  double forward() const { return projections + attention + canon + lm_head; }
+  /// Twice the forward: gradients of the inputs and of the weights.
+  double backward() const { return 2 * forward(); }
+  double total() const { return forward() + backward(); }
 };
 
 TokenFlops flops_per_token(const config::ModelConfig& model, int seq_len);
 
-/// Bytes that training holds from its first step to its last, besides activations.
-struct StateBytes {
+/// Bytes that training holds. Weights and moments are there from the first step to the last,
+/// activations between the forward and the backward pass, gradients from there to the update. They
+/// grow while activations are given back, so the total is a little above the peak: 4 % for Llama
+/// 4M.
+struct TrainingBytes {
   int64_t weights = 0;
-  int64_t gradients = 0;  ///< as large as the weights
-  int64_t adamw = 0;      ///< first and second moment, each as large as the weights
+  int64_t gradients = 0;        ///< as large as the weights
+  int64_t optimizer = 0;        ///< AdamW: two moments, each as large as the weights
+  int64_t activations = 0;      ///< see activation_bytes
+  int64_t logits_gradient = 0;  ///< the largest gradient that is not of a weight
 
-  int64_t total() const { return weights + gradients + adamw; }
+  int64_t total() const { return weights + gradients + optimizer + activations + logits_gradient; }
 };
 
-StateBytes state_bytes(const config::ModelConfig& model, config::Precision precision);
+TrainingBytes training_bytes(const config::ModelConfig& model, const config::TrainConfig& train);
+
+/// What one forward pass keeps for the backward pass: every input that an operation needs again,
+/// with the fused operations of backends/libtorch on a CPU. docs/MATHEMATICS.md lists the tensors.
+/// A GPU's plain operations keep more.
+int64_t activation_bytes(const config::ModelConfig& model, const config::TrainConfig& train);
 
 }  // namespace forge::model

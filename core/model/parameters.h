@@ -17,19 +17,36 @@ struct InitRule {
   double bound = 0;  ///< uniform: between -bound and bound
 };
 
+/// What a weight is for, in the order in which a token meets it.
+enum class Part {
+  embedding,
+  attention,  ///< the four projections
+  qk_norm,    ///< RMSNorm of queries and keys
+  canon_a,
+  canon_b,
+  canon_c,
+  canon_d,
+  mlp,
+  norm,  ///< of the blocks, and the last one
+  lm_head,
+};
+inline constexpr size_t part_count = 10;
+/// "embedding", "attention", "qk_norm", "canon_a", …
+const std::string& name_of(Part part);
+
 /// One weight of a model under its Hugging Face name, e.g.
 /// "model.layers.0.self_attn.q_proj.weight".
 struct Parameter {
   std::string name;
   std::vector<int64_t> shape;  ///< linear: [out, in]; Canon: [channels, 1, kernel]
   InitRule init;
-  std::string part;  ///< "embedding", "attention", "mlp", "canon", "norm", "lm_head"
+  Part part = Part::embedding;
   int64_t count() const;
 };
 
 /// Every weight of the model, in the order of the modules. Tied embeddings have no lm_head.weight.
-/// The initial distributions are those of model.init (docs/MODELS.md). Throws Error for a model
-/// beyond 10,000 layers or 2^48 weights, before anything of that size is allocated.
+/// The initial distributions are those of model.init (docs/MATHEMATICS.md). Throws Error for a
+/// model beyond 10,000 layers or 2^48 weights, before anything of that size is allocated.
 std::vector<Parameter> parameters(const config::ModelConfig& model);
 
 int64_t parameter_count(const config::ModelConfig& model);

@@ -11,7 +11,7 @@ using Json = nlohmann::json;
 
 const std::vector<std::string>& names_of(Job) {
   static const std::vector<std::string> names = {
-      "describe", "train", "evaluate", "generate", "bench"};
+      "describe", "train", "evaluate", "generate", "bench", "logits"};
   return names;
 }
 
@@ -19,6 +19,7 @@ template <class Visitor>
 void fields(Visitor& visit, TokenSource& source) {
   visit.field("path", source.path);
   visit.field("rows", source.rows);
+  visit.optional("document_start", source.document_start);
 }
 
 template <class Visitor>
@@ -29,6 +30,9 @@ void fields(Visitor& visit, Request& request) {
   visit.optional("train_tokens", request.train_tokens);
   visit.optional("evaluation_tokens", request.evaluation_tokens);
   visit.optional("resume_from", request.resume_from);
+  visit.optional("initial_weights", request.initial_weights);
+  visit.optional("initial_weights_hash", request.initial_weights_hash);
+  visit.optional("output", request.output);
   visit.optional("device", request.device);
   visit.optional("threads", request.threads);
 }

@@ -30,9 +30,10 @@ constexpr int exit_stopped = 3;        ///< stopped on request, after saving
 struct TokenSource {
   std::string path;
   int64_t rows = 0;
+  std::optional<int32_t> document_start = {};  ///< begins a document; none: rows are not divided
 };
 
-enum class Job { describe, train, evaluate, generate, bench };
+enum class Job { describe, train, evaluate, generate, bench, logits };
 const std::vector<std::string>& names_of(Job);
 
 /// The one line that a worker reads from its stdin.
@@ -42,9 +43,12 @@ struct Request {
   nlohmann::json experiment = nlohmann::json::object();  ///< resolved, complete (config.json)
   TokenSource train_tokens;
   TokenSource evaluation_tokens;
-  std::string resume_from;      ///< a checkpoint folder, "" = start from the initial weights
-  std::string device = "auto";  ///< auto | cpu | cuda | cuda:N
-  int threads = 0;              ///< CPU threads, 0 = all cores
+  std::string resume_from;           ///< a checkpoint folder, "" = start from the initial weights
+  std::string initial_weights;       ///< folder of the weights to begin from, "": they are drawn
+  std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there
+  std::string output;                ///< logits: the file to write
+  std::string device = "auto";       ///< auto | cpu | cuda | cuda:N
+  int threads = 0;                   ///< CPU threads, 0 = all cores
 };
 
 /// First line of every worker.

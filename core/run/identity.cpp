@@ -16,6 +16,7 @@ void fields(Visitor& visit, Identity& identity) {
   visit.field("device_type", identity.device_type);
   visit.field("threads", identity.threads);
   visit.field("numerics_version", identity.numerics_version);
+  visit.optional("initial_weights", identity.initial_weights);
 }
 
 Json identifying_part(const Json& experiment) {
@@ -28,12 +29,18 @@ Json identifying_part(const Json& experiment) {
   part.erase("description");
   drop("train", "log_every");
   drop("train", "checkpoint_every");
+  drop("train", "initial_weights");
   drop("data", "path");
   drop("tokenizer", "path");
   return part;
 }
 
-Json to_json(const Identity& identity) { return protocol::write_fields(identity); }
+Json to_json(const Identity& identity) {
+  Json json = protocol::write_fields(identity);
+  // A run whose weights are drawn keeps the key that it had before there were others.
+  if (identity.initial_weights.empty()) json.erase("initial_weights");
+  return json;
+}
 
 Identity identity_from_json(const Json& json) {
   return protocol::read_fields<Identity>(json, "identity of a run");

@@ -10,15 +10,17 @@ struct Identity {
   nlohmann::json experiment;  ///< identifying_part of the resolved config
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
-  std::string backend;       ///< name of the backend, e.g. "libtorch"
-  std::string device_type;   ///< cpu | cuda
-  int threads = 0;           ///< on a CPU; 0 on other devices
-  int numerics_version = 0;  ///< of the backend
+  std::string backend;          ///< name of the backend, e.g. "libtorch"
+  std::string device_type;      ///< cpu | cuda
+  int threads = 0;              ///< on a CPU; 0 on other devices
+  int numerics_version = 0;     ///< of the backend
+  std::string initial_weights;  ///< hash of the weights that it begins from, "": they are drawn
 };
 
 /// The experiment's JSON without the keys that cannot change a number: name, description,
-/// train.log_every, train.checkpoint_every; and without data.path and tokenizer.path, for which the
-/// fingerprints stand: the same text in another folder is the same data.
+/// train.log_every, train.checkpoint_every; and without data.path, tokenizer.path and
+/// train.initial_weights, for which hashes of their content stand: the same text in another folder
+/// is the same data.
 nlohmann::json identifying_part(const nlohmann::json& experiment);
 
 nlohmann::json to_json(const Identity& identity);

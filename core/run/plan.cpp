@@ -22,6 +22,7 @@ Identity identity_of(const RunInputs& inputs) {
   identity.device_type = environment.device_type;
   identity.threads = environment.device_type == "cpu" ? environment.threads : 0;
   identity.numerics_version = inputs.backend.hello.numerics_version;
+  identity.initial_weights = inputs.initial_weights.hash;
   return identity;
 }
 
@@ -58,6 +59,8 @@ protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs)
   request.experiment = inputs.experiment;
   request.train_tokens = inputs.train_tokens;
   request.evaluation_tokens = inputs.evaluation_tokens;
+  request.initial_weights = inputs.initial_weights.folder.string();
+  request.initial_weights_hash = inputs.initial_weights.hash;
   request.device = inputs.device == "auto" ? environment.device_type : inputs.device;
   request.threads = environment.threads;
   return request;
@@ -77,6 +80,9 @@ void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   try {
     write_file_atomic(folder.config_file(), inputs.experiment.dump(2) + "\n");
     write_file_atomic(folder.origin_file(), inputs.origins.dump(2) + "\n");
+    if (!inputs.tokenizer.empty()) {
+      write_file_atomic(folder.tokenizer_file(), read_file(inputs.tokenizer));
+    }
     write_file_atomic(folder.request_file(), request_text(planned, inputs));
     write_file_atomic(folder.record_file(), to_json(planned.record).dump(2) + "\n");
     if (::rename(aside.c_str(), target.c_str()) != 0) {

@@ -6,6 +6,7 @@
 
 #include "core/protocol/messages.h"
 #include "core/run/backend.h"
+#include "core/run/initial_weights.h"
 #include "core/run/run_folder.h"
 
 namespace forge::run {
@@ -20,6 +21,8 @@ struct RunInputs {
   nlohmann::json origins;     ///< who set each value
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
+  std::filesystem::path tokenizer;  ///< tokenizer.json, of which the run folder gets a copy
+  InitialWeights initial_weights;
   protocol::TokenSource train_tokens;
   protocol::TokenSource evaluation_tokens;
   std::string device = "auto";  ///< as chosen by the user; "auto": what the worker chose

@@ -31,6 +31,7 @@ void fields(Visitor& visit, RunRecord& record) {
   visit.field("created", record.created);
   visit.field("command", record.command);
   visit.optional("revision", record.revision);
+  visit.optional("imported_from", record.imported_from);
 }
 
 Json to_json(const RunRecord& record) {

@@ -21,6 +21,7 @@ struct RunRecord {
   std::string command;  ///< as typed
   std::string
       revision;  ///< git commit of the workspace, "-dirty" where files differ from it, or ""
+  std::string imported_from;  ///< folder of a model that was trained elsewhere, or ""
   Identity identity;
 };
 
@@ -51,7 +52,8 @@ enum class Stop {
 ///     run.json            RunRecord
 ///     config.json         resolved config, complete
 ///     config.origin.json  {"model.hidden_size": {"origin": "file:line:col", "set_by": …}, …}
-///     request.json        the worker's request line
+///     request.json        the worker's request line; an imported run has none
+///     tokenizer.json      the tokenizer that its token ids come from
 ///     events.jsonl        append-only truth: every line {"time":…,"attempt":N,"event":…,…}
 ///     stderr.log          the worker's prose
 ///     env.json            what it ran on
@@ -79,6 +81,7 @@ class RunFolder {
   std::filesystem::path config_file() const { return path_ / "config.json"; }
   std::filesystem::path origin_file() const { return path_ / "config.origin.json"; }
   std::filesystem::path request_file() const { return path_ / "request.json"; }
+  std::filesystem::path tokenizer_file() const { return path_ / "tokenizer.json"; }
   std::filesystem::path events_file() const { return path_ / "events.jsonl"; }
   std::filesystem::path stderr_file() const { return path_ / "stderr.log"; }
   std::filesystem::path environment_file() const { return path_ / "env.json"; }

@@ -1,11 +1,6 @@
 #include "core/weights/checkpoint.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
@@ -14,9 +9,6 @@
 
 namespace forge::weights {
 namespace {
-
-/// Folders on their way in or out. No reader takes one for a checkpoint.
-constexpr const char* aside_prefix = ".tmp-";
 
 std::string folder_name(int64_t step) {
   std::string digits = std::to_string(step);
@@ -44,37 +36,6 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
-void rename_folder(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) {
-    throw system_error("rename '" + from.string() + "' to '" + to.string() + "'", errno);
-  }
-}
-
-fs::path aside_of(const fs::path& folder, const char* purpose) {
-  const std::string name = aside_prefix + folder.filename().string() + purpose;
-  return folder.parent_path() / (name + std::to_string(::getpid()));
-}
-
-/// Puts the finished folder `aside` in the place of `folder`; what stood there is removed.
-void put_in_place(const fs::path& aside, const fs::path& folder) {
-  if (!fs::exists(folder)) {
-    rename_folder(aside, folder);
-    sync_path(folder.parent_path());
-    return;
-  }
-  // Exchanged in one step where the file system can, so that some whole checkpoint of this step
-  // stands there at any moment.
-  if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) != 0) {
-    const fs::path old = aside_of(folder, "-old-");
-    remove_tree(old);
-    rename_folder(folder, old);
-    rename_folder(aside, folder);
-    remove_tree(old);
-  }
-  sync_path(folder.parent_path());
-  remove_tree(aside);
-}
-
 }  // namespace
 
 fs::path write_checkpoint(const fs::path& checkpoints,
@@ -88,7 +49,7 @@ fs::path write_checkpoint(const fs::path& checkpoints,
     if (checkpoints.has_parent_path()) sync_path(checkpoints.parent_path());
   }
   fs::path folder = checkpoints / folder_name(state.step);
-  const fs::path aside = aside_of(folder, "-");
+  const fs::path aside = aside_path(folder);
   try {
     remove_tree(aside);
     make_directories(aside);
@@ -97,7 +58,7 @@ fs::path write_checkpoint(const fs::path& checkpoints,
     const std::string manifest = manifest_text(state, aside, {weights_file, optimizer_file});
     total += static_cast<int64_t>(manifest.size());
     write_file_atomic(aside / manifest_file, manifest);
-    put_in_place(aside, folder);
+    replace_folder(aside, folder);
     if (bytes) *bytes = total;
   } catch (...) {
     std::error_code ignored;  // the first error is the one to tell
@@ -137,7 +98,7 @@ void prune_checkpoints(const fs::path& checkpoints, int keep) {
   const size_t kept = std::min(folders.size(), static_cast<size_t>(keep));
   for (size_t i = 0; i + kept < folders.size(); ++i) {
     // Renamed first: a folder that is half removed must not look like a checkpoint.
-    rename_folder(folders[i], aside_of(folders[i], "-old-"));
+    rename_path(folders[i], aside_path(folders[i], "old"));
   }
   for (const fs::path& entry : entries_of(checkpoints)) {
     if (starts_with(entry.filename().string(), aside_prefix)) remove_tree(entry);

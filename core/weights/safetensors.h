@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,29 +23,43 @@ struct TensorView {
   size_t bytes = 0;
 };
 
-/// A safetensors file, mapped (https://huggingface.co/docs/safetensors). Opening checks the
-/// header's length, JSON, names, dtypes, offsets (in range, without gap or overlap, matching the
-/// shapes) and throws Error naming the file and the fault. The views live as long as this object.
-/// In a file that forge wrote the data of each tensor is aligned to its dtype; other writers need
-/// not do that.
+/// What the bytes of a safetensors file hold.
+struct SafetensorsContents {
+  std::map<std::string, TensorView> tensors;  ///< views into those bytes
+  std::map<std::string, std::string> metadata;
+};
+
+/// Reads the header of a whole file's bytes and checks it against them: its length (at most 100
+/// MB), JSON in UTF-8, no name twice, dtypes that forge knows, shapes that give the sizes, and data
+/// that the tensors cover from its first byte to its last without gap or overlap, as the format
+/// demands (https://huggingface.co/docs/safetensors). Memory is a small multiple of the header,
+/// whatever it says. Throws Error with the fault alone ("has a gap before tensor 'a'").
+SafetensorsContents read_safetensors(const std::byte* bytes, size_t size);
+
+/// A safetensors file, mapped and checked by read_safetensors, whose Error gets the file's name.
+/// The views live as long as this object. In a file that forge wrote the data of each tensor is
+/// aligned to its dtype; other writers need not do that.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
-  const std::map<std::string, TensorView>& tensors() const { return tensors_; }
+  const std::filesystem::path& path() const { return path_; }
+  const std::map<std::string, TensorView>& tensors() const { return contents_.tensors; }
   const TensorView& tensor(const std::string& name) const;  ///< throws Error naming near misses
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::map<std::string, std::string>& metadata() const { return contents_.metadata; }
 
  private:
   std::filesystem::path path_;
   MappedFile file_;
-  std::map<std::string, TensorView> tensors_;
-  std::map<std::string, std::string> metadata_;
+  SafetensorsContents contents_;
 };
 
 /// Writes tensors, those of wider dtypes first and then in the order of their names, the first of
-/// them 64-byte aligned. Written aside, synced, renamed. Returns the size of the file in bytes.
+/// them 64-byte aligned. Floating-point tensors are converted to `floating` where that is given, a
+/// piece at a time (convert.h); a value beyond its range is an Error. Written aside, synced,
+/// renamed. Returns the size of the file in bytes.
 int64_t write_safetensors(const std::filesystem::path& path,
                           const std::map<std::string, TensorView>& tensors,
-                          const std::map<std::string, std::string>& metadata = {});
+                          const std::map<std::string, std::string>& metadata = {},
+                          std::optional<Dtype> floating = std::nullopt);
 
 }  // namespace forge::weights

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/weights/convert.h"
 #include "core/weights/dtype.h"
 #include "core/weights/safetensors.h"
 
@@ -16,16 +17,29 @@ namespace {
 using Json = nlohmann::json;
 constexpr size_t alignment = 64;
 
-using Named = std::pair<const std::string, TensorView>;
+constexpr size_t converted_at_once = 1 << 16;  // values
+
+/// A tensor on its way into the file.
+struct Item {
+  const std::string* name;
+  const TensorView* tensor;
+  Dtype dtype;   ///< in the file
+  size_t bytes;  ///< in the file
+};
 
 /// Wider dtypes first, so that every tensor is aligned to its own although no gap is allowed.
-std::vector<const Named*> in_file_order(const std::map<std::string, TensorView>& tensors) {
-  std::vector<const Named*> order;
-  for (const Named& named : tensors) order.push_back(&named);
-  std::stable_sort(order.begin(), order.end(), [](const Named* a, const Named* b) {
-    return bytes_of(a->second.dtype) > bytes_of(b->second.dtype);
+std::vector<Item> in_file_order(const std::map<std::string, TensorView>& tensors,
+                                std::optional<Dtype> floating) {
+  std::vector<Item> items;
+  for (const auto& [name, tensor] : tensors) {
+    const Dtype dtype = floating && is_floating(tensor.dtype) ? *floating : tensor.dtype;
+    const size_t bytes = tensor.bytes / bytes_of(tensor.dtype) * bytes_of(dtype);
+    items.push_back({&name, &tensor, dtype, bytes});
+  }
+  std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+    return bytes_of(a.dtype) > bytes_of(b.dtype);
   });
-  return order;
+  return items;
 }
 
 void check(const std::string& name, const TensorView& tensor) {
@@ -37,19 +51,18 @@ void check(const std::string& name, const TensorView& tensor) {
 }
 
 /// The header with its length before it, padded with spaces so that the data is aligned.
-std::string header_of(const std::vector<const Named*>& order,
+std::string header_of(const std::vector<Item>& items,
                       const std::map<std::string, std::string>& metadata) {
   // Entry by entry, because a JSON object would sort them by name.
   std::vector<std::string> entries;
   if (!metadata.empty()) entries.push_back("\"__metadata__\":" + Json(metadata).dump());
   size_t offset = 0;
-  for (const Named* named : order) {
-    const auto& [name, tensor] = *named;
-    const Json entry = {{"dtype", name_of(tensor.dtype)},
-                        {"shape", tensor.shape},
-                        {"data_offsets", {offset, offset + tensor.bytes}}};
-    entries.push_back(Json(name).dump() + ":" + entry.dump());
-    offset += tensor.bytes;
+  for (const Item& item : items) {
+    const Json entry = {{"dtype", name_of(item.dtype)},
+                        {"shape", item.tensor->shape},
+                        {"data_offsets", {offset, offset + item.bytes}}};
+    entries.push_back(Json(*item.name).dump() + ":" + entry.dump());
+    offset += item.bytes;
   }
   std::string text = "{" + join(entries, ",") + "}";
   constexpr size_t length_bytes = 8;
@@ -75,23 +88,41 @@ void write_all(int fd, const void* bytes, size_t size, const std::filesystem::pa
   }
 }
 
+/// The tensor's data in the dtype of the file, of which no more than a piece is in memory at once.
+void write_data(int fd, const Item& item, const std::filesystem::path& path) {
+  const TensorView& tensor = *item.tensor;
+  if (item.dtype == tensor.dtype) return write_all(fd, tensor.data, tensor.bytes, path);
+  std::vector<std::byte> piece(converted_at_once * bytes_of(item.dtype));
+  const size_t count = tensor.bytes / bytes_of(tensor.dtype);
+  for (size_t first = 0; first < count; first += converted_at_once) {
+    const size_t here = std::min(converted_at_once, count - first);
+    try {
+      convert(tensor, first, here, item.dtype, piece.data());
+    } catch (const Error& error) {
+      throw Error("tensor '" + *item.name + "' " + error.message(), {}, error.hint());
+    }
+    write_all(fd, piece.data(), here * bytes_of(item.dtype), path);
+  }
+}
+
 }  // namespace
 
 int64_t write_safetensors(const std::filesystem::path& path,
                           const std::map<std::string, TensorView>& tensors,
-                          const std::map<std::string, std::string>& metadata) {
+                          const std::map<std::string, std::string>& metadata,
+                          std::optional<Dtype> floating) {
   for (const auto& [name, tensor] : tensors) check(name, tensor);
-  const std::vector<const Named*> order = in_file_order(tensors);
-  const std::string header = header_of(order, metadata);
+  const std::vector<Item> items = in_file_order(tensors, floating);
+  const std::string header = header_of(items, metadata);
   const std::filesystem::path aside = path.string() + ".tmp-" + std::to_string(::getpid());
   const FileDescriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file) throw system_error("write '" + aside.string() + "'", errno);
   auto total = static_cast<int64_t>(header.size());
   try {
     write_all(file.get(), header.data(), header.size(), aside);
-    for (const Named* named : order) {
-      write_all(file.get(), named->second.data, named->second.bytes, aside);
-      total += static_cast<int64_t>(named->second.bytes);
+    for (const Item& item : items) {
+      write_data(file.get(), item, aside);
+      total += static_cast<int64_t>(item.bytes);
     }
     if (::fsync(file.get()) != 0) throw system_error("sync '" + aside.string() + "'", errno);
     if (::rename(aside.c_str(), path.c_str()) != 0) {

@@ -19,8 +19,9 @@ struct Event {
   YAML::EmitterStyle::value style = YAML::EmitterStyle::Default;
   YAML::Mark mark;      ///< none at the end of a collection
   bool at_end = false;  ///< the mark is that of the text's end, whose column yaml-cpp sets to 0
-  int leaf = -1;        ///< index of the section's leaf that is the value, -1: none
-  std::string anchor;   ///< of the node, or the one that an alias names; "" for none
+  /// Indices of the section's leaves that are the value and the tag (less its '!'), -1: none.
+  int leaf = -1, tag_leaf = -1;
+  std::string anchor;  ///< of the node, or the one that an alias names; "" for none
   std::string tag;
   std::string value;
 
@@ -94,7 +95,10 @@ class EventPlayer {
   explicit EventPlayer(YAML::EventHandler& handler) : handler_(handler) {}
 
   /// False for an alias of an anchor that no event before it had; nothing is handed on then.
-  bool play(const Event& event, const YAML::Mark& mark, const std::string& value) {
+  bool play(const Event& event,
+            const YAML::Mark& mark,
+            const std::string& tag,
+            const std::string& value) {
     YAML::anchor_t anchor = 0;
     if (event.kind == Event::Kind::alias) {
       const auto found = numbers_.find(event.anchor);
@@ -107,14 +111,12 @@ class EventPlayer {
     switch (event.kind) {
       case Event::Kind::null: handler_.OnNull(mark, anchor); break;
       case Event::Kind::alias: handler_.OnAlias(mark, anchor); break;
-      case Event::Kind::scalar: handler_.OnScalar(mark, event.tag, anchor, value); break;
+      case Event::Kind::scalar: handler_.OnScalar(mark, tag, anchor, value); break;
       case Event::Kind::sequence_begin:
-        handler_.OnSequenceStart(mark, event.tag, anchor, event.style);
+        handler_.OnSequenceStart(mark, tag, anchor, event.style);
         break;
       case Event::Kind::sequence_end: handler_.OnSequenceEnd(); break;
-      case Event::Kind::mapping_begin:
-        handler_.OnMapStart(mark, event.tag, anchor, event.style);
-        break;
+      case Event::Kind::mapping_begin: handler_.OnMapStart(mark, tag, anchor, event.style); break;
       case Event::Kind::mapping_end: handler_.OnMapEnd(); break;
     }
     return true;

@@ -1,6 +1,7 @@
 #include "core/yaml/node_builder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"

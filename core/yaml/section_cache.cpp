@@ -21,7 +21,7 @@ bool play_section(const SectionedText& text,
                   const std::vector<Event>& events,
                   EventPlayer& player) {
   const Section& section = text.sections[index];
-  std::string leaf;
+  std::string tag, value;
   for (const Event& event : events) {
     YAML::Mark mark;
     if (event.mark.line == behind_section) {
@@ -30,9 +30,14 @@ bool play_section(const SectionedText& text,
       mark = mark_at(text, section.line + event.mark.line, event.mark.column);
       if (event.at_end) mark.pos = static_cast<int>(text.size);
     }
-    const bool is_leaf = event.leaf >= 0;
-    if (is_leaf) leaf = section.leaves[static_cast<size_t>(event.leaf)].text;
-    if (!player.play(event, mark, is_leaf ? leaf : event.value)) return false;
+    if (event.leaf >= 0) value = section.leaves.at(static_cast<size_t>(event.leaf)).text;
+    if (event.tag_leaf >= 0) {
+      tag = "!";
+      tag += section.leaves.at(static_cast<size_t>(event.tag_leaf)).text;
+    }
+    const bool is_played = player.play(
+        event, mark, event.tag_leaf >= 0 ? tag : event.tag, event.leaf >= 0 ? value : event.value);
+    if (!is_played) return false;
   }
   return true;
 }

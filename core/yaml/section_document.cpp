@@ -23,8 +23,8 @@ bool begins_at(const Event& event, int line) {
   return event.mark.line == line && event.mark.column == 0;
 }
 
-/// What stands for a leaf while its section is parsed. Where it is the whole value of an event, the
-/// leaf would be that, too.
+/// What stands for a leaf while its section is parsed. Where it is the whole value or tag of an
+/// event, the leaf would be that, too.
 constexpr std::string_view leaf_stand_in = "leaf@";
 
 std::string stand_in(size_t index) {
@@ -42,7 +42,7 @@ std::string with_stand_ins(const Section& section) {
       const size_t place = begin + static_cast<size_t>(leaf->column);
       text.append(section.outline, begin, place - begin);
       text += stand_in(static_cast<size_t>(leaf - section.leaves.begin()));
-      begin = place + (section.outline[place] == '"' ? 0 : 1);  // without the plain leaf's `0`
+      begin = place + (section.outline[place] == '"' ? 0 : 1);  // without the `0` of the outline
       ++leaf;
     }
     text.append(section.outline, begin, end - begin);
@@ -51,14 +51,15 @@ std::string with_stand_ins(const Section& section) {
   return text;
 }
 
-/// Finds the events whose values are the section's leaves. False where a leaf is not the value of
-/// an event, or what was taken for a comment is in a value.
+/// Finds the events whose values and tags are the section's leaves. False where a leaf is neither,
+/// or what was taken for a comment is in a value.
 bool find_leaves(const Section& section, std::vector<Event>& events) {
   size_t next = 0;
+  const auto take = [&](int& leaf) { leaf = static_cast<int>(next++); };
   for (Event& event : events) {
     if (event.value.find(comment_stand_in) != std::string::npos) return false;
-    if (next == section.leaves.size() || event.value != stand_in(next)) continue;
-    event.leaf = static_cast<int>(next++);
+    if (event.tag == "!" + stand_in(next)) take(event.tag_leaf);
+    if (event.value == stand_in(next)) take(event.leaf);
   }
   return next == section.leaves.size();
 }

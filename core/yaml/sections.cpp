@@ -47,10 +47,24 @@ std::optional<Leaf> plain_leaf(std::string_view line) {
   return Leaf{0, static_cast<int>(blank) + 1, text};
 }
 
+/// A tag without its '!'.
+std::optional<Leaf> tag_leaf(std::string_view line) {
+  const size_t sign = line.rfind(" !");
+  if (sign == std::string_view::npos) return std::nullopt;
+  const std::string_view text = line.substr(sign + 2);
+  const auto is_part_of_tag = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '-' || c == '.' || c == ':' || c == '/' || c == '@';
+  };
+  if (text.empty() || !std::all_of(text.begin(), text.end(), is_part_of_tag)) return std::nullopt;
+  return Leaf{0, static_cast<int>(sign) + 2, text};
+}
+
 /// The leaf that ends a line, if there is one.
 std::optional<Leaf> leaf_of(std::string_view line) {
   const bool is_quoted = line.size() > 2 && line.back() == '"';
-  const auto leaf = is_quoted ? quoted_leaf(line) : plain_leaf(line);
+  auto leaf = is_quoted ? quoted_leaf(line) : plain_leaf(line);
+  if (!leaf && !is_quoted) leaf = tag_leaf(line);
   if (!leaf) return std::nullopt;
   return contains(line.substr(0, static_cast<size_t>(leaf->column)), '#') ? std::nullopt : leaf;
 }
@@ -117,7 +131,7 @@ class Cutter {
     } else if (leaf = leaf_of(line); leaf) {
       leaf->line = static_cast<int>(result_.line_starts.size()) - section.line;
       section.outline.append(line.substr(0, static_cast<size_t>(leaf->column)));
-      // A leaf `0` would be left out itself, so no other line has this outline.
+      // A leaf that says 0 is left out, too, so no other line has this outline.
       section.outline += line.back() == '"' ? "\"\n" : "0\n";
       section.leaves.push_back(*leaf);
     } else {

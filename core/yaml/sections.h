@@ -7,11 +7,12 @@
 
 namespace forge::yaml {
 
-/// A value at the end of a line that can be any other of its sort without a change to what stands
-/// around it: a text in double quotes that needs no interpretation, or a plain number or bool.
+/// A word at the end of a line that can be any other of its sort without a change to what stands
+/// around it: a text in double quotes that needs no interpretation, a plain number or bool, or the
+/// tag of what stands in the lines below.
 struct Leaf {
   int line = 0;    ///< 0-based, from the section's beginning
-  int column = 0;  ///< 0-based, of the text (behind a quote)
+  int column = 0;  ///< 0-based, of the text (behind a quote or '!')
   std::string_view text;
 };
 

@@ -21,7 +21,7 @@ std::vector<std::string> completions(const Program& forge, std::vector<std::stri
 
 TEST_CASE("the shell is offered commands and options and configs and keys and tables") {
   const Program forge;
-  REQUIRE(completions(forge, {"export"}) == std::vector<std::string>{"export-markdown"});
+  REQUIRE(completions(forge, {"export-m"}) == std::vector<std::string>{"export-markdown"});
   REQUIRE(completions(forge, {"-p", "canon", "show", "train_llama_"}) ==
           std::vector<std::string>{"train_llama_nope"});
   REQUIRE(completions(forge, {"run", "train_llama", "train_canon_b", "--set", "model.canon.s"}) ==

@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "tests/support/support.h"
-
 namespace forge::tests {
 namespace {
 
@@ -18,11 +16,6 @@ void flatten(const nlohmann::json& json, std::vector<double>& numbers) {
 }
 
 }  // namespace
-
-std::filesystem::path vectors_dir() {
-  const char* chosen = std::getenv("FORGE_VECTORS");
-  return chosen && *chosen ? std::filesystem::path(chosen) : tests_dir() / "vectors";
-}
 
 std::vector<std::filesystem::path> vector_files(const std::string& prefix) {
   std::vector<std::filesystem::path> files;

@@ -5,13 +5,11 @@
 #include <vector>
 
 #include "backends/libtorch/torch_precompiled.h"
+#include "tests/support/vector_case.h"
 
 namespace forge::tests {
 
-/// Folder of the reference vectors: FORGE_VECTORS where set, else tests/vectors.
-std::filesystem::path vectors_dir();
-
-/// Files of that folder whose names begin with `prefix` and end with .json, sorted.
+/// Files of vectors_dir() whose names begin with `prefix` and end with .json, sorted.
 std::vector<std::filesystem::path> vector_files(const std::string& prefix);
 
 nlohmann::json read_json(const std::filesystem::path& path);

@@ -49,13 +49,13 @@ at::Tensor LlamaCanon::logits(const at::Tensor& ids,
                               std::vector<at::Tensor>* residual_stream) const {
   at::Tensor x = at::embedding(embedding_, ids);
   for (const Block& block : blocks_) {
-    const at::Tensor a = ops::rms_norm(x, block.input_norm, config_.rms_norm_eps);
+    const at::Tensor a = norm(x, block.input_norm);
     x = x + attention(block, canon(block.canon_a, a, doc_ids), doc_ids);
-    const at::Tensor m = ops::rms_norm(x, block.post_norm, config_.rms_norm_eps);
+    const at::Tensor m = norm(x, block.post_norm);
     x = x + mlp(block, canon(block.canon_c, m, doc_ids), doc_ids);
     if (residual_stream) residual_stream->push_back(x);
   }
-  x = ops::rms_norm(x, final_norm_, config_.rms_norm_eps);
+  x = norm(x, final_norm_);
   return at::linear(x, config_.tie_embeddings ? embedding_ : lm_head_);
 }
 
@@ -67,10 +67,7 @@ at::Tensor LlamaCanon::attention(const Block& block,
   at::Tensor qkv = at::linear(x, block.qkv);
   if (config_.qk_norm == QkNorm::full) {
     const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
-    qkv = at::cat({ops::rms_norm(parts[0], block.q_norm, config_.rms_norm_eps),
-                   ops::rms_norm(parts[1], block.k_norm, config_.rms_norm_eps),
-                   parts[2]},
-                  2);
+    qkv = at::cat({norm(parts[0], block.q_norm), norm(parts[1], block.k_norm), parts[2]}, 2);
   }
   qkv = canon(block.canon_b, qkv, doc_ids);
   const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
@@ -78,8 +75,8 @@ at::Tensor LlamaCanon::attention(const Block& block,
   at::Tensor k = parts[1].view({batch, length, config_.num_kv_heads, head});
   const at::Tensor v = parts[2].view({batch, length, config_.num_kv_heads, head});
   if (config_.qk_norm == QkNorm::per_head) {
-    q = ops::rms_norm(q, block.q_norm, config_.rms_norm_eps);
-    k = ops::rms_norm(k, block.k_norm, config_.rms_norm_eps);
+    q = norm(q, block.q_norm);
+    k = norm(k, block.k_norm);
   }
   if (config_.position.kind == PositionKind::rope) {
     q = ops::rotary(q, rotary_table(length));
@@ -94,6 +91,12 @@ at::Tensor LlamaCanon::mlp(const Block& block,
                            const at::Tensor& doc_ids) const {
   const at::Tensor gate_up = canon(block.canon_d, at::linear(x, block.gate_up), doc_ids);
   return at::linear(ops::swiglu(gate_up), block.down);
+}
+
+at::Tensor LlamaCanon::norm(const at::Tensor& x, const at::Tensor& weight) const {
+  const bool round_before_weight =
+      config_.rms_norm_rounding == config::RmsNormRounding::huggingface;
+  return ops::rms_norm(x, weight, {config_.rms_norm_eps, round_before_weight});
 }
 
 at::Tensor LlamaCanon::canon(const at::Tensor& weight,

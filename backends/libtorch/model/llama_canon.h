@@ -26,7 +26,7 @@ struct Block {
 };
 
 /// Llama (pre-norm blocks, RMSNorm, rotary positions or none, SwiGLU) with Canon layers at any of
-/// four positions: docs/MODELS.md gives the formulas.
+/// four positions: docs/MATHEMATICS.md gives the formulas.
 class LlamaCanon {
  public:
   /// Weights are allocated, not set: see load_initial in weights.h.
@@ -56,6 +56,7 @@ class LlamaCanon {
  private:
   at::Tensor attention(const Block& block, const at::Tensor& x, const at::Tensor& doc_ids) const;
   at::Tensor mlp(const Block& block, const at::Tensor& x, const at::Tensor& doc_ids) const;
+  at::Tensor norm(const at::Tensor& x, const at::Tensor& weight) const;
   at::Tensor canon(const at::Tensor& weight, const at::Tensor& x, const at::Tensor& doc_ids) const;
   const ops::RotaryTable& rotary_table(int64_t length) const;
 

@@ -24,7 +24,17 @@ Batch random_batch(const config::Experiment& experiment, const at::Device& devic
     return tensor.to(device);
   };
   const at::Tensor inputs = ids();
-  return {inputs, ids()};
+  Batch batch{inputs, ids(), {}, 0};
+  // Documents of a few hundred tokens, as long as stories are.
+  if (experiment.train.document_mask) {
+    const int64_t length = experiment.train.seq_len;
+    batch.doc_ids = (at::arange(length, at::kInt).floor_divide(256))
+                        .to(at::kInt)
+                        .expand({experiment.train.batch_size, length})
+                        .contiguous()
+                        .to(device);
+  }
+  return batch;
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 
 #include "backends/libtorch/version.h"
 #include "backends/libtorch/worker/bench.h"
+#include "backends/libtorch/worker/datasets.h"
 #include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/evaluate.h"
 #include "backends/libtorch/worker/event_writer.h"
+#include "backends/libtorch/worker/logits.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/stop.h"
 #include "backends/libtorch/worker/train.h"
@@ -28,17 +30,14 @@ protocol::Result evaluate_checkpoint(const protocol::Request& request, const at:
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   Trainer trainer(experiment, device);
   if (request.resume_from.empty()) {
-    load_initial(trainer.model(), experiment.seed);
+    load_beginning(
+        trainer.model(), experiment.seed, request.initial_weights, request.initial_weights_hash);
   } else {
     const std::filesystem::path folder = request.resume_from;
     load_tensors(weights::SafetensorsFile(folder / "weights.safetensors"),
                  trainer.model().named_weights());
   }
-  const data::Dataset dataset(request.evaluation_tokens.path,
-                              experiment.train.seq_len,
-                              config::RowOrder::sequential,
-                              0,
-                              request.evaluation_tokens.rows);
+  const data::Dataset dataset = evaluation_rows(request, experiment);
   const EvaluationResult result = evaluate(trainer.model(),
                                            dataset,
                                            dataset.rows(),
@@ -56,10 +55,12 @@ int run_job(const protocol::Request& request, const at::Device& device, const Ev
     case protocol::Job::evaluate:
       events.send(evaluate_checkpoint(request, device));
       return exit_done;
+    case protocol::Job::logits: events.send(write_logits(request, device)); return exit_done;
     case protocol::Job::generate: break;
   }
-  throw Error(
-      "this backend does not generate text", {}, "it can describe, train, evaluate and bench");
+  throw Error("this backend does not generate text",
+              {},
+              "it can describe, train, evaluate, bench and write logits");
 }
 
 int serve(const EventWriter& events) {

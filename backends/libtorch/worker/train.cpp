@@ -1,8 +1,10 @@
 #include "backends/libtorch/worker/train.h"
 
 #include <cmath>
+#include <iostream>
 
 #include "backends/libtorch/worker/checkpoint.h"
+#include "backends/libtorch/worker/datasets.h"
 #include "backends/libtorch/worker/evaluate.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/stop.h"
@@ -29,16 +31,8 @@ class TrainingRun {
         experiment_(config::experiment_from_json(request.experiment)),
         device_(device),
         events_(events),
-        train_data_(request.train_tokens.path,
-                    experiment_.train.seq_len,
-                    experiment_.data.order,
-                    experiment_.data.seed,
-                    request.train_tokens.rows),
-        evaluation_data_(request.evaluation_tokens.path,
-                         experiment_.train.seq_len,
-                         config::RowOrder::sequential,
-                         0,
-                         request.evaluation_tokens.rows),
+        train_data_(training_rows(request, experiment_)),
+        evaluation_data_(evaluation_rows(request, experiment_)),
         trainer_(experiment_, device),
         stopwatch_(device) {}
 
@@ -62,7 +56,10 @@ class TrainingRun {
  private:
   void load() {
     if (request_.resume_from.empty()) {
-      load_initial(trainer_.model(), experiment_.seed);
+      load_beginning(trainer_.model(),
+                     experiment_.seed,
+                     request_.initial_weights,
+                     request_.initial_weights_hash);
     } else {
       progress_ = load_checkpoint(request_.resume_from, trainer_.model(), trainer_.optimizer());
     }
@@ -86,6 +83,7 @@ class TrainingRun {
   void train_one_step() {
     const int64_t position = progress_.step * experiment_.train.batch_size;
     const Batch batch = load_batch(train_data_, position, experiment_.train.batch_size, device_);
+    say_unscored(batch);
     const StepResult result = trainer_.step(batch, progress_.step);
     add_to_window(result);
     ++progress_.step;
@@ -96,6 +94,16 @@ class TrainingRun {
       ++segment_steps_;
     }
     show_progress("train", double(progress_.step) / double(experiment_.train.max_steps));
+  }
+
+  /// The z-loss as lingua's code has it divides by all targets, so unscored ones lower the loss.
+  void say_unscored(const Batch& batch) {
+    const bool divides_by_all = experiment_.train.z_loss.kind == config::ZLossKind::lingua_code;
+    if (!divides_by_all || batch.unscored == 0 || said_unscored_) return;
+    std::cerr << "note: train.z_loss.kind lingua_code divides by all " << tokens_per_step()
+              << " targets of a step, " << batch.unscored << " of which are not scored in step "
+              << progress_.step + 1 << "\n";
+    said_unscored_ = true;
   }
 
   void add_to_window(const StepResult& result) {
@@ -234,6 +242,7 @@ class TrainingRun {
   double began_ = 0;
   double last_progress_ = 0;
   int64_t last_saved_ = -1;
+  bool said_unscored_ = false;
   std::optional<protocol::Evaluation> last_evaluation_;
 };
 

@@ -1,6 +1,5 @@
 #include "backends/libtorch/worker/trainer.h"
 
-#include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "core/base/error.h"
 #include "core/config/fields.h"
 #include "core/config/schedule.h"
@@ -19,6 +18,8 @@ at::ScalarType scalar_type(config::Precision precision) {
               "float32 or float64");
 }
 
+}  // namespace
+
 ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss) {
   using Kind = ops::CrossEntropyOptions::ZLoss;
   switch (z_loss.kind) {
@@ -28,8 +29,6 @@ ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss) {
   }
   return {};
 }
-
-}  // namespace
 
 Trainer::Trainer(const config::Experiment& experiment, const at::Device& device)
     : experiment_(experiment),
@@ -44,7 +43,7 @@ double Trainer::learning_rate(int64_t step) const {
 
 StepResult Trainer::step(const Batch& batch, int64_t step) {
   optimizer_.zero_gradients();
-  const at::Tensor logits = model_.logits(batch.inputs);
+  const at::Tensor logits = model_.logits(batch.inputs, batch.doc_ids);
   const at::Tensor loss = ops::cross_entropy(logits.view({-1, logits.size(-1)}),
                                              batch.targets.view({-1}),
                                              loss_options(experiment_.train.z_loss));

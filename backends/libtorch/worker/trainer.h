@@ -2,10 +2,13 @@
 
 #include <memory>
 
+#include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/worker/batch.h"
 #include "backends/libtorch/worker/optimizer.h"
 
 namespace forge::worker {
+
+ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss);
 
 /// Loss and gradient norm of one step, scalars on the device: reading them waits for it.
 struct StepResult {

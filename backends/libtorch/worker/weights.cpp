@@ -1,7 +1,12 @@
 #include "backends/libtorch/worker/weights.h"
 
+#include <cstring>
+
 #include "core/base/error.h"
+#include "core/hf/model_weights.h"
 #include "core/model/parameters.h"
+#include "core/weights/dtype.h"
+#include "core/weights/model_files.h"
 
 namespace forge::worker {
 namespace {
@@ -12,6 +17,7 @@ weights::Dtype dtype_of(at::ScalarType type) {
     case at::kFloat: return weights::Dtype::f32;
     case at::kBFloat16: return weights::Dtype::bf16;
     case at::kHalf: return weights::Dtype::f16;
+    case at::kInt: return weights::Dtype::i32;
     default:
       throw Error(std::string("weights of type ") + at::toString(type) + " are not supported");
   }
@@ -28,6 +34,19 @@ at::ScalarType scalar_type_of(weights::Dtype type) {
     case weights::Dtype::u8: return at::kByte;
   }
   throw Error("a safetensors dtype without a Torch type");
+}
+
+/// Copies stored values into a weight. Other writers need not align their data.
+void copy_into(const at::Tensor& weight, const weights::TensorView& view) {
+  const bool aligned = reinterpret_cast<uintptr_t>(view.data) % weights::bytes_of(view.dtype) == 0;
+  at::Tensor copy;
+  auto* data = const_cast<std::byte*>(view.data);
+  if (!aligned) {
+    copy = at::empty(view.shape, scalar_type_of(view.dtype));
+    std::memcpy(copy.data_ptr(), view.data, view.bytes);
+    data = static_cast<std::byte*>(copy.data_ptr());
+  }
+  at::Tensor(weight).copy_(at::from_blob(data, view.shape, scalar_type_of(view.dtype)));
 }
 
 }  // namespace
@@ -57,6 +76,23 @@ void load_initial(LlamaCanon& model, uint64_t seed) {
   }
 }
 
+void load_beginning(LlamaCanon& model,
+                    uint64_t seed,
+                    const std::string& folder,
+                    const std::string& hash) {
+  if (folder.empty()) return load_initial(model, seed);
+  const at::NoGradGuard no_grad;
+  const weights::ModelFiles files(folder);
+  const auto stored = hf::model_weights(model.config(), files.tensors());
+  if (!hash.empty() && weights::content_hash(stored) != hash) {
+    throw Error("the weights in '" + folder + "' are no longer those that the run was planned with",
+                {},
+                "restore them, or plan a new run",
+                ExitCode::failed);
+  }
+  for (const auto& [name, weight] : model.named_weights()) copy_into(weight, stored.at(name));
+}
+
 void load_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors) {
   const at::NoGradGuard no_grad;
   for (const auto& [name, tensor] : tensors) {
@@ -64,9 +100,7 @@ void load_tensors(const weights::SafetensorsFile& file, const NamedTensors& tens
     if (tensor.sizes() != at::IntArrayRef(view.shape)) {
       throw Error("'" + name + "' has another shape in the file than in the model");
     }
-    const at::Tensor stored =
-        at::from_blob(const_cast<std::byte*>(view.data), view.shape, scalar_type_of(view.dtype));
-    at::Tensor(tensor).copy_(stored);
+    copy_into(tensor, view);
   }
 }
 

@@ -10,6 +10,14 @@ namespace forge::worker {
 /// Draws every weight from the counter-based generator: the same bits on every device.
 void load_initial(LlamaCanon& model, uint64_t seed);
 
+/// The weights that a run begins with: those of `folder`, a checkpoint's or a model's of Hugging
+/// Face, or drawn ones where it is "". `hash`, where given, is what weights::content_hash must say
+/// of them. Throws forge::Error where the weights are not those of the model or no longer the same.
+void load_beginning(LlamaCanon& model,
+                    uint64_t seed,
+                    const std::string& folder,
+                    const std::string& hash);
+
 /// Copies tensors of a safetensors file into `tensors` by name; every name must be there with its
 /// shape. Throws forge::Error naming the first that is not.
 void load_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors);

@@ -22,44 +22,6 @@ bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST_CASE("heads must divide the hidden size unless head_dim is given") {
-  const std::string error = refusal({"model.num_heads=5"});
-  REQUIRE(says(error, "model.num_heads 5 does not divide model.hidden_size 64"));
-  REQUIRE(says(error, "--set model.num_heads=5\n                          ^"));
-  REQUIRE(accepted({"model.num_heads=5", "model.head_dim=12"}).model.head_dim == 12);
-}
-
-TEST_CASE("the complaint is about the key that was set last") {
-  REQUIRE(says(refusal({"model.hidden_size=66"}), "--set model.hidden_size=66"));
-  REQUIRE(says(ConfigFixture().small_error("model.num_heads: 5\n"), "c.yaml:8:18"));
-}
-
-TEST_CASE("key and value heads default to the heads and must divide them") {
-  REQUIRE(accepted({}).model.num_kv_heads == 4);
-  REQUIRE(accepted({"model.num_kv_heads=null"}).model.num_kv_heads == 4);
-  REQUIRE(accepted({"model.num_kv_heads=2"}).model.num_kv_heads == 2);
-  REQUIRE(says(refusal({"model.num_kv_heads=3"}),
-               "model.num_kv_heads 3 does not divide model.num_heads 4"));
-}
-
-TEST_CASE("RoPE needs an even number of channels that a head has") {
-  REQUIRE(says(refusal({"model.head_dim=15"}), "model.head_dim 15 is odd"));
-  REQUIRE(accepted({"model.head_dim=15", "model.position.kind=nope"}).model.head_dim == 15);
-  REQUIRE(accepted({"model.head_dim=15", "model.position.rope_dim=4"}).model.head_dim == 15);
-  REQUIRE(says(refusal({"model.position.rope_dim=3"}), "model.position.rope_dim 3 is odd"));
-  REQUIRE(says(refusal({"model.position.rope_dim=18"}), "18 is more than model.head_dim 16"));
-  REQUIRE(says(refusal({"model.position.rope_dim=0"}), "must be at least 2"));
-}
-
-TEST_CASE("a canon set is put in order and has each of ABCD at most once") {
-  REQUIRE(accepted({"model.canon.set=DBA"}).model.canon.set == "ABD");
-  REQUIRE(accepted({"model.canon.set="}).model.canon.set.empty());
-  REQUIRE(says(refusal({"model.canon.set=AX"}), "'AX' has 'X', which is no Canon position"));
-  REQUIRE(says(refusal({"model.canon.set=ac"}), "has 'a', which is no Canon position"));
-  REQUIRE(says(refusal({"model.canon.set=AA"}), "'AA' has 'A' twice"));
-  REQUIRE(says(refusal({"model.canon.kernel=5"}), "must be from 2 to 4"));
-}
-
 TEST_CASE("model and tokenizer have one vocabulary") {
   const std::string error = refusal({"tokenizer.vocab_size=2000"});
   REQUIRE(says(error, "model.vocab_size 300 differs from tokenizer.vocab_size 2000"));
@@ -72,7 +34,7 @@ TEST_CASE("words that forge does not know are refused") {
   REQUIRE(says(refusal({"data.source=stories"}), "must be one of toy_stories, text"));
   REQUIRE(says(refusal({"tokenizer.kind=x"}), "must be one of byte_level_bpe"));
   REQUIRE(says(refusal({"optimizer.type=sgd"}), "must be one of adamw"));
-  REQUIRE(says(refusal({"schedule.type=linear"}), "infinite_lr, cosine, constant"));
+  REQUIRE(says(refusal({"schedule.type=step"}), "infinite_lr, cosine, linear, inv_sqrt, wsd"));
   REQUIRE(says(refusal({"train.precision=float16"}), "float32, float64, bfloat16"));
   REQUIRE(says(refusal({"model.position.kind=alibi"}), "must be one of rope, nope"));
 }
@@ -130,6 +92,34 @@ TEST_CASE("annealing begins after warm-up and cooldown") {
       7);
 }
 
+TEST_CASE("a schedule that cannot be followed is refused") {
+  REQUIRE(
+      says(refusal({"schedule.type=inv_sqrt"}), "inv_sqrt needs schedule.warmup_steps above 0"));
+  REQUIRE(accepted({"schedule.type=inv_sqrt", "schedule.warmup_steps=1"}).schedule.exp_factor ==
+          0.5);
+  REQUIRE(says(refusal({"schedule.type=wsd", "schedule.lr_min_ratio=0"}),
+               "schedule.lr_min_ratio 0 cannot be reached under schedule.type wsd"));
+  REQUIRE(says(refusal({"schedule.type=cosine", "schedule.cycle_length=0.01"}),
+               "schedule.cycle_length 0.01 of 3 steps is less than a step"));
+  REQUIRE(says(refusal({"schedule.cycle_length=0"}), "must be above 0"));
+  REQUIRE(says(refusal({"schedule.decay_fraction=1.5"}), "must be from 0 to 1"));
+}
+
+TEST_CASE("a z-loss coefficient needs a kind, and a kind a coefficient") {
+  const std::string error = refusal({"train.z_loss.coefficient=1e-3"});
+  REQUIRE(says(error, "train.z_loss.coefficient 1e-3 has no meaning where train.z_loss.kind is"));
+  REQUIRE(says(error, "--set train.z_loss.coefficient=1e-3"));
+  REQUIRE(says(error, "set train.z_loss.kind palm or lingua_code"));
+  REQUIRE(says(refusal({"train.z_loss.kind=palm", "train.z_loss.coefficient=0"}),
+               "train.z_loss.coefficient 0 leaves nothing of train.z_loss.kind palm"));
+  const Experiment e = accepted({"train.z_loss.kind=lingua_code", "train.z_loss.coefficient=1e-3"});
+  REQUIRE(e.train.z_loss.coefficient == 1e-3);
+  const ConfigFixture fixture;
+  const std::string config = "profiles.quick.train.z_loss: {kind: palm, coefficient: 1e-3}\n";
+  REQUIRE(fixture.small(config, {"train.z_loss.kind=none"}).experiment.train.z_loss.coefficient ==
+          1e-4);
+}
+
 TEST_CASE("a path on the command line is relative to the current folder") {
   const ConfigFixture fixture;
   fixture.files.folder.write("mine.txt", "text");
@@ -155,6 +145,23 @@ TEST_CASE("a path may begin at the home folder") {
   const char* home = std::getenv("HOME");
   if (!home) return;
   REQUIRE(accepted({"data.path=~/."}).data.path.find(home) == 0);
+}
+
+TEST_CASE("initial weights are a folder where there is one and else the name of a run") {
+  const ConfigFixture fixture;
+  fixture.files.folder.write("llama/config.json", "{}");
+  fixture.files.folder.write("other/readme.txt", "");
+  const auto chosen = [&](const std::string& name) {
+    return fixture.small("", {"train.initial_weights=" + name}).experiment.train.initial_weights;
+  };
+  REQUIRE(chosen("llama") == (fixture.files.folder / "llama").string());
+  REQUIRE(chosen("./llama") == (fixture.files.folder / "llama").string());
+  REQUIRE(chosen("other") == "other");
+  REQUIRE(chosen("train_llama-5a") == "train_llama-5a");
+  REQUIRE(chosen("").empty());
+  const std::string error = fixture.small_error("train.initial_weights: ../no/llama\n");
+  REQUIRE(says(error, "no file "));
+  REQUIRE(says(error, "relative to its project's folder"));
 }
 
 TEST_CASE("text needs a path and only text has one") {

@@ -65,6 +65,7 @@ TEST_CASE("a value that follows from another names it") {
 TEST_CASE("a section is explained leaf by leaf") {
   CHECK(paths_of(explain(ConfigFixture().small(""), "model.canon")) ==
         Lines{"model.canon.activation",
+              "model.canon.bias",
               "model.canon.kernel",
               "model.canon.residual",
               "model.canon.set"});

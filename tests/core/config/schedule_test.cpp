@@ -5,6 +5,7 @@
 #include "core/base/fs.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
+#include "tests/support/vector_case.h"
 
 namespace forge::config {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 const Json& vectors() {
-  static const Json json = Json::parse(read_file(tests::tests_dir() / "vectors/schedules.json"));
+  static const Json json = Json::parse(read_file(tests::shared_vector_file("schedules.json")));
   return json;
 }
 
@@ -58,22 +59,84 @@ TEST_CASE("infinite_lr without a cooldown keeps the peak rate until annealing") 
   REQUIRE(learning_rate(schedule, 1e-3, 50, 0) == Approx(1e-4));
 }
 
-TEST_CASE("cosine gives the reference factors") {
-  for (const char* name : {"cosine", "cosine_min10"}) {
-    const Json& args = vectors().at(name).at("args");
-    const int64_t max_steps = args.at("n_steps");
-    ScheduleConfig schedule = typed("cosine", args.at("warmup"));
-    schedule.lr_min_ratio = args.at("min_ratio");
-    for (const Json& point : vectors().at(name).at("factor")) {
-      const int64_t step = point.at(0);
-      // The reference jumps back to 1 at max_steps itself, a step that no run takes.
-      if (step == max_steps) continue;
-      INFO(name << " at step " << step);
-      REQUIRE(learning_rate(schedule, 3e-4, step, max_steps) ==
+/// The schedule of a vector of factors. Its kind is the beginning of its name; an argument that is
+/// not understood fails the test.
+ScheduleConfig lingua_schedule(const std::string& name, const Json& args) {
+  ScheduleConfig schedule;
+  for (const std::string& type : schedule_types()) {
+    if (name.rfind(type, 0) == 0) schedule.type = type;
+  }
+  REQUIRE(name.rfind(schedule.type, 0) == 0);
+  for (const auto& [key, value] : args.items()) {
+    INFO(name << ": " << key);
+    if (key == "warmup")
+      value.get_to(schedule.warmup_steps);
+    else if (key == "min_ratio")
+      value.get_to(schedule.lr_min_ratio);
+    else if (key == "cycle_length")
+      value.get_to(schedule.cycle_length);
+    else if (key == "theta")
+      value.get_to(schedule.cosine_theta);
+    else if (key == "decay_fraction")
+      value.get_to(schedule.decay_fraction);
+    else if (key == "exp_factor")
+      value.get_to(schedule.exp_factor);
+    else
+      REQUIRE(key == "n_steps");
+  }
+  return schedule;
+}
+
+TEST_CASE("every schedule of Meta Lingua gives the reference factors, the last step's included") {
+  int checked = 0;
+  for (const auto& [name, vector] : vectors().items()) {
+    if (!vector.contains("factor")) continue;
+    const ScheduleConfig schedule = lingua_schedule(name, vector.at("args"));
+    const int64_t max_steps = vector.at("args").value("n_steps", int64_t{1000});
+    for (const Json& point : vector.at("factor")) {
+      INFO(name << " at step " << point.at(0));
+      REQUIRE(learning_rate(schedule, 3e-4, point.at(0), max_steps) ==
               Approx(3e-4 * point.at(1).get<double>()).epsilon(1e-12).margin(1e-18));
+      ++checked;
     }
-    REQUIRE(learning_rate(schedule, 3e-4, max_steps, max_steps) ==
-            Approx(3e-4 * schedule.lr_min_ratio));
+  }
+  REQUIRE(checked > 0);
+}
+
+TEST_CASE("cosine in two cycles falls, begins again upside down, and bends with theta") {
+  ScheduleConfig schedule = typed("cosine", 0);
+  schedule.lr_min_ratio = 0;
+  schedule.cycle_length = 0.5;
+  // 1/2 (1 + cos(2 pi x)), then 1/2 (1 - cos(2 pi x)) in the second half.
+  REQUIRE(learning_rate(schedule, 1, 25, 100) == Approx(0.5));
+  REQUIRE(learning_rate(schedule, 1, 49, 100) == Approx(0.000986636).epsilon(1e-5));
+  REQUIRE(learning_rate(schedule, 1, 50, 100) == Approx(1));
+  REQUIRE(learning_rate(schedule, 1, 75, 100) == Approx(0.5));
+  REQUIRE(learning_rate(schedule, 1, 99, 100) == Approx(0.000986636).epsilon(1e-5));
+  schedule.cycle_length = 1;
+  schedule.cosine_theta = 2;
+  // x = 1/2: 1/2 (1 + cos(pi / 4))
+  REQUIRE(learning_rate(schedule, 1, 50, 100) == Approx(0.853553391));
+}
+
+TEST_CASE("wsd decays at the end of every cycle, over the same part of all steps so far") {
+  ScheduleConfig schedule = typed("wsd", 0);
+  schedule.lr_min_ratio = 0.1;
+  schedule.cycle_length = 0.5;
+  schedule.decay_fraction = 0.2;
+  REQUIRE(learning_rate(schedule, 1, 40, 100) == 1);
+  REQUIRE(learning_rate(schedule, 1, 45, 100) == Approx(1 / 5.5));  // half of steps 40 to 50
+  REQUIRE(learning_rate(schedule, 1, 50, 100) == 1);                // the second cycle
+  REQUIRE(learning_rate(schedule, 1, 80, 100) == 1);
+  REQUIRE(learning_rate(schedule, 1, 90, 100) == Approx(1 / 5.5));  // half of steps 80 to 100
+}
+
+TEST_CASE("the first update of a warm-up moves nothing, under every schedule") {
+  for (const std::string& type : schedule_types()) {
+    INFO(type);
+    REQUIRE(learning_rate(typed(type, 7), 0.5, 0, 100) == 0);
+    REQUIRE(learning_rate(typed(type, 7), 0.5, 1, 100) == Approx(0.5 / 7));
+    REQUIRE(learning_rate(typed(type, 7), 0.5, 7, 100) == Approx(0.5));
   }
 }
 
@@ -86,15 +149,17 @@ TEST_CASE("constant stays at the peak after its warm-up") {
 }
 
 TEST_CASE("without a warm-up the first step has the peak rate") {
-  for (const char* type : {"infinite_lr", "cosine", "constant"}) {
+  for (const char* type : {"infinite_lr", "cosine", "linear", "wsd", "constant"}) {
     REQUIRE(learning_rate(typed(type, 0), 0.5, 0, 100) == 0.5);
   }
 }
 
 TEST_CASE("a warm-up as long as the run never divides by zero") {
-  const ScheduleConfig schedule = typed("cosine", 100);
-  REQUIRE(learning_rate(schedule, 1, 99, 100) == Approx(0.99));
-  REQUIRE(learning_rate(schedule, 1, 100, 100) == Approx(schedule.lr_min_ratio));
+  for (const char* type : {"cosine", "linear"}) {
+    const ScheduleConfig schedule = typed(type, 100);
+    REQUIRE(learning_rate(schedule, 1, 99, 100) == Approx(0.99));
+    REQUIRE(learning_rate(schedule, 1, 100, 100) == Approx(schedule.lr_min_ratio));
+  }
 }
 
 TEST_CASE("an unknown schedule is named with what was meant") {

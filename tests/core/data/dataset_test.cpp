@@ -87,6 +87,19 @@ TEST_CASE("the shuffled order is fixed for all time") {
   REQUIRE(first_inputs(data, 0, 10) == Ids{24, 36, 20, 16, 28, 4, 12, 8, 32, 0});
 }
 
+TEST_CASE("documents of a row are numbered from its beginning") {
+  tests::TemporaryFolder folder;
+  const auto path = counting_file(folder, 13);
+  const Dataset divided(path, 5, RowOrder::sequential, 1, 0, 7);
+  REQUIRE(divided.divides_documents());
+  // A document begins at 7: within the first row, at the beginning of the second, nowhere.
+  const Ids inputs = {3, 4, 7, 8, 7, 7, 1, 2, 7, 7, 1, 2, 3, 4, 5};
+  Ids documents(inputs.size());
+  divided.number_documents(inputs.data(), 3, documents.data());
+  REQUIRE(documents == Ids{0, 0, 1, 1, 2, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0});
+  REQUIRE_FALSE(Dataset(path, 5, RowOrder::sequential, 1).divides_documents());
+}
+
 TEST_CASE("a dataset can be told to use the first rows alone") {
   tests::TemporaryFolder folder;
   const auto path = counting_file(folder, 41);

@@ -34,6 +34,25 @@ config::Experiment text_experiment(const std::filesystem::path& path) {
   return experiment;
 }
 
+TEST_CASE("documents are told apart by their BOS where the run asks for it") {
+  tests::TemporaryFolder folder;
+  config::Experiment experiment = small_experiment();
+  REQUIRE_FALSE(prepare(experiment, folder.path(), {}).document_start.has_value());
+  experiment.train.document_mask = true;
+  const PreparedData prepared = prepare(experiment, folder.path(), {});
+  REQUIRE(prepared.document_start == 0);
+
+  // The same tokenizer, which puts nothing in front of a document.
+  nlohmann::json tokenizer = nlohmann::json::parse(read_file(prepared.tokenizer));
+  tokenizer["post_processor"] = nullptr;
+  experiment.tokenizer.path = folder.write("without_bos.json", tokenizer.dump());
+  const std::string error = tests::error_of([&] { prepare(experiment, folder.path(), {}); });
+  INFO(error);
+  REQUIRE(error.find("the tokenizer has no BOS to begin a document with") != std::string::npos);
+  experiment.train.document_mask = false;
+  REQUIRE_FALSE(prepare(experiment, folder.path(), {}).document_start.has_value());
+}
+
 std::string some_text(int stories) {
   std::string text;
   for (int i = 0; i < stories; ++i)

@@ -58,19 +58,18 @@ TEST_CASE("the JSON report holds every part of a finding") {
   const auto& finding = json["findings"].at(0);
   CHECK(finding["severity"] == "warning");
   CHECK(finding["rule"] == "unknown-block");
-  CHECK(finding["line"] == 2);
-  CHECK(finding["column"] == 1);
-  CHECK(finding["text"] == "[bodi]");
-  CHECK(finding["subject"] == "bodi");
-  CHECK(finding["inline"] == "");
-  CHECK(finding["configs"].size() == 4);
+  CHECK(finding.at("at").at("line") == 2);
+  CHECK(finding.at("at").at("column") == 1);
+  CHECK(finding.at("text") == "[bodi]");
+  CHECK(finding.at("subject") == "bodi");
+  CHECK(finding.at("configs").size() == 4);
 }
 
 TEST_CASE("a project that cannot be read is a finding of its own") {
   const lint::Report report = lint::check({}, {Error("meta.yaml is a list")}, fixed_surroundings());
   REQUIRE(report.findings.size() == 1);
   CHECK(report.findings[0].finding.rule == "invalid-meta");
-  CHECK(lint::to_json(report)["findings"][0]["file"].is_null());
+  CHECK(lint::to_json(report)["findings"][0].at("at").is_null());
 }
 
 TEST_CASE("the shipped projects have nothing to mend") {

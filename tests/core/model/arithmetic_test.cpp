@@ -1,6 +1,8 @@
 #include "core/model/arithmetic.h"
 
-#include "core/model/parameters.h"
+#include <nlohmann/json.hpp>
+
+#include "core/model/summary.h"
 #include "tests/core/model/models.h"
 #include "tests/support/catch.h"
 
@@ -14,12 +16,17 @@ TEST_CASE("weights are counted by part") {
   model.canon.set = "ABCD";
   model.qk_norm = config::QkNorm::per_head;
   const ParameterCounts counts = count_parameters(model);
-  REQUIRE(counts.embedding == 2000 * 256);
-  REQUIRE(counts.lm_head == 2000 * 256);
-  REQUIRE(counts.attention == 4 * 4 * 256 * 256);
-  REQUIRE(counts.mlp == 4 * 3 * 256 * 768);
-  REQUIRE(counts.canon == 4 * 4 * (256 + 768 + 256 + 1536));
-  REQUIRE(counts.norm == 4 * (2 * 256 + 2 * 64) + 256);
+  REQUIRE(counts.of(Part::embedding) == 2000 * 256);
+  REQUIRE(counts.of(Part::lm_head) == 2000 * 256);
+  REQUIRE(counts.of(Part::attention) == 4 * 4 * 256 * 256);
+  REQUIRE(counts.of(Part::qk_norm) == 4 * 2 * 64);
+  REQUIRE(counts.of(Part::mlp) == 4 * 3 * 256 * 768);
+  REQUIRE(counts.of(Part::canon_a) == 4 * 4 * 256);
+  REQUIRE(counts.of(Part::canon_b) == 4 * 4 * 768);
+  REQUIRE(counts.of(Part::canon_c) == 4 * 4 * 256);
+  REQUIRE(counts.of(Part::canon_d) == 4 * 4 * 1536);
+  REQUIRE(counts.canon() == 4 * 4 * (256 + 768 + 256 + 1536));
+  REQUIRE(counts.of(Part::norm) == 4 * 2 * 256 + 256);
   REQUIRE(counts.total() == parameter_count(model));
 }
 
@@ -27,50 +34,95 @@ TEST_CASE("a tied embedding is counted once") {
   ModelConfig model = tests::llama_4m();
   model.tie_embeddings = true;
   const ParameterCounts counts = count_parameters(model);
-  REQUIRE(counts.embedding == 512'000);
-  REQUIRE(counts.lm_head == 0);
+  REQUIRE(counts.of(Part::embedding) == 512'000);
+  REQUIRE(counts.of(Part::lm_head) == 0);
 }
 
 TEST_CASE("operations of Llama 4M at 512 tokens are those counted by hand") {
-  // 3,407,872 weights of the blocks' matrices, 512,000 of lm_head; scores and weighted sums:
-  // 4 layers x 2 products x 256 channels x 256 keys on average = 524,288.
   const TokenFlops flops = flops_per_token(tests::llama_4m(), 512);
-  REQUIRE(flops.forward == 2 * (3'407'872 + 512'000 + 524'288));
-  REQUIRE(flops.backward == 2 * flops.forward);
+  REQUIRE(flops.projections == 2 * 3'407'872);
+  REQUIRE(flops.lm_head == 2 * 512'000);
+  // 4 layers x 2 products x 256 channels x 256 keys on average.
+  REQUIRE(flops.attention == 2 * 524'288);
+  REQUIRE(flops.canon == 0);
+  REQUIRE(flops.forward() == 2 * (3'407'872 + 512'000 + 524'288));
+  REQUIRE(flops.backward() == 2 * flops.forward());
   REQUIRE(flops.total() == 26'664'960);
 }
 
 TEST_CASE("Canon costs two operations a tap and channel") {
   ModelConfig model = tests::llama_4m();
-  const double plain = flops_per_token(model, 512).forward;
+  const double plain = flops_per_token(model, 512).forward();
   model.canon.set = "AC";
   model.canon.kernel = 3;
-  REQUIRE(flops_per_token(model, 512).forward - plain == 4 * 2 * 3 * (256 + 256));
+  REQUIRE(flops_per_token(model, 512).forward() - plain == 4 * 2 * 3 * (256 + 256));
 }
 
 TEST_CASE("tying the embedding saves weights and no operations") {
   ModelConfig model = tests::llama_4m();
-  const double untied = flops_per_token(model, 128).forward;
+  const double untied = flops_per_token(model, 128).forward();
   model.tie_embeddings = true;
-  REQUIRE(flops_per_token(model, 128).forward == untied);
+  REQUIRE(flops_per_token(model, 128).forward() == untied);
 }
 
 TEST_CASE("fewer key heads save projections and no scores") {
   ModelConfig model = tests::llama_4m();
-  const double full = flops_per_token(model, 512).forward;
+  const double full = flops_per_token(model, 512).forward();
   model.num_kv_heads = 1;
-  REQUIRE(full - flops_per_token(model, 512).forward == 4 * 2 * 2 * 256 * 192);
+  REQUIRE(full - flops_per_token(model, 512).forward() == 4 * 2 * 2 * 256 * 192);
 }
 
-TEST_CASE("state bytes follow the precision") {
+config::TrainConfig rows_of(int batch_size, int seq_len) {
+  config::TrainConfig train;
+  train.batch_size = batch_size;
+  train.seq_len = seq_len;
+  return train;
+}
+
+TEST_CASE("bytes of weights, gradients and moments follow the precision") {
   const ModelConfig model = tests::llama_4m();
-  const StateBytes single = state_bytes(model, config::Precision::float32);
+  config::TrainConfig train = rows_of(2, 8);
+  const TrainingBytes single = training_bytes(model, train);
   REQUIRE(single.weights == 4 * 4'434'176);
   REQUIRE(single.gradients == single.weights);
-  REQUIRE(single.adamw == 2 * single.weights);
-  REQUIRE(single.total() == 16 * 4'434'176);
-  REQUIRE(state_bytes(model, config::Precision::float64).total() == 2 * single.total());
-  REQUIRE(2 * state_bytes(model, config::Precision::bfloat16).total() == single.total());
+  REQUIRE(single.optimizer == 2 * single.weights);
+  REQUIRE(single.logits_gradient == 4 * 16 * 2000);
+  REQUIRE(single.total() == 4 * single.weights + single.activations + single.logits_gradient);
+  train.precision = config::Precision::float64;
+  REQUIRE(training_bytes(model, train).weights == 2 * single.weights);
+  train.precision = config::Precision::bfloat16;
+  REQUIRE(2 * training_bytes(model, train).weights == single.weights);
+}
+
+TEST_CASE("activations of Llama 4M are those counted by hand") {
+  // A block keeps for each token: its input and a root; the normed input; q, k, v; q and k rotated;
+  // attention's output and 4 log-sum-exps; the stream and a root; the normed stream; gate and up;
+  // their product.
+  const int64_t block = 256 + 1 + 256 + 768 + 512 + 256 + 4 + 256 + 1 + 256 + 1536 + 768;
+  const int64_t head = 256 + 1 + 256 + 2000 + 3;
+  REQUIRE(activation_bytes(tests::llama_4m(), rows_of(3, 10)) ==
+          30 * (4 * (4 * block + head) + 2 * 4));
+}
+
+TEST_CASE("a long row needs no more activations a token than a short one") {
+  const ModelConfig model = tests::llama_4m();
+  REQUIRE(activation_bytes(model, rows_of(1, 4096)) == activation_bytes(model, rows_of(64, 64)));
+}
+
+TEST_CASE("a summary says the same as JSON, with a total of each group") {
+  ModelConfig model = tests::llama_4m();
+  model.canon.set = "AC";
+  const nlohmann::json json = to_json(summarize(model, rows_of(2, 512)));
+  REQUIRE(json.at("parameters").at("canon_a") == 4096);
+  REQUIRE(json.at("parameters").at("canon_b") == 0);
+  REQUIRE(json.at("parameters").at("total") == 4'434'176 + 2 * 4096);
+  REQUIRE(json.at("flops_per_token").at("forward").at("canon") == 2 * 2 * 4096);
+  REQUIRE(json.at("flops_per_token").at("total") == 26'664'960 + 3 * 2 * 2 * 4096);
+  int64_t sum = 0;
+  for (const auto& [name, bytes] : json.at("bytes").items()) {
+    if (name != "total") sum += bytes.get<int64_t>();
+  }
+  REQUIRE(json.at("bytes").at("total") == sum);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ std::vector<float> draw(const std::string& name,
                         const InitRule& init,
                         uint64_t seed) {
   std::vector<float> values(static_cast<size_t>(count));
-  draw_initial({name, {count}, init, ""}, seed, values.data());
+  draw_initial({name, {count}, init}, seed, values.data());
   return values;
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("a weight depends on the seed and on its name alone") {
 
 TEST_CASE("nothing is written behind the last value") {
   std::vector<float> values(6, 7.0f);
-  draw_initial({"a", {5}, rule(Kind::uniform, 0, 0, 1), ""}, 1, values.data());
+  draw_initial({"a", {5}, rule(Kind::uniform, 0, 0, 1)}, 1, values.data());
   REQUIRE(values[5] == 7.0f);
 }
 

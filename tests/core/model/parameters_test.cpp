@@ -8,10 +8,12 @@
 #include "tests/core/model/models.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
+#include "tests/support/vector_case.h"
 
 namespace forge::model {
 namespace {
 
+using config::InitStdFactor;
 using config::ModelConfig;
 using config::ModelInit;
 using config::QkNorm;
@@ -49,16 +51,6 @@ void require_truncated(const InitRule& rule, double std, double cut) {
   REQUIRE(rule.cut == Approx(cut).epsilon(1e-14));
 }
 
-ModelConfig model_of_case(const Json& config) {
-  ModelConfig model = tests::tiny_canon();
-  model.canon.set = config.at("canon_set");
-  model.tie_embeddings = config.at("tie_word_embeddings");
-  const Json& qk_norm = config.at("qk_norm");
-  if (qk_norm == "per_head") model.qk_norm = QkNorm::per_head;
-  if (qk_norm == true) model.qk_norm = QkNorm::full;
-  return model;
-}
-
 TEST_CASE("Llama 4M has 4434176 parameters and Canon ABCD adds 45056") {
   ModelConfig model = tests::llama_4m();
   REQUIRE(parameter_count(model) == 4'434'176);
@@ -92,26 +84,28 @@ TEST_CASE("parameters come in the order of the modules") {
 }
 
 TEST_CASE("every reference case has the same names and shapes and number of weights") {
-  const fs::path folder = tests::tests_dir() / "vectors";
-  const Json reference = Json::parse(read_file(folder / "llama_weights.json")).at("shapes");
+  const fs::path folder = tests::vectors_dir();
+  const Json reference =
+      Json::parse(read_file(tests::shared_vector_file("llama_weights.json"))).at("shapes");
   int cases = 0;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (!starts_with(entry.path().filename().string(), "case_")) continue;
     INFO(entry.path());
     const Json vector = Json::parse(read_file(entry.path()));
-    const ModelConfig model = model_of_case(vector.at("config"));
+    const ModelConfig model = tests::read_vector_case(vector.at("config")).model;
     Shapes expected;
-    for (std::string name : vector.at("params")) {
-      const std::vector<int64_t> shape = reference.at(name);
-      // The vectors give the per-head norms names of their own, to keep both in one file.
-      if (ends_with(name, "_norm_head.weight")) name.erase(name.size() - 12, 5);
-      expected[name] = shape;
+    for (const std::string name : vector.at("params")) {
+      expected[name] = reference.at(name).get<std::vector<int64_t>>();
     }
-    REQUIRE(shapes_of(model) == expected);
+    Shapes shapes;
+    for (const auto& [name, shape] : shapes_of(model)) {
+      shapes[tests::vector_weight_name(name, model)] = shape;
+    }
+    REQUIRE(shapes == expected);
     REQUIRE(parameter_count(model) == vector.at("n_params"));
     ++cases;
   }
-  REQUIRE(cases >= 20);
+  REQUIRE(cases > 0);
 }
 
 TEST_CASE("each Canon position adds its own weight of its own width") {
@@ -171,7 +165,7 @@ TEST_CASE("huggingface initialisation is one normal for every matrix") {
   model.init = ModelInit::huggingface;
   for (const Parameter& parameter : parameters(model)) {
     INFO(parameter.name);
-    if (parameter.part != "norm") require_normal(parameter.init, 0.02);
+    if (parameter.part != Part::norm) require_normal(parameter.init, 0.02);
   }
 }
 
@@ -193,6 +187,42 @@ TEST_CASE("lingua initialisation takes its deviation from the width and cuts at 
   require_truncated(rule_of(model, "down_proj"), 1 / std::sqrt(48.0), 3 / std::sqrt(48.0));
 }
 
+TEST_CASE("lingua's base deviation reaches all but the embedding and the output projection") {
+  ModelConfig model = tests::tiny_canon();
+  model.init = ModelInit::lingua;
+  model.init_base_std = 0.05;
+  for (const char* name : {"q_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}) {
+    require_truncated(rule_of(model, name), 0.05, 0.15);
+  }
+  const double wide = 1 / std::sqrt(32.0);
+  for (const char* name : {"embed_tokens", "lm_head"}) {
+    require_truncated(rule_of(model, name), wide, 3 * wide);
+  }
+}
+
+TEST_CASE("lingua's factor divides the ends of the residual branches") {
+  ModelConfig model = tests::tiny_canon();
+  model.init = ModelInit::lingua;
+  const double wide = 1 / std::sqrt(32.0), narrow = 1 / std::sqrt(48.0);
+  const auto require_factor = [&](InitStdFactor kind, int layer, double factor) {
+    model.init_std_factor = kind;
+    const std::string block = "layers." + std::to_string(layer) + ".";
+    // The attention output keeps its cut, the MLP's takes its own.
+    require_truncated(rule_of(model, block + "self_attn.o_proj"), wide / factor, 3 * wide);
+    require_truncated(
+        rule_of(model, block + "mlp.down_proj"), narrow / factor, 3 * narrow / factor);
+    for (const char* name : {"self_attn.q_proj", "mlp.gate_proj", "mlp.up_proj"}) {
+      require_truncated(rule_of(model, block + name), wide, 3 * wide);
+    }
+  };
+  require_factor(InitStdFactor::disabled, 1, 1);
+  require_factor(InitStdFactor::global_depth, 0, std::sqrt(2.0 * 3));
+  require_factor(InitStdFactor::global_depth, 1, std::sqrt(2.0 * 3));
+  require_factor(InitStdFactor::current_depth, 0, std::sqrt(2.0 * 1));
+  require_factor(InitStdFactor::current_depth, 1, std::sqrt(2.0 * 2));
+  require_factor(InitStdFactor::dim_ratio, 1, 32.0 / 4096);
+}
+
 TEST_CASE("norms start at one and Canon weights are uniform under every initialisation") {
   for (const ModelInit init : {ModelInit::forgather, ModelInit::huggingface, ModelInit::lingua}) {
     ModelConfig model = tests::tiny_canon();
@@ -200,11 +230,11 @@ TEST_CASE("norms start at one and Canon weights are uniform under every initiali
     model.init = init;
     model.canon.kernel = 3;
     for (const Parameter& parameter : parameters(model)) {
-      if (parameter.part == "norm") {
+      if (parameter.part == Part::norm || parameter.part == Part::qk_norm) {
         REQUIRE(parameter.init.kind == InitRule::Kind::constant);
         REQUIRE(parameter.init.value == 1);
       }
-      if (parameter.part == "canon") {
+      if (name_of(parameter.part).find("canon") == 0) {
         REQUIRE(parameter.init.kind == InitRule::Kind::uniform);
         REQUIRE(parameter.init.bound == Approx(1 / std::sqrt(3.0)).epsilon(1e-14));
       }

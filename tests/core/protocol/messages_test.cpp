@@ -64,7 +64,7 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
   request.job = Job::train;
   request.run_dir = "/runs/a-1";
   request.experiment = {{"seed", 42}};
-  request.train_tokens = {"/cache/train.tokens", 1000};
+  request.train_tokens = {"/cache/train.tokens", 1000, 0};
   request.evaluation_tokens = {"/cache/evaluation.tokens", 64};
   request.resume_from = "/runs/a-1/checkpoints/000000100";
   request.device = "cuda:1";
@@ -74,6 +74,7 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
   const Request describe = request_from_line(R"({"job":"describe"})");
   REQUIRE(describe.device == "auto");
   REQUIRE(describe.resume_from.empty());
+  REQUIRE_FALSE(describe.train_tokens.document_start.has_value());
 }
 
 TEST_CASE("numbers that JSON cannot write travel as words", "[protocol]") {

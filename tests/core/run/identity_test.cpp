@@ -18,7 +18,7 @@ json experiment() {
 }
 
 Identity identity() {
-  return {identifying_part(experiment()), "d1", "t1", "libtorch", "cpu", 2, 1};
+  return {identifying_part(experiment()), "d1", "t1", "libtorch", "cpu", 2, 1, ""};
 }
 
 TEST_CASE("what cannot change a number is no part of the identity", "[run][identity]") {
@@ -29,6 +29,7 @@ TEST_CASE("what cannot change a number is no part of the identity", "[run][ident
   other["train"]["checkpoint_every"] = 7;
   other["data"]["path"] = "/elsewhere/a.txt";
   other["tokenizer"]["path"] = "";
+  other["train"]["initial_weights"] = "/elsewhere/model";
   REQUIRE(identifying_part(other) == identifying_part(experiment()));
 }
 
@@ -47,7 +48,7 @@ TEST_CASE("what can change a number is", "[run][identity]") {
 }
 
 TEST_CASE("every part of an identity changes its key", "[run][identity]") {
-  std::vector<Identity> all(8, identity());
+  std::vector<Identity> all(9, identity());
   all[1].experiment["seed"] = 43;
   all[2].data_fingerprint = "d2";
   all[3].tokenizer_fingerprint = "t2";
@@ -55,6 +56,7 @@ TEST_CASE("every part of an identity changes its key", "[run][identity]") {
   all[5].device_type = "cuda";
   all[6].threads = 1;
   all[7].numerics_version = 2;
+  all[8].initial_weights = "w1";
   std::vector<std::string> keys;
   for (const Identity& one : all) keys.push_back(run_key(one));
   std::sort(keys.begin(), keys.end());
@@ -74,6 +76,14 @@ TEST_CASE("an identity reads back and names what is missing", "[run][identity]")
   json part = written;
   part.erase("threads");
   REQUIRE(contains(error_of([&] { identity_from_json(part); }), "'threads' is missing"));
+}
+
+TEST_CASE("a run whose weights are drawn has the key it always had", "[run][identity]") {
+  REQUIRE_FALSE(to_json(identity()).contains("initial_weights"));
+  Identity given = identity();
+  given.initial_weights = "w1";
+  REQUIRE(identity_from_json(to_json(given)).initial_weights == "w1");
+  REQUIRE(identity_from_json(to_json(identity())).initial_weights.empty());
 }
 
 }  // namespace

@@ -177,5 +177,22 @@ TEST_CASE("a runs folder that cannot be made says where and why and what to do",
   REQUIRE(contains(message, "FORGE_RUNS_DIR"));
 }
 
+TEST_CASE("a run folder gets a copy of the tokenizer and its worker the initial weights",
+          "[run][plan]") {
+  const TemporaryFolder runs;
+  RunInputs inputs = small_inputs();
+  inputs.tokenizer = runs.write("cache/tokenizer.json", "{}");
+  inputs.initial_weights = {"/models/llama", "w1", "", {}};
+  const PlannedRun planned = plan_run(inputs, runs.path(), false);
+  REQUIRE(planned.record.identity.initial_weights == "w1");
+  REQUIRE(planned.record.key != plan_run(small_inputs(), runs.path(), false).record.key);
+  write_run_folder(planned, inputs);
+  REQUIRE(read_file(planned.folder.tokenizer_file()) == "{}");
+  const protocol::Request request =
+      protocol::request_from_line(read_file(planned.folder.request_file()));
+  REQUIRE(request.initial_weights == "/models/llama");
+  REQUIRE(request.initial_weights_hash == "w1");
+}
+
 }  // namespace
 }  // namespace forge::run

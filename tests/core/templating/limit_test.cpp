@@ -74,7 +74,7 @@ TEST_CASE("a render may do only so much work in all") {
       "{{ big[59999999] }}",
       "{{ big.startswith('y') }}",
       "{% set x = {big: 1} %}",
-      "{% filter trim %}{{ big }}{% endfilter %}",
+      "{% set x %}{{ big }}{% endset %}",
       "{% set x = range(100000) | list %}",
   };
   for (const std::string& statement : repeated_work)
@@ -96,7 +96,7 @@ TEST_CASE("a render may do only so much work in all") {
                         "{% for i in range(100000) %}{% for j in range(99) %}{% include 'part' %}"
                         "{% endfor %}{% endfor %}"},
                        {"part", ""}});
-  CHECK(including.error().find(reason) != std::string::npos);
+  CHECK(including.error().find("more than a million includes") != std::string::npos);
 }
 
 TEST_CASE("a new render has all of its work before it") {

@@ -191,7 +191,8 @@ TEST_CASE("a header that is no JSON object is refused") {
   REQUIRE(contains(fault_of("[]", 0), "does not begin with '{'"));
   REQUIRE(contains(fault_of("{", 0), "is not JSON"));
   REQUIRE(contains(fault_of("{} {}", 0), "is not JSON"));
-  REQUIRE(contains(fault_of("{\"\xff\":1}", 0), "is not JSON"));
+  REQUIRE(contains(fault_of("{\"\xff\":1}", 0), "is not JSON: byte 3 is not UTF-8"));
+  REQUIRE(contains(fault_of("{\"a\" 1}", 0), "is not JSON: byte 6 is out of place"));
   REQUIRE(contains(fault_of(R"({"a":1})", 0), "tensor 'a' is not described by an object"));
 }
 
@@ -212,7 +213,7 @@ TEST_CASE("two tensors may have the same keys") {
 }
 
 TEST_CASE("deep nesting is refused without recursion") {
-  std::string nested = R"({"a":)";
+  std::string nested = R"({"a":{"shape":)";
   for (int i = 0; i < 100000; ++i) nested += "[";
   REQUIRE(contains(fault_of(nested, 0), "nested too deeply"));
 }
@@ -235,6 +236,23 @@ TEST_CASE("a tensor with a wrong part is named") {
   REQUIRE(
       contains(fault(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), "before it begins"));
   REQUIRE(contains(fault(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"), "asks for 12"));
+}
+
+TEST_CASE("a header cannot make its reader collect what no tensor needs") {
+  std::string numbers = "1";
+  for (int i = 0; i < 64; ++i) numbers += ",1";
+  REQUIRE(contains(fault_of(R"({"a":{"dtype":"U8","shape":[)" + numbers + "]}}", 0),
+                   "tensor 'a' has a list of more than 64 numbers"));
+  std::string keys = R"("k":"v")";
+  for (int i = 0; i < 65536; ++i) keys += ",\"" + std::to_string(i) + R"(":"")";
+  REQUIRE(contains(fault_of(R"({"__metadata__":{)" + keys + "}}", 0), "more than 65536 keys"));
+}
+
+TEST_CASE("a name in a message cannot steer a terminal or fill the screen") {
+  REQUIRE(contains(fault_of(R"({"a\u001b[2J":{}})", 0), R"(tensor 'a\u001b[2J' has no dtype)"));
+  const std::string message = fault_of("{\"" + std::string(5000, 'a') + "\":{}}", 0);
+  REQUIRE(contains(message, "aaa…' has no dtype"));
+  REQUIRE(message.size() < 600);
 }
 
 TEST_CASE("a shape whose product overflows is refused") {
@@ -268,6 +286,7 @@ TEST_CASE("metadata must be text") {
   REQUIRE(fault_of(R"({"__metadata__":{"a":"b"}})", 0).empty());
   REQUIRE(contains(fault_of(R"({"__metadata__":{"a":1}})", 0), "'a' that is no text"));
   REQUIRE(contains(fault_of(R"({"__metadata__":[]})", 0), "no object"));
+  REQUIRE(contains(fault_of(R"({"__metadata__":"text"})", 0), "no object"));
 }
 
 TEST_CASE("every truncation of a file is refused") {

@@ -93,6 +93,10 @@ TEST_CASE("sections that differ in names, numbers and comments keep theirs") {
   check_same("a: \"*b: [\"\nb: &b \"{y\"\nc: \"&c\"", sections);
   check_same("a: 1\n  # one\nb: {c: 2}\nd: 2\n", sections);
   check_same("a: 2.5\n  # two\nb: {c: 2}\nd: 2020-01-01\n", sections);
+  check_same("a: &x !call:f\n  b: 1\nc: !d\n  \"1\"\ne: !f\n", sections);
+  check_same("a: &x !g:h/i@j\n  b: 2\nc: !0\n  \"2\"\ne: !!str\n", sections);
+  check_same("a: &x !<g>\n  b: 2\nc: !\n  3\ne: !z\n", sections);
+  check_same("a: 'x\n  y !z\n  '\nb: [!c\n  d, !e\n  ]\nf: x !g\n", sections);
   check_same("a: True\nb: 1\nd:\n", sections);
   check_same("a: \nb: 0\nd: \n", sections);
   check_same("a: 1\n  b\nd: 2\n", sections);                    // a longer plain text
@@ -152,17 +156,58 @@ TEST_CASE("every golden YAML text has the same nodes through the cache") {
 }
 
 TEST_CASE("documents put together at random have the same nodes through the cache") {
-  static const char* const lines[] = {
-      "a: 1",       "b: &x 2",      "c: *x",     ".d: &y {e: f}", "g: *y",
-      "h:",         "  i: 1",       "  - j",     "- k",           "# comment",
-      "",           "  # inner",    "l: |",      "  text",        "    more",
-      "m: 'q",      "n'",           "o: \"r",    "p\"",           "q: [1,",
-      "2]",         "r: {s: 1,",    "t: 2}",     "? u",           ": v",
-      "w: !call:f", "  <<: *y",     "x: >-",     "y: !!int z",    "z: 'it''s'",
-      "plain",      "  folded",     "null:",     "~: 1",          "&z aa: 1",
-      "bb: *z",     "cc: [*x, *y]", "dd: \"1\"", "  ee: \"2 #\"", "  - \"\"",
-      "ff: 12",     "ff: 3.5",      "  gg: 7",   "  - 8",         "hh: True",
-      ", 1]",       "  dd: *x",     "\tee: 1",   "ff: 2020-01-01"};
+  static const char* const lines[] = {"a: 1",
+                                      "b: &x 2",
+                                      "c: *x",
+                                      ".d: &y {e: f}",
+                                      "g: *y",
+                                      "h:",
+                                      "  i: 1",
+                                      "  - j",
+                                      "- k",
+                                      "# comment",
+                                      "",
+                                      "  # inner",
+                                      "l: |",
+                                      "  text",
+                                      "    more",
+                                      "m: 'q",
+                                      "n'",
+                                      "o: \"r",
+                                      "p\"",
+                                      "q: [1,",
+                                      "2]",
+                                      "r: {s: 1,",
+                                      "t: 2}",
+                                      "? u",
+                                      ": v",
+                                      "w: !call:f",
+                                      "  <<: *y",
+                                      "x: >-",
+                                      "y: !!int z",
+                                      "z: 'it''s'",
+                                      "plain",
+                                      "  folded",
+                                      "null:",
+                                      "~: 1",
+                                      "&z aa: 1",
+                                      "bb: *z",
+                                      "cc: [*x, *y]",
+                                      "dd: \"1\"",
+                                      "  ee: \"2 #\"",
+                                      "  - \"\"",
+                                      "ff: 12",
+                                      "ff: 3.5",
+                                      "  gg: 7",
+                                      "  - 8",
+                                      "hh: True",
+                                      "ii: !t",
+                                      "jj: &j !u:v",
+                                      "  - !w",
+                                      ", 1]",
+                                      "  dd: *x",
+                                      "\tee: 1",
+                                      "ff: 2020-01-01"};
   const auto seed = GENERATE(1u, 2u, 3u);
   INFO("seed " << seed);
   std::mt19937 random(seed);

@@ -8,15 +8,19 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+/// An autograd function takes no undefined tensor: an empty one stands for "one document".
+at::Tensor documents(const at::Tensor& first) { return first.dim() == 2 ? first : at::Tensor(); }
+
 struct CausalAttention : public torch::autograd::Function<CausalAttention> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& q,
                             const at::Tensor& k,
-                            const at::Tensor& v) {
+                            const at::Tensor& v,
+                            const at::Tensor& first) {
     at::Tensor out = at::empty(q.sizes(), q.options());
     at::Tensor log_sum_exp = at::empty({q.size(0), q.size(2), q.size(1)}, q.options());
-    causal_attention_forward_cpu(q, k, v, out, log_sum_exp);
-    context->save_for_backward({q, k, v, out, log_sum_exp});
+    causal_attention_forward_cpu(q, k, v, documents(first), out, log_sum_exp);
+    context->save_for_backward({q, k, v, first, out, log_sum_exp});
     return out;
   }
 
@@ -27,15 +31,48 @@ struct CausalAttention : public torch::autograd::Function<CausalAttention> {
     causal_attention_backward_cpu(saved[0],
                                   saved[1],
                                   saved[2],
-                                  saved[3],
+                                  documents(saved[3]),
                                   saved[4],
+                                  saved[5],
                                   grad_outputs[0].contiguous(),
                                   grads[0],
                                   grads[1],
                                   grads[2]);
+    grads.emplace_back();
     return grads;
   }
 };
+
+/// For each token of a row the first one of its document, int32 [B, T]; undefined where a document
+/// does not lie in one piece or the numbers do not rise.
+at::Tensor first_tokens(const at::Tensor& doc_ids) {
+  const at::Tensor ids = doc_ids.contiguous();
+  at::Tensor first = at::empty_like(ids);
+  const int64_t length = ids.size(1);
+  for (int64_t row = 0; row < ids.size(0); ++row) {
+    const int32_t* id = ids.data_ptr<int32_t>() + row * length;
+    int32_t* out = first.data_ptr<int32_t>() + row * length;
+    for (int64_t t = 0; t < length; ++t) {
+      if (t > 0 && id[t] < id[t - 1]) return {};
+      const bool begins = t == 0 || id[t] != id[t - 1];
+      out[t] = begins ? static_cast<int32_t>(t) : out[t - 1];
+    }
+  }
+  return first;
+}
+
+void check_documents(const at::Tensor& q, const at::Tensor& doc_ids) {
+  TORCH_CHECK(doc_ids.dim() == 2 && doc_ids.size(0) == q.size(0) && doc_ids.size(1) == q.size(1) &&
+                  doc_ids.scalar_type() == at::kInt,
+              "causal_attention: doc_ids must be int32 [",
+              q.size(0),
+              ", ",
+              q.size(1),
+              "], are ",
+              doc_ids.scalar_type(),
+              " ",
+              doc_ids.sizes());
+}
 
 void check_shapes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   TORCH_CHECK(
@@ -65,9 +102,14 @@ at::Tensor causal_attention(const at::Tensor& q,
   check_shapes(q, k, v);
   const bool fused =
       q.is_cpu() && (q.scalar_type() == at::kFloat || q.scalar_type() == at::kDouble);
-  if (doc_ids.defined()) return causal_attention_reference(q, k, v, doc_ids);
-  if (fused) return CausalAttention::apply(q, k, v);
-  return torch_compat::scaled_dot_product_attention(q, k, v);
+  if (!doc_ids.defined()) {
+    if (!fused) return torch_compat::scaled_dot_product_attention(q, k, v);
+    return CausalAttention::apply(q, k, v, at::empty({0}, at::kInt));
+  }
+  check_documents(q, doc_ids);
+  const at::Tensor first = fused ? first_tokens(doc_ids) : at::Tensor();
+  if (!first.defined()) return causal_attention_reference(q, k, v, doc_ids);
+  return CausalAttention::apply(q, k, v, first);
 }
 
 }  // namespace forge::ops

@@ -20,11 +20,13 @@ at::Tensor causal_attention_reference(const at::Tensor& q,
                                       const at::Tensor& v,
                                       const at::Tensor& doc_ids = {});
 
-/// Blocked over queries, the upper triangle skipped, no score tensor kept. `out` [B, T, H, D] and
-/// `log_sum_exp` [B, H, T] are written.
+/// Blocked over queries, the upper triangle and earlier documents skipped, no score tensor kept.
+/// `first` int32 [B, T], or undefined, is the first token of each token's document. `out`
+/// [B, T, H, D] and `log_sum_exp` [B, H, T] are written.
 void causal_attention_forward_cpu(const at::Tensor& q,
                                   const at::Tensor& k,
                                   const at::Tensor& v,
+                                  const at::Tensor& first,
                                   at::Tensor& out,
                                   at::Tensor& log_sum_exp);
 
@@ -32,6 +34,7 @@ void causal_attention_forward_cpu(const at::Tensor& q,
 void causal_attention_backward_cpu(const at::Tensor& q,
                                    const at::Tensor& k,
                                    const at::Tensor& v,
+                                   const at::Tensor& first,
                                    const at::Tensor& out,
                                    const at::Tensor& log_sum_exp,
                                    const at::Tensor& grad_out,

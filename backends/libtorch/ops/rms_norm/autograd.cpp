@@ -31,7 +31,7 @@ struct RmsNorm : public torch::autograd::Function<RmsNorm> {
 
 }  // namespace
 
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, double eps) {
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, const RmsNormOptions& options) {
   TORCH_CHECK(w.dim() == 1 && x.dim() >= 1 && x.size(-1) == w.size(0),
               "rms_norm: x must be [..., ",
               w.size(0),
@@ -39,8 +39,9 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, double eps) {
               x.sizes());
   const bool fused = x.is_cpu() && x.scalar_type() == w.scalar_type() &&
                      (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
-  if (!fused) return rms_norm_reference(x, w, eps);
-  return RmsNorm::apply(x.contiguous().view({-1, x.size(-1)}), w.contiguous(), eps).view(x.sizes());
+  if (!fused) return rms_norm_reference(x, w, options);
+  return RmsNorm::apply(x.contiguous().view({-1, x.size(-1)}), w.contiguous(), options.eps)
+      .view(x.sizes());
 }
 
 }  // namespace forge::ops

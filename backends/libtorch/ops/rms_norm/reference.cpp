@@ -3,11 +3,15 @@
 
 namespace forge::ops {
 
-at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& w, double eps) {
+at::Tensor rms_norm_reference(const at::Tensor& x,
+                              const at::Tensor& w,
+                              const RmsNormOptions& options) {
   const bool low_precision = x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf;
   const at::Tensor wide = low_precision ? x.to(at::kFloat) : x;
-  const at::Tensor scale = (wide * wide).mean(-1, true).add(eps).rsqrt();
-  return w * (wide * scale).to(x.scalar_type());
+  const at::Tensor scale = (wide * wide).mean(-1, true).add(options.eps).rsqrt();
+  const at::Tensor normalised = wide * scale;
+  if (options.round_before_weight) return w * normalised.to(x.scalar_type());
+  return (w.to(wide.scalar_type()) * normalised).to(x.scalar_type());
 }
 
 }  // namespace forge::ops

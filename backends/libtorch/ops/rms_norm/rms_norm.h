@@ -4,13 +4,22 @@
 
 namespace forge::ops {
 
-/// RMSNorm (Zhang & Sennrich 2019): y = w * x / sqrt(mean(x^2) + eps) over the last dimension.
-///   x [..., C], w [C]. Statistics in float32 where x is of lower precision; the normalised value
-///   is rounded to x's dtype before the product with w, as Hugging Face's Llama does.
-/// Differentiable in x and w.
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, double eps);
+struct RmsNormOptions {
+  double eps = 1e-5;
+  /// What happens where x is of lower precision than float32: true rounds the normalised value to
+  /// x's dtype before the product with w (Hugging Face's Llama), false multiplies by w in float32
+  /// and rounds once (Meta Lingua).
+  bool round_before_weight = true;
+};
 
-at::Tensor rms_norm_reference(const at::Tensor& x, const at::Tensor& w, double eps);
+/// RMSNorm (Zhang & Sennrich 2019): y = w * x / sqrt(mean(x^2) + eps) over the last dimension.
+///   x [..., C], w [C] of one dtype. Statistics in float32 where x is of lower precision.
+/// Differentiable in x and w.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, const RmsNormOptions& options);
+
+at::Tensor rms_norm_reference(const at::Tensor& x,
+                              const at::Tensor& w,
+                              const RmsNormOptions& options);
 
 /// x and y [N, C] contiguous on the CPU; `scale` [N] receives 1 / sqrt(mean(x^2) + eps).
 void rms_norm_forward_cpu(

@@ -5,7 +5,10 @@
 #include <iostream>
 
 #include "backends/libtorch/model/llama_canon.h"
-#include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
+#include "backends/libtorch/worker/trainer.h"
+#include "core/model/parameters.h"
+#include "tests/support/support.h"
+#include "tests/support/vector_case.h"
 #include "tests/support/vectors.h"
 
 namespace forge::tests {
@@ -13,50 +16,9 @@ namespace {
 
 using nlohmann::json;
 
-config::ModelConfig model_config(const json& c) {
-  config::ModelConfig model;
-  model.vocab_size = c.at("vocab_size");
-  model.hidden_size = c.at("hidden_size");
-  model.intermediate_size = c.at("intermediate_size");
-  model.num_layers = c.at("num_hidden_layers");
-  model.num_heads = c.at("num_attention_heads");
-  model.num_kv_heads = c.at("num_key_value_heads");
-  model.head_dim = c.at("head_dim");
-  model.rms_norm_eps = c.at("rms_norm_eps");
-  model.tie_embeddings = c.at("tie_word_embeddings");
-  model.position.theta = c.at("rope_theta");
-  if (c.at("nope") == true) model.position.kind = config::PositionKind::nope;
-  if (!c.at("rope_dim").is_null()) model.position.rope_dim = c.at("rope_dim").get<int>();
-  if (c.at("rope_version") == "lingua") model.position.pairing = config::RopePairing::lingua;
-  model.canon.set = c.at("canon_set");
-  model.canon.kernel = c.at("canon_kernel");
-  model.canon.residual = c.at("canon_residual");
-  if (c.at("canon_activation") == true) model.canon.activation = config::Activation::silu;
-  if (c.at("qk_norm") == true) model.qk_norm = config::QkNorm::full;
-  if (c.at("qk_norm") == "per_head") model.qk_norm = config::QkNorm::per_head;
-  return model;
-}
-
-ops::CrossEntropyOptions loss_options(const json& c) {
-  using ZLoss = ops::CrossEntropyOptions::ZLoss;
-  if (c.at("z_loss").is_null()) return {};
-  return {c.at("z_loss") == "palm" ? ZLoss::palm : ZLoss::lingua_code, 1e-4};
-}
-
-/// Name under which the shared weight file keeps a weight: per-head norms have entries of their
-/// own.
-std::string stored_name(const std::string& name, const config::ModelConfig& model) {
-  if (model.qk_norm != config::QkNorm::per_head) return name;
-  for (const std::string norm : {"q_norm", "k_norm"}) {
-    const size_t at = name.find(norm + ".weight");
-    if (at != std::string::npos) return name.substr(0, at) + norm + "_head.weight";
-  }
-  return name;
-}
-
 void set_weights(const worker::LlamaCanon& model, const json& weights) {
   for (const auto& [name, weight] : model.named_weights()) {
-    const std::string stored = stored_name(name, model.config());
+    const std::string stored = vector_weight_name(name, model.config());
     REQUIRE(weights.at("data").contains(stored));
     at::Tensor(weight).copy_(
         float32_tensor_of(weights.at("data").at(stored), weight.sizes(), at::kDouble));
@@ -67,14 +29,21 @@ struct Tolerance {
   double logits, loss, gradient;
 };
 
+/// Largest differences over all cases of one precision.
+struct Worst {
+  double logits = 0, loss = 0, gradient = 0;
+};
+
 void check_gradients(const worker::LlamaCanon& model,
                      const json& expected,
                      double tolerance,
                      double& worst) {
-  for (const auto& [name, gradient] : model.named_gradients()) {
+  const worker::NamedTensors gradients = model.named_gradients();
+  REQUIRE(gradients.size() == expected.at("params").size());
+  for (const auto& [name, gradient] : gradients) {
     INFO(name);
     const std::string key =
-        expected.at("grad_l2").contains(name) ? name : stored_name(name, model.config());
+        expected.at("grad_l2").contains(name) ? name : vector_weight_name(name, model.config());
     const double norm = gradient.norm().item<double>();
     const double norm_difference = std::fabs(norm - expected.at("grad_l2").at(key).get<double>());
     REQUIRE(norm_difference <= tolerance);
@@ -96,8 +65,11 @@ void check_case(const json& expected,
                 const json& inputs,
                 const json& weights,
                 at::ScalarType type,
-                Tolerance tolerance) {
-  const config::ModelConfig config = model_config(expected.at("config"));
+                Tolerance tolerance,
+                Worst& worst) {
+  const VectorCase read = read_vector_case(expected.at("config"));
+  const config::ModelConfig& config = read.model;
+  REQUIRE(model::parameter_count(config) == expected.at("n_params"));
   const worker::LlamaCanon model(config, at::TensorOptions(test_device()).dtype(type));
   set_weights(model, weights);
   const int64_t batch = inputs.at("input_ids").size(), length = inputs.at("input_ids").at(0).size();
@@ -114,6 +86,7 @@ void check_case(const json& expected,
   const double logit_difference = largest_difference(
       logits, tensor_of(expected.at("logits"), {batch, length, config.vocab_size}, at::kDouble));
   REQUIRE(logit_difference <= tolerance.logits);
+  REQUIRE(residual_stream.size() == expected.at("hidden_l2").size());
   for (size_t i = 0; i < residual_stream.size(); ++i) {
     const double norm = residual_stream[i].norm().item<double>();
     REQUIRE(std::fabs(norm - expected.at("hidden_l2").at(i).get<double>()) <=
@@ -122,7 +95,7 @@ void check_case(const json& expected,
   const at::Tensor loss =
       ops::cross_entropy(logits.narrow(1, 0, length - 1).reshape({-1, config.vocab_size}),
                          labels.narrow(1, 1, length - 1).reshape({-1}),
-                         loss_options(expected.at("config")));
+                         worker::loss_options(read.z_loss));
   const double loss_difference = std::fabs(loss.item<double>() - expected.at("loss").get<double>());
   REQUIRE(loss_difference <= tolerance.loss);
   loss.backward();
@@ -130,21 +103,49 @@ void check_case(const json& expected,
   check_gradients(model, expected, tolerance.gradient, gradient_difference);
   std::cout << "  " << at::toString(type) << ": logits " << logit_difference << ", loss "
             << loss_difference << ", gradients " << gradient_difference << "\n";
+  worst.logits = std::max(worst.logits, logit_difference);
+  worst.loss = std::max(worst.loss, loss_difference);
+  worst.gradient = std::max(worst.gradient, gradient_difference);
+}
+
+void print(const char* precision, const Worst& worst) {
+  std::cout << "largest differences in " << precision << ": logits " << worst.logits << ", loss "
+            << worst.loss << ", gradients " << worst.gradient << "\n";
 }
 
 TEST_CASE("every reference case of the model agrees in double and single precision", "[vectors]") {
   const std::vector<std::filesystem::path> files = vector_files("case_");
   INFO(vectors_dir());
   REQUIRE_FALSE(files.empty());
-  const json inputs = read_json(vectors_dir() / "llama_inputs.json");
-  const json weights = read_json(vectors_dir() / "llama_weights.json");
+  const json inputs = read_json(shared_vector_file("llama_inputs.json"));
+  const json weights = read_json(shared_vector_file("llama_weights.json"));
+  Worst in_double, in_single;
   for (const auto& file : files) {
     INFO(file.filename());
     std::cout << file.filename().string() << "\n";
     const json expected = read_json(file);
-    check_case(expected, inputs, weights, at::kDouble, {1e-9, 1e-9, 1e-9});
-    check_case(expected, inputs, weights, at::kFloat, {2e-5, 5e-6, 5e-6});
+    check_case(expected, inputs, weights, at::kDouble, {1e-9, 1e-9, 1e-9}, in_double);
+    check_case(expected, inputs, weights, at::kFloat, {2e-5, 5e-6, 5e-6}, in_single);
   }
+  std::cout << files.size() << " cases of " << vectors_dir().string() << "\n";
+  print("float64", in_double);
+  print("float32", in_single);
+}
+
+TEST_CASE("an option of a case that is not understood fails aloud", "[vectors]") {
+  const json config = read_json(tests_dir() / "vectors/case_llama_rope.json").at("config");
+  const auto complaint = [&](const std::string& key, const json& value) {
+    json changed = config;
+    changed[key] = value;
+    return error_of([&] { read_vector_case(changed); });
+  };
+  REQUIRE(complaint("sliding_window", 8).find("'sliding_window': 8 is unknown") !=
+          std::string::npos);
+  REQUIRE(complaint("canon_bias", true).find("'canon_bias' is true") != std::string::npos);
+  REQUIRE(complaint("z_loss", "other").find("'z_loss' is \"other\"") != std::string::npos);
+  json shorter = config;
+  shorter.erase("nope");
+  REQUIRE(error_of([&] { read_vector_case(shorter); }).find("no 'nope'") != std::string::npos);
 }
 
 }  // namespace

@@ -8,9 +8,8 @@ namespace {
 
 TEST_CASE("every reference case of the canon convolution agrees in double and single precision",
           "[vectors]") {
-  const std::vector<std::filesystem::path> files = vector_files("op_canon_conv");
-  INFO(vectors_dir());
-  REQUIRE_FALSE(files.empty());
+  std::vector<std::filesystem::path> files = vector_files("op_canon_conv");
+  if (files.empty()) files.push_back(shared_vector_file("op_canon_conv.json"));
   for (const auto& file : files) {
     const nlohmann::json content = read_json(file);
     for (const auto& c : content.at("cases")) {

@@ -101,6 +101,50 @@ TEST_CASE("causal_attention agrees with its reference", "[ops]") {
   }
 }
 
+/// Rows of documents of random lengths around `mean`, numbered from 0 on.
+at::Tensor random_documents(int64_t rows, int64_t length, int64_t mean) {
+  const at::Tensor begins = at::randint(0, mean, {rows, length}, at::kInt).eq(0);
+  return begins.cumsum(1).to(at::kInt);
+}
+
+TEST_CASE("causal_attention within documents agrees with its reference", "[ops]") {
+  at::manual_seed(13);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    for (const int64_t length : {1, 2, 127, 128, 129, 300}) {
+      for (const int64_t mean : {1, 3, 50, 1000}) {
+        INFO("T " << length << " documents of about " << mean);
+        const at::Tensor docs = random_documents(2, length, mean);
+        const double difference = fused_against_reference(
+            [&](const Tensors& in) { return ops::causal_attention(in[0], in[1], in[2], docs); },
+            [&](const Tensors& in) {
+              return ops::causal_attention_reference(in[0], in[1], in[2], docs);
+            },
+            {at::randn({2, length, 4, 8}, type),
+             at::randn({2, length, 2, 8}, type),
+             at::randn({2, length, 2, 8}, type)});
+        REQUIRE(difference <= tolerance(type));
+      }
+    }
+  }
+}
+
+TEST_CASE("causal_attention takes documents whose numbers do not rise", "[ops]") {
+  at::manual_seed(14);
+  const at::Tensor docs = at::tensor({5, 5, 2, 2, 2, 5, 1}, at::kInt).view({1, 7});
+  const at::Tensor q = at::randn({1, 7, 2, 4}), k = at::randn({1, 7, 1, 4});
+  REQUIRE(at::equal(ops::causal_attention(q, k, k, docs),
+                    ops::causal_attention_reference(q, k, k, docs)));
+  REQUIRE(fails_with("doc_ids must be int32 [1, 7]",
+                     [&] { ops::causal_attention(q, k, k, docs.narrow(1, 0, 6)); }));
+}
+
+TEST_CASE("one document in a row is the same bits as no documents", "[ops]") {
+  at::manual_seed(15);
+  const at::Tensor q = at::randn({2, 200, 4, 8}), k = at::randn({2, 200, 2, 8});
+  const at::Tensor docs = at::zeros({2, 200}, at::kInt);
+  REQUIRE(at::equal(ops::causal_attention(q, k, k, docs), ops::causal_attention(q, k, k)));
+}
+
 TEST_CASE("causal_attention stays finite at scores that overflow an exponential", "[ops]") {
   const at::Tensor q = at::full({1, 5, 1, 4}, 100.0), v = at::randn({1, 5, 1, 4});
   REQUIRE(at::isfinite(ops::causal_attention(q, q, v)).all().item<bool>());
@@ -113,12 +157,52 @@ TEST_CASE("rms_norm agrees with its reference", "[ops]") {
       for (const int64_t channels : {1, 2, 151, 256}) {
         INFO("rows " << rows << " channels " << channels);
         const double difference = fused_against_reference(
-            [](const Tensors& in) { return ops::rms_norm(in[0], in[1], 1e-5); },
-            [](const Tensors& in) { return ops::rms_norm_reference(in[0], in[1], 1e-5); },
+            [](const Tensors& in) { return ops::rms_norm(in[0], in[1], {}); },
+            [](const Tensors& in) { return ops::rms_norm_reference(in[0], in[1], {}); },
             {sliced_normal({rows, channels}, type), at::randn({channels}, type)});
         REQUIRE(difference <= tolerance(type));
       }
     }
+  }
+}
+
+TEST_CASE("rms_norm in low precision rounds before or after the product with its weight", "[ops]") {
+  at::manual_seed(10);
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const at::Tensor x = (at::randn({65, 151}) * 3).to(type);
+    const at::Tensor w = at::randn({151}).to(type);
+    const at::Tensor wide = x.to(at::kFloat);
+    const at::Tensor normalised = wide * (wide * wide).mean(-1, true).add(1e-6).rsqrt();
+    const at::Tensor before = ops::rms_norm(x, w, {1e-6, true});
+    const at::Tensor after = ops::rms_norm(x, w, {1e-6, false});
+    REQUIRE(before.scalar_type() == type);
+    REQUIRE(after.scalar_type() == type);
+    // A product of two numbers of 11 significant bits is exact in float32, so this is one rounding.
+    REQUIRE(at::equal(before, (w.to(at::kFloat) * normalised.to(type).to(at::kFloat)).to(type)));
+    REQUIRE(at::equal(after, (w.to(at::kFloat) * normalised).to(type)));
+    const at::Tensor exact = w.to(at::kDouble) * normalised.to(at::kDouble);
+    const auto error = [&](const at::Tensor& y) {
+      return (y.to(at::kDouble) - exact).abs().mean().item<double>();
+    };
+    REQUIRE(error(after) < 0.9 * error(before));
+  }
+}
+
+TEST_CASE("rms_norm in low precision has the gradients of the wide one", "[ops]") {
+  at::manual_seed(11);
+  for (const bool round_before_weight : {true, false}) {
+    const auto gradients = [&](at::ScalarType type) {
+      at::manual_seed(12);
+      at::Tensor x = at::randn({9, 33}).to(at::kBFloat16).to(type).requires_grad_(true);
+      at::Tensor w = at::randn({33}).to(at::kBFloat16).to(type).requires_grad_(true);
+      const at::Tensor upstream = at::randn({9, 33}).to(at::kBFloat16).to(type);
+      (ops::rms_norm(x, w, {1e-5, round_before_weight}) * upstream).sum().backward();
+      return at::cat({x.grad().flatten(), w.grad().flatten()}).to(at::kDouble);
+    };
+    const at::Tensor wide = gradients(at::kDouble);
+    const double largest = wide.abs().max().item<double>();
+    const at::Tensor difference = (gradients(at::kBFloat16) - wide).abs();
+    REQUIRE(difference.max().item<double>() < 0.03 * largest);
   }
 }
 

@@ -43,6 +43,7 @@ class Job {
     request.train_tokens.path = (folder_ / "train.tokens").string();
     request.evaluation_tokens.path = (folder_ / "evaluation.tokens").string();
     request.resume_from = resume_from;
+    request.train_tokens.document_start = request.evaluation_tokens.document_start = document_start;
     std::filesystem::create_directories(request.run_dir);
     const std::string log = request.run_dir + "/lines";
     const int fd = ::open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666);
@@ -57,6 +58,7 @@ class Job {
   std::filesystem::path run_dir(const std::string& name) const { return folder_ / name; }
 
   config::Experiment experiment;
+  std::optional<int32_t> document_start;
   bool completed = false;
 
  private:
@@ -124,6 +126,21 @@ TEST_CASE("the same job twice gives the same losses bit for bit", "[worker]") {
   REQUIRE(numbers(first) == numbers(job.run("second")));
   job.experiment.seed = 43;
   REQUIRE(numbers(first) != numbers(job.run("other")));
+}
+
+TEST_CASE("a document mask changes the losses and needs to know what begins a document",
+          "[worker]") {
+  Job job;
+  const std::vector<json> whole = job.run("whole");
+  job.document_start = 7;
+  REQUIRE(numbers(job.run("not asked for")) == numbers(whole));
+  job.experiment.train.document_mask = true;
+  const std::vector<json> divided = job.run("divided");
+  REQUIRE(numbers(divided) != numbers(whole));
+  REQUIRE(numbers(divided) == numbers(job.run("divided again")));
+  job.document_start.reset();
+  REQUIRE(error_of([&] { job.run("unknown"); }).find("what begins a document") !=
+          std::string::npos);
 }
 
 TEST_CASE("a job that resumes from any checkpoint ends like one that was never interrupted",

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "core/config/experiment.h"
+#include "core/data/dataset.h"
+#include "core/protocol/messages.h"
+
+namespace forge::worker {
+
+/// The rows that a request names, in the order of the experiment, and divided into documents where
+/// it asks for that. Throw Error where they cannot be.
+data::Dataset training_rows(const protocol::Request& request, const config::Experiment& experiment);
+
+/// The same for evaluation: always in the order of the file.
+data::Dataset evaluation_rows(const protocol::Request& request,
+                              const config::Experiment& experiment);
+
+}  // namespace forge::worker

@@ -1,0 +1,157 @@
+#include "core/run/import_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/config/json.h"
+#include "core/model/parameters.h"
+#include "core/run/event_log.h"
+#include "core/run/host.h"
+#include "core/weights/checkpoint.h"
+
+namespace forge::run {
+namespace {
+
+using Json = nlohmann::json;
+
+bool is_plain(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+}
+
+/// The given name, or one made of the folder's.
+std::string run_name(const ImportRequest& request) {
+  std::string name = request.name;
+  if (name.empty()) {
+    const fs::path folder = fs::weakly_canonical(fs::absolute(request.origin));
+    name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return !is_plain(c); }, '_');
+  }
+  if (std::all_of(name.begin(), name.end(), is_plain) && !name.empty() && name[0] != '.' &&
+      name[0] != '-') {
+    return name;
+  }
+  throw Error("'" + name + "' is no name for a run",
+              {},
+              "letters, digits, '-', '_' and '.', not beginning with one of the signs");
+}
+
+RunRecord record_of(const hf::ImportedModel& model,
+                    const config::Experiment& experiment,
+                    const ImportRequest& request) {
+  RunRecord record;
+  record.config = experiment.name;
+  record.created = utc_timestamp();
+  record.command = request.command;
+  record.imported_from = fs::absolute(request.origin).lexically_normal().string();
+  record.identity.experiment = identifying_part(config::to_json(experiment));
+  record.identity.initial_weights = weights::content_hash(model.weights);
+  record.identity.tokenizer_fingerprint = model.tokenizer_fingerprint;
+  record.identity.backend = experiment.backend;
+  record.key = run_key(record.identity);
+  record.id = experiment.name + "-" + record.key;
+  return record;
+}
+
+/// Every key of the model was set by config.json of the folder.
+Json origins_of(const config::Experiment& experiment, const RunRecord& record) {
+  Json origins = Json::object();
+  const Json model = config::to_json(experiment).at("model").flatten();
+  for (const auto& [pointer, value] : model.items()) {
+    std::string key = "model" + pointer;
+    std::replace(key.begin(), key.end(), '/', '.');
+    origins[key] = {{"origin", record.imported_from + "/config.json"}, {"set_by", "import-hf"}};
+  }
+  return origins;
+}
+
+void write_events(const RunFolder& folder,
+                  const hf::ImportedModel& model,
+                  const RunRecord& record,
+                  int64_t checkpoint_bytes) {
+  protocol::Started started;
+  started.parameters = model::parameter_count(model.config.model);
+  protocol::CheckpointSaved saved;
+  saved.path = "checkpoints/000000000";
+  saved.bytes = checkpoint_bytes;
+  protocol::Result result;
+  result.values = {{"imported_from", record.imported_from},
+                   {"architecture", hf::class_name(model.config.architecture)},
+                   {"weights_hash", record.identity.initial_weights}};
+  EventLog log(folder.events_file());
+  log.append(
+      {{"event", "attempt"}, {"pid", ::getpid()}, {"host", host_name()}, {"resume_from", ""}}, 1);
+  log.append(protocol::to_json(started), 1);
+  log.append(protocol::to_json(saved), 1);
+  log.append(protocol::to_json(result), 1);
+  log.append({{"event", "ended"},
+              {"status", "completed"},
+              {"exit_status", 0},
+              {"signal", 0},
+              {"reason", ""},
+              {"hint", ""},
+              {"stderr", Json::array()},
+              {"retry", false}},
+             1);
+  log.sync();
+}
+
+void write_folder(const RunFolder& folder,
+                  const hf::ImportedModel& model,
+                  const config::Experiment& experiment,
+                  const RunRecord& record) {
+  make_directories(folder.path());
+  write_file_atomic(folder.config_file(), config::to_json(experiment).dump(2) + "\n");
+  write_file_atomic(folder.origin_file(), origins_of(experiment, record).dump(2) + "\n");
+  if (!model.tokenizer.empty()) {
+    write_file_atomic(folder.tokenizer_file(), read_file(model.tokenizer));
+  }
+  int64_t bytes = 0;
+  weights::write_checkpoint(folder.checkpoints(), {}, model.weights, {}, &bytes);
+  write_events(folder, model, record, bytes);
+  write_file_atomic(folder.record_file(), to_json(record).dump(2) + "\n");
+  write_file_atomic(folder.done_file(), "");
+}
+
+}  // namespace
+
+config::Experiment experiment_of(const hf::ImportedModel& model,
+                                 const std::string& name,
+                                 const fs::path& origin) {
+  config::Experiment experiment;
+  experiment.name = name;
+  experiment.description = "imported from " + fs::absolute(origin).lexically_normal().string();
+  experiment.profile = "imported";
+  experiment.model = model.config.model;
+  experiment.tokenizer.vocab_size = model.config.model.vocab_size;
+  constexpr int64_t longest = 1 << 24;  // that the schema allows
+  experiment.train.seq_len = static_cast<int>(std::min(model.config.max_positions, longest));
+  return experiment;
+}
+
+ImportedRun import_run(const hf::ImportedModel& model,
+                       const fs::path& runs_dir,
+                       const ImportRequest& request) {
+  const config::Experiment experiment = experiment_of(model, run_name(request), request.origin);
+  const RunRecord record = record_of(model, experiment, request);
+  ImportedRun imported{RunFolder(runs_dir / record.id), false};
+  if (fs::exists(imported.folder.done_file())) return imported;
+  const fs::path aside = aside_path(imported.folder.path());
+  try {
+    remove_tree(aside);
+    write_folder(RunFolder(aside), model, experiment, record);
+    replace_folder(aside, imported.folder.path());
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(aside, ignored);
+    throw;
+  }
+  imported.made = true;
+  return imported;
+}
+
+}  // namespace forge::run

@@ -1,0 +1,21 @@
+#include "core/run/open_model.h"
+
+#include "core/base/fs.h"
+#include "core/hf/import_model.h"
+#include "core/run/import_run.h"
+
+namespace forge::run {
+
+RunModel open_model(const fs::path& runs_dir, const std::string& run_or_folder) {
+  if (!hf::is_model_folder(run_or_folder)) return open_run(named_run(runs_dir, run_or_folder));
+  const fs::path folder = fs::weakly_canonical(fs::absolute(run_or_folder));
+  const hf::ImportedModel imported = hf::import_model(folder);
+  RunModel model;
+  model.experiment = experiment_of(imported, folder.filename().string(), folder);
+  model.checkpoint = folder;
+  model.tokenizer = imported.tokenizer;
+  model.tokenizer_fingerprint = imported.tokenizer_fingerprint;
+  return model;
+}
+
+}  // namespace forge::run
