@@ -49,6 +49,7 @@ Launch check_launch(const Context& context,
         {},
         "run a training config; 'forge ls' lists them");
   }
+  config::require_no_obstacles(launch.resolved);
   backend->check(launch.resolved.experiment, launch.backend);
   launch.initial_weights =
       run::find_initial_weights(launch.resolved.experiment, context.runs_dir());
