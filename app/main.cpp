@@ -66,6 +66,7 @@ void add_commands(CLI::App& app, Program& program) {
   add_bench(app, program);
   add_export_hf(app, program);
   add_import_hf(app, program);
+  add_import_lingua(app, program);
   add_logits(app, program);
   add_store(app, program);
   add_ls(app, program);

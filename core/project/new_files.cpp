@@ -197,6 +197,8 @@ fs::path create_config(const NewConfig& request, const templating::Surroundings&
   std::string text;
   if (!request.copied_file.empty()) {
     text = read_file(request.copied_file);
+  } else if (!request.text.empty()) {
+    text = request.text;
   } else {
     const Config* base = project.find(project.default_config);
     const std::string parent = !request.extends.empty() ? request.extends

@@ -55,6 +55,7 @@ struct NewConfig {
   TemplateKind kind = TemplateKind::config;
   std::string extends;                ///< name of a template; "": the project's default config
   std::filesystem::path copied_file;  ///< the text to begin with instead; "": none
+  std::string text;                   ///< all of its text instead; "": none
 };
 
 /// Makes a template file and returns its path. Throws Error where it exists.
