@@ -18,24 +18,33 @@ struct Options {
   lingua::ImportOptions import;
 };
 
-/// Where the text was written to; "" where it is to be printed.
-fs::path write_where_asked(const Context& context,
-                           const Options& options,
-                           const lingua::ImportedRecipe& imported,
-                           const std::string& text) {
+/// What was made of the recipe; `file` is "" where the text is to be printed.
+struct Written {
+  std::string text;
+  fs::path file;
+};
+
+Written write_where_asked(const Context& context,
+                          const Options& options,
+                          const lingua::ImportedRecipe& imported) {
+  if (options.into_project && options.output.empty()) {
+    const project::Project project = context.project();
+    const auto form = project::has_library(project) ? lingua::ConfigForm::leaf
+                                                                : lingua::ConfigForm::standalone;
+    project::NewConfig request;
+    request.project = project.folder;
+    request.name = imported.experiment.name;
+    request.text = lingua::write_config(imported, form);
+    return {request.text, create_config(request, context.surroundings())};
+  }
+  const std::string text = lingua::write_config(imported, lingua::ConfigForm::standalone);
   if (!options.output.empty()) {
     if (fs::exists(options.output)) {
       throw Error("'" + options.output + "' exists already", {}, "nothing is written over");
     }
     write_file_atomic(options.output, text);
-    return options.output;
   }
-  if (!options.into_project) return {};
-  project::NewConfig request;
-  request.project = context.project().folder;
-  request.name = imported.experiment.name;
-  request.text = text;
-  return create_config(request, context.surroundings());
+  return {text, options.output};
 }
 
 void print_remarks(const lingua::ImportedRecipe& imported) {
@@ -49,8 +58,7 @@ void print_remarks(const lingua::ImportedRecipe& imported) {
 int import_lingua(const Context& context, const Options& options) {
   const lingua::ImportedRecipe imported =
       lingua::import_recipe(lingua::read_recipe_file(options.recipe), options.import);
-  const std::string text = lingua::write_config(imported);
-  const fs::path file = write_where_asked(context, options, imported, text);
+  const auto [text, file] = write_where_asked(context, options, imported);
   if (options.json) {
     nlohmann::ordered_json json = lingua::to_json(imported);
     json["file"] = nullptr;

@@ -102,17 +102,36 @@ std::string comments(const std::string& title, const std::vector<std::string>& l
   return text;
 }
 
+/// The lines of name and description, which a leaf has in a block of their own, and the others.
+struct Lines {
+  std::string metadata, body;
+};
+
+Lines write_keys(const ImportedRecipe& imported) {
+  std::map<std::string, std::string> metadata, body;
+  for (const auto& stated : imported.stated) {
+    const bool names = stated.first == "name" || stated.first == "description";
+    (names ? metadata : body).insert(stated);
+  }
+  const auto written = [&](const std::map<std::string, std::string>& stated) {
+    config::Experiment experiment = imported.experiment;
+    Writer writer(stated, "", 0);
+    fields(writer, experiment);
+    return writer.text();
+  };
+  return {written(metadata), written(body)};
+}
+
 }  // namespace
 
-std::string write_config(const ImportedRecipe& imported) {
-  std::string text = "# Imported by forge import-lingua";
+std::string write_config(const ImportedRecipe& imported, ConfigForm form) {
+  const bool leaf = form == ConfigForm::leaf;
+  const Lines lines = write_keys(imported);
+  std::string text = std::string(leaf ? "##" : "#") + " Imported by forge import-lingua";
   if (!imported.file_name.empty()) text += " from " + harmless(imported.file_name);
-  text += ". A remark names lingua's key, or how the value follows from others.\n";
-
-  config::Experiment experiment = imported.experiment;
-  Writer writer(imported.stated, "", 0);
-  fields(writer, experiment);
-  text += writer.text();
+  text += ". A remark names lingua's key, or how the value follows.\n";
+  if (leaf) text += "-- extends 'base/config.yaml'\n\n[metadata]\n";
+  text += lines.metadata + (leaf ? "\n[body]\n" : "") + lines.body;
 
   std::vector<std::string> left_out, unknown;
   for (const LeftOut& key : imported.left_out) {
