@@ -85,7 +85,8 @@ nlohmann::ordered_json to_json(const Options& options,
   nlohmann::ordered_json json;
   json["model"] = options.model;
   json["step"] = model.step;
-  json["data"] = options.data.empty() ? nlohmann::ordered_json() : options.data;
+  json["data"] =
+      options.data.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(options.data);
   json["loss"] = evaluation.loss;
   json["perplexity"] = evaluation.perplexity;
   json["bits_per_byte"] = evaluation.bits_per_byte

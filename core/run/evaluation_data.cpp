@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cstring>
+
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
@@ -49,7 +51,7 @@ void set_document_start(const RunModel& model, EvaluationData& data) {
 bool is_token_file(const fs::path& path) {
   if (!fs::is_regular_file(path) || fs::file_size(path) < magic.size()) return false;
   const MappedFile file(path);
-  return std::equal(magic.begin(), magic.end(), file.data());
+  return std::memcmp(file.data(), magic.data(), magic.size()) == 0;
 }
 
 /// Tokens of text for one evaluation, in a file that goes with its last owner.

@@ -1,6 +1,7 @@
 #include "core/run/evaluation_data.h"
 
 #include "core/base/fs.h"
+#include "core/base/hash.h"
 #include "core/data/token_file.h"
 #include "core/data/tokenizer_json.h"
 #include "tests/support/catch.h"
