@@ -31,6 +31,7 @@ struct TokenSource {
   std::string path;
   int64_t rows = 0;
   std::optional<int32_t> document_start = {};  ///< begins a document; none: rows are not divided
+  bool short_last_row = false;  ///< the last row may lack ids at its end, which are not scored
 };
 
 enum class Job { describe, train, evaluate, generate, bench, logits };

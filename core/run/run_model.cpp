@@ -61,7 +61,9 @@ fs::path tokenizer_file_of(const RunFolder& folder) {
 }
 
 void read_tokenizer(const RunFolder& folder, RunModel& model) {
-  model.tokenizer_fingerprint = folder.record().identity.tokenizer_fingerprint;
+  const Identity identity = folder.record().identity;
+  model.tokenizer_fingerprint = identity.tokenizer_fingerprint;
+  model.data_fingerprint = identity.data_fingerprint;
   if (model.tokenizer_fingerprint.empty()) return;
   model.tokenizer = tokenizer_file_of(folder);
   if (!fs::exists(model.tokenizer)) {

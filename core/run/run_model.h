@@ -20,6 +20,7 @@ struct RunModel {
   std::filesystem::path checkpoint;   ///< its folder; weights::ModelFiles opens it
   std::filesystem::path tokenizer;    ///< tokenizer.json, "" where an imported run has none
   std::string tokenizer_fingerprint;  ///< "" where there is none
+  std::string data_fingerprint;       ///< of the text that a run was trained on, "" for a folder
 };
 
 /// Reads what a run is made of. `step` names a checkpoint; without it the newest sound one is taken

@@ -58,6 +58,19 @@ std::optional<Python> find_python(const std::string& path) {
   return std::nullopt;
 }
 
+/// The version that the headers of an installation name: `#define PY_VERSION "3.11.7"`; or "".
+std::string version_in_headers(const Python& python) {
+  const fs::path prefix = python.installed.parent_path().parent_path();
+  std::ifstream file(prefix / "include" / ("python" + python.release) / "patchlevel.h");
+  for (std::string line; std::getline(file, line);) {
+    const size_t name = line.find(" PY_VERSION ");
+    const size_t begin = line.find('"', name);
+    if (name == std::string::npos || begin == std::string::npos) continue;
+    return line.substr(begin + 1, line.find('"', begin + 1) - begin - 1);
+  }
+  return "";
+}
+
 /// The whole version from what the program holds: a string of its own such as "3.11.2".
 std::string version_in_program(const Python& python) {
   std::ifstream file(python.installed, std::ios::binary);
@@ -125,6 +138,7 @@ PythonVersions find_python_versions(const std::string& path, const std::string& 
   const fs::path environment = python->program.parent_path().parent_path();
   PythonVersions versions;
   versions.python = version_in_configuration(environment / "pyvenv.cfg");
+  if (versions.python.empty()) versions.python = version_in_headers(*python);
   if (versions.python.empty()) versions.python = version_in_program(*python);
   const std::vector<fs::path> folders = package_folders(*python, home);
   versions.torch = package_version(folders, "torch");

@@ -43,6 +43,18 @@ TEST_CASE("a virtual environment has its own packages and says its version") {
   CHECK(versions.transformers == "");
 }
 
+TEST_CASE("the version of a Python in a shared library is read from its headers") {
+  const TemporaryFolder folder;
+  folder.write("opt/bin/python3.12", "ELF");
+  fs::create_symlink("python3.12", folder / "opt/bin/python3");
+  folder.write("opt/include/python3.12/patchlevel.h",
+               "/* PY_VERSION is below */\n#define PY_MICRO_VERSION 4\n"
+               "#define PY_VERSION      \t\"3.12.4\"\n");
+  CHECK(find_python_versions((folder / "opt/bin").string(), "/nobody").python == "3.12.4");
+  fs::remove(folder / "opt/include/python3.12/patchlevel.h");
+  CHECK(find_python_versions((folder / "opt/bin").string(), "/nobody").python == "3.12");
+}
+
 TEST_CASE("a shim of pyenv stands for the chosen version") {
   const TemporaryFolder folder;
   folder.write("pyenv/shims/python3", "#!/bin/sh\n");
