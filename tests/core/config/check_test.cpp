@@ -148,7 +148,7 @@ TEST_CASE("a file that a template names and that is not there hinders only a run
   const ConfigFixture fixture;
   const ResolvedConfig data = fixture.small("data: {source: text, path: texts}\n");
   REQUIRE(data.experiment.data.path == (fixture.files.folder / "projects/p/texts").string());
-  REQUIRE(says(obstacle(data), ":9:28: error: no file "));
+  REQUIRE(says(obstacle(data), ":8:28: error: no file "));
   const ResolvedConfig tokenizer = fixture.small("tokenizer.path: t.json\n");
   REQUIRE(says(obstacle(tokenizer), "relative to its project's folder"));
   fixture.files.folder.write("projects/p/t.json", "{}");
