@@ -74,7 +74,7 @@ TEST_CASE("a token file and the folder of prepared data that holds one are used 
 TEST_CASE("tokens of another tokenizer and too few of them are refused", "[run]") {
   const Fixture fixture;
   const std::vector<int32_t> ids = {7};
-  for (const std::string fingerprint : {fixture.model.tokenizer_fingerprint, hash_hex("other")}) {
+  for (const std::string& fingerprint : {fixture.model.tokenizer_fingerprint, hash_hex("other")}) {
     data::TokenFileWriter writer(fixture.folder / (fingerprint + ".tokens"), 262, fingerprint);
     writer.append(ids.data(), ids.size());
     writer.finish();
