@@ -18,13 +18,14 @@ remember_torch() {
 # say TEXT: one line of chatter; stdout belongs to results.
 say() { printf 'forge: %s\n' "$1" >&2; }
 
-# install_missing [--tests]: runs scripts/setup unless this very script has succeeded here before.
+# install_missing [--tests | --fuzz]: runs scripts/setup unless this very script has succeeded here before.
 install_missing() {
   local done_file="$root/build/release/.setup-ok" key
   key="$(cksum <"$root/scripts/setup") torch=${FORGE_TORCH:+own}"
   # What the tests need includes what the products need.
   if [ -r "$done_file" ] && grep -qxF -e "$key $*" -e "$key --tests" "$done_file"; then return; fi
   "$root/scripts/setup" "$@"
+  mkdir -p "$(dirname "$done_file")"
   printf '%s\n' "$key $*" >>"$done_file"
 }
 
