@@ -84,7 +84,7 @@ nlohmann::ordered_json to_json(const Options& options,
                                const run::EvaluationData& data,
                                const run::ModelEvaluation& evaluation) {
   nlohmann::ordered_json json;
-  json["model"] = options.model;
+  json["model"] = model.name;
   json["step"] = model.step;
   json["data"] =
       options.data.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(options.data);
@@ -109,11 +109,10 @@ std::string digits(double value, int count) {
   return text;
 }
 
-void print(const Options& options,
-           const run::RunModel& model,
+void print(const run::RunModel& model,
            const run::EvaluationData& data,
            const run::ModelEvaluation& evaluation) {
-  std::cout << options.model << ", step " << model.step << ", on " << data.name << "\n";
+  std::cout << model.name << ", step " << model.step << ", on " << data.name << "\n";
   std::vector<std::vector<std::string>> lines = {
       {"  loss", digits(evaluation.loss, 4), "nats a token"},
       {"  perplexity", digits(evaluation.perplexity, 3), ""}};
@@ -136,7 +135,7 @@ int eval(const Context& context, const Options& options) {
   if (options.json) {
     std::cout << to_json(options, model, data, evaluation).dump(2) << "\n";
   } else {
-    print(options, model, data, evaluation);
+    print(model, data, evaluation);
   }
   return 0;
 }

@@ -19,7 +19,8 @@ RunModel open_model(const fs::path& runs_dir,
   const fs::path folder = fs::weakly_canonical(fs::absolute(run_or_folder));
   const hf::ImportedModel imported = hf::import_model(folder);
   RunModel model;
-  model.experiment = experiment_of(imported, folder.filename().string(), folder);
+  model.name = folder.filename().string();
+  model.experiment = experiment_of(imported, model.name, folder);
   model.checkpoint = folder;
   model.tokenizer = imported.tokenizer;
   model.tokenizer_fingerprint = imported.tokenizer_fingerprint;

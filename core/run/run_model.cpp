@@ -101,6 +101,7 @@ RunFolder named_run(const fs::path& runs_dir, const std::string& name) {
 
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
   RunModel model;
+  model.name = folder.id();
   model.experiment = experiment_of(folder);
   model.checkpoint = checkpoint_of(folder, step);
   model.step = std::stoll(model.checkpoint.filename().string());

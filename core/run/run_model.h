@@ -15,6 +15,7 @@ RunFolder named_run(const std::filesystem::path& runs_dir, const std::string& na
 
 /// The model of a run at one of its checkpoints, or of a model folder.
 struct RunModel {
+  std::string name;  ///< the run's id, or the name of the folder
   config::Experiment experiment;
   int64_t step = 0;
   std::filesystem::path checkpoint;   ///< its folder; weights::ModelFiles opens it
