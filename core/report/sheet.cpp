@@ -1,9 +1,9 @@
-#include "core/report/claims.h"
 #include "core/report/sheet.h"
 
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "core/report/claims.h"
 #include "core/report/figures.h"
 
 namespace forge::report {
