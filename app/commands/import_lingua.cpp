@@ -29,8 +29,8 @@ Written write_where_asked(const Context& context,
                           const lingua::ImportedRecipe& imported) {
   if (options.into_project && options.output.empty()) {
     const project::Project project = context.project();
-    const auto form = project::has_library(project) ? lingua::ConfigForm::leaf
-                                                                : lingua::ConfigForm::standalone;
+    const auto form =
+        project::has_library(project) ? lingua::ConfigForm::leaf : lingua::ConfigForm::standalone;
     project::NewConfig request;
     request.project = project.folder;
     request.name = imported.experiment.name;
@@ -93,7 +93,8 @@ void add_import_lingua(CLI::App& app, Program& program) {
       ->type_name("NAME");
   command->add_option("-o,--output", options->output, "File to write")->type_name("FILE");
   command
-      ->add_option("--gpus", options->import.gpus, "GPUs of the recipe, which its file does not say")
+      ->add_option(
+          "--gpus", options->import.gpus, "GPUs of the recipe, which its file does not say")
       ->check(CLI::Range(1, 1 << 20));
   command
       ->add_option("--vocab-size",

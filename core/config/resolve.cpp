@@ -156,8 +156,8 @@ bool is_command_line(const SourceSpan& where) {
   return where && where.source->name == command_line_layer;
 }
 
-/// What hinders only a run is kept for the one who wants to run the config. A path typed just now is
-/// meant to be there now.
+/// What hinders only a run is kept for the one who wants to run the config. A path typed just now
+/// is meant to be there now.
 ProblemSink keeping_obstacles(const ProblemSink& on_problem, std::vector<Error>& obstacles) {
   return [&on_problem, &obstacles](const Problem& problem) {
     if (on_problem) {

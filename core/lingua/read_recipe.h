@@ -32,8 +32,8 @@ struct ReadRecipe {
   SourceSpan place(const std::string& path) const;
 };
 
-/// Reads a recipe. Throws Error at a value of a wrong type or out of its limits, and for models that
-/// forge does not have: the linear ones that model.model_name chooses.
+/// Reads a recipe. Throws Error at a value of a wrong type or out of its limits, and for models
+/// that forge does not have: the linear ones that model.model_name chooses.
 ReadRecipe read_recipe(const yaml::Node& root);
 ReadRecipe read_recipe_file(const std::filesystem::path& file);
 

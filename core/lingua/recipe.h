@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
-/// A training recipe of Meta Lingua as plain structs, with lingua's own names and defaults: those of
-/// its dataclasses, and of the version of it that LlamaCanon was trained with ("Physics of Language
-/// Models: Part 4.1"), which adds qk_norm, z_loss, rope_dim, hidden_dim and canon_*. What describes
-/// the machines and not the training is in core/lingua/recipe_fields.h alone.
+/// A training recipe of Meta Lingua as plain structs, with lingua's own names and defaults: those
+/// of its dataclasses, and of the version of it that LlamaCanon was trained with ("Physics of
+/// Language Models: Part 4.1"), which adds qk_norm, z_loss, rope_dim, hidden_dim and canon_*. What
+/// describes the machines and not the training is in core/lingua/recipe_fields.h alone.
 namespace forge::lingua {
 
 struct Optim {

@@ -42,7 +42,7 @@ struct RowSpec {
 /// That one row's evaluation loss is below another's: what the table is there to decide.
 struct ClaimSpec {
   std::string config;
-  std::string below;              ///< config of the other row
+  std::string below;             ///< config of the other row
   std::string profile = "full";  ///< of the runs that can decide it
 };
 

@@ -9,8 +9,8 @@ namespace forge::tests {
 /// Parses the text of a recipe as the file "recipe.yaml".
 inline lingua::ReadRecipe read_recipe_text(const std::string& text) {
   const auto source = std::make_shared<SourceText>(SourceText{"recipe.yaml", "", text, 1});
-  lingua::ReadRecipe read = lingua::read_recipe(*yaml::parse(
-      text, [&](int line, int column) { return make_span(source, line, column); }));
+  lingua::ReadRecipe read = lingua::read_recipe(
+      *yaml::parse(text, [&](int line, int column) { return make_span(source, line, column); }));
   read.file_name = "recipe.yaml";
   return read;
 }

@@ -95,13 +95,15 @@ TEST_CASE("canon_set is a set of letters and its options go along", "[lingua]") 
   CHECK_FALSE(canon.residual);
   CHECK(canon.activation == config::Activation::silu);
   CHECK(contains(import_text(small_recipe("  canon_set: Ab\n")).notes.front(), "'Ab'"));
-  CHECK(contains(import_error(small_recipe("  canon_set: A\n  canon_bias: true\n")), "have no bias"));
+  CHECK(
+      contains(import_error(small_recipe("  canon_set: A\n  canon_bias: true\n")), "have no bias"));
   CHECK(contains(import_error(small_recipe("  canon_set: A\n  canon_kernel: 5\n")), "from 2 to 4"));
   CHECK(imported(small_recipe("  canon_set: null\n  canon_kernel: 5\n")).model.canon.set.empty());
 }
 
 TEST_CASE("what forge computes otherwise is refused", "[lingua]") {
-  CHECK(contains(import_error(small_recipe("  rope_dim: 0\n")), "'model.rope_dim' 0 is not an even"));
+  CHECK(
+      contains(import_error(small_recipe("  rope_dim: 0\n")), "'model.rope_dim' 0 is not an even"));
   CHECK(contains(import_error(small_recipe("  rope_dim: 66\n")), "from 2 to the head's 64"));
   CHECK(contains(import_error(small_recipe("  attn_impl: fmha\n  sliding_window: 64\n")),
                  "limits what attention sees"));

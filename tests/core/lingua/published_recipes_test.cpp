@@ -25,8 +25,8 @@ json published_recipes() {
 ///   ga                                                 ->  grad_acc_steps
 ///   model, data, dist                                  ->  model.*, data.*, distributed.*
 ///   name, steps, seed                                  ->  the same
-/// gpus is in no YAML and becomes --gpus. The folder of the data is the reader's own, so the one that
-/// projects/recipes names stands in.
+/// gpus is in no YAML and becomes --gpus. The folder of the data is the reader's own, so the one
+/// that projects/recipes names stands in.
 std::string yaml_of(const json& row) {
   std::string yaml;
   const auto line = [&yaml](int depth, const std::string& key, const json& value) {
@@ -84,8 +84,8 @@ class RecipesProject {
   }
   config::ResolvedConfig resolve(const std::string& name) const {
     const auto workspace = *project::find_workspace(folder_.path());
-    const auto project = project::load_project(
-        workspace, folder_ / "projects/recipes", tests::fixed_surroundings());
+    const auto project =
+        project::load_project(workspace, folder_ / "projects/recipes", tests::fixed_surroundings());
     return config::resolve(project, name, tests::fixed_options());
   }
 
@@ -105,8 +105,7 @@ TEST_CASE("every published recipe is imported as forge's own config of that name
     for (const ConfigForm form : {ConfigForm::standalone, ConfigForm::leaf}) {
       const config::ResolvedConfig imported = project.import(row, "imported", form);
       std::string differences;
-      for (const config::Change& change :
-           config::diff(leaves_of(own), leaves_of(imported))) {
+      for (const config::Change& change : config::diff(leaves_of(own), leaves_of(imported))) {
         differences += change.path + " ";
       }
       REQUIRE(differences.empty());
@@ -132,13 +131,12 @@ TEST_CASE("a Canon recipe differs from its Llama twin in name and Canon alone", 
     if (canon.find("LlamaCanon-") != 0) continue;
     const std::string llama = "Llama" + canon.substr(std::string("LlamaCanon").size());
     std::vector<std::string> paths;
-    for (const config::Change& change : config::diff(leaves_of(project.resolve(llama)),
-                                                     leaves_of(project.resolve(canon)))) {
+    for (const config::Change& change :
+         config::diff(leaves_of(project.resolve(llama)), leaves_of(project.resolve(canon)))) {
       paths.push_back(change.path);
     }
-    CHECK(paths ==
-          std::vector<std::string>{
-              "description", "model.canon.set", "model.position.rope_dim", "name"});
+    CHECK(paths == std::vector<std::string>{
+                       "description", "model.canon.set", "model.position.rope_dim", "name"});
   }
 }
 

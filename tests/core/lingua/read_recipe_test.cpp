@@ -54,10 +54,9 @@ TEST_CASE("keys without a counterpart are kept aside with their value", "[lingua
   CHECK(read.unknown.empty());
   std::vector<std::string> lines;
   for (const LeftOut& key : read.left_out) lines.push_back(key.path + " " + key.value);
-  CHECK(lines == std::vector<std::string>{"dump_dir /runs",
-                                          "env …",
-                                          "distributed.compile true",
-                                          "checkpoint.dump.keep -1"});
+  CHECK(lines ==
+        std::vector<std::string>{
+            "dump_dir /runs", "env …", "distributed.compile true", "checkpoint.dump.keep -1"});
   CHECK(read.recipe.checkpoint.dump.every == 7);
 }
 
@@ -81,8 +80,11 @@ TEST_CASE("numbers are read as lingua reads them", "[lingua]") {
 }
 
 TEST_CASE("linear models are refused with the reason", "[lingua]") {
-  for (const char* key : {"model_name: GLA5", "model_name: Mamba2", "mamba_ssm: 128",
-                          "mlp_type: mlp10", "zeyuan_layernorm: true"}) {
+  for (const char* key : {"model_name: GLA5",
+                          "model_name: Mamba2",
+                          "mamba_ssm: 128",
+                          "mlp_type: mlp10",
+                          "zeyuan_layernorm: true"}) {
     const std::string error = import_error(small_recipe("  " + std::string(key) + "\n"));
     INFO(error);
     CHECK(contains(error, "recipe.yaml:3:3: error: 'model."));

@@ -25,9 +25,9 @@ TEST_CASE("nothing in a recipe is taken for a template", "[lingua]") {
 }
 
 TEST_CASE("the text gives back the config that was imported", "[lingua]") {
-  const ImportedRecipe recipe = import_text(small_recipe(
-      "  canon_set: AC\n  rope_dim: 16\n  init_base_std: 0.02\n  z_loss: true\n",
-      "optim: {scheduler: wsd, epsilon: 1e-9}\ndata: {tokenizer: {name: sp}}\n"));
+  const ImportedRecipe recipe = import_text(
+      small_recipe("  canon_set: AC\n  rope_dim: 16\n  init_base_std: 0.02\n  z_loss: true\n",
+                   "optim: {scheduler: wsd, epsilon: 1e-9}\ndata: {tokenizer: {name: sp}}\n"));
   const tests::ConfigFixture fixture;
   config::Experiment e = fixture.resolve(write_config(recipe, ConfigForm::standalone)).experiment;
   CHECK(e.profile == "full");
@@ -40,8 +40,8 @@ TEST_CASE("the text gives back the config that was imported", "[lingua]") {
 }
 
 TEST_CASE("comments say what was left out and what is taken for granted", "[lingua]") {
-  const std::string text = write_config(
-      import_text("dump_dir: /runs\nsed: 3\n" + small_recipe()), ConfigForm::standalone);
+  const std::string text = write_config(import_text("dump_dir: /runs\nsed: 3\n" + small_recipe()),
+                                        ConfigForm::standalone);
   INFO(text);
   CHECK(contains(text, "# Imported by forge import-lingua from recipe.yaml."));
   CHECK(contains(text, "  hidden_size: 512  # dim\n"));

@@ -139,8 +139,8 @@ TEST_CASE("claims are about two rows of the table", "[report]") {
   REQUIRE(table.claims[0].profile == "full");
   REQUIRE(contains(error_in(head + "  - {config: canon_b, below: llama}\n"),
                    "the claim is about 'canon_b', which has no row"));
-  REQUIRE(contains(error_in(head + "  - {config: canon_a, below: lama}\n"),
-                   "did you mean 'llama'?"));
+  REQUIRE(
+      contains(error_in(head + "  - {config: canon_a, below: lama}\n"), "did you mean 'llama'?"));
   REQUIRE(contains(error_in(head + "  - {config: llama, below: llama}\n"),
                    "'llama' cannot be below itself"));
 }
