@@ -96,7 +96,7 @@ TEST_CASE("the model projects hold the models that the training configs use") {
   };
   for (const Variant& variant : variants) {
     const std::string config = variant.config;
-    std::string model = "canon/models:" + config.substr(std::string("train_").size());
+    std::string model = config.substr(std::string("train_").size());
     if (config == "train_llama") model = "4M";
     if (config == "train_llama_nope") model = "nope_4M";
     REQUIRE(model_of(model) == resolve_shipped(config, fixed_options()).json.at("model"));

@@ -20,7 +20,7 @@ Experiment resolved(const std::string& config, const ResolveOptions& options = f
   return resolve(small_llm(), config, options).experiment;
 }
 
-const std::vector<std::string> variants = {"llama", "canon", "canon_b", "canon_ac"};
+const std::vector<std::string> variants = {"llama", "canon", "canon_b_rope", "canon_ac_rope"};
 
 TEST_CASE("the medium reference is Llama with 162 million parameters") {
   const ModelConfig model = resolved("llama").model;
@@ -48,7 +48,7 @@ TEST_CASE("canon is Canon-A without positions and with QK-norm per head in the s
   CHECK(canon.canon.set == "A");
   CHECK(canon.position.kind == PositionKind::nope);
   CHECK(canon.qk_norm == QkNorm::per_head);
-  for (const auto& [config, set] : {std::pair("canon_b", "B"), {"canon_ac", "AC"}}) {
+  for (const auto& [config, set] : {std::pair("canon_b_rope", "B"), {"canon_ac_rope", "AC"}}) {
     const ModelConfig model = resolved(config).model;
     CHECK(model.canon.set == set);
     CHECK(model.position.kind == PositionKind::rope);
@@ -61,9 +61,9 @@ TEST_CASE("canon is Canon-A without positions and with QK-norm per head in the s
 
 TEST_CASE("the grid changes the learning rate and the name alone") {
   for (const std::string& variant : variants) {
-    for (const auto& [suffix, lr] : {std::pair("_lr3e-4", 3e-4), {"_lr3e-3", 3e-3}}) {
+    for (const auto& [folder, lr] : {std::pair("lr3e-4/", 3e-4), {"lr3e-3/", 3e-3}}) {
       ResolvedConfig base = resolve(small_llm(), variant, fixed_options());
-      const ResolvedConfig grid = resolve(small_llm(), variant + suffix, fixed_options());
+      const ResolvedConfig grid = resolve(small_llm(), folder + variant, fixed_options());
       CHECK(base.json["optimizer"]["lr"] == 1e-3);
       base.json["optimizer"]["lr"] = lr;
       base.json["name"] = grid.json.at("name");
@@ -78,7 +78,7 @@ TEST_CASE("the learning rate is an argument of every config too") {
   lr.kind = templating::Variable::Kind::real;
   lr.real = 5e-4;
   options.variables["lr"] = lr;
-  CHECK(resolved("canon_lr3e-3", options).optimizer.lr == 5e-4);
+  CHECK(resolved("lr3e-3/canon", options).optimizer.lr == 5e-4);
 }
 
 TEST_CASE("the tiny profile needs nothing and is chosen by name alone") {
