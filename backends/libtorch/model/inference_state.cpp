@@ -146,7 +146,8 @@ at::Tensor InferenceState::attend(size_t layer,
   return at::matmul(weights, values)
       .view({rows(), groups, group, width, head_dim})
       .permute({0, 3, 1, 2, 4})
-      .reshape({rows(), width, heads, head_dim});
+      .reshape({rows(), width, heads, head_dim})
+      .contiguous();
 }
 
 void InferenceState::end_step() {

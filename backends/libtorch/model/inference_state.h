@@ -42,7 +42,7 @@ class InferenceState {
   /// [B, kernel - 1 + width, C]. They are zero where a row begins. Remembers the last of x.
   at::Tensor with_last_inputs(size_t layer, char position, const at::Tensor& x);
   /// Attention of q [B, width, H, D] to every earlier token and to k and v [B, width, G, D], which
-  /// are remembered. Returns [B, width, H, D].
+  /// are remembered. Returns [B, width, H, D], contiguous.
   at::Tensor attend(size_t layer, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
   void end_step();
 

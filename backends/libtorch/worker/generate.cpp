@@ -176,7 +176,7 @@ void check(const Generation& wanted, const config::ModelConfig& model) {
                   "at least one, at most the context of " + std::to_string(wanted.context));
     }
     for (const int32_t id : prompt) {
-      if (id < model.vocab_size) continue;
+      if (id >= 0 && id < model.vocab_size) continue;
       throw Error("a prompt has the token id " + std::to_string(id),
                   {},
                   "the model's vocabulary has " + std::to_string(model.vocab_size));

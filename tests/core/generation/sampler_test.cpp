@@ -150,7 +150,8 @@ TEST_CASE("a seed gives the same tokens on every machine") {
   Sampler sampler({0.8, 20, 0.95});
   std::vector<int32_t> ids;
   for (int i = 0; i < 8; ++i) ids.push_back(sampler.choose(logits.data(), 50, random));
-  REQUIRE(ids == std::vector<int32_t>{0, 0, 0, 0, 0, 0, 0, 0});
+  // As a program in another language draws them from the same Philox stream.
+  REQUIRE(ids == std::vector<int32_t>{31, 12, 39, 24, 27, 12, 35, 4});
 }
 
 TEST_CASE("options that make no sense are refused with what would") {
