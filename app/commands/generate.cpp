@@ -51,14 +51,18 @@ std::string shown(const std::string& text) {
   return is_terminal(STDOUT_FILENO) ? for_terminal(text) : text;
 }
 
+std::string tokens_text(int64_t count) {
+  return with_thousands(count) + (count == 1 ? " token" : " tokens");
+}
+
 std::string pace_text(const std::string& phase, const run::Pace& pace) {
-  std::string text = phase + " " + with_thousands(pace.tokens) + " tokens";
+  std::string text = phase + " " + tokens_text(pace.tokens);
   if (pace.tokens > 0) text += " at " + with_thousands(std::llround(pace.tokens_per_second())) + " tok/s";
   return text;
 }
 
 std::string ending_text(const GeneratedSample& sample) {
-  return with_thousands(static_cast<long long>(sample.ids.size())) + " tokens, ended by " +
+  return tokens_text(static_cast<int64_t>(sample.ids.size())) + ", ended by " +
          run::describe(sample.ended);
 }
 
