@@ -55,6 +55,7 @@ void add_runs(CLI::App& app, Program& program);
 void add_compare(CLI::App& app, Program& program);
 void add_export_markdown(CLI::App& app, Program& program);
 void add_bench(CLI::App& app, Program& program);
+void add_eval(CLI::App& app, Program& program);
 void add_export_hf(CLI::App& app, Program& program);
 void add_import_hf(CLI::App& app, Program& program);
 void add_generate(CLI::App& app, Program& program);

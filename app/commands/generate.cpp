@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
+#include "core/config/fields.h"
 #include "core/report/display_text.h"
 #include "core/run/local_launcher.h"
 #include "core/run/open_model.h"
@@ -26,6 +27,7 @@ struct Options {
   std::string model;
   std::vector<std::string> prompt_files;
   std::optional<int64_t> step;
+  std::string precision;
   GenerationQuestion question;
   bool no_cache = false;
   bool json = false;
@@ -33,8 +35,8 @@ struct Options {
 
 /// The whole file, or stdin for "-", without the line end that editors and echo put behind it.
 std::string prompt_of(const std::string& file) {
-  std::string text = file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {})
-                                 : read_file(file);
+  std::string text =
+      file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(file);
   if (ends_with(text, "\n")) text.pop_back();
   if (ends_with(text, "\r")) text.pop_back();
   return text;
@@ -57,7 +59,8 @@ std::string tokens_text(int64_t count) {
 
 std::string pace_text(const std::string& phase, const run::Pace& pace) {
   std::string text = phase + " " + tokens_text(pace.tokens);
-  if (pace.tokens > 0) text += " at " + with_thousands(std::llround(pace.tokens_per_second())) + " tok/s";
+  if (pace.tokens > 0)
+    text += " at " + with_thousands(std::llround(pace.tokens_per_second())) + " tok/s";
   return text;
 }
 
@@ -131,8 +134,7 @@ void print_json(const run::RunModel& model,
   const Generated generated = run::generate(
       model, question, backend, launcher, [](const GeneratedSample&, const std::string&) {});
   nlohmann::ordered_json json;
-  json["model"] = model.experiment.name;
-  json["checkpoint"] = model.checkpoint.string();
+  json["model"] = model.name;
   json["step"] = model.step;
   json["temperature"] = question.sampling.temperature;
   json["top_k"] = question.sampling.top_k;
@@ -141,6 +143,7 @@ void print_json(const run::RunModel& model,
   json["max_tokens"] = question.max_tokens;
   json["stop"] = question.stop;
   json["cache"] = question.cache;
+  json["precision"] = config::name_of(model.experiment.train.precision);
   json["device_type"] = generated.environment.device_type;
   json["device"] = generated.environment.device_name;
   json["threads"] = generated.environment.threads;
@@ -164,12 +167,20 @@ void print_json(const run::RunModel& model,
   std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }
 
+run::RunModel open_model(const Context& context, const Options& options) {
+  run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
+  config::Precision& precision = model.experiment.train.precision;
+  if (options.precision == "float32") precision = config::Precision::float32;
+  if (options.precision == "float64") precision = config::Precision::float64;
+  return model;
+}
+
 int generate(const Context& context, const Options& options) {
   GenerationQuestion question = options.question;
   question.cache = !options.no_cache;
   for (const std::string& file : options.prompt_files) question.prompts.push_back(prompt_of(file));
   run::check(question);
-  const run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
+  const run::RunModel model = open_model(context, options);
   const auto backend = context.backend(model.experiment.backend);
   if (options.json) {
     print_json(model, question, *backend);
@@ -227,8 +238,10 @@ void add_generate(CLI::App& app, Program& program) {
       "  forge generate exported_folder --prompt \"The dog\" --prompt \"The cat\" --samples 3\n"
       "  echo \"Once upon a time\" | forge generate train_llama-5a --prompt-file - --top-p 0.9\n"
       "\n"
-      "One sample is printed as it comes, several under headings when all are done. Each prompt is\n"
-      "a document of its own. A sample ends at the end of its document, at a stop text (which is not\n"
+      "One sample is printed as it comes, several under headings when all are done. Each prompt "
+      "is\n"
+      "a document of its own. A sample ends at the end of its document, at a stop text (which is "
+      "not\n"
       "printed), after --max-tokens, or when the row is as long as those of training.");
   command->add_option("model", options->model, "A run, or a model folder of Hugging Face")
       ->required()
@@ -252,7 +265,8 @@ void add_generate(CLI::App& app, Program& program) {
                  "Text that ends a sample, in front of it; may be repeated",
                  "TEXT");
   add_sampling_options(*command, question);
-  command->add_option("--step", options->step, "Checkpoint of the run to take; without it the newest")
+  command
+      ->add_option("--step", options->step, "Checkpoint of the run to take; without it the newest")
       ->type_name("N");
   command->add_flag("--no-cache",
                     options->no_cache,
@@ -260,6 +274,8 @@ void add_generate(CLI::App& app, Program& program) {
   command->add_option("--batch-size", question.batch_size, "Samples at a time")
       ->type_name("N")
       ->capture_default_str();
+  command->add_option("--precision", options->precision, "float32 or float64; train.precision")
+      ->check(CLI::IsMember({"float32", "float64"}));
   command->add_option("--device", question.device, "auto, cpu, cuda or cuda:N")
       ->capture_default_str();
   command->add_option("--threads", question.threads, "CPU threads; 0: all cores")

@@ -22,7 +22,9 @@ void add_default(const Key& key, std::vector<Setting>& history) {
   });
   if (is_there || key.required) return;
   const auto value = nlohmann::json::parse(key.default_value, nullptr, false);
-  history.push_back({default_layer, shown_value(value), {}, ""});
+  const bool is_text = value.is_string();
+  history.push_back(
+      {default_layer, is_text ? value.get<std::string>() : shown_value(value), {}, ""});
 }
 
 bool is_below(const std::string& path, const std::string& section) {

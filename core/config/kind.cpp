@@ -33,4 +33,15 @@ bool is_experiment(const yaml::Node& root) {
   });
 }
 
+void require_experiment(const yaml::Node& root) {
+  if (is_experiment(root)) return;
+  for (const yaml::Entry& entry : root.entries) {
+    if (entry.key != "main" && entry.key != "meta" && !is_call(*entry.value)) continue;
+    throw Error("the config is a graph of Python objects: forge shows it, but cannot train by it",
+                entry.key_origin,
+                "'forge graph', 'targets', 'pp', 'explain' and 'diff' read it; a config that forge "
+                "runs has the sections model and train ('forge keys')");
+  }
+}
+
 }  // namespace forge::config

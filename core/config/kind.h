@@ -8,4 +8,7 @@ namespace forge::config {
 /// than a graph of calls for another program to make.
 bool is_experiment(const yaml::Node& root);
 
+/// Throws Error where a document is a graph of calls, with what forge can do with it.
+void require_experiment(const yaml::Node& root);
+
 }  // namespace forge::config

@@ -4,6 +4,7 @@
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/config/from_project.h"
+#include "core/config/kind.h"
 #include "core/config/tree.h"
 #include "core/graph/tag.h"
 #include "core/project/names.h"
@@ -81,7 +82,10 @@ class Expander {
     const project::Config& config = project::config_of(project, config_name);
     const auto rendered = project::render_config(project, config, surroundings_, variables);
     const NodePtr root = project::parse_rendered(project, rendered);
-    if (root->is_mapping()) return without_template_arguments(root);
+    if (root->is_mapping()) {
+      require_experiment(*root);
+      return without_template_arguments(root);
+    }
     SourceSpan where = root->origin;
     if (!where && !rendered.templates.empty()) {
       where = make_span(rendered.templates.front().source, 1, 1);

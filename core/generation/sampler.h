@@ -21,10 +21,11 @@ void check(const SamplingOptions& options);
 /// depend on how many others are drawn beside it.
 RandomStream sample_stream(uint64_t seed, int64_t prompt, int64_t sample);
 
-/// Draws tokens. In this order: the logits are divided by the temperature; the top_k likeliest stay;
-/// of these the likeliest stay until their probabilities, which sum to 1 over what was left, reach
-/// top_p ("nucleus", Holtzman et al., "The Curious Case of Neural Text Degeneration", ICLR 2020), one
-/// at the least; one of these is drawn. Of equal logits the lower id counts as the likelier one.
+/// Draws tokens. In this order: the logits are divided by the temperature; the top_k likeliest
+/// stay; of these the likeliest stay until their probabilities, which sum to 1 over what was left,
+/// reach top_p ("nucleus", Holtzman et al., "The Curious Case of Neural Text Degeneration", ICLR
+/// 2020), one at the least; one of these is drawn. Of equal logits the lower id counts as the
+/// likelier one.
 ///
 /// Everything is computed in double precision from IEEE operations alone: the same logits and the
 /// same stream give the same token on every machine. To be used by one thread.

@@ -13,7 +13,7 @@ namespace {
 size_t unfinished_character_bytes(std::string_view text) {
   for (size_t back = 1; back <= std::min<size_t>(3, text.size()); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
-    if (byte >= 0x80 && byte < 0xc0) continue;  // not the first byte of a character
+    if (byte >= 0x80 && byte < 0xc0) continue;         // not the first byte of a character
     const bool begins = byte >= 0xc2 && byte <= 0xf4;  // several bytes; the others never do
     const size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
     return begins && length > back ? back : 0;

@@ -26,6 +26,7 @@ void fields(Visitor& visit, TokenSource& source) {
   visit.field("path", source.path);
   visit.field("rows", source.rows);
   visit.optional("document_start", source.document_start);
+  visit.optional("short_last_row", source.short_last_row);
 }
 
 template <class Visitor>

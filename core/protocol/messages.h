@@ -31,6 +31,7 @@ struct TokenSource {
   std::string path;
   int64_t rows = 0;
   std::optional<int32_t> document_start = {};  ///< begins a document; none: rows are not divided
+  bool short_last_row = false;  ///< the last row may lack ids at its end, which are not scored
 };
 
 enum class Job { describe, train, evaluate, generate, bench, logits };
@@ -45,16 +46,16 @@ struct Generation {
   std::vector<std::vector<int32_t>> prompts;  ///< token ids, each at least one
   int samples = 1;                            ///< of each prompt
   int64_t max_tokens = 1;                     ///< of a sample
-  int64_t context = 1;       ///< the model reads no more tokens of a row than these
-  double temperature = 0;    ///< how tokens are drawn: core/generation/sampler.h
+  int64_t context = 1;     ///< the model reads no more tokens of a row than these
+  double temperature = 0;  ///< how tokens are drawn: core/generation/sampler.h
   int64_t top_k = 0;
   double top_p = 1;
   uint64_t seed = 0;
-  std::vector<int32_t> end_ids;    ///< tokens that end a sample
-  std::vector<std::string> stop;   ///< texts that end a sample
-  std::string tokenizer;           ///< tokenizer.json, to find them; "" where there is none to find
-  bool cache = true;               ///< false: every token is computed from its whole row again
-  int batch_size = 1;              ///< samples at a time
+  std::vector<int32_t> end_ids;   ///< tokens that end a sample
+  std::vector<std::string> stop;  ///< texts that end a sample
+  std::string tokenizer;          ///< tokenizer.json, to find them; "" where there is none to find
+  bool cache = true;              ///< false: every token is computed from its whole row again
+  int batch_size = 1;             ///< samples at a time
 };
 
 /// The one line that a worker reads from its stdin.
@@ -69,8 +70,8 @@ struct Request {
   std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there
   std::string output;                ///< logits: the file to write
   std::optional<Generation> generation;
-  std::string device = "auto";       ///< auto | cpu | cuda | cuda:N
-  int threads = 0;                   ///< CPU threads, 0 = all cores
+  std::string device = "auto";  ///< auto | cpu | cuda | cuda:N
+  int threads = 0;              ///< CPU threads, 0 = all cores
 };
 
 /// First line of every worker.
@@ -154,7 +155,7 @@ struct Failed {
 /// One more token of each sample that goes on. Sample s of prompt p has the number p * samples + s.
 struct Tokens {
   std::vector<int64_t> samples;
-  std::vector<int32_t> ids;    ///< of each the token
+  std::vector<int32_t> ids;   ///< of each the token
   std::vector<Ending> ended;  ///< and whether it was its last
 };
 

@@ -107,10 +107,8 @@ class Samples {
     for (size_t i = 0; i < tokens.ids.size(); ++i) {
       const auto number = static_cast<size_t>(tokens.samples[i]);
       if (number >= samples_.size()) {
-        throw Error("the worker speaks of a sample " + std::to_string(number),
-                    {},
-                    "",
-                    ExitCode::failed);
+        throw Error(
+            "the worker speaks of a sample " + std::to_string(number), {}, "", ExitCode::failed);
       }
       GeneratedSample& sample = samples_[number];
       // A worker may leave the search for stop texts to forge, and goes on behind one then.
@@ -159,7 +157,8 @@ Pace pace(const nlohmann::json& values, const std::string& phase) {
 void check(const GenerationQuestion& question) {
   generation::check(question.sampling);
   generation::check_stop_texts(question.stop);
-  if (question.prompts.empty()) throw Error("there is no prompt", {}, "give one with --prompt or --prompt-file");
+  if (question.prompts.empty())
+    throw Error("there is no prompt", {}, "give one with --prompt or --prompt-file");
   for (size_t i = 0; i < question.prompts.size(); ++i) {
     if (!question.prompts[i].empty()) continue;
     const bool alone = question.prompts.size() == 1;
@@ -168,7 +167,8 @@ void check(const GenerationQuestion& question) {
                 "give a text to go on with, if only a letter");
   }
   const auto at_least_one = [](const std::string& what, int64_t number) {
-    if (number < 1) throw Error(what + " " + std::to_string(number) + " makes no sense", {}, "1 at least");
+    if (number < 1)
+      throw Error(what + " " + std::to_string(number) + " makes no sense", {}, "1 at least");
   };
   at_least_one("max-tokens", question.max_tokens);
   at_least_one("samples", question.samples);
@@ -198,7 +198,8 @@ Generated generate(
   nlohmann::json values;
   const auto on_event = [&](const protocol::Event& event) {
     if (const auto* tokens = std::get_if<protocol::Tokens>(&event)) samples.add(*tokens, on_text);
-    if (const auto* said = std::get_if<protocol::Environment>(&event)) generated.environment = *said;
+    if (const auto* said = std::get_if<protocol::Environment>(&event))
+      generated.environment = *said;
     if (const auto* result = std::get_if<protocol::Result>(&event)) values = result->values;
   };
   run_job(launcher, backend.command(request), request, silence_seconds, on_event);

@@ -31,9 +31,9 @@ void check(const GenerationQuestion& question);
 /// How one prompt goes on.
 struct GeneratedSample {
   size_t prompt = 0;
-  int sample = 0;            ///< 0 … samples - 1 of its prompt
-  std::string text;          ///< UTF-8, up to the stop text
-  std::vector<int32_t> ids;  ///< without the one that ended the sequence
+  int sample = 0;                                   ///< 0 … samples - 1 of its prompt
+  std::string text;                                 ///< UTF-8, up to the stop text
+  std::vector<int32_t> ids;                         ///< without the one that ended the sequence
   protocol::Ending ended = protocol::Ending::none;  ///< none: the worker was told to stop
 };
 

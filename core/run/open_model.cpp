@@ -10,16 +10,17 @@ namespace forge::run {
 RunModel open_model(const fs::path& runs_dir,
                     const std::string& run_or_folder,
                     std::optional<int64_t> step) {
-  if (!hf::is_model_folder(run_or_folder)) return open_run(named_run(runs_dir, run_or_folder), step);
+  if (!hf::is_model_folder(run_or_folder))
+    return open_run(named_run(runs_dir, run_or_folder), step);
   if (step) {
-    throw Error("'" + run_or_folder + "' is a model folder, which holds one model and no steps",
-                {},
-                "leave --step out");
+    throw Error("'" + run_or_folder + "' is a model folder: it holds one model and no step " +
+                std::to_string(*step));
   }
   const fs::path folder = fs::weakly_canonical(fs::absolute(run_or_folder));
   const hf::ImportedModel imported = hf::import_model(folder);
   RunModel model;
-  model.experiment = experiment_of(imported, folder.filename().string(), folder);
+  model.name = folder.filename().string();
+  model.experiment = experiment_of(imported, model.name, folder);
   model.checkpoint = folder;
   model.tokenizer = imported.tokenizer;
   model.tokenizer_fingerprint = imported.tokenizer_fingerprint;

@@ -61,7 +61,9 @@ fs::path tokenizer_file_of(const RunFolder& folder) {
 }
 
 void read_tokenizer(const RunFolder& folder, RunModel& model) {
-  model.tokenizer_fingerprint = folder.record().identity.tokenizer_fingerprint;
+  const Identity identity = folder.record().identity;
+  model.tokenizer_fingerprint = identity.tokenizer_fingerprint;
+  model.data_fingerprint = identity.data_fingerprint;
   if (model.tokenizer_fingerprint.empty()) return;
   model.tokenizer = tokenizer_file_of(folder);
   if (!fs::exists(model.tokenizer)) {
@@ -99,6 +101,7 @@ RunFolder named_run(const fs::path& runs_dir, const std::string& name) {
 
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
   RunModel model;
+  model.name = folder.id();
   model.experiment = experiment_of(folder);
   model.checkpoint = checkpoint_of(folder, step);
   model.step = std::stoll(model.checkpoint.filename().string());

@@ -15,11 +15,13 @@ RunFolder named_run(const std::filesystem::path& runs_dir, const std::string& na
 
 /// The model of a run at one of its checkpoints, or of a model folder.
 struct RunModel {
+  std::string name;  ///< the run's id, or the name of the folder
   config::Experiment experiment;
   int64_t step = 0;
   std::filesystem::path checkpoint;   ///< its folder; weights::ModelFiles opens it
   std::filesystem::path tokenizer;    ///< tokenizer.json, "" where an imported run has none
   std::string tokenizer_fingerprint;  ///< "" where there is none
+  std::string data_fingerprint;       ///< of the text that a run was trained on, "" for a folder
 };
 
 /// Reads what a run is made of. `step` names a checkpoint; without it the newest sound one is taken

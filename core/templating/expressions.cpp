@@ -2,6 +2,7 @@
 
 #include "core/templating/attributes.h"
 #include "core/templating/evaluation.h"
+#include "core/templating/globals.h"
 #include "core/templating/operators.h"
 #include "core/templating/python_text.h"
 
@@ -32,6 +33,12 @@ Value Evaluator::visit(const ast::Constant& node, const Frame&, Place) { return 
 
 Value Evaluator::visit(const ast::Name& node, const Frame& frame, Place place) {
   if (const Value* value = frame.find(node.name)) return *value;
+  if (node.name == "versions" && !frame.scope->find(node.name).is_unset) {
+    const auto made = globals_.emplace(node.name, Value()).first;
+    if (made->second.is_none()) made->second = make_versions(request_);
+    base_.emplace(node.name, made->second);
+    return made->second;
+  }
   Undefined undefined;
   undefined.what = Undefined::What::variable;
   undefined.name = node.name;

@@ -178,12 +178,6 @@ void add_machine(VariableMap& globals, const Surroundings& surroundings) {
                      {"release", Value::string(std::string(system.release))},
                      {"version", Value::string(std::string(system.version))},
                      {"machine", Value::string(std::string(system.machine))}}));
-  // Templates written for a Python trainer print these; without Python there is nothing to tell.
-  Dict versions;
-  for (const char* package : {"python", "torch", "transformers", "accelerate"}) {
-    versions.set(Value::string(std::string(package)), Value::string(std::string()));
-  }
-  globals["versions"] = Value::dict(std::move(versions));
 }
 
 }  // namespace
@@ -210,9 +204,21 @@ VariableMap make_globals(const RenderRequest& request) {
   return globals;
 }
 
+Value make_versions(const RenderRequest& request) {
+  PythonVersions versions;
+  if (request.surroundings.python_versions) versions = request.surroundings.python_versions();
+  Dict dict;
+  dict.set(Value::string("python"), Value::string(versions.python));
+  dict.set(Value::string("torch"), Value::string(versions.torch));
+  dict.set(Value::string("transformers"), Value::string(versions.transformers));
+  dict.set(Value::string("accelerate"), Value::string(versions.accelerate));
+  return Value::dict(std::move(dict));
+}
+
 const std::set<std::string>& known_names() {
   static const std::set<std::string> names = [] {
     std::set<std::string> list = {"loop", "self", "super", "caller", "varargs", "kwargs"};
+    list.insert("versions");
     list.insert("forge_library_dir");  // known on machines where forge is installed
     for (const auto& [name, value] : make_globals({})) list.insert(name);
     return list;

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/source.h"
+#include "core/templating/python_versions.h"
 
 namespace forge::templating {
 
@@ -19,6 +21,8 @@ struct Surroundings {
   std::string library_dir;  ///< forge's own templates, as forge_library_dir; "": not known
   /// The user's folders by the XDG specification; "" is the usual place below the home directory.
   std::string config_home, data_home, cache_home;
+  /// Called when a template reads `versions`; null: there is no Python.
+  std::function<PythonVersions()> python_versions;
   /// Of this process now; SOURCE_DATE_EPOCH, where set, gives the time.
   static Surroundings of_this_machine();
 };

@@ -38,6 +38,9 @@ Surroundings Surroundings::of_this_machine() {
   surroundings.config_home = environment_variable("XDG_CONFIG_HOME");
   surroundings.data_home = environment_variable("XDG_DATA_HOME");
   surroundings.cache_home = environment_variable("XDG_CACHE_HOME");
+  surroundings.python_versions = [] {
+    return find_python_versions(environment_variable("PATH"), environment_variable("HOME"));
+  };
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) surroundings.host_name = host.data();
   return surroundings;

@@ -26,11 +26,13 @@ const TemplateFile* TemplateCache::find(const fs::path& folder, const std::strin
     if (!known) known = std::make_unique<Slot>();
     slot = known.get();
   }
-  std::call_once(slot->once, [&] {
-    std::error_code ignored;
-    if (!fs::is_regular_file(path, ignored)) return;
+  const std::lock_guard lock(slot->mutex);
+  if (slot->was_looked_for) return slot->file.get();
+  std::error_code ignored;
+  if (fs::is_regular_file(path, ignored)) {
     slot->file = std::make_unique<const TemplateFile>(read_template_file(path));
-  });
+  }
+  slot->was_looked_for = true;
   return slot->file.get();
 }
 

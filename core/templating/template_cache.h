@@ -34,7 +34,8 @@ class TemplateCache {
 
  private:
   struct Slot {
-    std::once_flag once;
+    std::mutex mutex;
+    bool was_looked_for = false;
     std::unique_ptr<const TemplateFile> file;  ///< null: there is none
   };
 

@@ -148,7 +148,9 @@ SourceSpan ParsedTemplate::span(size_t position, std::shared_ptr<const SourceSpa
 }
 
 const ParsedTemplate& TemplateSource::parsed(const std::shared_ptr<const SourceSpan>& via) const {
-  std::call_once(once_, [&] { parsed_ = std::make_unique<const ParsedTemplate>(text_, via); });
+  // Not std::call_once: what it calls had better not throw, which parsing does.
+  const std::lock_guard lock(mutex_);
+  if (!parsed_) parsed_ = std::make_unique<const ParsedTemplate>(text_, via);
   return *parsed_;
 }
 

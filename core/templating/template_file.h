@@ -61,8 +61,8 @@ class TemplateSource {
  private:
   std::shared_ptr<const SourceText> text_;
   SourceSpan marker_;
-  mutable std::once_flag once_;
-  mutable std::unique_ptr<const ParsedTemplate> parsed_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<const ParsedTemplate> parsed_;  ///< null until it is used
 };
 using TemplateSourcePtr = std::shared_ptr<const TemplateSource>;
 

@@ -25,16 +25,20 @@ inline thread_local int64_t remaining_work = std::numeric_limits<int64_t>::max()
 [[noreturn]] void refuse_work();
 }  // namespace detail
 
-/// Counts the work of the render that runs on this thread, while it lives.
+/// Counts the work of this thread while it lives. A meter within another gives no more than that
+/// one has left.
 class WorkMeter {
  public:
-  WorkMeter() : outer_(detail::remaining_work) { detail::remaining_work = max_work; }
-  ~WorkMeter() { detail::remaining_work = outer_; }
+  explicit WorkMeter(int64_t limit = max_work)
+      : outer_(detail::remaining_work), limit_(limit < outer_ ? limit : outer_) {
+    detail::remaining_work = limit_;
+  }
+  ~WorkMeter() { detail::remaining_work = outer_ - (limit_ - detail::remaining_work); }
   WorkMeter(const WorkMeter&) = delete;
   WorkMeter& operator=(const WorkMeter&) = delete;
 
  private:
-  int64_t outer_;
+  int64_t outer_, limit_;
 };
 
 /// Throws OperationError when a render has done too much.

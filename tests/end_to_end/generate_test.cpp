@@ -19,7 +19,8 @@ class Trained {
   }
 
   Outcome generate(std::vector<std::string> options, const std::string& model = "") const {
-    std::vector<std::string> arguments = {"generate", model.empty() ? run : model, "--threads", "1"};
+    std::vector<std::string> arguments = {
+        "generate", model.empty() ? run : model, "--threads", "1"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     return forge.call(arguments);
   }
@@ -41,7 +42,7 @@ class Trained {
 
 TEST_CASE("a run generates the same greedy tokens with and without caches and when exported") {
   const Trained trained;
-  const std::vector<std::string> options = {
+  std::vector<std::string> options = {
       "--prompt", "One", "--prompt", "The dog was", "--temperature", "0", "--max-tokens", "9"};
   const json result = trained.result(options);
   const json& samples = result.at("samples");
@@ -64,6 +65,13 @@ TEST_CASE("a run generates the same greedy tokens with and without caches and wh
   const std::string folder = (trained.forge.folder() / "model").string();
   REQUIRE(trained.forge.call({"export-hf", trained.run, folder}).exit_code == 0);
   REQUIRE(trained.samples(options, folder) == samples);
+
+  for (std::vector<std::string>* wide : {&options, &uncached}) {
+    wide->insert(wide->end(), {"--precision", "float64"});
+  }
+  const json in_double = trained.result(options);
+  REQUIRE(in_double.at("precision") == "float64");
+  REQUIRE(trained.samples(uncached) == in_double.at("samples"));
 }
 
 TEST_CASE("text is printed alone and figures beside it") {
@@ -79,7 +87,8 @@ TEST_CASE("text is printed alone and figures beside it") {
   REQUIRE(contains(outcome.err, "prefill"));
   REQUIRE(contains(outcome.err, "tok/s"));
 
-  const Outcome several = trained.generate({"--prompt", "One", "--prompt", "Two", "--samples", "2"});
+  const Outcome several =
+      trained.generate({"--prompt", "One", "--prompt", "Two", "--samples", "2"});
   for (const char* heading : {"== prompt 1, sample 1: One (", "== prompt 2, sample 2: Two ("}) {
     REQUIRE(contains(several.out, heading));
   }
@@ -88,7 +97,8 @@ TEST_CASE("text is printed alone and figures beside it") {
 TEST_CASE("a seed gives its text again and another one another text") {
   const Trained trained;
   const auto text = [&](const std::string& seed) {
-    return trained.samples({"--prompt", "One", "--samples", "2", "--seed", seed, "--temperature", "1"});
+    return trained.samples(
+        {"--prompt", "One", "--samples", "2", "--seed", seed, "--temperature", "1"});
   };
   const json first = text("1");
   REQUIRE(text("1") == first);
@@ -165,11 +175,13 @@ TEST_CASE("what cannot be generated is refused with the reason and what would be
   REQUIRE(contains(fault({"--prompt", "a", "--top-k", "-1"}), "top-k -1"));
   REQUIRE(contains(fault({"--prompt", "a", "--stop", ""}), "a stop text is empty"));
   REQUIRE(contains(fault({"--prompt", "a", "--step", "3"}), "it has those of 4"));
-  REQUIRE(contains(fault({"--prompt", "a", "--device", "cuda:99"}), "there is no device 'cuda:99'"));
+  REQUIRE(
+      contains(fault({"--prompt", "a", "--device", "cuda:99"}), "there is no device 'cuda:99'"));
   REQUIRE(contains(fault({"--prompt", std::string(200, 'x')}), "the model reads no more than 16"));
   const std::string folder = (trained.forge.folder() / "model").string();
   REQUIRE(trained.forge.call({"export-hf", trained.run, folder}).exit_code == 0);
-  REQUIRE(contains(fault({"--prompt", "a", "--step", "4"}, folder), "and no steps"));
+  REQUIRE(contains(fault({"--prompt", "a", "--step", "4"}, folder),
+                   "it holds one model and no step 4"));
   std::filesystem::remove(std::filesystem::path(folder) / "tokenizer.json");
   REQUIRE(contains(fault({"--prompt", "a"}, folder), "has no tokenizer that forge can use"));
 }

@@ -10,8 +10,8 @@ namespace forge::worker {
 
 using TokenIds = std::vector<int32_t>;
 
-/// Carries a batch of rows on, token by token. Without caches every token is computed from its whole
-/// row again: slow, and the measure of what is right.
+/// Carries a batch of rows on, token by token. Without caches every token is computed from its
+/// whole row again: slow, and the measure of what is right.
 class Decoder {
  public:
   /// `most_tokens`: of a row, as far as one knows.

@@ -87,7 +87,8 @@ void InferenceState::begin_step(const std::vector<int64_t>& counts, int64_t widt
   const at::Tensor starts = to_device(lengths_, options_).unsqueeze(1);
   const at::TensorOptions whole = starts.options();
   step_.positions = starts + at::arange(width, whole);
-  const at::Tensor head_begin = at::arange(rows() * groups, whole).view({-1, groups, 1}) * capacity_;
+  const at::Tensor head_begin =
+      at::arange(rows() * groups, whole).view({-1, groups, 1}) * capacity_;
   step_.slots = (head_begin + step_.positions.unsqueeze(1)).flatten();
   if (!step_.first && (width > 1 || *shortest != *longest)) {
     step_.hidden = at::arange(step_.end, whole).gt(step_.positions.unsqueeze(2));
@@ -142,7 +143,8 @@ at::Tensor InferenceState::attend(size_t layer,
   at::Tensor scores = at::matmul(queries, keys.transpose(2, 3)) / std::sqrt(double(head_dim));
   scores = scores.view({rows(), groups, group, width, step_.end});
   if (step_.hidden.defined()) scores = scores.masked_fill(step_.hidden, -INFINITY);
-  const at::Tensor weights = at::softmax(scores, -1).view({rows(), groups, group * width, step_.end});
+  const at::Tensor weights =
+      at::softmax(scores, -1).view({rows(), groups, group * width, step_.end});
   return at::matmul(weights, values)
       .view({rows(), groups, group, width, head_dim})
       .permute({0, 3, 1, 2, 4})

@@ -55,12 +55,12 @@ class InferenceState {
   struct Step {
     std::vector<int64_t> counts;
     int64_t width = 0;
-    bool first = false;     ///< no row has tokens yet
-    int64_t end = 0;        ///< keys to look at: those of the longest row
-    at::Tensor positions;   ///< int64 [B, width]
-    at::Tensor slots;       ///< int64 [B * G * width]: where keys and values go
-    at::Tensor hidden;      ///< bool [B, 1, 1, width, end]: keys a token may not see; undefined: none
-    at::Tensor last_inputs; ///< int64 [B * (kernel - 1)], undefined where all rows have `width`
+    bool first = false;    ///< no row has tokens yet
+    int64_t end = 0;       ///< keys to look at: those of the longest row
+    at::Tensor positions;  ///< int64 [B, width]
+    at::Tensor slots;      ///< int64 [B * G * width]: where keys and values go
+    at::Tensor hidden;  ///< bool [B, 1, 1, width, end]: keys a token may not see; undefined: none
+    at::Tensor last_inputs;  ///< int64 [B * (kernel - 1)], undefined where all rows have `width`
   };
 
   void reserve(int64_t tokens);

@@ -96,9 +96,7 @@ at::Tensor LlamaCanon::head(const at::Tensor& x) const {
   return at::linear(norm(x, final_norm_), config_.tie_embeddings ? embedding_ : lm_head_);
 }
 
-at::Tensor LlamaCanon::attention(const Block& block,
-                                 const at::Tensor& x,
-                                 const Past& past) const {
+at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const Past& past) const {
   const int64_t batch = x.size(0), length = x.size(1), head = config_.head_dim;
   const int64_t q_width = config_.num_heads * head, kv_width = config_.num_kv_heads * head;
   at::Tensor qkv = at::linear(x, block.qkv);

@@ -36,7 +36,9 @@ class LlamaCanon {
 
   const config::ModelConfig& config() const { return config_; }
   /// Device and dtype of the weights.
-  at::TensorOptions options() const { return at::TensorOptions(embedding_.device()).dtype(embedding_.scalar_type()); }
+  at::TensorOptions options() const {
+    return at::TensorOptions(embedding_.device()).dtype(embedding_.scalar_type());
+  }
 
   /// Logits [B, T, V] of ids int32 [B, T]. With doc_ids int32 [B, T], attention and convolution
   /// stay within a document. `residual_stream`, where given, receives the stream after each block.

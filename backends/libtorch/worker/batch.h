@@ -8,6 +8,8 @@
 
 namespace forge::worker {
 
+static_assert(ops::ignored_target == data::unscored_target);
+
 /// Token ids of some rows on the device.
 struct Batch {
   at::Tensor inputs;     ///< int32 [B, T]

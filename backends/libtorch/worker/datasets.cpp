@@ -7,7 +7,8 @@ namespace {
 
 data::Dataset rows_of(const protocol::TokenSource& source,
                       const config::Experiment& experiment,
-                      config::RowOrder order) {
+                      config::RowOrder order,
+                      data::LastRow last_row) {
   const config::TrainConfig& train = experiment.train;
   if (train.document_mask && !source.document_start) {
     throw Error("train.document_mask is true, but the request does not say what begins a document",
@@ -19,19 +20,24 @@ data::Dataset rows_of(const protocol::TokenSource& source,
           order,
           experiment.data.seed,
           source.rows,
-          train.document_mask ? source.document_start : std::nullopt};
+          train.document_mask ? source.document_start : std::nullopt,
+          last_row};
 }
 
 }  // namespace
 
 data::Dataset training_rows(const protocol::Request& request,
                             const config::Experiment& experiment) {
-  return rows_of(request.train_tokens, experiment, experiment.data.order);
+  return rows_of(request.train_tokens, experiment, experiment.data.order, data::LastRow::whole);
 }
 
 data::Dataset evaluation_rows(const protocol::Request& request,
                               const config::Experiment& experiment) {
-  return rows_of(request.evaluation_tokens, experiment, config::RowOrder::sequential);
+  const protocol::TokenSource& source = request.evaluation_tokens;
+  return rows_of(source,
+                 experiment,
+                 config::RowOrder::sequential,
+                 source.short_last_row ? data::LastRow::may_be_short : data::LastRow::whole);
 }
 
 }  // namespace forge::worker

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "backends/libtorch/torch_precompiled.h"
+#include "core/config/experiment.h"
 #include "core/protocol/messages.h"
 
 namespace forge::worker {
@@ -10,6 +11,9 @@ namespace forge::worker {
 /// Device of a request's name ("auto" is the first GPU, else the CPU), with its threads set.
 /// Throws forge::Error naming the devices that there are.
 at::Device choose_device(const std::string& name, int threads);
+
+/// Device and dtype of a model's tensors. Throws forge::Error for a precision that this backend lacks.
+at::TensorOptions tensor_options(config::Precision precision, const at::Device& device);
 
 /// What this process runs on; warns on stderr of a BLAS that costs speed.
 protocol::Environment describe_environment(const at::Device& device);

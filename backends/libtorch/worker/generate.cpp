@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "backends/libtorch/model/decoder.h"
-#include "backends/libtorch/worker/precision.h"
+#include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/stop.h"
 #include "backends/libtorch/worker/stopwatch.h"
 #include "backends/libtorch/worker/weights.h"
@@ -194,8 +194,7 @@ protocol::Result generate(const protocol::Request& request,
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   check(wanted, experiment.model);
   const c10::InferenceMode inference_mode;
-  LlamaCanon model(experiment.model,
-                   at::TensorOptions(device).dtype(scalar_type(experiment.train.precision)));
+  LlamaCanon model(experiment.model, tensor_options(experiment.train.precision, device));
   load_beginning(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
   Generator generator(model, wanted, events);
   const int64_t count = static_cast<int64_t>(wanted.prompts.size()) * wanted.samples;

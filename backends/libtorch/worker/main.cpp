@@ -5,19 +5,15 @@
 
 #include "backends/libtorch/version.h"
 #include "backends/libtorch/worker/bench.h"
-#include "backends/libtorch/worker/datasets.h"
 #include "backends/libtorch/worker/device.h"
-#include "backends/libtorch/worker/evaluate.h"
+#include "backends/libtorch/worker/evaluate_model.h"
 #include "backends/libtorch/worker/event_writer.h"
 #include "backends/libtorch/worker/generate.h"
 #include "backends/libtorch/worker/logits.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/stop.h"
 #include "backends/libtorch/worker/train.h"
-#include "backends/libtorch/worker/trainer.h"
-#include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
-#include "core/config/json.h"
 
 namespace forge::worker {
 namespace {
@@ -27,34 +23,13 @@ using protocol::exit_failed;
 using protocol::exit_stopped;
 using protocol::exit_wrong_request;
 
-protocol::Result evaluate_checkpoint(const protocol::Request& request, const at::Device& device) {
-  const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  Trainer trainer(experiment, device);
-  if (request.resume_from.empty()) {
-    load_beginning(
-        trainer.model(), experiment.seed, request.initial_weights, request.initial_weights_hash);
-  } else {
-    const std::filesystem::path folder = request.resume_from;
-    load_tensors(weights::SafetensorsFile(folder / "weights.safetensors"),
-                 trainer.model().named_weights());
-  }
-  const data::Dataset dataset = evaluation_rows(request, experiment);
-  const EvaluationResult result = evaluate(trainer.model(),
-                                           dataset,
-                                           dataset.rows(),
-                                           experiment.train.eval_batch_size,
-                                           device,
-                                           [](double) {});
-  return {{{"loss", result.loss}, {"tokens", result.tokens}}};
-}
-
 int run_job(const protocol::Request& request, const at::Device& device, const EventWriter& events) {
   switch (request.job) {
     case protocol::Job::describe: return exit_done;
     case protocol::Job::train: return train(request, device, events) ? exit_done : exit_stopped;
     case protocol::Job::bench: events.send(bench(request, device)); return exit_done;
     case protocol::Job::evaluate:
-      events.send(evaluate_checkpoint(request, device));
+      events.send(evaluate_model(request, device, events));
       return exit_done;
     case protocol::Job::logits: events.send(write_logits(request, device)); return exit_done;
     case protocol::Job::generate: events.send(generate(request, device, events)); return exit_done;

@@ -1,10 +1,9 @@
 #include "backends/libtorch/worker/trainer.h"
 
-#include "backends/libtorch/worker/precision.h"
+#include "backends/libtorch/worker/device.h"
 #include "core/config/schedule.h"
 
 namespace forge::worker {
-
 ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss) {
   using Kind = ops::CrossEntropyOptions::ZLoss;
   switch (z_loss.kind) {
@@ -17,8 +16,7 @@ ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss) {
 
 Trainer::Trainer(const config::Experiment& experiment, const at::Device& device)
     : experiment_(experiment),
-      model_(experiment.model,
-             at::TensorOptions(device).dtype(scalar_type(experiment.train.precision))),
+      model_(experiment.model, tensor_options(experiment.train.precision, device)),
       optimizer_(experiment.optimizer, model_) {}
 
 double Trainer::learning_rate(int64_t step) const {

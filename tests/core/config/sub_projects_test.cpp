@@ -128,6 +128,17 @@ TEST_CASE("any other call means nothing in a config") {
                "the tag !call:torch:Linear means nothing at 'model'"));
 }
 
+TEST_CASE("a graph of Python objects is told from a config that forge runs") {
+  const SubProjectFixture fixture;
+  for (const char* text : {"main: !call:torch:Trainer\n  lr: 1\n",
+                           "optimizer: !partial:torch.optim:AdamW {lr: 1}\n",
+                           "meta: !dict:@meta\n  config_name: x\n"}) {
+    const std::string error = tests::error_of([&] { fixture.resolve(text); });
+    REQUIRE(says(error, "is a graph of Python objects"));
+    REQUIRE(says(error, "'forge graph'"));
+  }
+}
+
 TEST_CASE("the declaration of template arguments is no part of a config") {
   const SubProjectFixture fixture;
   fixture.files.add_config(

@@ -114,5 +114,27 @@ TEST_CASE("a dataset can be told to use the first rows alone") {
           std::string::npos);
 }
 
+TEST_CASE("a short last row holds what is left and scores nothing behind it") {
+  tests::TemporaryFolder folder;
+  const auto path = counting_file(folder, 12);
+  REQUIRE(rows_of(12, 4, LastRow::may_be_short) == 3);
+  REQUIRE(rows_of(13, 4, LastRow::may_be_short) == 3);
+  REQUIRE(rows_of(14, 4, LastRow::may_be_short) == 4);
+  REQUIRE(rows_of(12, 4, LastRow::whole) == 2);
+  REQUIRE(rows_of(1, 4, LastRow::may_be_short) == 0);
+  REQUIRE(rows_of(0, 4, LastRow::may_be_short) == 0);
+  const Dataset data(path, 4, RowOrder::sequential, 1, 0, {}, LastRow::may_be_short);
+  REQUIRE(data.rows() == 3);
+  Ids inputs(8), targets(8);
+  data.fill(1, 2, inputs.data(), targets.data());
+  REQUIRE(inputs == Ids{4, 5, 6, 7, 8, 9, 10, 0});
+  REQUIRE(targets == Ids{5, 6, 7, 8, 9, 10, 11, -100});
+  const Dataset one(path, 100, RowOrder::sequential, 1, 1, {}, LastRow::may_be_short);
+  REQUIRE(one.rows() == 1);
+  REQUIRE(tests::error_of([&] {
+            Dataset(path, 4, RowOrder::sequential, 1, 4, {}, LastRow::may_be_short);
+          }).find("holds 3 rows of 4 tokens, not 4") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace forge::data

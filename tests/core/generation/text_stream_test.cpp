@@ -93,7 +93,9 @@ TEST_CASE("the whole text does not depend on where it is cut into tokens") {
 
 TEST_CASE("an empty stop text is refused") {
   REQUIRE(tests::error_of([] { check_stop_texts({"a", "b"}); }).empty());
-  REQUIRE(tests::contains(tests::error_of([] { check_stop_texts({"a", ""}); }),
+  REQUIRE(tests::contains(tests::error_of([] {
+                            check_stop_texts({"a", ""});
+                          }),
                           "a stop text is empty"));
 }
 

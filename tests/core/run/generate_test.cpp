@@ -182,15 +182,15 @@ TEST_CASE("what makes no sense to generate is refused with what would", "[run][g
   REQUIRE(contains(fault([](Scene& s) { s.question.prompts.clear(); }), "there is no prompt"));
   REQUIRE(contains(fault([](Scene& s) { s.question.prompts = {""}; }), "the prompt is empty"));
   REQUIRE(contains(fault([](Scene& s) { s.question.prompts = {"a", ""}; }), "prompt 2 is empty"));
-  const std::string too_long =
-      fault([](Scene& s) { s.question.prompts = {std::string(15, 'x')}; });
+  const std::string too_long = fault([](Scene& s) { s.question.prompts = {std::string(15, 'x')}; });
   REQUIRE(contains(too_long, "the prompt has 17 tokens, the model reads no more than 16"));
   REQUIRE(contains(too_long, "shorten the prompt"));
   REQUIRE(contains(fault([](Scene& s) { s.question.max_tokens = 0; }), "max-tokens 0"));
   REQUIRE(contains(fault([](Scene& s) { s.question.samples = -1; }), "samples -1"));
   REQUIRE(contains(fault([](Scene& s) { s.question.samples = 70'000; }), "70,000 samples"));
   REQUIRE(contains(fault([](Scene& s) { s.question.batch_size = 0; }), "batch-size 0"));
-  REQUIRE(contains(fault([](Scene& s) { s.question.sampling.temperature = -1; }), "temperature -1"));
+  REQUIRE(
+      contains(fault([](Scene& s) { s.question.sampling.temperature = -1; }), "temperature -1"));
   REQUIRE(contains(fault([](Scene& s) { s.question.sampling.top_p = 1.5; }), "top-p 1.5"));
   REQUIRE(contains(fault([](Scene& s) { s.question.stop = {""}; }), "a stop text is empty"));
   REQUIRE(contains(fault([](Scene& s) { s.model.tokenizer = ""; }), "has no tokenizer"));

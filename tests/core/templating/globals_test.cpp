@@ -44,6 +44,24 @@ TEST_CASE("versions are empty where there is no Python") {
         "{'python': '', 'torch': '', 'transformers': '', 'accelerate': ''}");
 }
 
+TEST_CASE("versions are looked up once and only when a template reads them") {
+  Templates templates(
+      {{"reads", "{{ versions.python }} {% include 'again' %}{% import 'again' as a %}"},
+       {"again", "{{ versions.torch }}"},
+       {"other", "{{ 1 }}"},
+       {"own", "{% set versions = 2 %}{{ versions }}"}});
+  int calls = 0;
+  templates.request.surroundings.python_versions = [&calls] {
+    ++calls;
+    return templating::PythonVersions{"3.11.2", "2.1.0", "", ""};
+  };
+  CHECK(templates.text("other") == "1");
+  CHECK(templates.text("own") == "2");
+  CHECK(calls == 0);
+  CHECK(templates.text("reads") == "3.11.2 2.1.0");
+  CHECK(calls == 1);
+}
+
 TEST_CASE("the caller's variables go before globals and imports do not see them") {
   Templates templates({{"main", "{{ project_dir }} {% from 'm' import f %}{{ f() }}"},
                        {"m", "{% macro f() %}{{ project_dir }}{% endmacro %}"}});

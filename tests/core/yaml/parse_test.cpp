@@ -221,5 +221,66 @@ TEST_CASE("a repeated key is told from one that was merged") {
   CHECK(args.find_entry("d")->repeats == 1);
 }
 
+TEST_CASE("keys are the same by their value as in Python") {
+  const NodePtr root = parse_text("1: a\n1.0: b\nyes: c\n'1': d\nnull: e\n~: f\n0x10: g\n16: h\n");
+  REQUIRE(root->entries.size() == 4);
+  CHECK(root->entries[0].value->text == "c");
+  CHECK(root->entries[1].value->text == "d");
+  CHECK(root->entries[2].value->text == "f");
+  CHECK(root->entries[3].value->text == "h");
+}
+
+TEST_CASE("a tab is refused wherever it is no part of a quoted or block scalar or a comment") {
+  for (const char* text :
+       {"a:\t1", "- \ta", "a: 1\t# c", "a: 1\t", "a: x\ty", "a:\n\tb: 1", "\t", "{a:\t1}"}) {
+    INFO(text);
+    CHECK(parse_error(text).find("a tab cannot") != std::string::npos);
+  }
+  CHECK(parse_error("a: 1\nb: x\ty").find("config.yaml:2:5: ") != std::string::npos);
+  const NodePtr root = parse_text(
+      "a: 'x\ty' # c\td\nb: \"\t'\t\"\nc: |\n  x\ty\n  \td\n\n  z\nd: !t >-\n  p\tq\n"
+      "e: it's # \t\n");
+  CHECK(root->find("a")->text == "x\ty");
+  CHECK(root->find("b")->text == "\t'\t");
+  CHECK(root->find("c")->text == "x\ty\n\td\n\nz\n");
+  CHECK(root->find("d")->text == "p\tq");
+  CHECK(root->find("e")->text == "it's");
+}
+
+TEST_CASE("a word that is neither key nor value is refused") {
+  for (const char* text :
+       {"a:\n5", "a: 1\nb\n", "d:\ni # c\n", "a:\n  b:\n  c # d\n"}) {
+    INFO(text);
+    CHECK(parse_error(text).find("stands where 'key: value' is expected") != std::string::npos);
+  }
+  CHECK(parse_error("a: 1\n'b'\n") != "");
+  CHECK(parse_text("a:\n  5\nb:\n- 6\n? c\n? d\n: e\nf:\n|\n g\n")->entries.size() == 5);
+  CHECK(parse_text("{a, b: }")->entries.size() == 2);
+}
+
+TEST_CASE("quotation marks must be closed and anchors and documents well formed") {
+  for (const char* text : {"a: '", "a: \"", "'''\n", "a: 'x''"}) {
+    INFO(text);
+    CHECK(parse_error(text) != "");
+  }
+  CHECK(parse_error("a: '").find("a quotation mark is not closed") != std::string::npos);
+  CHECK(parse_error("a: &x! 1").find("cannot be the name of an anchor") != std::string::npos);
+  CHECK(parse_error("!!:").find("this is no value") != std::string::npos);
+  CHECK(parse_text("# nothing\n--- # here\n")->is_null());
+}
+
+TEST_CASE("a folded scalar keeps the line breaks at its end when told to") {
+  const NodePtr root = parse_text("a: >+\n  x\n  y\n\n\nb: >\n  x\n\n\nc: |+\n  x\n\n");
+  CHECK(root->find("a")->text == "x y\n\n\n");
+  CHECK(root->find("b")->text == "x\n");
+  CHECK(root->find("c")->text == "x\n\n");
+}
+
+TEST_CASE("a carriage return alone ends a line too") {
+  const NodePtr root = parse_text("a: b\rc: d\r\ne: f");
+  CHECK(root->find("c")->text == "d");
+  CHECK(root->find("e")->text == "f");
+}
+
 }  // namespace
 }  // namespace forge::yaml

@@ -118,8 +118,8 @@ TEST_CASE("rows of different lengths give what each gives alone", "[model]") {
       const auto check = [&] {
         for (size_t row = 0; row < rows.size(); ++row) {
           Decoder alone(model, false, 16);
-          const double difference = largest_difference(
-              logits[static_cast<int64_t>(row)], alone.begin({rows[row]})[0]);
+          const double difference =
+              largest_difference(logits[static_cast<int64_t>(row)], alone.begin({rows[row]})[0]);
           REQUIRE(difference <= 1e-9);
           worst = std::max(worst, difference);
         }
@@ -164,8 +164,7 @@ TEST_CASE("a row read in parts of any size gives what it gives at once", "[model
       std::vector<TokenIds> parts;
       for (size_t place = 0; place < left.size(); ++place) {
         const int64_t at = state.lengths()[place];
-        counts.push_back(
-            std::min(length - at, static_cast<int64_t>(1 + random.below(width))));
+        counts.push_back(std::min(length - at, static_cast<int64_t>(1 + random.below(width))));
         const auto begin = rows[static_cast<size_t>(left[place])].begin() + at;
         parts.emplace_back(begin, begin + counts.back());
         parts.back().resize(width, 28);

@@ -21,8 +21,7 @@ double check_greedy(const worker::LlamaCanon& model, const json& expected, bool 
   const auto greedy = expected.at("greedy").get<worker::TokenIds>();
   generation::Sampler sampler({0, 0, 1});
   RandomStream unused(0, 0);
-  worker::Decoder decoder(
-      model, cache, static_cast<int64_t>(prompt.size() + greedy.size()));
+  worker::Decoder decoder(model, cache, static_cast<int64_t>(prompt.size() + greedy.size()));
   at::Tensor logits = decoder.begin({prompt});
   at::Tensor numbers;
   for (size_t i = 0; i < greedy.size(); ++i) {

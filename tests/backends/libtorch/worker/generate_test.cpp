@@ -177,9 +177,9 @@ TEST_CASE("a request to generate that cannot be done is refused", "[worker]") {
   REQUIRE(contains(refusal([](auto& g) { g.top_p = 0; }), "top-p 0"));
   REQUIRE(contains(refusal([](auto& g) { g.stop = {""}; }), "a stop text is empty"));
   REQUIRE(contains(refusal([](auto& g) {
-            g.stop = {"x"};
-            g.tokenizer = "/nowhere";
-          }),
+                     g.stop = {"x"};
+                     g.tokenizer = "/nowhere";
+                   }),
                    "/nowhere"));
 }
 

@@ -1,0 +1,43 @@
+#include "backends/libtorch/worker/evaluate_model.h"
+
+#include "backends/libtorch/worker/datasets.h"
+#include "backends/libtorch/worker/device.h"
+#include "backends/libtorch/worker/evaluate.h"
+#include "backends/libtorch/worker/weights.h"
+#include "core/base/clock.h"
+#include "core/config/json.h"
+
+namespace forge::worker {
+namespace {
+
+LlamaCanon load_model(const protocol::Request& request,
+                      const config::Experiment& experiment,
+                      const at::Device& device) {
+  LlamaCanon model(experiment.model, tensor_options(experiment.train.precision, device));
+  load_beginning(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
+  return model;
+}
+
+}  // namespace
+
+protocol::Result evaluate_model(const protocol::Request& request,
+                                const at::Device& device,
+                                const EventWriter& events) {
+  const config::Experiment experiment = config::experiment_from_json(request.experiment);
+  const LlamaCanon model = load_model(request, experiment, device);
+  const data::Dataset dataset = evaluation_rows(request, experiment);
+  const double began = steady_seconds();
+  const EvaluationResult result =
+      evaluate(model,
+               dataset,
+               dataset.rows(),
+               experiment.train.eval_batch_size,
+               device,
+               [&](double fraction) {
+                 events.send(protocol::Progress{0, "evaluate", fraction});
+               });
+  return {
+      {{"loss", result.loss}, {"tokens", result.tokens}, {"seconds", steady_seconds() - began}}};
+}
+
+}  // namespace forge::worker

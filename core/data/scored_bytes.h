@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/data/token_file.h"
+#include "core/data/tokenizer.h"
+
+namespace forge::data {
+
+/// Bytes of text that the first `targets` targets of a token file stand for, that is all its tokens
+/// from the second on. Special tokens stand for none, and neither does the space that a tokenizer
+/// puts before each document, which BOS tells. Throws Error for an id outside the vocabulary.
+int64_t scored_bytes(const TokenFile& file, int64_t targets, const Tokenizer& tokenizer);
+
+}  // namespace forge::data

@@ -1,0 +1,71 @@
+#include "core/run/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/config/json.h"
+#include "core/data/scored_bytes.h"
+#include "core/data/tokenizer_json.h"
+#include "core/run/job.h"
+
+namespace forge::run {
+namespace {
+
+constexpr double silence_seconds = 600;  // of one batch
+
+int64_t bytes_of(const RunModel& model, const EvaluationData& data) {
+  const data::TokenFile file(data.tokens);
+  const int64_t targets = std::min(data.rows * model.experiment.train.seq_len, file.size() - 1);
+  return data::scored_bytes(file, targets, data::load_tokenizer(model.tokenizer));
+}
+
+protocol::Request request_of(const RunModel& model,
+                             const EvaluationData& data,
+                             const std::string& device,
+                             int threads) {
+  protocol::Request request;
+  request.job = protocol::Job::evaluate;
+  request.experiment = config::to_json(model.experiment);
+  request.evaluation_tokens = {
+      fs::absolute(data.tokens).string(), data.rows, data.document_start, data.short_last_row};
+  request.initial_weights = fs::absolute(model.checkpoint).string();
+  request.device = device;
+  request.threads = threads;
+  return request;
+}
+
+}  // namespace
+
+ModelEvaluation evaluate(const RunModel& model,
+                         const EvaluationData& data,
+                         const std::string& device,
+                         int threads,
+                         const Backend& backend,
+                         Launcher& launcher,
+                         const std::function<void(double)>& progress) {
+  const protocol::Request request = request_of(model, data, device, threads);
+  ModelEvaluation evaluation;
+  nlohmann::json values;
+  const auto listen = [&](const protocol::Event& event) {
+    if (const auto* made = std::get_if<protocol::Progress>(&event)) progress(made->fraction);
+    if (const auto* machine = std::get_if<protocol::Environment>(&event))
+      evaluation.device = machine->device_name;
+    if (const auto* result = std::get_if<protocol::Result>(&event)) values = result->values;
+  };
+  run_job(launcher, backend.command(request), request, silence_seconds, listen);
+  if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
+  evaluation.loss = values.at("loss").get<double>();
+  evaluation.tokens = values.at("tokens").get<int64_t>();
+  evaluation.seconds = values.at("seconds").get<double>();
+  evaluation.perplexity = std::exp(evaluation.loss);
+  evaluation.bytes = bytes_of(model, data);
+  if (evaluation.bytes > 0) {
+    const double nats = evaluation.loss * static_cast<double>(evaluation.tokens);
+    evaluation.bits_per_byte = nats / std::log(2.0) / static_cast<double>(evaluation.bytes);
+  }
+  return evaluation;
+}
+
+}  // namespace forge::run

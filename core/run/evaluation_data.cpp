@@ -1,0 +1,161 @@
+#include "core/run/evaluation_data.h"
+
+#include <unistd.h>
+
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/base/text.h"
+#include "core/data/dataset.h"
+#include "core/data/prepare.h"
+#include "core/data/text_corpus.h"
+#include "core/data/token_file.h"
+#include "core/data/token_stream.h"
+#include "core/data/tokenizer_json.h"
+
+namespace forge::run {
+namespace {
+
+const std::string magic = "forgetok";
+
+data::Tokenizer tokenizer_of(const RunModel& model) {
+  if (model.tokenizer.empty()) {
+    throw Error("the model has no tokenizer that forge can use",
+                {},
+                "forge reads a tokenizer.json of byte-level BPE; see docs/HUGGING_FACE.md");
+  }
+  return data::load_tokenizer(model.tokenizer);
+}
+
+/// Ids of another vocabulary would give a loss that means nothing.
+void require_own_tokenizer(const RunModel& model,
+                           const std::string& fingerprint,
+                           const std::string& what) {
+  if (tokenizer_of(model).fingerprint() == fingerprint) return;
+  throw Error(what + " is in the tokens of another tokenizer than the model's",
+              {},
+              "give the text itself: it is read with the model's own tokenizer");
+}
+
+void set_document_start(const RunModel& model, EvaluationData& data) {
+  if (!model.experiment.train.document_mask) return;
+  const int32_t bos = tokenizer_of(model).bos_id();
+  if (bos < 0) {
+    throw Error(
+        "train.document_mask is true, but the tokenizer has no BOS to begin a document with");
+  }
+  data.document_start = bos;
+}
+
+bool is_token_file(const fs::path& path) {
+  if (!fs::is_regular_file(path) || fs::file_size(path) < magic.size()) return false;
+  const MappedFile file(path);
+  return std::memcmp(file.data(), magic.data(), magic.size()) == 0;
+}
+
+/// Tokens of text for one evaluation, in a file that goes with its last owner.
+std::shared_ptr<const fs::path> write_tokens(const RunModel& model,
+                                             const fs::path& path,
+                                             const fs::path& cache_dir,
+                                             const data::Progress& progress) {
+  const data::Tokenizer tokenizer = tokenizer_of(model);
+  const data::TextCorpus text(path, 0);
+  make_directories(cache_dir);
+  const std::shared_ptr<const fs::path> tokens(
+      new fs::path(cache_dir / ("evaluate-" + std::to_string(::getpid()) + ".tokens")),
+      [](const fs::path* file) {
+        std::error_code ignored;
+        fs::remove(*file, ignored);
+        delete file;
+      });
+  data::TokenFileWriter writer(*tokens, tokenizer.vocab_size(), tokenizer.fingerprint());
+  data::write_documents(text.training(), tokenizer, progress, writer);
+  writer.finish();
+  return tokens;
+}
+
+EvaluationData whole_token_file(const RunModel& model,
+                                const fs::path& tokens,
+                                const std::string& name) {
+  const data::TokenFile file(tokens);
+  require_own_tokenizer(model, file.tokenizer_fingerprint(), name);
+  EvaluationData data;
+  data.name = name;
+  data.tokens = tokens;
+  data.rows =
+      data::rows_of(file.size(), model.experiment.train.seq_len, data::LastRow::may_be_short);
+  data.short_last_row = true;
+  set_document_start(model, data);
+  if (data.rows == 0) {
+    throw Error(name + " is too short: it has " + with_thousands(file.size()) + " token(s)",
+                {},
+                "the first token is only read, each later one is scored: two are the least");
+  }
+  return data;
+}
+
+EvaluationData prepared(const RunModel& model,
+                        config::Experiment experiment,
+                        const std::string& name,
+                        const fs::path& cache_dir,
+                        const data::Progress& progress) {
+  // Of generated training text as little as can be: it is not what is wanted.
+  experiment.train.max_steps = 1;
+  experiment.train.batch_size = 1;
+  experiment.train.seq_len = model.experiment.train.seq_len;
+  experiment.train.document_mask = model.experiment.train.document_mask;
+  const data::PreparedData made = data::prepare(experiment, cache_dir, progress);
+  require_own_tokenizer(model, made.tokenizer_fingerprint, name);
+  if (name.empty() && made.data_fingerprint != model.data_fingerprint) {
+    throw Error("the text that the run was trained on has changed since: '" +
+                    shown_path(experiment.data.path) + "'",
+                {},
+                "name what to evaluate on with --data; its held-out rows of then are gone",
+                ExitCode::failed);
+  }
+  EvaluationData data;
+  data.name = name.empty() ? "its own held-out rows" : "the held-out rows of " + name;
+  data.tokens = made.evaluation_tokens;
+  data.rows = made.evaluation_rows;
+  data.document_start = made.document_start;
+  return data;
+}
+
+}  // namespace
+
+EvaluationData own_evaluation_data(const RunModel& model,
+                                   const fs::path& cache_dir,
+                                   const data::Progress& progress) {
+  if (model.data_fingerprint.empty()) {
+    throw Error("this model was not trained here, so it has no held-out rows of its own",
+                {},
+                "name what to evaluate on: --data FILE, a folder of .txt files, or a config");
+  }
+  return prepared(model, model.experiment, "", cache_dir, progress);
+}
+
+EvaluationData evaluation_data_of(const RunModel& model,
+                                  const config::Experiment& experiment,
+                                  const std::string& name,
+                                  const fs::path& cache_dir,
+                                  const data::Progress& progress) {
+  return prepared(model, experiment, name, cache_dir, progress);
+}
+
+EvaluationData evaluation_data_at(const RunModel& model,
+                                  const fs::path& path,
+                                  const fs::path& cache_dir,
+                                  const data::Progress& progress) {
+  const std::string name = "'" + shown_path(path) + "'";
+  const fs::path inside = path / "evaluation.tokens";
+  std::error_code ignored;
+  if (fs::is_regular_file(inside, ignored)) return whole_token_file(model, inside, name);
+  if (is_token_file(path)) return whole_token_file(model, path, name);
+  const std::shared_ptr<const fs::path> tokens = write_tokens(model, path, cache_dir, progress);
+  EvaluationData data = whole_token_file(model, *tokens, name);
+  data.keeps_tokens = tokens;
+  return data;
+}
+
+}  // namespace forge::run

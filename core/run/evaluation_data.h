@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/data/progress.h"
+#include "core/run/run_model.h"
+
+namespace forge::run {
+
+/// Token ids that a model is evaluated on, in its own vocabulary.
+struct EvaluationData {
+  std::string name;                          ///< what to call it
+  std::filesystem::path tokens;              ///< a token file
+  int64_t rows = 0;                          ///< of the model's train.seq_len
+  bool short_last_row = false;               ///< its missing targets are not scored
+  std::optional<int32_t> document_start;     ///< with train.document_mask
+  std::shared_ptr<const void> keeps_tokens;  ///< removes a token file that was made for this alone
+};
+
+/// The held-out rows that the run itself was evaluated on. Throws Error where the model was not
+/// trained here, or where its text is no longer what it was.
+EvaluationData own_evaluation_data(const RunModel& model,
+                                   const std::filesystem::path& cache_dir,
+                                   const data::Progress& progress);
+
+/// The held-out rows of another experiment, whose tokenizer must be the model's.
+EvaluationData evaluation_data_of(const RunModel& model,
+                                  const config::Experiment& experiment,
+                                  const std::string& name,
+                                  const std::filesystem::path& cache_dir,
+                                  const data::Progress& progress);
+
+/// All of a token file, or of the file evaluation.tokens of a folder, or all text of a file or of a
+/// folder's .txt files, which becomes tokens in `cache_dir` for this one time.
+EvaluationData evaluation_data_at(const RunModel& model,
+                                  const std::filesystem::path& path,
+                                  const std::filesystem::path& cache_dir,
+                                  const data::Progress& progress);
+
+}  // namespace forge::run
