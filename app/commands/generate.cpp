@@ -77,16 +77,18 @@ void print_summary(const Generated& generated) {
   std::cerr << styled(text, Style::dim, use_colour(STDERR_FILENO)) << "\n";
 }
 
-/// Prints the only sample as it comes; a prompt in front of it where a person reads.
+/// Prints the only sample as it comes; where a person reads, its prompt in front of it.
 void print_one(const run::RunModel& model,
                const GenerationQuestion& question,
                const run::Backend& backend) {
   run::LocalLauncher launcher;
-  if (is_terminal(STDOUT_FILENO) && question.prompts.size() == 1) {
-    const bool colour = use_colour(STDOUT_FILENO);
-    std::cout << styled(for_terminal(question.prompts[0]), Style::dim, colour) << std::flush;
-  }
-  const auto print = [](const GeneratedSample&, const std::string& piece) {
+  bool prompt_is_due = is_terminal(STDOUT_FILENO);
+  const auto print = [&](const GeneratedSample&, const std::string& piece) {
+    if (prompt_is_due) {
+      const bool colour = use_colour(STDOUT_FILENO);
+      std::cout << styled(for_terminal(question.prompts[0]), Style::dim, colour);
+    }
+    prompt_is_due = false;
     std::cout << shown(piece) << std::flush;
   };
   const Generated generated = run::generate(model, question, backend, launcher, print);
@@ -101,7 +103,8 @@ std::string heading(const GenerationQuestion& question, const GeneratedSample& s
   if (question.samples > 1) text += ", sample " + std::to_string(sample.sample + 1);
   std::string prompt = report::printable(question.prompts[sample.prompt]);
   if (report::display_width(prompt) > static_cast<int>(longest)) {
-    prompt = report::wrap(prompt, longest).at(0) + " …";
+    const std::vector<std::string> lines = report::wrap(prompt, longest);
+    prompt = (lines.empty() ? "" : lines[0]) + " …";
   }
   return "== " + text + ": " + prompt + " (" + ending_text(sample) + ")";
 }

@@ -119,6 +119,7 @@ at::Tensor Generator::begin(Decoder& decoder, const std::vector<Sample>& samples
   stopwatch_.resume();
   const at::Tensor logits = decoder.begin(std::move(prompts));
   effort_.prefill_seconds += stopwatch_.pause();
+  if (wanted_.samples == 1) return logits;
   decoder.select(prompt_of);
   return logits.index_select(0, at::tensor(prompt_of, at::kLong).to(logits.device()));
 }
