@@ -18,14 +18,15 @@ remember_torch() {
 # say TEXT: one line of chatter; stdout belongs to results.
 say() { printf 'forge: %s\n' "$1" >&2; }
 
-# install_missing [--tests]: runs scripts/setup unless this very script has succeeded here before.
+# install_missing [--tests | --fuzz]: runs scripts/setup unless this very script has succeeded here before.
 install_missing() {
   local done_file="$root/build/release/.setup-ok" key
   key="$(cksum <"$root/scripts/setup") torch=${FORGE_TORCH:+own}"
   # What the tests need includes what the products need.
-  if [ -r "$done_file" ] && grep -qxF -e "$key $*" -e "$key --tests" "$done_file"; then return; fi
+  if [ -r "$done_file" ] && grep -qxF -e "$key ${1:-}" -e "$key ${1:---tests}" "$done_file"; then return; fi
   "$root/scripts/setup" "$@"
-  printf '%s\n' "$key $*" >>"$done_file"
+  mkdir -p "$(dirname "$done_file")"
+  printf '%s\n' "$key ${1:-}" >>"$done_file"
 }
 
 # As many compilers as cores, but no more than memory holds: a file with Torch's headers takes 1.2 GB.
