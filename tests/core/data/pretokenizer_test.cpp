@@ -14,7 +14,7 @@ using Pieces = std::vector<std::string>;
 Pieces pieces(std::string_view text) {
   Pieces found;
   for (size_t position = 0; position < text.size();) {
-    const size_t length = piece_length(text, position);
+    const size_t length = piece_length(TextSplit::gpt2, text, position);
     found.emplace_back(text.substr(position, length));
     position += length;
   }
@@ -57,11 +57,11 @@ TEST_CASE("bytes that are no UTF-8 count as other characters") {
 }
 
 TEST_CASE("a safe cut lies before white space and changes no piece") {
-  REQUIRE(next_safe_cut("ab cd", 0) == 2);
-  REQUIRE(next_safe_cut("ab  cd ef", 3) == 6);
-  REQUIRE(next_safe_cut("\u4f60\n\u597d", 0) == 3);
-  REQUIRE(next_safe_cut("a\u3000 b", 0) == 6);
-  REQUIRE(next_safe_cut("abc", 1) == 3);
+  REQUIRE(next_safe_cut(TextSplit::gpt2, "ab cd", 0) == 2);
+  REQUIRE(next_safe_cut(TextSplit::gpt2, "ab  cd ef", 3) == 6);
+  REQUIRE(next_safe_cut(TextSplit::gpt2, "\u4f60\n\u597d", 0) == 3);
+  REQUIRE(next_safe_cut(TextSplit::gpt2, "a\u3000 b", 0) == 6);
+  REQUIRE(next_safe_cut(TextSplit::gpt2, "abc", 1) == 3);
 
   const uint64_t seed = 11;
   INFO("seed " << seed);
@@ -71,7 +71,7 @@ TEST_CASE("a safe cut lies before white space and changes no piece") {
   for (int round = 0; round < 3000; ++round) {
     std::string text;
     for (uint64_t i = random.below(14) + 1; i > 0; --i) text += parts[random.below(parts.size())];
-    const size_t cut = next_safe_cut(text, random.below(text.size() + 1));
+    const size_t cut = next_safe_cut(TextSplit::gpt2, text, random.below(text.size() + 1));
     Pieces joined = pieces(std::string_view(text).substr(0, cut));
     for (const std::string& piece : pieces(std::string_view(text).substr(cut)))
       joined.push_back(piece);
