@@ -132,12 +132,12 @@ void require_characters(const std::vector<int32_t>& pieces, const Vocabulary& vo
 
 Tokenizer tokenizer_from_model(std::string_view content) {
   const SentencePieceSpec spec = read_sentencepiece_spec(content);
+  require_known(spec);
   SentencePieceProcessor model;
   if (const auto status = model.LoadFromSerializedProto({content.data(), content.size()});
       !status.ok()) {
     throw Error("its library says: " + status.ToString());
   }
-  require_known(spec);
   Vocabulary vocabulary;
   vocabulary.alphabet = Alphabet::characters;
   vocabulary.split = TextSplit::whole;
