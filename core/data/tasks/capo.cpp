@@ -11,9 +11,14 @@ namespace {
 
 constexpr int64_t all_names = int64_t{400} * 400 * 1000;
 constexpr size_t told_facts = 6;
-constexpr std::array<const char*, 8> names_of_facts = {"birth date",   "birth city", "university",
-                                                       "field",        "working city", "employer",
-                                                       "name",         "pronoun"};
+constexpr std::array<const char*, 8> names_of_facts = {"birth date",
+                                                       "birth city",
+                                                       "university",
+                                                       "field",
+                                                       "working city",
+                                                       "employer",
+                                                       "name",
+                                                       "pronoun"};
 
 /// Appends a sentence and records its value and, where asked, its subject.
 void add_sentence(const CapoTemplate& sentence,
@@ -51,7 +56,7 @@ using Told = std::array<bool, told_facts>;
 
 /// The sentence about a fact not told yet that has most of its beginning in common with a text.
 struct Match {
-  Biography longer;    ///< what was read before, and the sentence
+  Biography longer;  ///< what was read before, and the sentence
   size_t fact = 0;
   size_t common = 0;   ///< bytes from the text's beginning
   bool whole = false;  ///< all of the sentence
@@ -145,8 +150,12 @@ Biography Capo::biography(Split split, uint64_t index) const {
           : index % people);
   const Person about = person(biography.person);
 
-  std::vector<Fact> order = {Fact::birth_date, Fact::birth_city, Fact::university,
-                             Fact::field,      Fact::work_city,  Fact::employer};
+  std::vector<Fact> order = {Fact::birth_date,
+                             Fact::birth_city,
+                             Fact::university,
+                             Fact::field,
+                             Fact::work_city,
+                             Fact::employer};
   if (config_.variant == Variant::paper) {
     shuffle(order, random);
   } else if (random.below(2) == 0) {
@@ -194,11 +203,14 @@ std::optional<Fault> Capo::find_fault(const Biography& biography) const {
     if (biography.text.size() > read.text.size()) {
       throw Fault{static_cast<int32_t>(read.text.size()), "more text behind the six sentences"};
     }
-    const bool recorded = std::equal(
-        read.facts.begin(), read.facts.end(), biography.facts.begin(), biography.facts.end(),
-        [](const FactSpan& a, const FactSpan& b) {
-          return a.fact == b.fact && a.begin == b.begin && a.end == b.end;
-        });
+    const bool recorded =
+        std::equal(read.facts.begin(),
+                   read.facts.end(),
+                   biography.facts.begin(),
+                   biography.facts.end(),
+                   [](const FactSpan& a, const FactSpan& b) {
+                     return a.fact == b.fact && a.begin == b.begin && a.end == b.end;
+                   });
     if (!recorded) throw Fault{0, "facts are not recorded where they are told"};
   });
 }

@@ -72,9 +72,9 @@ class Capo {
   /// A fact as it is written, the full name and "she" or "he" included.
   std::string value(const Person& person, Fact fact) const;
 
-  /// Paragraph `index` (< 2^44) of the stream: of `people` paragraphs that follow one another from a
-  /// multiple of `people` on each person has one, in training in random order. Those for evaluation
-  /// have sentences of their own and persons in order.
+  /// Paragraph `index` (< 2^44) of the stream: of `people` paragraphs that follow one another from
+  /// a multiple of `people` on each person has one, in training in random order. Those for
+  /// evaluation have sentences of their own and persons in order.
   Biography biography(Split split, uint64_t index) const;
 
   /// Nothing where a text tells all facts of its person right and records where.
@@ -89,8 +89,8 @@ class Capo {
 /// hold a special token.
 std::vector<int32_t> token_ends(const Tokenizer& tokenizer, const std::vector<int32_t>& ids);
 
-/// Loss that a model had on what it had to know, in nats: of all tokens that hold a byte of the name,
-/// and of those that hold one of any other fact but the working city, which follows from the
+/// Loss that a model had on what it had to know, in nats: of all tokens that hold a byte of the
+/// name, and of those that hold one of any other fact but the working city, which follows from the
 /// employer.
 struct KnowledgeLoss {
   double name = 0;
@@ -101,9 +101,9 @@ KnowledgeLoss knowledge_loss(const Biography& biography,
                              const std::vector<int32_t>& token_ends,
                              const std::vector<float>& token_loss);
 
-/// Bits that a model of `parameters` knows a parameter, Part 3.3's capacity ratio, from the mean loss of
-/// people: N log2(N0 / e^name) + N log2(S0 / e^values) over the parameters, at most what N people
-/// hold, N log2(N0 / N) + N log2(S0).
+/// Bits that a model of `parameters` knows a parameter, Part 3.3's capacity ratio, from the mean
+/// loss of people: N log2(N0 / e^name) + N log2(S0 / e^values) over the parameters, at most what N
+/// people hold, N log2(N0 / N) + N log2(S0).
 double bits_per_parameter(int64_t people, const KnowledgeLoss& mean_loss, double parameters);
 double max_bits_per_parameter(int64_t people, double parameters);
 

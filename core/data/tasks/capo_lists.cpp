@@ -26,7 +26,7 @@ std::vector<std::string> pairs(const Parts& starts,
 std::vector<std::string> make_first_names() {
   return pairs({"Al", "Be", "Ca", "Da", "El", "Fa", "Ga", "Ha", "Is", "Jo",
                 "Ka", "Le", "Ma", "Ne", "Or", "Pa", "Ro", "Sa", "Te", "Vi"},
-               {"rin", "lia", "mon", "dra",  "ven",  "sa",   "tor", "nel",  "ris",   "bet",
+               {"rin", "lia", "mon",  "dra",  "ven",  "sa", "tor",  "nel",   "ris",  "bet",
                 "wyn", "dor", "mira", "than", "lise", "go", "vard", "nette", "rico", "zelle"},
                400);
 }
@@ -44,16 +44,16 @@ std::vector<std::string> make_last_names() {
                 "Chad", "Clay", "Cole", "Cran", "Dale", "Dray", "Eber", "Edge", "Fair", "Farn",
                 "Gold", "Grey", "Hale", "Hart", "Hawk", "Holm", "Kirk", "Lang", "Lock", "Mill",
                 "Nash", "Oakl", "Park", "Rave", "Rock", "Stan", "Thor", "Wain", "West", "Whit"},
-               {"able", "bury", "by",   "croft", "dale", "den",  "er",    "field", "ford",
-                "gate", "ham",  "hurst", "ing",  "land", "ley",  "low",   "man",   "mere",
-                "more", "ridge", "son",  "stead", "ton", "well", "wood"},
+               {"able", "bury",  "by",    "croft", "dale", "den",  "er",  "field", "ford",
+                "gate", "ham",   "hurst", "ing",   "land", "ley",  "low", "man",   "mere",
+                "more", "ridge", "son",   "stead", "ton",  "well", "wood"},
                1000);
 }
 
 const Parts& place_starts() {
-  static const Parts starts = {"Maple",  "Cedar",  "Silver", "Stone", "Clear", "Green", "High",
-                               "Lake",   "North",  "South",  "East",  "West",  "Spring", "Summer",
-                               "Winter", "Fox",    "Eagle",  "Bear",  "Copper", "Harbor"};
+  static const Parts starts = {"Maple",  "Cedar", "Silver", "Stone", "Clear",  "Green",  "High",
+                               "Lake",   "North", "South",  "East",  "West",   "Spring", "Summer",
+                               "Winter", "Fox",   "Eagle",  "Bear",  "Copper", "Harbor"};
   return starts;
 }
 
@@ -61,11 +61,12 @@ std::vector<std::string> make_cities() {
   static const Parts states = {"AL", "AZ", "CA", "CO", "CT", "FL", "GA", "ID", "IL", "KS",
                                "LA", "MA", "MD", "MN", "MO", "NC", "NJ", "NV", "NY", "OH",
                                "OR", "PA", "SC", "TN", "TX", "UT", "VA", "WA", "WI"};
-  std::vector<std::string> cities = pairs(
-      place_starts(),
-      {"wood", "ton", "field", "ville", "brook", "port", "view", "haven", "crest", "dale"},
-      200);
-  for (size_t i = 0; i < cities.size(); ++i) cities[i].append(", ").append(states[i % states.size()]);
+  std::vector<std::string> cities =
+      pairs(place_starts(),
+            {"wood", "ton", "field", "ville", "brook", "port", "view", "haven", "crest", "dale"},
+            200);
+  for (size_t i = 0; i < cities.size(); ++i)
+    cities[i].append(", ").append(states[i % states.size()]);
   return cities;
 }
 
@@ -81,28 +82,58 @@ std::vector<std::string> make_universities() {
 }
 
 std::vector<std::string> make_fields() {
-  return pairs({"Applied", "Theoretical", "Computational", "Experimental", "Comparative",
-                "Environmental", "Industrial", "Medical", "Modern", "Social"},
-               {"Mathematics", "Physics", "Chemistry", "Biology", "Economics", "History",
-                "Linguistics", "Philosophy", "Engineering", "Psychology"},
+  return pairs({"Applied",
+                "Theoretical",
+                "Computational",
+                "Experimental",
+                "Comparative",
+                "Environmental",
+                "Industrial",
+                "Medical",
+                "Modern",
+                "Social"},
+               {"Mathematics",
+                "Physics",
+                "Chemistry",
+                "Biology",
+                "Economics",
+                "History",
+                "Linguistics",
+                "Philosophy",
+                "Engineering",
+                "Psychology"},
                100,
                " ");
 }
 
 std::vector<std::string> make_employers() {
-  return pairs({"Arden",   "Atlas", "Beacon",   "Corvus",   "Delphi", "Ember",  "Falcon",
-                "Granite", "Helio", "Iris",     "Juniper",  "Keystone", "Lumen", "Meridian",
-                "Nimbus",  "Orion", "Pinnacle", "Quartz",   "Ridge",  "Solace", "Tundra",
-                "Umbra",   "Vertex", "Willow",  "Xenon",    "Yonder", "Zephyr"},
-               {"Foods", "Motors", "Systems", "Energy", "Bank", "Airlines", "Stores", "Steel",
-                "Media", "Insurance"},
+  return pairs({"Arden",   "Atlas",  "Beacon",   "Corvus",  "Delphi",   "Ember",  "Falcon",
+                "Granite", "Helio",  "Iris",     "Juniper", "Keystone", "Lumen",  "Meridian",
+                "Nimbus",  "Orion",  "Pinnacle", "Quartz",  "Ridge",    "Solace", "Tundra",
+                "Umbra",   "Vertex", "Willow",   "Xenon",   "Yonder",   "Zephyr"},
+               {"Foods",
+                "Motors",
+                "Systems",
+                "Energy",
+                "Bank",
+                "Airlines",
+                "Stores",
+                "Steel",
+                "Media",
+                "Insurance"},
                263,
                " ");
 }
 
 CapoLists make_lists() {
-  CapoLists lists = {make_first_names(),  make_middle_names(), make_last_names(), make_cities(),
-                     make_universities(), make_fields(),       make_employers(),  {}};
+  CapoLists lists = {make_first_names(),
+                     make_middle_names(),
+                     make_last_names(),
+                     make_cities(),
+                     make_universities(),
+                     make_fields(),
+                     make_employers(),
+                     {}};
   RandomStream random(0, stream_number("capo headquarters"));
   for (size_t i = 0; i < lists.employers.size(); ++i) {
     lists.headquarters.push_back(static_cast<int>(random.below(lists.cities.size())));
@@ -138,10 +169,18 @@ const CapoLists& capo_lists() {
 }
 
 const std::array<const char*, 12>& month_names() {
-  static const std::array<const char*, 12> names = {"January", "February", "March",
-                                                    "April",   "May",      "June",
-                                                    "July",    "August",   "September",
-                                                    "October", "November", "December"};
+  static const std::array<const char*, 12> names = {"January",
+                                                    "February",
+                                                    "March",
+                                                    "April",
+                                                    "May",
+                                                    "June",
+                                                    "July",
+                                                    "August",
+                                                    "September",
+                                                    "October",
+                                                    "November",
+                                                    "December"};
   return names;
 }
 

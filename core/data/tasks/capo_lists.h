@@ -34,8 +34,8 @@ struct CapoTemplate {
   std::string after;
 };
 
-/// Sentences of the six facts that one tells, in the paper's order and numbers: birth date 46, birth
-/// city 49, university 49, field 52, working city 47, employer 48.
+/// Sentences of the six facts that one tells, in the paper's order and numbers: birth date 46,
+/// birth city 49, university 49, field 52, working city 47, employer 48.
 const std::array<std::vector<CapoTemplate>, 6>& capo_templates();
 
 }  // namespace forge::data::tasks

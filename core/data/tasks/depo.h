@@ -9,10 +9,10 @@ namespace forge::data::tasks {
 ///
 ///     <bos> a b  c a  b c  …  <hop k> name <answer> name'  <hop k> …
 ///
-/// then min(n, max_queries) questions about distinct names: which name lies k steps on. k is uniform
-/// in 1 … K and may lead around the cycle. The answer marker and the answer carry loss. For training
-/// n follows SizeLaw; for evaluation n = N and k is a power of two up to K, or K, or 24 where
-/// K = 32.
+/// then min(n, max_queries) questions about distinct names: which name lies k steps on. k is
+/// uniform in 1 … K and may lead around the cycle. The answer marker and the answer carry loss. For
+/// training n follows SizeLaw; for evaluation n = N and k is a power of two up to K, or K, or 24
+/// where K = 32.
 ///
 /// Ids: letters 1 … 2V, hop markers 1 … K, answer marker, bos.
 class Depo : public Task {

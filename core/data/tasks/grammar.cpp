@@ -32,10 +32,12 @@ RulesByName read_rules(std::string_view json, const std::string& source) {
   RulesByName rules;
   size_t total = 0;
   for (const auto& [key, list] : tree.items()) {
-    const bool digits = !key.empty() && key.size() <= 6 &&
-                        std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const bool digits =
+        !key.empty() && key.size() <= 6 &&
+        std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (!digits) throw bad(source, "symbol '" + key + "' is not a number below 1,000,000", hint);
-    if (!list.is_array() || list.empty()) throw bad(source, "symbol " + key + " has no rules", hint);
+    if (!list.is_array() || list.empty())
+      throw bad(source, "symbol " + key + " has no rules", hint);
     auto& of_symbol = rules[std::stoi(key)];
     for (const nlohmann::json& rule : list) {
       if (!rule.is_array() || rule.empty()) {
@@ -178,7 +180,10 @@ Grammar Grammar::draw(const GrammarShape& shape, uint64_t seed) {
   check_range("min_rules", shape.min_rules, 1, 32);
   check_range("max_rules", shape.max_rules, shape.min_rules, 32, "at least min_rules");
   check_range("min_rule_length", shape.min_rule_length, 1, 8);
-  check_range("max_rule_length", shape.max_rule_length, shape.min_rule_length, 8,
+  check_range("max_rule_length",
+              shape.max_rule_length,
+              shape.min_rule_length,
+              8,
               "at least min_rule_length");
   RandomStream random(seed, stream_number("lano grammar"));
   const auto between = [&](int least, int most) {
@@ -192,7 +197,7 @@ Grammar Grammar::draw(const GrammarShape& shape, uint64_t seed) {
     const int count = level == shape.levels ? 1 : shape.symbols_per_level;
     bool all_used = false;
     for (int attempt = 0; !all_used; ++attempt) {
-      if (attempt == 10000) {
+      if (attempt == 1000) {
         throw Error("no grammar of this shape was found",
                     {},
                     "more or longer rules make every symbol of a level used, and distinct rules "
@@ -205,7 +210,7 @@ Grammar Grammar::draw(const GrammarShape& shape, uint64_t seed) {
       for (int s = 0; s < count; ++s) {
         symbols.push_back({begin + s + 1, level, {}});
         const size_t rules = between(shape.min_rules, shape.max_rules);
-        while (symbols.back().rules.size() < rules && refused < 1000) {
+        while (symbols.back().rules.size() < rules && refused < 200) {
           Rule rule(between(shape.min_rule_length, shape.max_rule_length));
           for (int& part : rule) part = between(below, begin - 1);
           if (!seen.insert(rule).second) {
@@ -216,13 +221,14 @@ Grammar Grammar::draw(const GrammarShape& shape, uint64_t seed) {
           symbols.back().rules.push_back(std::move(rule));
         }
       }
-      all_used = refused < 1000 && used.size() == static_cast<size_t>(begin - below);
+      all_used = refused < 200 && used.size() == static_cast<size_t>(begin - below);
     }
     below = begin;
   }
   Grammar grammar(std::move(symbols));
   if (grammar.max_length(grammar.root()) >= greatest_sentence) {
-    throw Error("a grammar of this shape may have sentences of a million terminals", {},
+    throw Error("a grammar of this shape may have sentences of a million terminals",
+                {},
                 "lower levels or max_rule_length");
   }
   return grammar;

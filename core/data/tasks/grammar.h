@@ -22,10 +22,11 @@ struct GrammarShape {
 };
 
 /// A context-free grammar in levels ("Physics of Language Models: Part 1, Learning Hierarchical
-/// Language Structures", Allen-Zhu and Li, 2023): the symbols of a level become symbols of the level
-/// below, those of the lowest terminals 1, 2, …; the top level is the root alone. A symbol becomes
-/// each of its rules with the same probability, so it has no recursion and its sentences have a
-/// greatest length. Symbols are numbered from the terminals, 0 …, up to the root, which is last.
+/// Language Structures", Allen-Zhu and Li, 2023): the symbols of a level become symbols of the
+/// level below, those of the lowest terminals 1, 2, …; the top level is the root alone. A symbol
+/// becomes each of its rules with the same probability, so it has no recursion and its sentences
+/// have a greatest length. Symbols are numbered from the terminals, 0 …, up to the root, which is
+/// last.
 class Grammar {
  public:
   using Rule = std::vector<int>;
@@ -60,7 +61,8 @@ class Grammar {
   /// Shortest and greatest number of terminals that a symbol becomes.
   int64_t min_length(int symbol) const { return min_lengths_[symbol]; }
   int64_t max_length(int symbol) const { return max_lengths_[symbol]; }
-  /// Nats of choice that a terminal of a sentence carries: entropy of a derivation over mean length.
+  /// Nats of choice that a terminal of a sentence carries: entropy of a derivation over mean
+  /// length.
   double nats_per_terminal() const { return nats_per_terminal_; }
 
   /// Appends a random sentence of the symbol: terminals 1, 2, ….

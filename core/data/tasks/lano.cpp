@@ -94,7 +94,8 @@ void LanoTruth::score(int64_t sentence,
                       int64_t positions,
                       Scores& scores) const {
   const std::vector<double>& truth = truth_.at(static_cast<size_t>(sentence));
-  const int64_t rows = std::min<int64_t>(positions, static_cast<int64_t>(truth.size()) / vocab_size_);
+  const int64_t rows =
+      std::min<int64_t>(positions, static_cast<int64_t>(truth.size()) / vocab_size_);
   const double normal = 1 + vocab_size_ * added_probability;
   double total = 0;
   for (int64_t i = 0; i < rows * vocab_size_; ++i) {

@@ -47,7 +47,8 @@ class LanoTruth {
   LanoTruth(const Lano& task, uint64_t seed, Split split, int64_t sentences);
 
   int64_t sentences() const { return static_cast<int64_t>(truth_.size()); }
-  /// [length + 1, vocab_size] probabilities of sentence i: row p is what follows bos and p terminals.
+  /// [length + 1, vocab_size] probabilities of sentence i: row p is what follows bos and p
+  /// terminals.
   const std::vector<double>& of(int64_t sentence) const { return truth_[sentence]; }
 
   /// Adds kl_divergence, the mean over positions of KL(truth || model) in nats: `log_probabilities`

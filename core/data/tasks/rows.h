@@ -18,8 +18,8 @@ struct PlacedInstance {
 /// paper's left-aligned windows), others follow without a gap, and the last one is cut at the
 /// window's end; positions and attention go on from one to the next. An answer that is cut carries
 /// no loss and is not measured. Row r is made of the instances r * B, r * B + 1, …, where
-/// B = ceil((seq_len + 1) / min_length) is as many as can begin in a row. So any row is had at once,
-/// and no instance is in two rows.
+/// B = ceil((seq_len + 1) / min_length) is as many as can begin in a row. So any row is had at
+/// once, and no instance is in two rows.
 class TaskRows {
  public:
   /// `task` must outlive the rows. Throws Error where seq_len is not positive.

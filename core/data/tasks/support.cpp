@@ -16,8 +16,8 @@ std::string as_text(int64_t number) { return std::to_string(number); }
 }  // namespace
 
 RandomStream instance_numbers(const char* task, uint64_t seed, Split split, uint64_t index) {
-  const std::string name = std::string(task) +
-                           (split == Split::training ? " training" : " evaluation");
+  const std::string name =
+      std::string(task) + (split == Split::training ? " training" : " evaluation");
   return RandomStream(seed, stream_number(name), index << numbers_bits);
 }
 
@@ -116,7 +116,8 @@ int32_t NameSpace::read(const std::vector<int32_t>& tokens, size_t& position) co
     if (length < min_length_) throw Fault{at, "a name ends too early"};
     return offsets_[length - min_length_] + value;
   }
-  throw Fault{static_cast<int32_t>(begin), "a name of more than " + as_text(max_length_) + " tokens"};
+  throw Fault{static_cast<int32_t>(begin),
+              "a name of more than " + as_text(max_length_) + " tokens"};
 }
 
 void expect(const std::vector<int32_t>& tokens, size_t& position, int32_t token, const char* what) {

@@ -15,8 +15,8 @@ namespace forge::data::tasks {
 RandomStream instance_numbers(const char* task, uint64_t seed, Split split, uint64_t index);
 
 /// Throws Error "KEY must be LEAST … MOST, not VALUE" with `hint`.
-void check_range(const char* key, int64_t value, int64_t least, int64_t most,
-                 const std::string& hint = "");
+void check_range(
+    const char* key, int64_t value, int64_t least, int64_t most, const std::string& hint = "");
 
 /// Fisher and Yates: the first `count` elements become a uniform ordered choice from all.
 template <class T>

@@ -8,13 +8,13 @@
 #include <variant>
 #include <vector>
 
-#include "core/data/tasks/grammar.h"
 #include "core/data/split.h"
+#include "core/data/tasks/grammar.h"
 
 /// The synthetic pretraining tasks of "Physics of Language Models: Part 4.1, Architecture Design
 /// and the Magic of Canon Layers" (Allen-Zhu, 2025; section 2 and appendices A to C), endless and
-/// fresh: instance i of a stream is a pure function of (config, seed, split, i). Capo, which is text
-/// and needs a tokenizer, is in capo.h; how instances become rows for training is in rows.h.
+/// fresh: instance i of a stream is a pure function of (config, seed, split, i). Capo, which is
+/// text and needs a tokenizer, is in capo.h; how instances become rows for training is in rows.h.
 namespace forge::data::tasks {
 
 /// Where the paper and its released code differ, which one is followed.
@@ -31,7 +31,8 @@ struct Answer {
 /// One text of a task in dense ids.
 struct Instance {
   std::vector<int32_t> tokens;
-  std::vector<uint8_t> scored;  ///< per token: 1 where it carries loss (the token before predicts it)
+  std::vector<uint8_t>
+      scored;  ///< per token: 1 where it carries loss (the token before predicts it)
   std::vector<Answer> answers;  ///< in order, disjoint
 
   void clear();
@@ -91,10 +92,7 @@ class Task {
 
   /// Puts instance `index` (< 2^44) in place of what `instance` held. Training instances have
   /// random sizes; those for evaluation the largest, as the paper measures.
-  virtual void generate(uint64_t seed,
-                        Split split,
-                        uint64_t index,
-                        Instance& instance) const = 0;
+  virtual void generate(uint64_t seed, Split split, uint64_t index, Instance& instance) const = 0;
 
   /// Nothing where the text is an instance of the task: well formed, every answer right, exactly
   /// the right tokens scored. Accepts any ids.
@@ -144,7 +142,7 @@ struct LanoConfig {
 
 /// Token copy: a permutation, and once more. See copy.h.
 struct CopyConfig {
-  int length = 500;      ///< N
+  int length = 500;       ///< N
   int scored_tokens = 0;  ///< only the first so many copied tokens are scored; 0: all
 };
 

@@ -56,6 +56,7 @@ std::optional<Instance> by_definition(const BrevoConfig& config, const Word& tok
     if (++children[from] > 4 || ++parents[to] > 4) return std::nullopt;
   }
   std::set<Word> vertices(edges->begin(), edges->end());
+  if (vertices.size() > static_cast<size_t>(config.max_nodes)) return std::nullopt;
   std::set<std::pair<Word, Word>> before = pairs;  // closure
   for (const Word& middle : vertices) {
     for (const Word& from : vertices) {
@@ -122,8 +123,8 @@ TEST_CASE("Brevo takes any order with parents first, and nothing else") {
   const Brevo task(brevo1(6));
   Instance instance;
   // 1 -> 3, 2 -> 3, 3 -> 4, 1 -> 5; asked for 4.
-  instance.tokens = {task.bos(), 0, 2, 1, 2, 2, 3, 0, 4, task.query(), 3, task.answer(),
-                     0, 1, 2, 3, task.eos()};
+  instance.tokens = {
+      task.bos(), 0, 2, 1, 2, 2, 3, 0, 4, task.query(), 3, task.answer(), 0, 1, 2, 3, task.eos()};
   instance.scored.assign(17, 0);
   std::fill(instance.scored.begin() + 11, instance.scored.end(), uint8_t{1});
   instance.answers = {{11, 12, 17, 2}};
@@ -150,7 +151,8 @@ TEST_CASE("Brevo takes any order with parents first, and nothing else") {
 
   const Prompt prompt = task.prompt(instance);
   REQUIRE(task.asked() == Asked::greedy);
-  REQUIRE(prompt.tokens == std::vector<int32_t>(instance.tokens.begin(), instance.tokens.begin() + 12));
+  REQUIRE(prompt.tokens ==
+          std::vector<int32_t>(instance.tokens.begin(), instance.tokens.begin() + 12));
   REQUIRE(prompt.stop == eos);
   REQUIRE(prompt.max_new_tokens == 5);
 }

@@ -13,8 +13,9 @@ namespace forge::data::tasks {
 /// other means than the validator's.
 using Definition = std::function<std::optional<Instance>(const std::vector<int32_t>& tokens)>;
 
-/// Puts every token in every place of an instance, also ids that are none; the validator must accept
-/// exactly what the definition does. Returns how many it accepted, the instance itself included.
+/// Puts every token in every place of an instance, also ids that are none; the validator must
+/// accept exactly what the definition does. Returns how many it accepted, the instance itself
+/// included.
 inline int check_corruptions(const Task& task,
                              const Instance& instance,
                              const Definition& definition) {
@@ -28,8 +29,8 @@ inline int check_corruptions(const Task& task,
       if (right) corrupted.answers = right->answers;
       const std::string fault = published::fault(task, corrupted);
       if ((fault == "") != (right && right->scored == corrupted.scored)) {
-        FAIL("token " << place << " of " << print(task, instance.tokens) << " as " << token
-                      << ": " << (fault.empty() ? "accepted" : fault));
+        FAIL("token " << place << " of " << print(task, instance.tokens) << " as " << token << ": "
+                      << (fault.empty() ? "accepted" : fault));
       }
       accepted += fault.empty();
     }

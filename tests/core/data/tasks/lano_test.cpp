@@ -154,8 +154,7 @@ TEST_CASE("a long sentence's distributions do not underflow") {
   const std::vector<int32_t> sentence(longest.tokens.begin() + 1, longest.tokens.end());
   const std::vector<double> truth = Chart(task.grammar(), sentence).next_token_truth();
   for (size_t at = 0; at <= sentence.size(); ++at) {
-    REQUIRE(truth[4 * at] + truth[4 * at + 1] + truth[4 * at + 2] + truth[4 * at + 3] ==
-            Approx(1));
+    REQUIRE(truth[4 * at] + truth[4 * at + 1] + truth[4 * at + 2] + truth[4 * at + 3] == Approx(1));
     REQUIRE(truth[4 * at + (at < sentence.size() ? sentence[at] : 0)] > 1e-9);
   }
 }

@@ -21,7 +21,7 @@ std::optional<int> value_of(const std::vector<std::string>& names, size_t& at) {
   const std::optional<int> left = value_of(names, at);
   const std::optional<int> right = left ? value_of(names, at) : std::nullopt;
   if (!right) return std::nullopt;
-  const int value = name[0] == '+' ? *left + *right
+  const int value = name[0] == '+'   ? *left + *right
                     : name[0] == '-' ? *left - *right
                                      : *left * *right;
   return ((value % 23) + 23) % 23;
@@ -65,9 +65,8 @@ TEST_CASE("Mano's validator accepts of all changes of a token those that keep it
     for (uint64_t i = 0; i < 40; ++i) {
       Instance instance;
       task.generate(3, Split::training, i, instance);
-      const int accepted = check_corruptions(task, instance, [&](const auto& text) {
-        return by_definition(config, text);
-      });
+      const int accepted = check_corruptions(
+          task, instance, [&](const auto& text) { return by_definition(config, text); });
       REQUIRE(accepted >= static_cast<int>(instance.tokens.size()));
       if (i < 5) check_other_damage(task, instance);
     }

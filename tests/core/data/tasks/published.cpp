@@ -100,9 +100,9 @@ Instance mano(int max_operators, const nlohmann::json& tokens) {
     const int32_t id = token < 4       ? token - 1
                        : token < 8     ? token - 2
                        : token >= 9998 ? 6 + 4 * max_operators + 23 + token - 9998
-                       : token >= 5000 ? 6 + 4 * max_operators + token - 5000
-                                       : 6 + 4 * (token / 10 - 1) + token % 10 / 4 * 2 +
-                                             token % 10 % 4;
+                       : token >= 5000
+                           ? 6 + 4 * max_operators + token - 5000
+                           : 6 + 4 * (token / 10 - 1) + token % 10 / 4 * 2 + token % 10 % 4;
     instance.add(id, true);
   }
   const auto place = static_cast<int32_t>(instance.tokens.size()) - 1;
@@ -121,7 +121,8 @@ Instance copy(int length, const nlohmann::json& sample) {
 }
 
 Grammar grammar(const std::string& name) {
-  return Grammar::read(tests::tests_dir() / ".." / "templates" / "data" / "lano" / (name + ".json"));
+  return Grammar::read(tests::tests_dir() / ".." / "templates" / "data" / "lano" /
+                       (name + ".json"));
 }
 
 std::string fault(const Task& task, const Instance& instance) {

@@ -164,7 +164,8 @@ TEST_CASE("a grammar's membership and inside probabilities are the published one
 }
 
 TEST_CASE("the distributions of what comes next in a sentence are the published ones") {
-  const nlohmann::json fixture = published::read("lano_fixture.json")["next_token_truth_cfg3f_first"];
+  const nlohmann::json fixture =
+      published::read("lano_fixture.json")["next_token_truth_cfg3f_first"];
   const std::vector<int32_t> tokens = fixture["tokens"];
   const Grammar grammar = published::grammar("cfg3f");
   const std::vector<double> truth = Chart(grammar, tokens).next_token_truth();
