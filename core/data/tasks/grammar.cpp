@@ -8,12 +8,10 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/data/tasks/support.h"
 
 namespace forge::data::tasks {
 namespace {
 
-constexpr int64_t greatest_sentence = 1 << 20;
 constexpr size_t most_symbols = 1000;
 constexpr size_t most_rule_symbols = 100000;
 
@@ -38,19 +36,20 @@ RulesByName read_rules(std::string_view json, const std::string& source) {
     if (!digits) throw bad(source, "symbol '" + key + "' is not a number below 1,000,000", hint);
     if (!list.is_array() || list.empty())
       throw bad(source, "symbol " + key + " has no rules", hint);
-    auto& of_symbol = rules[std::stoi(key)];
+    const auto [found, added] = rules.try_emplace(std::stoi(key));
+    if (!added) throw bad(source, "symbol " + key + " comes twice", hint);
     for (const nlohmann::json& rule : list) {
       if (!rule.is_array() || rule.empty()) {
         throw bad(source, "a rule of symbol " + key + " is not a list of symbols", hint);
       }
       total += rule.size();
       if (total > most_rule_symbols) throw bad(source, "too many rules");
-      of_symbol.emplace_back();
+      found->second.emplace_back();
       for (const nlohmann::json& symbol : rule) {
         if (!symbol.is_number_integer() || symbol < 1 || symbol > 999999) {
           throw bad(source, "a rule of symbol " + key + " names " + symbol.dump(), hint);
         }
-        of_symbol.back().push_back(symbol.get<int>());
+        found->second.back().push_back(symbol.get<int>());
       }
     }
   }
@@ -133,7 +132,7 @@ Grammar Grammar::parse(std::string_view json, const std::string& source) {
               "one symbol, the root, is in none");
   }
   Grammar grammar(std::move(symbols));
-  if (grammar.max_length(grammar.root()) >= greatest_sentence) {
+  if (grammar.max_length(grammar.root()) >= Grammar::greatest_sentence) {
     throw bad(source, "sentences of a million terminals and more");
   }
   return grammar;
@@ -149,7 +148,7 @@ Grammar::Grammar(std::vector<Symbol> symbols) : symbols_(std::move(symbols)) {
   for (const Symbol& symbol : symbols_) {
     terminals_ += symbol.level == 0;
     const auto count = static_cast<double>(symbol.rules.size());
-    int64_t least = symbol.level == 0 ? 1 : greatest_sentence;
+    int64_t least = symbol.level == 0 ? 1 : Grammar::greatest_sentence;
     int64_t most = symbol.level == 0 ? 1 : 0;
     double entropy = symbol.level == 0 ? 0 : std::log(count);
     double mean = symbol.level == 0 ? 1 : 0;
@@ -157,8 +156,8 @@ Grammar::Grammar(std::vector<Symbol> symbols) : symbols_(std::move(symbols)) {
       int64_t rule_least = 0;
       int64_t rule_most = 0;
       for (const int part : rule) {
-        rule_least = std::min(greatest_sentence, rule_least + min_lengths_[part]);
-        rule_most = std::min(greatest_sentence, rule_most + max_lengths_[part]);
+        rule_least = std::min(Grammar::greatest_sentence, rule_least + min_lengths_[part]);
+        rule_most = std::min(Grammar::greatest_sentence, rule_most + max_lengths_[part]);
         entropy += entropies[part] / count;
         mean += mean_lengths[part] / count;
       }
@@ -171,67 +170,6 @@ Grammar::Grammar(std::vector<Symbol> symbols) : symbols_(std::move(symbols)) {
     mean_lengths.push_back(mean);
   }
   nats_per_terminal_ = entropies.back() / mean_lengths.back();
-}
-
-Grammar Grammar::draw(const GrammarShape& shape, uint64_t seed) {
-  check_range("levels", shape.levels, 1, 12);
-  check_range("symbols_per_level", shape.symbols_per_level, 1, 32);
-  check_range("terminals", shape.terminals, 1, 64);
-  check_range("min_rules", shape.min_rules, 1, 32);
-  check_range("max_rules", shape.max_rules, shape.min_rules, 32, "at least min_rules");
-  check_range("min_rule_length", shape.min_rule_length, 1, 8);
-  check_range("max_rule_length",
-              shape.max_rule_length,
-              shape.min_rule_length,
-              8,
-              "at least min_rule_length");
-  RandomStream random(seed, stream_number("lano grammar"));
-  const auto between = [&](int least, int most) {
-    return least + static_cast<int>(random.below(most - least + 1));
-  };
-  std::vector<Symbol> symbols;
-  for (int i = 0; i < shape.terminals; ++i) symbols.push_back({i + 1, 0, {}});
-  int below = 0;  // first symbol of the level below
-  for (int level = 1; level <= shape.levels; ++level) {
-    const int begin = static_cast<int>(symbols.size());
-    const int count = level == shape.levels ? 1 : shape.symbols_per_level;
-    bool all_used = false;
-    for (int attempt = 0; !all_used; ++attempt) {
-      if (attempt == 1000) {
-        throw Error("no grammar of this shape was found",
-                    {},
-                    "more or longer rules make every symbol of a level used, and distinct rules "
-                    "possible");
-      }
-      symbols.resize(begin);
-      std::set<Rule> seen;
-      std::set<int> used;
-      int refused = 0;
-      for (int s = 0; s < count; ++s) {
-        symbols.push_back({begin + s + 1, level, {}});
-        const size_t rules = between(shape.min_rules, shape.max_rules);
-        while (symbols.back().rules.size() < rules && refused < 200) {
-          Rule rule(between(shape.min_rule_length, shape.max_rule_length));
-          for (int& part : rule) part = between(below, begin - 1);
-          if (!seen.insert(rule).second) {
-            ++refused;
-            continue;
-          }
-          used.insert(rule.begin(), rule.end());
-          symbols.back().rules.push_back(std::move(rule));
-        }
-      }
-      all_used = refused < 200 && used.size() == static_cast<size_t>(begin - below);
-    }
-    below = begin;
-  }
-  Grammar grammar(std::move(symbols));
-  if (grammar.max_length(grammar.root()) >= greatest_sentence) {
-    throw Error("a grammar of this shape may have sentences of a million terminals",
-                {},
-                "lower levels or max_rule_length");
-  }
-  return grammar;
 }
 
 std::string Grammar::to_json() const {

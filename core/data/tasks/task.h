@@ -17,6 +17,9 @@
 /// text and needs a tokenizer, is in capo.h; how instances become rows for training is in rows.h.
 namespace forge::data::tasks {
 
+/// Raised by hand when any instance of any task changes, for runs on them are then others.
+constexpr int tasks_version = 1;
+
 /// Where the paper and its released code differ, which one is followed.
 enum class Variant { paper, code };
 

@@ -28,6 +28,65 @@ std::optional<std::vector<Word>> words_of(const BrevoConfig& config, const Word&
   return words;
 }
 
+using Edges = std::set<std::pair<Word, Word>>;
+
+/// The pairs as edges; nothing where one comes twice or a degree is above four.
+std::optional<Edges> edges_of(const std::vector<Word>& words) {
+  Edges edges;
+  std::map<Word, int> parents, children;
+  for (size_t i = 0; i < words.size(); i += 2) {
+    if (!edges.emplace(words[i], words[i + 1]).second) return std::nullopt;
+    if (++children[words[i]] > 4 || ++parents[words[i + 1]] > 4) return std::nullopt;
+  }
+  return edges;
+}
+
+/// All pairs of which the second depends on the first.
+Edges closure_of(const Edges& edges, const std::set<Word>& vertices) {
+  Edges before = edges;
+  for (const Word& middle : vertices) {
+    for (const Word& from : vertices) {
+      for (const Word& to : vertices) {
+        if (before.count({from, middle}) != 0 && before.count({middle, to}) != 0) {
+          before.emplace(from, to);
+        }
+      }
+    }
+  }
+  return before;
+}
+
+bool is_answer(const std::vector<Word>& answer, const Word& query, const Edges& before) {
+  std::set<Word> wanted = {query};
+  for (const auto& [from, to] : before) {
+    if (to == query) wanted.insert(from);
+  }
+  if (std::set<Word>(answer.begin(), answer.end()) != wanted) return false;
+  for (size_t i = 0; i < answer.size(); ++i) {
+    for (size_t j = i + 1; j < answer.size(); ++j) {
+      if (before.count({answer[j], answer[i]}) != 0) return false;
+    }
+  }
+  return wanted.size() == answer.size() && wanted.size() >= 2;
+}
+
+int depth_of(const Word& query, const Edges& edges) {
+  std::set<Word> level = {query};
+  const auto is_leaf = [&](const Word& vertex) {
+    return std::none_of(
+        edges.begin(), edges.end(), [&](const auto& edge) { return edge.second == vertex; });
+  };
+  int depth = 0;
+  for (; std::none_of(level.begin(), level.end(), is_leaf); ++depth) {
+    std::set<Word> above;
+    for (const auto& [from, to] : edges) {
+      if (level.count(to) != 0) above.insert(from);
+    }
+    level = above;
+  }
+  return depth;
+}
+
 /// Brevo by its definition, with the transitive closure of the edges as a table.
 std::optional<Instance> by_definition(const BrevoConfig& config, const Word& tokens) {
   const Brevo task(config);
@@ -41,62 +100,26 @@ std::optional<Instance> by_definition(const BrevoConfig& config, const Word& tok
   }
   if (marks != Word{task.bos(), task.query(), task.answer(), task.eos()}) return std::nullopt;
   if (!parts[0].empty() || !parts[4].empty()) return std::nullopt;
-  const auto edges = words_of(config, parts[1]);
+  const auto words = words_of(config, parts[1]);
   const auto query = words_of(config, parts[2]);
   const auto answer = words_of(config, parts[3]);
-  if (!edges || !query || !answer || edges->size() % 2 != 0 || query->size() != 1) {
+  if (!words || !query || !answer || words->size() % 2 != 0 || query->size() != 1) {
     return std::nullopt;
   }
-  std::set<std::pair<Word, Word>> pairs;
-  std::map<Word, int> parents, children;
-  for (size_t i = 0; i < edges->size(); i += 2) {
-    const Word& from = (*edges)[i];
-    const Word& to = (*edges)[i + 1];
-    if (!pairs.emplace(from, to).second) return std::nullopt;
-    if (++children[from] > 4 || ++parents[to] > 4) return std::nullopt;
-  }
-  std::set<Word> vertices(edges->begin(), edges->end());
-  if (vertices.size() > static_cast<size_t>(config.max_nodes)) return std::nullopt;
-  std::set<std::pair<Word, Word>> before = pairs;  // closure
-  for (const Word& middle : vertices) {
-    for (const Word& from : vertices) {
-      for (const Word& to : vertices) {
-        if (before.count({from, middle}) != 0 && before.count({middle, to}) != 0) {
-          before.emplace(from, to);
-        }
-      }
-    }
-  }
+  const std::optional<Edges> edges = edges_of(*words);
+  const std::set<Word> vertices(words->begin(), words->end());
+  if (!edges || vertices.size() > static_cast<size_t>(config.max_nodes)) return std::nullopt;
+  const Edges before = closure_of(*edges, vertices);
   for (const Word& vertex : vertices) {
     if (before.count({vertex, vertex}) != 0) return std::nullopt;
   }
-  std::set<Word> wanted;
-  for (const Word& vertex : vertices) {
-    if (vertex == (*query)[0] || before.count({vertex, (*query)[0]}) != 0) wanted.insert(vertex);
-  }
-  if (std::set<Word>(answer->begin(), answer->end()) != wanted) return std::nullopt;
-  if (wanted.size() != answer->size() || wanted.size() < 2) return std::nullopt;
-  for (size_t i = 0; i < answer->size(); ++i) {
-    for (size_t j = i + 1; j < answer->size(); ++j) {
-      if (before.count({(*answer)[j], (*answer)[i]}) != 0) return std::nullopt;
-    }
-  }
-  int depth = 0;
-  std::set<Word> level = {(*query)[0]};
-  const auto is_leaf = [&](const Word& vertex) { return parents.count(vertex) == 0; };
-  while (std::none_of(level.begin(), level.end(), is_leaf)) {
-    std::set<Word> above;
-    for (const auto& [from, to] : pairs) {
-      if (level.count(to) != 0) above.insert(from);
-    }
-    level = above;
-    ++depth;
-  }
+  if (!is_answer(*answer, query->front(), before)) return std::nullopt;
   Instance right;
   const auto marker = static_cast<int32_t>(2 + parts[1].size() + parts[2].size());
+  const auto end = static_cast<int32_t>(tokens.size());
   right.scored.assign(tokens.size(), 0);
   std::fill(right.scored.begin() + marker, right.scored.end(), uint8_t{1});
-  right.answers = {{marker, marker + 1, static_cast<int32_t>(tokens.size()), depth}};
+  right.answers = {{marker, marker + 1, end, depth_of(query->front(), *edges)}};
   return right;
 }
 

@@ -37,6 +37,7 @@ TEST_CASE("what is no grammar in levels is refused with the reason") {
   REQUIRE(error_in(R"({"99999999":[[1]]})").find("is not a number below") != std::string::npos);
   REQUIRE(error_in(R"({"4":[]})").find("symbol 4 has no rules") != std::string::npos);
   REQUIRE(error_in(R"({"4":3})").find("symbol 4 has no rules") != std::string::npos);
+  REQUIRE(error_in(R"({"4":[[1]],"04":[[1]]})").find("comes twice") != std::string::npos);
   REQUIRE(error_in(R"({"4":[[]]})").find("is not a list of symbols") != std::string::npos);
   REQUIRE(error_in(R"({"4":[[1,-2]]})").find("names -2") != std::string::npos);
   REQUIRE(error_in(R"({"4":[["1"]]})").find("names \"1\"") != std::string::npos);
