@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
+#include "core/run/run_folder.h"
 
 namespace forge::app {
 namespace {
@@ -70,6 +71,11 @@ void add_keys(const std::string& ending, std::vector<Completion>& found) {
   for (const config::Key& key : config::all_keys()) found.push_back({key.path + ending, key.help});
 }
 
+void add_runs(const Context& context, std::vector<Completion>& found) {
+  for (const run::RunFolder& run : run::list_runs(context.runs_dir()))
+    found.push_back({run.id(), ""});
+}
+
 /// The words of a choice such as "TEXT:{text,markdown}".
 void add_choices(const CLI::Option& option, std::vector<Completion>& found) {
   const std::string type = option.get_type_name();
@@ -91,6 +97,8 @@ void add_values(const CLI::Option& option, const Context& context, std::vector<C
     add_configs(context, found);
   } else if (name == "key") {
     add_keys("", found);
+  } else if (starts_with(option.get_type_name(), "RUN")) {
+    add_runs(context, found);
   } else {
     add_choices(option, found);
   }

@@ -47,7 +47,7 @@ int report_usage(const CLI::App& app,
 void group_commands(CLI::App& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> groups = {
       {"Experiments", {"run", "runs", "compare", "export-markdown", "bench", "store"}},
-      {"Models", {"model", "eval", "export-hf", "import-hf", "logits"}},
+      {"Models", {"model", "generate", "eval", "export-hf", "import-hf", "logits"}},
       {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "arguments"}},
       {"Templates", {"pp", "trefs", "tlist", "targets", "graph", "meta", "index"}},
       {"New", {"init", "ws", "project"}},
@@ -64,9 +64,11 @@ void add_commands(CLI::App& app, Program& program) {
   add_compare(app, program);
   add_export_markdown(app, program);
   add_bench(app, program);
+  add_generate(app, program);
   add_eval(app, program);
   add_export_hf(app, program);
   add_import_hf(app, program);
+  add_import_lingua(app, program);
   add_logits(app, program);
   add_store(app, program);
   add_ls(app, program);

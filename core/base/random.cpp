@@ -1,6 +1,7 @@
 #include "core/base/random.h"
 
 #include <cmath>
+#include <limits>
 
 namespace forge {
 
@@ -82,6 +83,20 @@ double portable_log(double x) {
   constexpr double ln2_high = 6.93147180369123816490e-01;  // low bits zero: the product is exact
   constexpr double ln2_low = 1.90821492927058770002e-10;
   return exponent * ln2_high + (2 * s * series + exponent * ln2_low);
+}
+
+double portable_exp(double x) {
+  if (std::isnan(x)) return x;
+  if (x > 709.79) return std::numeric_limits<double>::infinity();
+  if (x < -745.2) return 0;
+  // x = k log 2 + r with |r| <= log(2)/2; e^r by its power series, e^x = 2^k e^r.
+  constexpr double ln2_high = 6.93147180369123816490e-01;  // low bits zero: the product is exact
+  constexpr double ln2_low = 1.90821492927058770002e-10;
+  const double k = std::floor(x / (ln2_high + ln2_low) + 0.5);
+  const double r = (x - k * ln2_high) - k * ln2_low;
+  double series = 1;
+  for (int n = 14; n >= 1; --n) series = 1 + series * r / n;
+  return std::ldexp(series, static_cast<int>(k));
 }
 
 namespace {

@@ -50,6 +50,10 @@ double normal_cdf(double x);
 /// Natural logarithm of a positive finite number from IEEE additions, products and quotients only.
 double portable_log(double x);
 
+/// e^x from IEEE additions, products and quotients only: 0 below the smallest double, infinite
+/// above the largest.
+double portable_exp(double x);
+
 /// A permutation of 0 … size-1 chosen by (seed, stream), evaluated at one place in O(1) time and
 /// memory: a four-round Feistel network over Philox, walked until the value falls inside.
 uint64_t permuted_index(uint64_t index, uint64_t size, uint64_t seed, uint64_t stream);

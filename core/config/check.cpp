@@ -17,7 +17,8 @@ namespace {
 void check_words(const Draft& draft) {
   const Experiment& e = draft.experiment;
   check_word(draft, "data.source", e.data.source, {"toy_stories", "text"});
-  check_word(draft, "tokenizer.kind", e.tokenizer.kind, {"byte_level_bpe"});
+  check_word(
+      draft, "tokenizer.kind", e.tokenizer.kind, {"byte_level_bpe", "sentencepiece", "tiktoken"});
   check_word(draft, "optimizer.type", e.optimizer.type, {"adamw"});
   check_word(draft, "schedule.type", e.schedule.type, schedule_types());
 }
@@ -142,6 +143,7 @@ void complete_path(Draft& draft,
   if (path.empty()) return;
   const Setting& setting = draft.origins.at(key).set_by;
   const fs::path meant = meant_path(setting, path, bases);
+  path = meant.string();
   std::error_code ignored;
   if (!fs::exists(meant, ignored)) {
     throw complaint(draft,
@@ -154,7 +156,17 @@ void complete_path(Draft& draft,
   if (::access(meant.c_str(), R_OK) != 0) {
     throw complaint(draft, {key}, "no permission to read " + shown_path(meant));
   }
-  path = meant.string();
+}
+
+/// A recipe may name the tokenizer that it was made with, though forge cannot read it.
+void check_tokenizer_kind(const Draft& draft) {
+  const TokenizerConfig& tokenizer = draft.experiment.tokenizer;
+  if (tokenizer.kind != "sentencepiece" && tokenizer.kind != "tiktoken") return;
+  throw complaint(draft,
+                  {"tokenizer.kind"},
+                  "forge cannot read a tokenizer of kind " + tokenizer.kind,
+                  "--set tokenizer.kind=byte_level_bpe --set tokenizer.path= trains one of " +
+                      with_thousands(tokenizer.vocab_size) + " entries on the data");
 }
 
 void check_source(const Draft& draft) {
@@ -182,6 +194,7 @@ void complete_data(Draft& draft, const PathBases& bases, const ProblemSink& on_p
   attempt(on_problem, Problem::Kind::missing_file, [&] {
     complete_path(draft, "tokenizer.path", e.tokenizer.path, bases);
   });
+  attempt(on_problem, Problem::Kind::unsupported, [&] { check_tokenizer_kind(draft); });
 }
 
 /// A folder, of a run or of a model, is meant relative to where it was written; what is none names

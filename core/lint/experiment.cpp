@@ -16,8 +16,18 @@ const char* rule_of(Problem::Kind kind) {
     case Problem::Kind::missing_key: return "missing-key";
     case Problem::Kind::disagreement: return "disagreement";
     case Problem::Kind::missing_file: return "missing-file";
+    case Problem::Kind::unsupported: return "unsupported";
   }
   return "";
+}
+
+/// The config may be as meant and this machine the wrong one.
+Severity severity_of(Problem::Kind kind) {
+  switch (kind) {
+    case Problem::Kind::missing_file: return Severity::warning;
+    case Problem::Kind::unsupported: return Severity::note;
+    default: return Severity::error;
+  }
 }
 
 SourceSpan origin_of(const config::ResolvedConfig& resolved, const std::string& key) {
@@ -27,7 +37,9 @@ SourceSpan origin_of(const config::ResolvedConfig& resolved, const std::string& 
 /// A tokenizer of the user's own: that it can be read, and has as many entries as the config says.
 void check_tokenizer(const config::ResolvedConfig& resolved, Findings& findings) {
   const config::TokenizerConfig& tokenizer = resolved.experiment.tokenizer;
-  if (tokenizer.path.empty()) return;
+  std::error_code ignored;
+  const bool is_read = tokenizer.kind == "byte_level_bpe" && fs::exists(tokenizer.path, ignored);
+  if (!is_read) return;
   const SourceSpan where = origin_of(resolved, "tokenizer.path");
   try {
     const int entries = data::load_tokenizer(tokenizer.path).vocab_size();
@@ -76,8 +88,10 @@ void check_experiment(const Subject& subject, Findings& findings) {
   options.variables = subject.variables;
   bool wrong = false;
   options.on_problem = [&](const Problem& problem) {
-    wrong = true;
-    findings.push_back(finding_of(problem.error, rule_of(problem.kind)));
+    wrong = wrong || !problem.only_hinders_running();
+    Finding finding = finding_of(problem.error, rule_of(problem.kind));
+    finding.severity = severity_of(problem.kind);
+    findings.push_back(std::move(finding));
   };
   try {
     const config::ResolvedConfig resolved =

@@ -53,6 +53,12 @@ class JsonWriter {
     }
   }
   template <class T>
+  static nlohmann::json encode(const std::vector<T>& list) {
+    nlohmann::json json = nlohmann::json::array();
+    for (const T& item : list) json.push_back(encode(item));
+    return json;
+  }
+  template <class T>
   static nlohmann::json encode(const std::optional<T>& value) {
     return value ? encode(*value) : nlohmann::json(nullptr);
   }
@@ -114,8 +120,9 @@ class JsonReader {
     if (!json.is_object()) refuse(key, json, "an object");
     value = json;
   }
-  void decode(const char* key, const nlohmann::json& json, std::vector<std::string>& value) const {
-    if (!json.is_array()) refuse(key, json, "a list of strings");
+  template <class T>
+  void decode(const char* key, const nlohmann::json& json, std::vector<T>& value) const {
+    if (!json.is_array()) refuse(key, json, "a list");
     value.clear();
     for (const auto& item : json) decode(key, item, value.emplace_back());
   }

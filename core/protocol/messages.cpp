@@ -15,12 +15,35 @@ const std::vector<std::string>& names_of(Job) {
   return names;
 }
 
+const std::vector<std::string>& names_of(Ending) {
+  static const std::vector<std::string> names = {
+      "none", "stop_text", "end_of_sequence", "length", "context"};
+  return names;
+}
+
 template <class Visitor>
 void fields(Visitor& visit, TokenSource& source) {
   visit.field("path", source.path);
   visit.field("rows", source.rows);
   visit.optional("document_start", source.document_start);
   visit.optional("short_last_row", source.short_last_row);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Generation& generation) {
+  visit.field("prompts", generation.prompts);
+  visit.optional("samples", generation.samples);
+  visit.field("max_tokens", generation.max_tokens);
+  visit.field("context", generation.context);
+  visit.optional("temperature", generation.temperature);
+  visit.optional("top_k", generation.top_k);
+  visit.optional("top_p", generation.top_p);
+  visit.optional("seed", generation.seed);
+  visit.optional("end_ids", generation.end_ids);
+  visit.optional("stop", generation.stop);
+  visit.optional("tokenizer", generation.tokenizer);
+  visit.optional("cache", generation.cache);
+  visit.optional("batch_size", generation.batch_size);
 }
 
 template <class Visitor>
@@ -34,6 +57,7 @@ void fields(Visitor& visit, Request& request) {
   visit.optional("initial_weights", request.initial_weights);
   visit.optional("initial_weights_hash", request.initial_weights_hash);
   visit.optional("output", request.output);
+  visit.optional("generation", request.generation);
   visit.optional("device", request.device);
   visit.optional("threads", request.threads);
 }
@@ -118,6 +142,13 @@ void fields(Visitor& visit, Failed& failed) {
 }
 
 template <class Visitor>
+void fields(Visitor& visit, Tokens& tokens) {
+  visit.field("samples", tokens.samples);
+  visit.field("ids", tokens.ids);
+  visit.field("ended", tokens.ended);
+}
+
+template <class Visitor>
 void fields(Visitor& visit, Result& result) {
   visit.field("values", result.values);
 }
@@ -134,6 +165,7 @@ constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {"he
                                                                              "checkpoint",
                                                                              "finished",
                                                                              "failed",
+                                                                             "tokens",
                                                                              "result"};
 
 /// The line in quotes, cut and with control characters replaced: fit for a terminal.

@@ -37,6 +37,27 @@ struct TokenSource {
 enum class Job { describe, train, evaluate, generate, bench, logits };
 const std::vector<std::string>& names_of(Job);
 
+/// Why a sample ended; `none`: it goes on.
+enum class Ending { none, stop_text, end_of_sequence, length, context };
+const std::vector<std::string>& names_of(Ending);
+
+/// What `generate` makes: samples of how each prompt goes on.
+struct Generation {
+  std::vector<std::vector<int32_t>> prompts;  ///< token ids, each at least one
+  int samples = 1;                            ///< of each prompt
+  int64_t max_tokens = 1;                     ///< of a sample
+  int64_t context = 1;     ///< the model reads no more tokens of a row than these
+  double temperature = 0;  ///< how tokens are drawn: core/generation/sampler.h
+  int64_t top_k = 0;
+  double top_p = 1;
+  uint64_t seed = 0;
+  std::vector<int32_t> end_ids;   ///< tokens that end a sample
+  std::vector<std::string> stop;  ///< texts that end a sample
+  std::string tokenizer;          ///< tokenizer.json, to find them; "" where there is none to find
+  bool cache = true;              ///< false: every token is computed from its whole row again
+  int batch_size = 1;             ///< samples at a time
+};
+
 /// The one line that a worker reads from its stdin.
 struct Request {
   Job job = Job::describe;
@@ -48,8 +69,9 @@ struct Request {
   std::string initial_weights;       ///< folder of the weights to begin from, "": they are drawn
   std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there
   std::string output;                ///< logits: the file to write
-  std::string device = "auto";       ///< auto | cpu | cuda | cuda:N
-  int threads = 0;                   ///< CPU threads, 0 = all cores
+  std::optional<Generation> generation;
+  std::string device = "auto";  ///< auto | cpu | cuda | cuda:N
+  int threads = 0;              ///< CPU threads, 0 = all cores
 };
 
 /// First line of every worker.
@@ -130,6 +152,13 @@ struct Failed {
   std::string hint;
 };
 
+/// One more token of each sample that goes on. Sample s of prompt p has the number p * samples + s.
+struct Tokens {
+  std::vector<int64_t> samples;
+  std::vector<int32_t> ids;   ///< of each the token
+  std::vector<Ending> ended;  ///< and whether it was its last
+};
+
 /// Numbers the worker reports of its own accord: an answer of `bench`, `evaluate` or `generate`.
 struct Result {
   nlohmann::json values = nlohmann::json::object();
@@ -144,6 +173,7 @@ using Event = std::variant<Hello,
                            CheckpointSaved,
                            Finished,
                            Failed,
+                           Tokens,
                            Result>;
 
 /// One line without its newline. Non-finite numbers are written as the strings "nan", "inf",
@@ -165,7 +195,7 @@ Event event_from_line(const std::string& line);
 Event event_from_json(const nlohmann::json& json);
 
 /// "hello", "environment", "started", "progress", "train", "evaluation", "checkpoint", "finished",
-/// "failed", "result".
+/// "failed", "tokens", "result".
 const char* name_of(const Event& event);
 
 }  // namespace forge::protocol

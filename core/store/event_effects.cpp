@@ -61,6 +61,7 @@ class Effects {
   void operator()(const protocol::Failed&) {}
   void operator()(const protocol::Progress&) {}
   void operator()(const protocol::CheckpointSaved&) {}
+  void operator()(const protocol::Tokens&) {}
   void operator()(const protocol::Result&) {}
 
  private:

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "core/base/error.h"
+
 namespace forge::tests {
 namespace {
 
@@ -49,6 +51,15 @@ at::Tensor float32_tensor_of(const nlohmann::json& numbers,
                              at::IntArrayRef shape,
                              at::ScalarType type) {
   return tensor_of(numbers, shape, at::kFloat).to(type);
+}
+
+void set_weights(const worker::LlamaCanon& model, const nlohmann::json& weights) {
+  for (const auto& [name, weight] : model.named_weights()) {
+    const std::string stored = vector_weight_name(name, model.config());
+    if (!weights.at("data").contains(stored)) throw Error("no weight '" + stored + "'");
+    at::Tensor(weight).copy_(
+        float32_tensor_of(weights.at("data").at(stored), weight.sizes(), at::kDouble));
+  }
 }
 
 double largest_difference(const at::Tensor& a, const at::Tensor& b) {

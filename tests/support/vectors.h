@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "backends/libtorch/torch_precompiled.h"
+#include "backends/libtorch/model/llama_canon.h"
 #include "tests/support/vector_case.h"
 
 namespace forge::tests {
@@ -25,6 +25,9 @@ at::Tensor tensor_of(const nlohmann::json& numbers, at::IntArrayRef shape, at::S
 at::Tensor float32_tensor_of(const nlohmann::json& numbers,
                              at::IntArrayRef shape,
                              at::ScalarType type);
+
+/// Gives a model the shared weights, whose JSON this is. Throws Error naming one that is missing.
+void set_weights(const worker::LlamaCanon& model, const nlohmann::json& weights);
 
 /// Largest absolute difference; infinite where one is not finite or shapes differ in size.
 double largest_difference(const at::Tensor& a, const at::Tensor& b);

@@ -1,5 +1,8 @@
 #include "backends/libtorch/model/llama_canon.h"
 
+#include <c10/core/InferenceMode.h>
+
+#include "backends/libtorch/model/inference_state.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
@@ -47,21 +50,53 @@ LlamaCanon::LlamaCanon(const config::ModelConfig& config, const at::TensorOption
 at::Tensor LlamaCanon::logits(const at::Tensor& ids,
                               const at::Tensor& doc_ids,
                               std::vector<at::Tensor>* residual_stream) const {
+  Past past;
+  past.doc_ids = doc_ids;
+  if (config_.position.kind == PositionKind::rope) past.rotary = rotary_table(ids.size(1));
+  return head(stream(ids, std::move(past), residual_stream));
+}
+
+at::Tensor LlamaCanon::next_logits(const at::Tensor& ids,
+                                   const std::vector<int64_t>& lengths,
+                                   InferenceState* state) const {
+  const bool rope = config_.position.kind == PositionKind::rope;
+  Past past;
+  past.state = state;
+  if (state) {
+    state->begin_step(lengths, ids.size(1));
+    if (rope) past.rotary = state->at_positions(rotary_table(state->capacity()));
+  } else if (rope) {
+    past.rotary = rotary_table(ids.size(1));
+  }
+  const at::Tensor x = stream(ids, std::move(past));
+  if (state) state->end_step();
+  std::vector<int64_t> last;  // of each row, in all tokens of the batch
+  for (size_t row = 0; row < lengths.size(); ++row) {
+    last.push_back(static_cast<int64_t>(row) * ids.size(1) + lengths[row] - 1);
+  }
+  return head(x.flatten(0, 1).index_select(0, at::tensor(last, at::kLong).to(x.device())));
+}
+
+at::Tensor LlamaCanon::stream(const at::Tensor& ids,
+                              Past past,
+                              std::vector<at::Tensor>* residual_stream) const {
   at::Tensor x = at::embedding(embedding_, ids);
   for (const Block& block : blocks_) {
     const at::Tensor a = norm(x, block.input_norm);
-    x = x + attention(block, canon(block.canon_a, a, doc_ids), doc_ids);
+    x = x + attention(block, canon('A', block.canon_a, a, past), past);
     const at::Tensor m = norm(x, block.post_norm);
-    x = x + mlp(block, canon(block.canon_c, m, doc_ids), doc_ids);
+    x = x + mlp(block, canon('C', block.canon_c, m, past), past);
     if (residual_stream) residual_stream->push_back(x);
+    ++past.layer;
   }
-  x = norm(x, final_norm_);
-  return at::linear(x, config_.tie_embeddings ? embedding_ : lm_head_);
+  return x;
 }
 
-at::Tensor LlamaCanon::attention(const Block& block,
-                                 const at::Tensor& x,
-                                 const at::Tensor& doc_ids) const {
+at::Tensor LlamaCanon::head(const at::Tensor& x) const {
+  return at::linear(norm(x, final_norm_), config_.tie_embeddings ? embedding_ : lm_head_);
+}
+
+at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const Past& past) const {
   const int64_t batch = x.size(0), length = x.size(1), head = config_.head_dim;
   const int64_t q_width = config_.num_heads * head, kv_width = config_.num_kv_heads * head;
   at::Tensor qkv = at::linear(x, block.qkv);
@@ -69,7 +104,7 @@ at::Tensor LlamaCanon::attention(const Block& block,
     const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
     qkv = at::cat({norm(parts[0], block.q_norm), norm(parts[1], block.k_norm), parts[2]}, 2);
   }
-  qkv = canon(block.canon_b, qkv, doc_ids);
+  qkv = canon('B', block.canon_b, qkv, past);
   const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
   at::Tensor q = parts[0].view({batch, length, config_.num_heads, head});
   at::Tensor k = parts[1].view({batch, length, config_.num_kv_heads, head});
@@ -79,17 +114,16 @@ at::Tensor LlamaCanon::attention(const Block& block,
     k = norm(k, block.k_norm);
   }
   if (config_.position.kind == PositionKind::rope) {
-    q = ops::rotary(q, rotary_table(length));
-    k = ops::rotary(k, rotary_table(length));
+    q = rotate(q, past);
+    k = rotate(k, past);
   }
-  const at::Tensor mixed = ops::causal_attention(q, k, v, doc_ids);
+  const at::Tensor mixed = past.state ? past.state->attend(past.layer, q, k, v)
+                                      : ops::causal_attention(q, k, v, past.doc_ids);
   return at::linear(mixed.view({batch, length, q_width}), block.output);
 }
 
-at::Tensor LlamaCanon::mlp(const Block& block,
-                           const at::Tensor& x,
-                           const at::Tensor& doc_ids) const {
-  const at::Tensor gate_up = canon(block.canon_d, at::linear(x, block.gate_up), doc_ids);
+at::Tensor LlamaCanon::mlp(const Block& block, const at::Tensor& x, const Past& past) const {
+  const at::Tensor gate_up = canon('D', block.canon_d, at::linear(x, block.gate_up), past);
   return at::linear(ops::swiglu(gate_up), block.down);
 }
 
@@ -99,16 +133,31 @@ at::Tensor LlamaCanon::norm(const at::Tensor& x, const at::Tensor& weight) const
   return ops::rms_norm(x, weight, {config_.rms_norm_eps, round_before_weight});
 }
 
-at::Tensor LlamaCanon::canon(const at::Tensor& weight,
+at::Tensor LlamaCanon::canon(char position,
+                             const at::Tensor& weight,
                              const at::Tensor& x,
-                             const at::Tensor& doc_ids) const {
+                             const Past& past) const {
   if (!weight.defined()) return x;
   const bool silu = config_.canon.activation == config::Activation::silu;
-  return ops::canon_conv(x, weight, {config_.canon.residual, silu}, doc_ids);
+  const ops::CanonConvOptions options{config_.canon.residual, silu};
+  if (!past.state) return ops::canon_conv(x, weight, options, past.doc_ids);
+  const at::Tensor extended = past.state->with_last_inputs(past.layer, position, x);
+  const int64_t length = x.size(1);
+  return ops::canon_conv(extended, weight, options)
+      .narrow(1, extended.size(1) - length, length)
+      .contiguous();
+}
+
+at::Tensor LlamaCanon::rotate(const at::Tensor& x, const Past& past) const {
+  if (!past.state) return ops::rotary(x, past.rotary);
+  // Each row has positions of its own: all tokens one after another, as if they were one row's.
+  return ops::rotary(x.flatten(0, 1).unsqueeze(0), past.rotary).view(x.sizes());
 }
 
 const ops::RotaryTable& LlamaCanon::rotary_table(int64_t length) const {
   if (!rotary_.cos.defined() || rotary_.cos.size(0) < length) {
+    // Kept for later: also for training, which could not use a tensor of inference mode.
+    const c10::InferenceMode no_inference_mode(false);
     const at::NoGradGuard no_grad;
     rotary_ = ops::rotary_table(length,
                                 config_.position.rope_dim.value_or(config_.head_dim),

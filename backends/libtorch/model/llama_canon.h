@@ -10,6 +10,8 @@
 
 namespace forge::worker {
 
+class InferenceState;
+
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 /// Weights of one block. q, k, v and gate, up are stored together, so that one matrix product
@@ -33,12 +35,23 @@ class LlamaCanon {
   LlamaCanon(const config::ModelConfig& config, const at::TensorOptions& options);
 
   const config::ModelConfig& config() const { return config_; }
+  /// Device and dtype of the weights.
+  at::TensorOptions options() const {
+    return at::TensorOptions(embedding_.device()).dtype(embedding_.scalar_type());
+  }
 
   /// Logits [B, T, V] of ids int32 [B, T]. With doc_ids int32 [B, T], attention and convolution
   /// stay within a document. `residual_stream`, where given, receives the stream after each block.
   at::Tensor logits(const at::Tensor& ids,
                     const at::Tensor& doc_ids = {},
                     std::vector<at::Tensor>* residual_stream = nullptr) const;
+
+  /// Logits [B, V] of the token that follows each row. ids int32 [B, T], of which the first
+  /// lengths[b] (1 … T) are row b's; what stands behind them does not matter. With a state the ids
+  /// go on where its rows are, and it is brought up to them.
+  at::Tensor next_logits(const at::Tensor& ids,
+                         const std::vector<int64_t>& lengths,
+                         InferenceState* state = nullptr) const;
 
   /// For every weight, in the order of model::parameters(): its Hugging Face name and the part that
   /// belongs to it of of_stored(stored tensor), where of_stored keeps the shape.
@@ -54,10 +67,27 @@ class LlamaCanon {
   NamedTensors named_gradients() const;
 
  private:
-  at::Tensor attention(const Block& block, const at::Tensor& x, const at::Tensor& doc_ids) const;
-  at::Tensor mlp(const Block& block, const at::Tensor& x, const at::Tensor& doc_ids) const;
+  /// What a token looks back on besides itself.
+  struct Past {
+    at::Tensor doc_ids;               ///< its row, divided into documents where this is given
+    InferenceState* state = nullptr;  ///< what came before the row, where this is given
+    ops::RotaryTable rotary;          ///< of the row's positions
+    size_t layer = 0;
+  };
+
+  /// The residual stream after the last block, [B, T, hidden].
+  at::Tensor stream(const at::Tensor& ids,
+                    Past past,
+                    std::vector<at::Tensor>* residual_stream = nullptr) const;
+  at::Tensor head(const at::Tensor& x) const;
+  at::Tensor attention(const Block& block, const at::Tensor& x, const Past& past) const;
+  at::Tensor mlp(const Block& block, const at::Tensor& x, const Past& past) const;
   at::Tensor norm(const at::Tensor& x, const at::Tensor& weight) const;
-  at::Tensor canon(const at::Tensor& weight, const at::Tensor& x, const at::Tensor& doc_ids) const;
+  at::Tensor canon(char position,
+                   const at::Tensor& weight,
+                   const at::Tensor& x,
+                   const Past& past) const;
+  at::Tensor rotate(const at::Tensor& x, const Past& past) const;
   const ops::RotaryTable& rotary_table(int64_t length) const;
 
   config::ModelConfig config_;

@@ -7,6 +7,8 @@
 #include "backends/libtorch/worker/bench.h"
 #include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/evaluate_model.h"
+#include "backends/libtorch/worker/event_writer.h"
+#include "backends/libtorch/worker/generate.h"
 #include "backends/libtorch/worker/logits.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/stop.h"
@@ -30,11 +32,9 @@ int run_job(const protocol::Request& request, const at::Device& device, const Ev
       events.send(evaluate_model(request, device, events));
       return exit_done;
     case protocol::Job::logits: events.send(write_logits(request, device)); return exit_done;
-    case protocol::Job::generate: break;
+    case protocol::Job::generate: events.send(generate(request, device, events)); return exit_done;
   }
-  throw Error("this backend does not generate text",
-              {},
-              "it can describe, train, evaluate, bench and write logits");
+  return exit_wrong_request;
 }
 
 int serve(const EventWriter& events) {

@@ -1,6 +1,7 @@
 #include "core/base/random.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "tests/support/catch.h"
@@ -38,6 +39,17 @@ TEST_CASE("portable_log agrees with the C library to the last bits") {
     REQUIRE(std::fabs(portable_log(x) - std::log(x)) <=
             4e-16 * std::max(1.0, std::fabs(std::log(x))));
   }
+}
+
+TEST_CASE("portable_exp agrees with the C library to the last bits") {
+  for (double x = -744; x < 709; x += 0.37) {
+    REQUIRE(std::fabs(portable_exp(x) - std::exp(x)) <= 4e-16 * std::exp(x) + 5e-324);
+  }
+  REQUIRE(portable_exp(0) == 1);
+  REQUIRE(portable_exp(-1e300) == 0);
+  REQUIRE(std::isinf(portable_exp(1e300)));
+  REQUIRE(portable_exp(-std::numeric_limits<double>::infinity()) == 0);
+  REQUIRE(std::isnan(portable_exp(std::nan(""))));
 }
 
 TEST_CASE("the normal quantile inverts the distribution function") {

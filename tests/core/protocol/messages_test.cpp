@@ -35,6 +35,7 @@ std::vector<Event> every_event() {
           CheckpointSaved{100, "checkpoints/000000100", 53210112},
           finished,
           Failed{"disk full", "train.checkpoint_every", "free some space"},
+          Tokens{{0, 2}, {411, 97}, {Ending::none, Ending::stop_text}},
           Result{{{"tokens_per_second", 4300.0}}}};
 }
 
@@ -50,7 +51,8 @@ TEST_CASE("every event reads back from its line as it was written", "[protocol]"
     names.push_back(name_of(back));
   }
   REQUIRE(join(names, " ") ==
-          "hello environment started progress train evaluation checkpoint finished failed result");
+          "hello environment started progress train evaluation checkpoint finished failed tokens "
+          "result");
 }
 
 TEST_CASE("an event's fields carry the names of the struct", "[protocol]") {
@@ -71,7 +73,19 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
   request.threads = 2;
   REQUIRE(to_line(request_from_line(to_line(request))) == to_line(request));
 
+  Generation generation;
+  generation.prompts = {{0, 5, 7}, {0}};
+  generation.samples = 3;
+  generation.seed = ~uint64_t{0};
+  generation.stop = {"\n\n", "end"};
+  generation.cache = false;
+  request.generation = generation;
+  const Request back = request_from_line(to_line(request));
+  REQUIRE(to_line(back) == to_line(request));
+  REQUIRE(back.generation->prompts == generation.prompts);
+
   const Request describe = request_from_line(R"({"job":"describe"})");
+  REQUIRE_FALSE(describe.generation.has_value());
   REQUIRE(describe.device == "auto");
   REQUIRE(describe.resume_from.empty());
   REQUIRE_FALSE(describe.train_tokens.document_start.has_value());
@@ -130,6 +144,12 @@ TEST_CASE("an ill-typed value is an error that names the key and the value", "[p
   REQUIRE(contains(
       event_error(R"({"event":"evaluation","loss":"big","tokens":1,"seconds":1,"step":1})"),
       "'loss' should be a number, not \"big\""));
+  const std::string tokens = R"({"event":"tokens","samples":[0],"ids":[5],"ended":)";
+  REQUIRE(event_error(tokens + R"(["length"]})").empty());
+  REQUIRE(contains(event_error(tokens + R"("length"})"), "'ended' should be a list"));
+  REQUIRE(contains(event_error(tokens + R"(["long"]})"), "one of none, stop_text"));
+  REQUIRE(contains(event_error(R"({"event":"tokens","samples":[-1],"ids":[],"ended":[]})"),
+                   "'samples' should be a whole number from 0 on"));
   REQUIRE(contains(event_error(R"({"event":"hello","protocol":4294967296,"backend":"x",
       "backend_version":"1","numerics_version":0})"),
                    "'protocol'"));

@@ -16,15 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-void set_weights(const worker::LlamaCanon& model, const json& weights) {
-  for (const auto& [name, weight] : model.named_weights()) {
-    const std::string stored = vector_weight_name(name, model.config());
-    REQUIRE(weights.at("data").contains(stored));
-    at::Tensor(weight).copy_(
-        float32_tensor_of(weights.at("data").at(stored), weight.sizes(), at::kDouble));
-  }
-}
-
 struct Tolerance {
   double logits, loss, gradient;
 };

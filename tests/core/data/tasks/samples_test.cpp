@@ -112,7 +112,8 @@ TEST_CASE("tasks accept the published samples of Mano") {
       REQUIRE(fault(Mano(config), published::mano(3, tokens)) == "");
     }
   }
-  for (const auto& sample : published::read("validator_cases.json")["mano"]) {
+  const nlohmann::json cases = published::read("validator_cases.json")["mano"];
+  for (const auto& sample : cases) {
     config.max_operators = sample["L"];
     config.synonyms = sample["augment"];
     const Instance instance = published::mano(config.max_operators, sample["tokens"]);

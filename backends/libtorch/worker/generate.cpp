@@ -1,0 +1,212 @@
+#include "backends/libtorch/worker/generate.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "backends/libtorch/model/decoder.h"
+#include "backends/libtorch/worker/device.h"
+#include "backends/libtorch/worker/stop.h"
+#include "backends/libtorch/worker/stopwatch.h"
+#include "backends/libtorch/worker/weights.h"
+#include "core/base/error.h"
+#include "core/config/json.h"
+#include "core/data/tokenizer_json.h"
+#include "core/generation/sampler.h"
+#include "core/generation/text_stream.h"
+
+namespace forge::worker {
+namespace {
+
+using protocol::Ending;
+using protocol::Generation;
+
+/// One sample while it grows.
+struct Sample {
+  int64_t number = 0;
+  int64_t read = 0;    ///< tokens of its row that the model has read
+  int64_t tokens = 0;  ///< that were drawn
+  RandomStream random;
+  generation::TextStream text;
+};
+
+struct Effort {
+  int64_t prefill_tokens = 0, decode_tokens = 0;
+  double prefill_seconds = 0, decode_seconds = 0;
+};
+
+class Generator {
+ public:
+  Generator(const LlamaCanon& model, const Generation& wanted, const EventWriter& events);
+
+  /// Samples first … last - 1, side by side.
+  void run_batch(int64_t first, int64_t last);
+  const Effort& effort() const { return effort_; }
+
+ private:
+  /// Reads the prompts of the samples, each once. Returns logits [samples, V].
+  at::Tensor begin(Decoder& decoder, const std::vector<Sample>& samples);
+  /// Draws a token for each sample and says so. Drops the samples that ended; `kept` are the places
+  /// where the others were, `tokens` theirs.
+  void draw(const at::Tensor& logits,
+            std::vector<Sample>& samples,
+            std::vector<int64_t>& kept,
+            TokenIds& tokens);
+  Ending ending_of(Sample& sample, int32_t token) const;
+
+  const LlamaCanon& model_;
+  const Generation& wanted_;
+  const EventWriter& events_;
+  Stopwatch stopwatch_;
+  generation::Sampler sampler_;
+  std::optional<data::Tokenizer> tokenizer_;  ///< where there are stop texts to find
+  Effort effort_;
+};
+
+Generator::Generator(const LlamaCanon& model, const Generation& wanted, const EventWriter& events)
+    : model_(model),
+      wanted_(wanted),
+      events_(events),
+      stopwatch_(model.options().device()),
+      sampler_({wanted.temperature, wanted.top_k, wanted.top_p}) {
+  if (!wanted.stop.empty()) tokenizer_ = data::load_tokenizer(wanted.tokenizer);
+}
+
+void Generator::run_batch(int64_t first, int64_t last) {
+  std::vector<Sample> samples;
+  int64_t longest = 0;
+  for (int64_t number = first; number < last; ++number) {
+    const int64_t prompt = number / wanted_.samples;
+    const auto length = static_cast<int64_t>(wanted_.prompts[static_cast<size_t>(prompt)].size());
+    longest = std::max(longest, length);
+    samples.push_back({number,
+                       length,
+                       0,
+                       generation::sample_stream(wanted_.seed, prompt, number % wanted_.samples),
+                       generation::TextStream(wanted_.stop)});
+  }
+  Decoder decoder(
+      model_, wanted_.cache, std::min(wanted_.context, longest + wanted_.max_tokens - 1));
+  at::Tensor logits = begin(decoder, samples);
+  stopwatch_.resume();
+  while (!stop_requested()) {
+    std::vector<int64_t> kept;
+    TokenIds tokens;
+    const size_t before = samples.size();
+    draw(logits, samples, kept, tokens);
+    if (samples.empty()) break;
+    if (samples.size() < before) decoder.select(kept);
+    logits = decoder.next(tokens);
+    effort_.decode_tokens += static_cast<int64_t>(samples.size());
+  }
+  effort_.decode_seconds += stopwatch_.pause();
+}
+
+at::Tensor Generator::begin(Decoder& decoder, const std::vector<Sample>& samples) {
+  std::vector<TokenIds> prompts;
+  std::vector<int64_t> prompt_of;  // of each sample, its place in `prompts`
+  int64_t last = -1;
+  for (const Sample& sample : samples) {
+    const int64_t prompt = sample.number / wanted_.samples;
+    if (prompt != last) prompts.push_back(wanted_.prompts[static_cast<size_t>(prompt)]);
+    last = prompt;
+    prompt_of.push_back(static_cast<int64_t>(prompts.size()) - 1);
+  }
+  for (const TokenIds& prompt : prompts) {
+    effort_.prefill_tokens += static_cast<int64_t>(prompt.size());
+  }
+  stopwatch_.resume();
+  const at::Tensor logits = decoder.begin(std::move(prompts));
+  effort_.prefill_seconds += stopwatch_.pause();
+  if (wanted_.samples == 1) return logits;
+  decoder.select(prompt_of);
+  return logits.index_select(0, at::tensor(prompt_of, at::kLong).to(logits.device()));
+}
+
+void Generator::draw(const at::Tensor& logits,
+                     std::vector<Sample>& samples,
+                     std::vector<int64_t>& kept,
+                     TokenIds& tokens) {
+  const at::Tensor numbers = logits.to(at::kCPU, at::kDouble).contiguous();
+  const int64_t vocab_size = numbers.size(1);
+  protocol::Tokens drawn;
+  std::vector<Sample> going_on;
+  for (size_t place = 0; place < samples.size(); ++place) {
+    Sample& sample = samples[place];
+    const double* row = numbers.data_ptr<double>() + static_cast<int64_t>(place) * vocab_size;
+    const int32_t token = sampler_.choose(row, vocab_size, sample.random);
+    const Ending ending = ending_of(sample, token);
+    drawn.samples.push_back(sample.number);
+    drawn.ids.push_back(token);
+    drawn.ended.push_back(ending);
+    if (ending != Ending::none) continue;
+    ++sample.read;
+    kept.push_back(static_cast<int64_t>(place));
+    tokens.push_back(token);
+    going_on.push_back(std::move(sample));
+  }
+  samples = std::move(going_on);
+  events_.send(drawn);
+}
+
+Ending Generator::ending_of(Sample& sample, int32_t token) const {
+  const std::vector<int32_t>& ends = wanted_.end_ids;
+  if (std::find(ends.begin(), ends.end(), token) != ends.end()) return Ending::end_of_sequence;
+  if (tokenizer_ && token < tokenizer_->vocab_size()) {
+    sample.text.push(tokenizer_->decode_continuation({token}));
+    if (sample.text.stopped()) return Ending::stop_text;
+  }
+  if (++sample.tokens >= wanted_.max_tokens) return Ending::length;
+  return sample.read >= wanted_.context ? Ending::context : Ending::none;
+}
+
+void check(const Generation& wanted, const config::ModelConfig& model) {
+  if (wanted.prompts.empty() || wanted.samples < 1 || wanted.max_tokens < 1 ||
+      wanted.batch_size < 1) {
+    throw Error("there is nothing to generate",
+                {},
+                "prompts, samples, max_tokens and batch_size are at least 1");
+  }
+  generation::check_stop_texts(wanted.stop);
+  for (const TokenIds& prompt : wanted.prompts) {
+    const auto length = static_cast<int64_t>(prompt.size());
+    if (length < 1 || length > wanted.context) {
+      throw Error("a prompt has " + std::to_string(length) + " tokens",
+                  {},
+                  "at least one, at most the context of " + std::to_string(wanted.context));
+    }
+    for (const int32_t id : prompt) {
+      if (id >= 0 && id < model.vocab_size) continue;
+      throw Error("a prompt has the token id " + std::to_string(id),
+                  {},
+                  "the model's vocabulary has " + std::to_string(model.vocab_size));
+    }
+  }
+}
+
+}  // namespace
+
+protocol::Result generate(const protocol::Request& request,
+                          const at::Device& device,
+                          const EventWriter& events) {
+  if (!request.generation) throw Error("generate needs 'generation', what to generate");
+  const Generation& wanted = *request.generation;
+  const config::Experiment experiment = config::experiment_from_json(request.experiment);
+  check(wanted, experiment.model);
+  const c10::InferenceMode inference_mode;
+  LlamaCanon model(experiment.model, tensor_options(experiment.train.precision, device));
+  load_beginning(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
+  Generator generator(model, wanted, events);
+  const int64_t count = static_cast<int64_t>(wanted.prompts.size()) * wanted.samples;
+  for (int64_t first = 0; first < count && !stop_requested(); first += wanted.batch_size) {
+    generator.run_batch(first, std::min(count, first + wanted.batch_size));
+  }
+  const Effort& effort = generator.effort();
+  return {{{"prefill_tokens", effort.prefill_tokens},
+           {"prefill_seconds", effort.prefill_seconds},
+           {"decode_tokens", effort.decode_tokens},
+           {"decode_seconds", effort.decode_seconds}}};
+}
+
+}  // namespace forge::worker

@@ -1,0 +1,224 @@
+#include "core/run/generate.h"
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/base/text.h"
+#include "core/config/json.h"
+#include "core/data/tokenizer_json.h"
+#include "core/generation/text_stream.h"
+#include "core/run/job.h"
+
+namespace forge::run {
+namespace {
+
+constexpr double silence_seconds = 600;
+constexpr int64_t most_samples = 65'536;
+
+data::Tokenizer tokenizer_of(const RunModel& model) {
+  if (!model.tokenizer.empty()) return data::load_tokenizer(model.tokenizer);
+  throw Error("'" + shown_path(model.checkpoint) + "' has no tokenizer that forge can use",
+              {},
+              "it needs a tokenizer.json of byte-level BPE beside its weights; 'forge import-hf' "
+              "says what is wrong with another one");
+}
+
+std::vector<int32_t> end_ids(const data::Tokenizer& tokenizer) {
+  std::vector<int32_t> ids;
+  for (const int32_t id : {tokenizer.eos_id(), tokenizer.bos_id()}) {
+    if (id >= 0) ids.push_back(id);
+  }
+  if (tokenizer.eos_id() >= 0) return ids;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    if (tokenizer.vocabulary().special[static_cast<size_t>(id)]) ids.push_back(id);
+  }
+  return ids;
+}
+
+std::vector<std::vector<int32_t>> encode_prompts(const GenerationQuestion& question,
+                                                 const data::Tokenizer& tokenizer,
+                                                 int64_t context) {
+  std::vector<std::vector<int32_t>> prompts;
+  for (size_t i = 0; i < question.prompts.size(); ++i) {
+    prompts.push_back(tokenizer.encode_document(question.prompts[i]));
+    const auto length = static_cast<int64_t>(prompts.back().size());
+    if (length <= context) continue;
+    const bool alone = question.prompts.size() == 1;
+    throw Error((alone ? "the prompt" : "prompt " + std::to_string(i + 1)) + " has " +
+                    with_thousands(length) + " tokens, the model reads no more than " +
+                    with_thousands(context),
+                {},
+                "its rows were as long in training (train.seq_len); shorten the prompt");
+  }
+  return prompts;
+}
+
+protocol::Request request_for(const RunModel& model,
+                              const GenerationQuestion& question,
+                              const data::Tokenizer& tokenizer) {
+  protocol::Generation generation;
+  generation.context = model.experiment.train.seq_len;
+  generation.prompts = encode_prompts(question, tokenizer, generation.context);
+  generation.samples = question.samples;
+  generation.max_tokens = question.max_tokens;
+  generation.temperature = question.sampling.temperature;
+  generation.top_k = question.sampling.top_k;
+  generation.top_p = question.sampling.top_p;
+  generation.seed = question.seed;
+  generation.end_ids = end_ids(tokenizer);
+  generation.stop = question.stop;
+  generation.tokenizer = fs::absolute(model.tokenizer).string();
+  generation.cache = question.cache;
+  generation.batch_size = question.batch_size;
+  protocol::Request request;
+  request.job = protocol::Job::generate;
+  request.experiment = config::to_json(model.experiment);
+  request.initial_weights = fs::absolute(model.checkpoint).string();
+  request.generation = std::move(generation);
+  request.device = question.device;
+  request.threads = question.threads;
+  const size_t bytes = protocol::to_line(request).size();
+  if (bytes > protocol::max_line_bytes) {
+    throw Error("the prompts are too long together: a request of " + human_bytes(double(bytes)),
+                {},
+                "a worker takes one of " + human_bytes(protocol::max_line_bytes) +
+                    "; ask in several calls");
+  }
+  return request;
+}
+
+/// The samples while their tokens come in.
+class Samples {
+ public:
+  Samples(const GenerationQuestion& question, const data::Tokenizer& tokenizer)
+      : tokenizer_(tokenizer) {
+    for (size_t prompt = 0; prompt < question.prompts.size(); ++prompt) {
+      for (int sample = 0; sample < question.samples; ++sample) {
+        samples_.push_back({prompt, sample, "", {}, protocol::Ending::none});
+        streams_.emplace_back(question.stop);
+      }
+    }
+  }
+
+  template <class OnText>
+  void add(const protocol::Tokens& tokens, const OnText& on_text) {
+    if (tokens.ids.size() != tokens.samples.size() || tokens.ended.size() != tokens.ids.size()) {
+      throw Error("the worker's tokens do not fit its samples", {}, "", ExitCode::failed);
+    }
+    for (size_t i = 0; i < tokens.ids.size(); ++i) {
+      const auto number = static_cast<size_t>(tokens.samples[i]);
+      if (number >= samples_.size()) {
+        throw Error(
+            "the worker speaks of a sample " + std::to_string(number), {}, "", ExitCode::failed);
+      }
+      GeneratedSample& sample = samples_[number];
+      // A worker may leave the search for stop texts to forge, and goes on behind one then.
+      if (sample.ended != protocol::Ending::none) continue;
+      const std::string piece = add(tokens.ids[i], tokens.ended[i], sample, streams_[number]);
+      sample.text += piece;
+      if (!piece.empty()) on_text(sample, piece);
+    }
+  }
+
+  std::vector<GeneratedSample> finish() {
+    for (size_t i = 0; i < samples_.size(); ++i) samples_[i].text += streams_[i].finish();
+    return std::move(samples_);
+  }
+
+ private:
+  std::string add(int32_t id,
+                  protocol::Ending ended,
+                  GeneratedSample& sample,
+                  generation::TextStream& stream) const {
+    sample.ended = ended;
+    if (ended == protocol::Ending::end_of_sequence) return stream.finish();
+    sample.ids.push_back(id);
+    std::string piece = stream.push(text_of(id));
+    if (stream.stopped()) sample.ended = protocol::Ending::stop_text;
+    if (sample.ended != protocol::Ending::none) piece += stream.finish();
+    return piece;
+  }
+
+  /// A model's vocabulary may be larger than its tokenizer's.
+  std::string text_of(int32_t id) const {
+    return id < tokenizer_.vocab_size() ? tokenizer_.decode_continuation({id}) : "\xef\xbf\xbd";
+  }
+
+  const data::Tokenizer& tokenizer_;
+  std::vector<GeneratedSample> samples_;
+  std::vector<generation::TextStream> streams_;
+};
+
+Pace pace(const nlohmann::json& values, const std::string& phase) {
+  return {values.at(phase + "_tokens").get<int64_t>(), values.at(phase + "_seconds").get<double>()};
+}
+
+}  // namespace
+
+void check(const GenerationQuestion& question) {
+  generation::check(question.sampling);
+  generation::check_stop_texts(question.stop);
+  if (question.prompts.empty())
+    throw Error("there is no prompt", {}, "give one with --prompt or --prompt-file");
+  for (size_t i = 0; i < question.prompts.size(); ++i) {
+    if (!question.prompts[i].empty()) continue;
+    const bool alone = question.prompts.size() == 1;
+    throw Error(alone ? "the prompt is empty" : "prompt " + std::to_string(i + 1) + " is empty",
+                {},
+                "give a text to go on with, if only a letter");
+  }
+  const auto at_least_one = [](const std::string& what, int64_t number) {
+    if (number < 1)
+      throw Error(what + " " + std::to_string(number) + " makes no sense", {}, "1 at least");
+  };
+  at_least_one("max-tokens", question.max_tokens);
+  at_least_one("samples", question.samples);
+  at_least_one("batch-size", question.batch_size);
+  const int64_t count = int64_t{question.samples} * static_cast<int64_t>(question.prompts.size());
+  if (count > most_samples) {
+    throw Error(with_thousands(count) + " samples were asked for",
+                {},
+                "at most " + with_thousands(most_samples) + " at a time");
+  }
+}
+
+Generated generate(
+    const RunModel& model,
+    const GenerationQuestion& question,
+    const Backend& backend,
+    Launcher& launcher,
+    const std::function<void(const GeneratedSample& sample, const std::string& piece)>& on_text) {
+  check(question);
+  const data::Tokenizer tokenizer = tokenizer_of(model);
+  const protocol::Request request = request_for(model, question, tokenizer);
+  Samples samples(question, tokenizer);
+  Generated generated;
+  for (const auto& prompt : request.generation->prompts) {
+    generated.prompt_tokens.push_back(static_cast<int64_t>(prompt.size()));
+  }
+  nlohmann::json values;
+  const auto on_event = [&](const protocol::Event& event) {
+    if (const auto* tokens = std::get_if<protocol::Tokens>(&event)) samples.add(*tokens, on_text);
+    if (const auto* said = std::get_if<protocol::Environment>(&event))
+      generated.environment = *said;
+    if (const auto* result = std::get_if<protocol::Result>(&event)) values = result->values;
+  };
+  run_job(launcher, backend.command(request), request, silence_seconds, on_event);
+  if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
+  generated.samples = samples.finish();
+  generated.prefill = pace(values, "prefill");
+  generated.decode = pace(values, "decode");
+  return generated;
+}
+
+std::string describe(protocol::Ending ending) {
+  switch (ending) {
+    case protocol::Ending::none: return "stopped";
+    case protocol::Ending::stop_text: return "stop text";
+    case protocol::Ending::end_of_sequence: return "end of sequence";
+    case protocol::Ending::length: return "length";
+    case protocol::Ending::context: return "context";
+  }
+  return "";
+}
+
+}  // namespace forge::run

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/generation/sampler.h"
+#include "core/run/backend.h"
+#include "core/run/launcher.h"
+#include "core/run/run_model.h"
+
+namespace forge::run {
+
+/// What a user asks of a model.
+struct GenerationQuestion {
+  std::vector<std::string> prompts;
+  int samples = 1;  ///< of each prompt
+  int64_t max_tokens = 256;
+  std::vector<std::string> stop;  ///< texts that end a sample
+  generation::SamplingOptions sampling;
+  uint64_t seed = 0;
+  bool cache = true;    ///< false: compute every token from its whole row again
+  int batch_size = 32;  ///< samples at a time
+  std::string device = "auto";
+  int threads = 0;
+};
+
+/// Throws Error naming what makes no sense, and what would, before a model is looked for.
+void check(const GenerationQuestion& question);
+
+/// How one prompt goes on.
+struct GeneratedSample {
+  size_t prompt = 0;
+  int sample = 0;                                   ///< 0 … samples - 1 of its prompt
+  std::string text;                                 ///< UTF-8, up to the stop text
+  std::vector<int32_t> ids;                         ///< without the one that ended the sequence
+  protocol::Ending ended = protocol::Ending::none;  ///< none: the worker was told to stop
+};
+
+struct Pace {
+  int64_t tokens = 0;
+  double seconds = 0;
+  /// Tokens a second; 0 where nothing was measured.
+  double tokens_per_second() const { return seconds > 0 ? double(tokens) / seconds : 0; }
+};
+
+struct Generated {
+  std::vector<GeneratedSample> samples;  ///< those of the first prompt first
+  std::vector<int64_t> prompt_tokens;    ///< of each prompt, BOS included
+  Pace prefill;                          ///< the prompts
+  Pace decode;                           ///< all tokens but the first of each sample
+  protocol::Environment environment;     ///< what it ran on
+};
+
+/// Has a worker continue prompts. Each is a document of its own, as in training: BOS where the
+/// vocabulary has one, then the text. A sample ends at EOS or BOS (any special token where the
+/// vocabulary names no EOS), at a stop text, after max_tokens, or when the model has read as many
+/// tokens as the rows that it was trained on have. `on_text` is called with each piece of text as
+/// soon as it is certain, and with the sample so far. Throws Error for what makes no sense, a model
+/// without a tokenizer, a prompt that is too long, and as run_job does.
+Generated generate(
+    const RunModel& model,
+    const GenerationQuestion& question,
+    const Backend& backend,
+    Launcher& launcher,
+    const std::function<void(const GeneratedSample& sample, const std::string& piece)>& on_text);
+
+/// "stop text", "end of sequence", …
+std::string describe(protocol::Ending ending);
+
+}  // namespace forge::run
