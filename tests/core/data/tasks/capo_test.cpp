@@ -123,7 +123,7 @@ TEST_CASE("Capo's variants order sentences and choose pronouns as documented") {
 
 TEST_CASE("Capo's validator rejects every change of a character or word") {
   const Capo capo({50, Variant::paper}, 7);
-  for (uint64_t i = 0; i < 5; ++i) {
+  for (uint64_t i = 0; i < 2; ++i) {
     const Biography right = capo.biography(Split::training, i);
     for (size_t at = 0; at < right.text.size(); ++at) {
       for (const char letter : {'a', 'Z', ' ', '.', '1'}) {

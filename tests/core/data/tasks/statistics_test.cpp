@@ -146,11 +146,13 @@ TEST_CASE("Brevo's instances have the sizes and depths of those of the code") {
     for (const auto& [depth, count] : published["min_depth_hist"].items()) {
       depths[std::min(5, std::stoi(depth))] += count.get<double>() / of_brevo_evaluation;
     }
+    const Sample groups = sample([](const Instance& instance) {
+      return std::min(5.0, static_cast<double>(instance.answers[0].group));
+    });
     for (const auto& [depth, fraction] : depths) {
       INFO("depth " << depth);
-      const Sample own = sample([wanted = depth](const Instance& instance) {
-        return std::min(5, instance.answers[0].group) == wanted ? 1.0 : 0.0;
-      });
+      Sample own = groups;
+      for (double& value : own.values) value = value == depth ? 1 : 0;
       check_mean(own, fraction, of_brevo_evaluation);
     }
   }
