@@ -101,6 +101,7 @@ class Preparation {
     const int64_t train_rows = source_.is_endless() ? needed_train_rows() : 1;
     const int64_t evaluation_rows = experiment_.train.eval_rows;
     const Tokenizer tokenizer = make_tokenizer();
+    require_kind(tokenizer);
     require_fitting_model(tokenizer);
     PreparedData prepared;
     if (experiment_.train.document_mask) prepared.document_start = document_start(tokenizer);
@@ -136,7 +137,6 @@ class Preparation {
     Tokenizer made = config.path.empty()
                          ? train_byte_level_bpe(source_.sample(), config.vocab_size, progress_)
                          : read_tokenizer_file(config.path);
-    require_kind(made);
     save_tokenizer(made, path);
     write_file_atomic(folder_ / "tokenizer.hash", hash_file(path));
     return made;

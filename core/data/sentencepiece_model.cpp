@@ -114,10 +114,12 @@ std::vector<int32_t> merged_pieces(const SentencePieceProcessor& model,
 
 /// A piece may be made of characters that are no pieces themselves, which forge's merges, between
 /// pieces, would never reach.
-void require_characters(const std::vector<int32_t>& pieces, const Vocabulary& vocabulary) {
+void require_characters(const std::vector<int32_t>& pieces,
+                        const SentencePieceSpec& spec,
+                        const Vocabulary& vocabulary) {
   std::unordered_set<std::string_view> known;
   for (int32_t id = 0; id < vocabulary.size(); ++id) {
-    if (!vocabulary.special[id]) known.insert(vocabulary.tokens[id]);
+    if (spec.piece_types[id] == SentencePieceSpec::normal) known.insert(vocabulary.tokens[id]);
   }
   for (const int32_t id : pieces) {
     const std::string_view piece = vocabulary.tokens[id];
@@ -144,7 +146,7 @@ Tokenizer tokenizer_from_model(std::string_view content) {
   vocabulary.prefix_space = spec.prefix_space ? PrefixSpace::every_text : PrefixSpace::none;
   for (int id = 0; id < model.GetPieceSize(); ++id) add_piece(model, spec, vocabulary);
   const std::vector<int32_t> pieces = merged_pieces(model, spec, vocabulary);
-  require_characters(pieces, vocabulary);
+  require_characters(pieces, spec, vocabulary);
   append_merges_of_tokens(pieces, vocabulary);
   if (model.bos_id() >= 0) vocabulary.before_text = {model.bos_id()};
   find_special_ids(vocabulary);
