@@ -7,7 +7,7 @@
 namespace forge::data {
 namespace {
 
-constexpr int slot_bits = 15;  // 2 MiB; half as many cost a tenth of the speed
+constexpr int slot_bits = 15;  // 2 MiB, what a core has near it
 constexpr size_t longest_piece = 15;
 
 }  // namespace

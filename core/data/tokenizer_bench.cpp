@@ -27,8 +27,9 @@ constexpr double word_forms = 500000;
 /// The same word for the same rank, longer the rarer it is.
 std::string word_of_rank(uint64_t rank) {
   static const std::vector<std::string> syllables = {
-      "ta", "re", "in", "on", "es", "mi", "lo", "sha", "ter", "ing", "ment", "qu", "al",  "ver",
-      "dis", "con", "ble", "ny", "ous", "ph", "ar", "est", "ough", "st", "gra", "pe", "tion", "ur"};
+      "ta",   "re",  "in",   "on",  "es",  "mi",  "lo",   "sha", "ter", "ing",
+      "ment", "qu",  "al",   "ver", "dis", "con", "ble",  "ny",  "ous", "ph",
+      "ar",   "est", "ough", "st",  "gra", "pe",  "tion", "ur"};
   RandomStream random(rank, 3);
   const int count = 1 + static_cast<int>(std::log10(static_cast<double>(rank) + 1.0));
   std::string word;
@@ -60,8 +61,9 @@ std::vector<std::string> documents(double bytes, std::string (*make)(uint64_t)) 
 }
 
 void print(const std::string& name, double value, const std::string& unit) {
-  std::cout << nlohmann::json{{"name", "tokenizer." + name}, {"value", value}, {"unit", unit}}.dump()
-            << std::endl;
+  std::cout
+      << nlohmann::json{{"name", "tokenizer." + name}, {"value", value}, {"unit", unit}}.dump()
+      << std::endl;
 }
 
 Tokenizer train(const std::vector<std::string>& texts, int vocab_size) {
@@ -114,6 +116,4 @@ void run(const std::vector<std::string>& files) {
 }  // namespace
 }  // namespace forge::data
 
-int main(int argc, char** argv) {
-  forge::data::run({argv + 1, argv + argc});
-}
+int main(int argc, char** argv) { forge::data::run({argv + 1, argv + argc}); }

@@ -39,7 +39,7 @@ TEST_CASE("a broken rank file is refused with its line") {
   REQUIRE(error_of_reading(ranks + "\n") == "");
 }
 
-/// A later field of a message of Protocol Buffers takes the place of an earlier one.
+// A later field of a message of Protocol Buffers takes the place of an earlier one.
 TEST_CASE("a SentencePiece model that forge cannot follow is refused with the reason") {
   const std::string model = content_of("llama_like.model");
   const auto error = [&](const std::string& more) { return error_of_reading(model + more); };
