@@ -158,14 +158,15 @@ void complete_path(Draft& draft,
   }
 }
 
-/// A recipe may name the tokenizer that it was made with, though forge cannot read it.
+/// A recipe may name the tokenizer that it was made with, and leave its file to the user.
 void check_tokenizer_kind(const Draft& draft) {
   const TokenizerConfig& tokenizer = draft.experiment.tokenizer;
-  if (tokenizer.kind != "sentencepiece" && tokenizer.kind != "tiktoken") return;
+  if (tokenizer.kind == "byte_level_bpe" || !tokenizer.path.empty()) return;
   throw complaint(draft,
-                  {"tokenizer.kind"},
-                  "forge cannot read a tokenizer of kind " + tokenizer.kind,
-                  "--set tokenizer.kind=byte_level_bpe --set tokenizer.path= trains one of " +
+                  {"tokenizer.kind", "tokenizer.path"},
+                  "tokenizer.kind is " + tokenizer.kind + ", and tokenizer.path names no file",
+                  "--set tokenizer.path=FILE, or --set tokenizer.kind=byte_level_bpe, which trains "
+                  "one of " +
                       with_thousands(tokenizer.vocab_size) + " entries on the data");
 }
 

@@ -74,7 +74,7 @@ struct DataConfig {
 struct TokenizerConfig {
   std::string kind = "byte_level_bpe";
   int vocab_size = 2000;
-  std::string path;  ///< a tokenizer.json to use instead of training one
+  std::string path;  ///< a tokenizer file to use instead of training one
 };
 
 struct ZLossConfig {
@@ -95,7 +95,7 @@ struct TrainConfig {
   int64_t checkpoint_every = 0;  ///< 0: only at the end and when stopped
   int eval_rows = 500;           ///< rows of the fixed held-out set
   int eval_batch_size = 32;
-  bool document_mask = false;  ///< attention and convolution stay within a document
+  bool document_mask = false;   ///< attention and convolution stay within a document
   std::string initial_weights;  ///< a run or a model folder to begin from; "": they are drawn
   ZLossConfig z_loss;
 };

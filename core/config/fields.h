@@ -152,10 +152,11 @@ void fields(Visitor& visit, DataConfig& c) {
 
 template <class Visitor>
 void fields(Visitor& visit, TokenizerConfig& c) {
-  visit.field("kind", c.kind, "byte_level_bpe; sentencepiece and tiktoken name a recipe's own");
+  visit.field("kind", c.kind, "byte_level_bpe, trained or read; sentencepiece or tiktoken, read");
   visit.field(
       "vocab_size", c.vocab_size, "entries, special tokens included", between(261, 1 << 24));
-  visit.field("path", c.path, "a tokenizer.json to use; empty: trained on the data");
+  visit.field(
+      "path", c.path, "tokenizer.json, .model or rank file to use; empty: trained on the data");
 }
 
 template <class Visitor>

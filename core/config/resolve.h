@@ -31,7 +31,7 @@ struct ResolvedConfig {
       json;         ///< the experiment, complete: config.json. Of a model: name, description, model
   Origins origins;  ///< of every leaf: config.origin.json
   /// Why it cannot be run here, though it can be looked at: a template names a file that is not
-  /// there, or a tokenizer that forge cannot read.
+  /// there, or a tokenizer that is read has no file.
   std::vector<Error> obstacles;
 };
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <queue>
 #include <tuple>
+#include <unordered_map>
 
 namespace forge::data {
 namespace {
@@ -19,16 +20,20 @@ uint64_t pair_key(int32_t left, int32_t right) {
 
 }  // namespace
 
-BpeMerger::BpeMerger(const std::vector<Merge>& merges) {
+BpeMerger::BpeMerger(const std::vector<Merge>& merges, bool ranked_by_token) {
   int bits = 4;
   while ((size_t{1} << bits) < 2 * merges.size()) ++bits;
   shift_ = 64 - bits;
   entries_.assign(size_t{1} << bits, Entry{no_pair, no_rank, 0});
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const uint64_t pair = pair_key(merges[rank].left, merges[rank].right);
+  std::unordered_map<int32_t, uint32_t> rank_of_token;
+  for (uint32_t place = 0; place < merges.size(); ++place) {
+    const Merge& merge = merges[place];
+    const uint64_t pair = pair_key(merge.left, merge.right);
     Entry& entry = entries_[slot_of(pair)];
     if (entry.pair == pair) continue;  // a later merge of the same pair is never reached
-    entry = {pair, static_cast<uint32_t>(rank), merges[rank].merged};
+    const uint32_t rank =
+        ranked_by_token ? rank_of_token.emplace(merge.merged, place).first->second : place;
+    entry = {pair, rank, merge.merged};
   }
 }
 

@@ -13,7 +13,8 @@ namespace forge::data {
 class BpeMerger {
  public:
   BpeMerger() = default;
-  explicit BpeMerger(const std::vector<Merge>& merges);
+  /// With `ranked_by_token`, merges that make the same token have the rank of the first of them.
+  explicit BpeMerger(const std::vector<Merge>& merges, bool ranked_by_token = false);
 
   /// Merges the ids from index `begin` to the end in place; the vector gets shorter.
   void apply(std::vector<int32_t>& ids, size_t begin) const;

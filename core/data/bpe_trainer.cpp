@@ -1,16 +1,13 @@
 #include "core/data/bpe_trainer.h"
 
 #include <algorithm>
-#include <array>
 #include <queue>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/data/pretokenizer.h"
 
 namespace forge::data {
 namespace {
@@ -45,29 +42,15 @@ struct Candidate {
   }
 };
 
-std::vector<Word> count_words(const NextDocument& next_document, const Vocabulary& vocabulary) {
-  std::unordered_map<std::string, int64_t> counts;
-  std::string document;
-  std::string key;
-  while (next_document(document)) {
-    if (!document.empty()) document.insert(0, " ");  // the prefix space
-    for (size_t position = 0; position < document.size();) {
-      const size_t length = piece_length(document, position);
-      key.assign(document, position, length);
-      ++counts[key];
-      position += length;
-    }
-  }
-  std::array<int32_t, 256> byte_ids{};
-  for (int32_t id = 0; id < vocabulary.size(); ++id) {
-    if (!vocabulary.special[id]) byte_ids[static_cast<uint8_t>(vocabulary.tokens[id][0])] = id;
-  }
+std::vector<Word> words_of(const NextDocument& next_document, const Vocabulary& vocabulary) {
   std::vector<Word> words;
-  words.reserve(counts.size());
-  for (const auto& [text, count] : counts) {
+  for (const auto& [text, count] : count_words(next_document)) {
     Word word;
     word.count = count;
-    for (const char byte : text) word.symbols.push_back(byte_ids[static_cast<uint8_t>(byte)]);
+    word.symbols.reserve(text.size());
+    for (const char byte : text) {
+      word.symbols.push_back(vocabulary.byte_ids[static_cast<uint8_t>(byte)]);
+    }
     words.push_back(std::move(word));
   }
   return words;
@@ -173,7 +156,7 @@ Tokenizer train_byte_level_bpe(const NextDocument& next_document,
   }
   const std::string phase = "training the tokenizer";
   if (progress) progress(0, phase);
-  PairCounts pairs(count_words(next_document, vocabulary));
+  PairCounts pairs(words_of(next_document, vocabulary));
   std::unordered_map<std::string, int32_t> id_of;
   for (int32_t id = 0; id < vocabulary.size(); ++id) id_of[vocabulary.tokens[id]] = id;
   std::unordered_set<Pair, PairHash> merged_before;

@@ -1,15 +1,10 @@
 #pragma once
 
-#include <functional>
-#include <string>
-
 #include "core/data/progress.h"
 #include "core/data/tokenizer.h"
+#include "core/data/word_counts.h"
 
 namespace forge::data {
-
-/// Gives one document after another; false when there are no more.
-using NextDocument = std::function<bool(std::string& document)>;
 
 /// Trains byte-level BPE as Hugging Face's trainer does with min_frequency 0: the most frequent
 /// pair of neighbours within the pieces of the text becomes a token, of equally frequent ones the

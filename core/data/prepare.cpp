@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/data/token_file.h"
 #include "core/data/token_stream.h"
+#include "core/data/tokenizer_file.h"
 #include "core/data/tokenizer_json.h"
 
 namespace forge::data {
@@ -100,6 +101,7 @@ class Preparation {
     const int64_t train_rows = source_.is_endless() ? needed_train_rows() : 1;
     const int64_t evaluation_rows = experiment_.train.eval_rows;
     const Tokenizer tokenizer = make_tokenizer();
+    require_kind(tokenizer);
     require_fitting_model(tokenizer);
     PreparedData prepared;
     if (experiment_.train.document_mask) prepared.document_start = document_start(tokenizer);
@@ -134,7 +136,7 @@ class Preparation {
     if (std::optional<Tokenizer> cached = cached_tokenizer(path)) return std::move(*cached);
     Tokenizer made = config.path.empty()
                          ? train_byte_level_bpe(source_.sample(), config.vocab_size, progress_)
-                         : load_tokenizer(config.path);
+                         : read_tokenizer_file(config.path);
     save_tokenizer(made, path);
     write_file_atomic(folder_ / "tokenizer.hash", hash_file(path));
     return made;
@@ -148,6 +150,17 @@ class Preparation {
       if (hash_file(path) != hash) throw Error("'" + shown_path(path) + "' was changed");
       return load_tokenizer(path);
     });
+  }
+
+  void require_kind(const Tokenizer& tokenizer) const {
+    const std::string& kind = experiment_.tokenizer.kind;
+    const bool in_characters = tokenizer.vocabulary().alphabet == Alphabet::characters;
+    if (in_characters == (kind == "sentencepiece")) return;
+    throw Error("tokenizer.kind is " + kind + ", but '" + shown_path(experiment_.tokenizer.path) +
+                    "' is of BPE over " + (in_characters ? "characters" : "bytes"),
+                {},
+                std::string("set tokenizer.kind to ") +
+                    (in_characters ? "sentencepiece" : "byte_level_bpe or tiktoken"));
   }
 
   /// No id may lie beyond the model's embedding.
@@ -246,8 +259,16 @@ class Preparation {
 
 /// Name of the folder of a tokenizer's files: how it is made, or the content that it is read from.
 std::string tokenizer_folder(const config::TokenizerConfig& config) {
-  if (config.kind != "byte_level_bpe") {
-    throw Error("unknown tokenizer.kind '" + config.kind + "'", {}, "byte_level_bpe");
+  const bool is_trained = config.kind == "byte_level_bpe";
+  if (!is_trained && config.kind != "sentencepiece" && config.kind != "tiktoken") {
+    throw Error("unknown tokenizer.kind '" + config.kind + "'",
+                {},
+                "byte_level_bpe, sentencepiece or tiktoken");
+  }
+  if (!is_trained && config.path.empty()) {
+    throw Error("tokenizer.kind is " + config.kind + ", but tokenizer.path is empty",
+                {},
+                "forge reads such a tokenizer from a file, and trains byte_level_bpe");
   }
   const std::string version = "-v" + std::to_string(preparation_version);
   if (config.path.empty()) {
@@ -255,7 +276,9 @@ std::string tokenizer_folder(const config::TokenizerConfig& config) {
   }
   if (!fs::is_regular_file(config.path)) {
     throw Error(
-        "there is no file '" + config.path + "'", {}, "tokenizer.path names a tokenizer.json");
+        "there is no file '" + config.path + "'",
+        {},
+        "tokenizer.path names a tokenizer.json, a SentencePiece model or a rank file of tiktoken");
   }
   return "file-" + hash_file(config.path) + version;
 }

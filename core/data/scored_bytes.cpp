@@ -12,6 +12,7 @@ constexpr int64_t tokens_at_once = 1 << 16;
 
 int64_t scored_bytes(const TokenFile& file, int64_t targets, const Tokenizer& tokenizer) {
   const Vocabulary& vocabulary = tokenizer.vocabulary();
+  const bool has_prefix = vocabulary.prefix_space != PrefixSpace::none;
   std::vector<int32_t> ids;
   int64_t bytes = 0;
   for (int64_t first = 1; first <= targets; first += tokens_at_once) {
@@ -20,7 +21,7 @@ int64_t scored_bytes(const TokenFile& file, int64_t targets, const Tokenizer& to
     file.read(first - 1, count + 1, ids.data());  // each with the one before it
     for (size_t i = 1; i < ids.size(); ++i) {
       const std::string text = tokenizer.decode_continuation({ids[i]});
-      const bool begins = vocabulary.prefix_space && ids[i - 1] == vocabulary.bos_id;
+      const bool begins = has_prefix && ids[i - 1] == vocabulary.bos_id;
       bytes += static_cast<int64_t>(text.size()) - (begins && text.substr(0, 1) == " " ? 1 : 0);
     }
   }

@@ -17,15 +17,17 @@ constexpr size_t slice_bytes = size_t{64} << 10;
 struct Part {
   std::string_view text;
   bool begins_document;
+  bool ends_document;
 };
 
-std::vector<Part> parts_of(const std::vector<std::string_view>& documents) {
+std::vector<Part> parts_of(const std::vector<std::string_view>& documents,
+                           const Tokenizer& tokenizer) {
   std::vector<Part> parts;
   for (std::string_view document : documents) {
     bool begins = true;
     while (!document.empty()) {
-      const size_t end = next_safe_cut(document, std::min(part_bytes, document.size()));
-      parts.push_back({document.substr(0, end), begins});
+      const size_t end = tokenizer.next_safe_cut(document, std::min(part_bytes, document.size()));
+      parts.push_back({document.substr(0, end), begins, end == document.size()});
       document.remove_prefix(end);
       begins = false;
     }
@@ -62,15 +64,16 @@ void write_documents(const std::vector<std::string_view>& documents,
                      const Tokenizer& tokenizer,
                      const Progress& progress,
                      TokenFileWriter& writer) {
-  const std::vector<Part> parts = parts_of(documents);
+  const std::vector<Part> parts = parts_of(documents, tokenizer);
   const auto make = [&](int64_t index) {
     const Part& part = parts[static_cast<size_t>(index)];
     std::vector<int32_t> ids;
     if (part.begins_document) {
-      tokenizer.append_document(part.text, ids);
+      tokenizer.append_beginning(part.text, ids);
     } else {
       tokenizer.append_continuation(part.text, ids);
     }
+    if (part.ends_document) tokenizer.append_end(ids);
     return ids;
   };
   size_t taken = 0;
@@ -106,8 +109,9 @@ NextDocument documents_sample(const std::vector<std::string_view>& documents) {
     for (const std::string_view document : documents) {
       for (; k < count && total / count * k < before + document.size(); ++k) {
         const size_t place = total / count * k - before;
-        const size_t begin = place == 0 ? 0 : next_safe_cut(document, place);
-        const size_t end = next_safe_cut(document, std::min(begin + slice_bytes, document.size()));
+        const size_t begin = place == 0 ? 0 : next_safe_cut(TextSplit::gpt2, document, place);
+        const size_t end = next_safe_cut(
+            TextSplit::gpt2, document, std::min(begin + slice_bytes, document.size()));
         if (begin < end)
           slices.push_back(document.substr(begin, std::min(end - begin, 2 * slice_bytes)));
       }

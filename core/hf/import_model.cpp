@@ -3,7 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
-#include "core/data/tokenizer_json.h"
+#include "core/data/tokenizer_file.h"
 #include "core/hf/model_weights.h"
 
 namespace forge::hf {
@@ -25,13 +25,15 @@ ReadConfig read_config_file(const fs::path& path) {
 }
 
 void read_tokenizer(const fs::path& folder, ImportedModel& model) {
-  const fs::path path = folder / "tokenizer.json";
+  fs::path path = folder / "tokenizer.json";
+  if (!fs::exists(path)) path = folder / "tokenizer.model";
   if (!fs::exists(path)) {
-    model.notes.push_back("there is no tokenizer.json: the run takes token ids only");
+    model.notes.push_back(
+        "there is no tokenizer.json and no tokenizer.model: the run takes token ids only");
     return;
   }
   try {
-    const data::Tokenizer tokenizer = data::load_tokenizer(path);
+    const data::Tokenizer tokenizer = data::read_tokenizer_file(path);
     if (tokenizer.vocab_size() > model.config.model.vocab_size) {
       throw Error("it has " + with_thousands(tokenizer.vocab_size()) + " entries, the model " +
                   with_thousands(model.config.model.vocab_size));

@@ -40,14 +40,14 @@ OrderedJson tokenizer_config(const data::Tokenizer& tokenizer, int64_t max_posit
   const data::Vocabulary& vocabulary = tokenizer.vocabulary();
   OrderedJson config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
   OrderedJson added = OrderedJson::object();
-  for (int32_t id = 0; id < vocabulary.size(); ++id) {
-    if (!vocabulary.special[static_cast<size_t>(id)]) continue;
-    added[std::to_string(id)] = {{"content", vocabulary.tokens[static_cast<size_t>(id)]},
-                                 {"lstrip", false},
-                                 {"normalized", false},
-                                 {"rstrip", false},
-                                 {"single_word", false},
-                                 {"special", true}};
+  for (const data::AddedToken& token : vocabulary.added) {
+    const size_t id = static_cast<size_t>(token.id);
+    added[std::to_string(id)] = {{"content", vocabulary.tokens[id]},
+                                 {"lstrip", token.lstrip},
+                                 {"normalized", token.normalized},
+                                 {"rstrip", token.rstrip},
+                                 {"single_word", token.single_word},
+                                 {"special", vocabulary.special[id] != 0}};
   }
   config["added_tokens_decoder"] = added;
   const OrderedJson roles = special_tokens_map(tokenizer);

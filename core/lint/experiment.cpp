@@ -1,7 +1,7 @@
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/config/resolve.h"
-#include "core/data/tokenizer_json.h"
+#include "core/data/tokenizer_file.h"
 #include "core/lint/rules.h"
 
 namespace forge::lint {
@@ -38,11 +38,11 @@ SourceSpan origin_of(const config::ResolvedConfig& resolved, const std::string& 
 void check_tokenizer(const config::ResolvedConfig& resolved, Findings& findings) {
   const config::TokenizerConfig& tokenizer = resolved.experiment.tokenizer;
   std::error_code ignored;
-  const bool is_read = tokenizer.kind == "byte_level_bpe" && fs::exists(tokenizer.path, ignored);
+  const bool is_read = fs::exists(tokenizer.path, ignored);
   if (!is_read) return;
   const SourceSpan where = origin_of(resolved, "tokenizer.path");
   try {
-    const int entries = data::load_tokenizer(tokenizer.path).vocab_size();
+    const int entries = data::read_tokenizer_file(tokenizer.path).vocab_size();
     if (entries <= resolved.experiment.model.vocab_size) return;
     findings.push_back({Severity::error,
                         "disagreement",

@@ -23,7 +23,7 @@ data::Tokenizer tokenizer_of(const RunModel& model) {
   if (model.tokenizer.empty()) {
     throw Error("the model has no tokenizer that forge can use",
                 {},
-                "forge reads a tokenizer.json of byte-level BPE; see docs/HUGGING_FACE.md");
+                "forge reads a tokenizer.json of BPE; see docs/HUGGING_FACE.md");
   }
   return data::load_tokenizer(model.tokenizer);
 }

@@ -18,16 +18,17 @@ data::Tokenizer tokenizer_of(const RunModel& model) {
   if (!model.tokenizer.empty()) return data::load_tokenizer(model.tokenizer);
   throw Error("'" + shown_path(model.checkpoint) + "' has no tokenizer that forge can use",
               {},
-              "it needs a tokenizer.json of byte-level BPE beside its weights; 'forge import-hf' "
+              "it needs a tokenizer.json of BPE beside its weights; 'forge import-hf' "
               "says what is wrong with another one");
 }
 
 std::vector<int32_t> end_ids(const data::Tokenizer& tokenizer) {
   std::vector<int32_t> ids;
-  for (const int32_t id : {tokenizer.eos_id(), tokenizer.bos_id()}) {
-    if (id >= 0) ids.push_back(id);
+  if (tokenizer.eos_id() >= 0) {
+    ids.push_back(tokenizer.eos_id());
+    if (tokenizer.bos_id() >= 0) ids.push_back(tokenizer.bos_id());
+    return ids;
   }
-  if (tokenizer.eos_id() >= 0) return ids;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     if (tokenizer.vocabulary().special[static_cast<size_t>(id)]) ids.push_back(id);
   }

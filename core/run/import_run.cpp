@@ -8,6 +8,8 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/config/json.h"
+#include "core/data/tokenizer_file.h"
+#include "core/data/tokenizer_json.h"
 #include "core/model/parameters.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
@@ -107,8 +109,10 @@ void write_folder(const RunFolder& folder,
   make_directories(folder.path());
   write_file_atomic(folder.config_file(), config::to_json(experiment).dump(2) + "\n");
   write_file_atomic(folder.origin_file(), origins_of(experiment, record).dump(2) + "\n");
-  if (!model.tokenizer.empty()) {
+  if (model.tokenizer.extension() == ".json") {
     write_file_atomic(folder.tokenizer_file(), read_file(model.tokenizer));
+  } else if (!model.tokenizer.empty()) {
+    data::save_tokenizer(data::read_tokenizer_file(model.tokenizer), folder.tokenizer_file());
   }
   int64_t bytes = 0;
   weights::write_checkpoint(folder.checkpoints(), {}, model.weights, {}, &bytes);

@@ -22,8 +22,11 @@ RunModel open_model(const fs::path& runs_dir,
   model.name = folder.filename().string();
   model.experiment = experiment_of(imported, model.name, folder);
   model.checkpoint = folder;
-  model.tokenizer = imported.tokenizer;
-  model.tokenizer_fingerprint = imported.tokenizer_fingerprint;
+  // A worker reads tokenizer.json alone; a file of another kind becomes one by 'forge import-hf'.
+  if (imported.tokenizer.extension() == ".json") {
+    model.tokenizer = imported.tokenizer;
+    model.tokenizer_fingerprint = imported.tokenizer_fingerprint;
+  }
   return model;
 }
 

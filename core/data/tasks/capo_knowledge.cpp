@@ -19,7 +19,8 @@ std::vector<int32_t> token_ends(const Tokenizer& tokenizer, const std::vector<in
   const Vocabulary& vocabulary = tokenizer.vocabulary();
   std::vector<int32_t> ends;
   ends.reserve(ids.size());
-  int32_t end = vocabulary.prefix_space ? -1 : 0;  // that space is not part of the text
+  // The space in front is not part of the text.
+  int32_t end = vocabulary.prefix_space == PrefixSpace::none ? 0 : -1;
   for (const int32_t id : ids) {
     if (id < 0 || id >= vocabulary.size() || vocabulary.special[id] != 0) {
       throw Error("id " + std::to_string(id) + " stands for no bytes of a text");

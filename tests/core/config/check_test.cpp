@@ -155,14 +155,15 @@ TEST_CASE("a file that a template names and that is not there hinders only a run
   REQUIRE(obstacle(fixture.small("tokenizer.path: t.json\n")).empty());
 }
 
-TEST_CASE("a tokenizer that forge cannot read hinders only a run") {
+TEST_CASE("a kind of tokenizer that is only read and has no file hinders only a run") {
   const ConfigFixture fixture;
   for (const std::string kind : {"sentencepiece", "tiktoken"}) {
     const ResolvedConfig resolved = fixture.small("tokenizer.kind: " + kind + "\n");
     REQUIRE(resolved.experiment.tokenizer.kind == kind);
-    REQUIRE(says(obstacle(resolved), "cannot read a tokenizer of kind " + kind));
+    REQUIRE(says(obstacle(resolved),
+                 "tokenizer.kind is " + kind + ", and tokenizer.path names no file"));
     REQUIRE(says(obstacle(resolved), "--set tokenizer.kind=byte_level_bpe"));
-    REQUIRE(says(refusal({"tokenizer.kind=" + kind}), "cannot read a tokenizer"));
+    REQUIRE(says(refusal({"tokenizer.kind=" + kind}), "tokenizer.path names no file"));
   }
 }
 

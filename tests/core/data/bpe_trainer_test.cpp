@@ -29,7 +29,7 @@ std::vector<std::string> train_slowly(const std::string& text, int vocab_size) {
   std::vector<std::vector<int32_t>> words;
   const std::string prefixed = " " + text;
   for (size_t position = 0; position < prefixed.size();) {
-    const size_t end = position + piece_length(prefixed, position);
+    const size_t end = position + piece_length(TextSplit::gpt2, prefixed, position);
     words.emplace_back();
     for (; position < end; ++position) {
       for (int32_t id = 6; id < 262; ++id) {

@@ -262,6 +262,31 @@ TEST_CASE("a tokenizer of one's own is used and must fit the model") {
                    "there is no file"));
 }
 
+TEST_CASE("tokenizers of SentencePiece and tiktoken are prepared as tokenizer json") {
+  const tests::TemporaryFolder folder;
+  const auto golden = tests::tests_dir() / "golden" / "tokenizers";
+  config::Experiment experiment = small_experiment();
+  experiment.model.vocab_size = 1000;
+  const auto prepared_with = [&](const std::string& kind, const std::string& file) {
+    experiment.tokenizer.kind = kind;
+    experiment.tokenizer.path = (golden / file).string();
+    return prepare(experiment, folder / "cache", {});
+  };
+  const PreparedData llama2 = prepared_with("sentencepiece", "llama_like.model");
+  REQUIRE(load_tokenizer(llama2.tokenizer).fingerprint() == llama2.tokenizer_fingerprint);
+  REQUIRE(all_ids(llama2.train_tokens)[0] == 1);
+  const PreparedData llama3 = prepared_with("tiktoken", "llama3_like.tiktoken");
+  REQUIRE(load_tokenizer(llama3.tokenizer).fingerprint() == llama3.tokenizer_fingerprint);
+  REQUIRE(all_ids(llama3.train_tokens)[0] == 414);
+  REQUIRE(contains(tests::error_of([&] { prepared_with("tiktoken", "llama_like.model"); }),
+                   "tokenizer.kind is tiktoken, but"));
+  REQUIRE(contains(tests::error_of([&] { prepared_with("sentencepiece", "byte_level.json"); }),
+                   "set tokenizer.kind to byte_level_bpe or tiktoken"));
+  experiment.tokenizer.path = "";
+  REQUIRE(contains(tests::error_of([&] { prepare(experiment, folder / "cache", {}); }),
+                   "but tokenizer.path is empty"));
+}
+
 TEST_CASE("data that is too small is refused with figures and what would be right") {
   tests::TemporaryFolder folder;
   const auto path = folder.write("a.txt", some_text(30));

@@ -11,10 +11,10 @@ namespace {
 
 using Pieces = std::vector<std::string>;
 
-Pieces pieces(std::string_view text) {
+Pieces pieces(std::string_view text, TextSplit split = TextSplit::gpt2) {
   Pieces found;
   for (size_t position = 0; position < text.size();) {
-    const size_t length = piece_length(text, position);
+    const size_t length = piece_length(split, text, position);
     found.emplace_back(text.substr(position, length));
     position += length;
   }
@@ -56,12 +56,32 @@ TEST_CASE("bytes that are no UTF-8 count as other characters") {
   REQUIRE(pieces(" \x80.") == Pieces{" \x80."});
 }
 
+TEST_CASE("text is split as Llama 3's pattern splits it") {
+  const auto split = [](std::string_view text) { return pieces(text, TextSplit::llama3); };
+  REQUIRE(split("Hello world") == Pieces{"Hello", " world"});
+  REQUIRE(split("DON'T it's '\u017fo 'LLama") ==
+          Pieces{"DON", "'T", " it", "'s", " '", "\u017fo", " '", "LLama"});
+  REQUIRE(split("'\u017fo'LLa") == Pieces{"'\u017f", "o", "'LL", "a"});
+  REQUIRE(split("12345 67") == Pieces{"123", "45", " ", "67"});
+  REQUIRE(split("(word).\n\nNext") == Pieces{"(word", ").\n\n", "Next"});
+  REQUIRE(split("a \n\n  b") == Pieces{"a", " \n\n", " ", " b"});
+  REQUIRE(split("\tb\n") == Pieces{"\tb", "\n"});
+  REQUIRE(split("a  ") == Pieces{"a", "  "});
+  REQUIRE(pieces("12 3", TextSplit::qwen2) == Pieces{"1", "2", " ", "3"});
+}
+
+TEST_CASE("pieces may begin at each space or at runs of spaces") {
+  REQUIRE(pieces("a  b c", TextSplit::spaces) == Pieces{"a", " ", " b", " c"});
+  REQUIRE(pieces("  a  b\nc ", TextSplit::space_runs) == Pieces{"  a", "  b\nc", " "});
+  REQUIRE(pieces(" a b", TextSplit::whole) == Pieces{" a b"});
+}
+
 TEST_CASE("a safe cut lies before white space and changes no piece") {
-  REQUIRE(next_safe_cut("ab cd", 0) == 2);
-  REQUIRE(next_safe_cut("ab  cd ef", 3) == 6);
-  REQUIRE(next_safe_cut("\u4f60\n\u597d", 0) == 3);
-  REQUIRE(next_safe_cut("a\u3000 b", 0) == 6);
-  REQUIRE(next_safe_cut("abc", 1) == 3);
+  REQUIRE(next_safe_cut(TextSplit::gpt2, "ab cd", 0) == 2);
+  REQUIRE(next_safe_cut(TextSplit::gpt2, "ab  cd ef", 3) == 6);
+  REQUIRE(next_safe_cut(TextSplit::gpt2, "\u4f60\n\u597d", 0) == 3);
+  REQUIRE(next_safe_cut(TextSplit::gpt2, "a\u3000 b", 0) == 6);
+  REQUIRE(next_safe_cut(TextSplit::gpt2, "abc", 1) == 3);
 
   const uint64_t seed = 11;
   INFO("seed " << seed);
@@ -71,11 +91,18 @@ TEST_CASE("a safe cut lies before white space and changes no piece") {
   for (int round = 0; round < 3000; ++round) {
     std::string text;
     for (uint64_t i = random.below(14) + 1; i > 0; --i) text += parts[random.below(parts.size())];
-    const size_t cut = next_safe_cut(text, random.below(text.size() + 1));
-    Pieces joined = pieces(std::string_view(text).substr(0, cut));
-    for (const std::string& piece : pieces(std::string_view(text).substr(cut)))
-      joined.push_back(piece);
-    REQUIRE(joined == pieces(text));
+    for (const TextSplit split : {TextSplit::gpt2,
+                                  TextSplit::llama3,
+                                  TextSplit::qwen2,
+                                  TextSplit::spaces,
+                                  TextSplit::space_runs,
+                                  TextSplit::whole}) {
+      const size_t cut = next_safe_cut(split, text, random.below(text.size() + 1));
+      Pieces joined = pieces(std::string_view(text).substr(0, cut), split);
+      for (const std::string& piece : pieces(std::string_view(text).substr(cut), split))
+        joined.push_back(piece);
+      REQUIRE(joined == pieces(text, split));
+    }
   }
 }
 

@@ -41,7 +41,7 @@ TEST_CASE("all targets of documents stand for all their bytes") {
 
 TEST_CASE("bytes of merged tokens are counted and a tokenizer without a space in front") {
   Vocabulary vocabulary = initial_vocabulary();
-  vocabulary.prefix_space = false;
+  vocabulary.prefix_space = PrefixSpace::none;
   const Scored scored({" a", "b"}, vocabulary);
   REQUIRE(scored.bytes(scored.tokens() - 1) == 3);
   const std::string text(200'000, 'x');  // longer than what is read at once

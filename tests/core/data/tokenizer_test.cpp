@@ -171,7 +171,7 @@ TEST_CASE("a text encoded in parts has the ids of the whole") {
   const std::string text =
       toy_story(4, Split::training, 0) + "\n\n  " + toy_story(4, Split::training, 1);
   for (size_t place = 1; place < text.size(); place += 97) {
-    const size_t cut = next_safe_cut(text, place);
+    const size_t cut = tokenizer.next_safe_cut(text, place);
     Ids ids;
     tokenizer.append_document(std::string_view(text).substr(0, cut), ids);
     tokenizer.append_continuation(std::string_view(text).substr(cut), ids);
@@ -186,7 +186,7 @@ TEST_CASE("the fingerprint tells vocabularies and settings apart") {
   std::swap(other.merges[0], other.merges[1]);
   REQUIRE(Tokenizer(other).fingerprint() != story_tokenizer().fingerprint());
   other = vocabulary;
-  other.prefix_space = false;
+  other.prefix_space = PrefixSpace::none;
   REQUIRE(Tokenizer(other).fingerprint() != story_tokenizer().fingerprint());
   REQUIRE(Tokenizer(other).decode(Tokenizer(other).encode(" a")) == " a");
 }

@@ -165,6 +165,7 @@ TEST_CASE("any special token ends a sample where the vocabulary names no EOS", "
   Scene scene;
   data::Vocabulary vocabulary = data::initial_vocabulary();
   for (size_t id = 0; id < 6; ++id) vocabulary.tokens[id] = "<|" + std::to_string(id) + "|>";
+  vocabulary.before_text.clear();
   vocabulary.bos_id = vocabulary.eos_id = vocabulary.pad_id = vocabulary.unk_id = -1;
   data::save_tokenizer(data::Tokenizer(vocabulary), scene.model.tokenizer);
   scene.run();

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/fs.h"
+#include "core/data/tokenizer_json.h"
 #include "core/hf/export_model.h"
 #include "core/run/open_model.h"
 #include "core/store/location.h"
@@ -20,9 +21,10 @@ using tests::TemporaryFolder;
 
 /// An exported model and a folder for runs.
 struct Place {
-  Place() {
+  explicit Place(int vocab_size = tests::small_model().vocab_size) {
     hf::ExportSource source;
     source.model = tests::small_model();
+    source.model.vocab_size = vocab_size;
     source.max_positions = 128;
     source.checkpoint = tests::write_sample_checkpoint(folder.path(), source.model);
     source.tokenizer = tests::write_sample_tokenizer(folder.path());
@@ -97,6 +99,17 @@ TEST_CASE("a model without a tokenizer is a run without one", "[run]") {
   const RunModel model = open_run(place.import().folder);
   REQUIRE(model.tokenizer.empty());
   REQUIRE(model.tokenizer_fingerprint.empty());
+}
+
+TEST_CASE("a SentencePiece model is imported as tokenizer json", "[run]") {
+  const Place place(560);
+  fs::remove(place.model_folder() / "tokenizer.json");
+  fs::copy_file(tests::tests_dir() / "golden" / "tokenizers" / "llama_like.model",
+                place.model_folder() / "tokenizer.model");
+  const RunModel model = open_run(place.import().folder);
+  REQUIRE(data::load_tokenizer(model.tokenizer).vocab_size() == 560);
+  // Opened as it lies there it has none: a worker reads tokenizer.json alone.
+  REQUIRE(open_model(place.runs(), place.model_folder().string()).tokenizer.empty());
 }
 
 TEST_CASE("a model folder is opened as it lies there", "[run]") {

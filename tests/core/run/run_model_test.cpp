@@ -91,7 +91,7 @@ TEST_CASE("the tokenizer must be the one of the training", "[run]") {
   const Runs runs({"train_a-1234"});
   const RunFolder folder = runs.only();
   data::Vocabulary other = data::initial_vocabulary();
-  other.prefix_space = false;
+  other.prefix_space = data::PrefixSpace::none;
   data::save_tokenizer(data::Tokenizer(other), folder.tokenizer_file());
   REQUIRE(contains(error_of([&] { open_run(folder); }), "is not the tokenizer that run"));
   fs::remove(folder.tokenizer_file());
