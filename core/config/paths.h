@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "core/config/check.h"
+#include "core/config/layers.h"
+
+namespace forge::config {
+
+/// A path as meant where it was written, absolute; "~/" is the user's home.
+std::filesystem::path meant_path(const Setting& setting,
+                                 const std::string& path,
+                                 const PathBases& bases);
+
+/// Makes the path of a key absolute; an empty one stays. Throws Error at the place that set it
+/// where there is no such file or it must not be read.
+void complete_path(Draft& draft, const std::string& key, std::string& path, const PathBases& bases);
+
+}  // namespace forge::config
