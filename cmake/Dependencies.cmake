@@ -6,6 +6,8 @@ find_package(SQLiteCpp REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Boost 1.74 REQUIRED COMPONENTS filesystem)
 find_package(ZLIB REQUIRED)
+find_package(CURL 7.85 REQUIRED)
+find_package(OpenSSL 3 REQUIRED)
 
 # Libraries whose packages bring no CMake files.
 function(forge_find_library target header library)

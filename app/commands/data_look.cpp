@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 #include <ctime>
 #include <iomanip>
 #include <iostream>
@@ -61,10 +61,11 @@ Opened open(const Options& options) {
   data::TokenFile file(tokens->path);
   data::Tokenizer tokenizer = data::load_tokenizer(folder.folder / "tokenizer.json");
   if (tokenizer.fingerprint() != file.tokenizer_fingerprint()) {
-    throw Error("'" + folder.name + "' is in the tokens of another tokenizer than the one beside it",
-                {},
-                "prepare it again",
-                ExitCode::failed);
+    throw Error(
+        "'" + folder.name + "' is in the tokens of another tokenizer than the one beside it",
+        {},
+        "prepare it again",
+        ExitCode::failed);
   }
   return {folder, std::move(file), std::move(tokenizer)};
 }
@@ -103,17 +104,18 @@ int list(const Options& options) {
       {"name", "tokens", "documents", "size", "age", "text"}};
   double bytes = 0;
   for (const data::PreparedFolder& folder : prepared) {
-    const auto count = [&](int64_t data::PreparedTokens::* member) {
+    const auto count = [&](int64_t data::PreparedTokens::*member) {
       return folder.train ? with_thousands((*folder.train).*member) : std::string("-");
     };
-    lines.push_back({folder.name,
-                     count(&data::PreparedTokens::tokens),
-                     count(&data::PreparedTokens::documents),
-                     human_bytes(static_cast<double>(folder.bytes)),
-                     human_duration(std::max(0.0, now - static_cast<double>(folder.modified))),
-                     folder.unfinished ? "unfinished"
-                                       : (folder.text_path.empty() ? folder.source
-                                                                   : shown_path(folder.text_path))});
+    lines.push_back(
+        {folder.name,
+         count(&data::PreparedTokens::tokens),
+         count(&data::PreparedTokens::documents),
+         human_bytes(static_cast<double>(folder.bytes)),
+         human_duration(std::max(0.0, now - static_cast<double>(folder.modified))),
+         folder.unfinished
+             ? "unfinished"
+             : (folder.text_path.empty() ? folder.source : shown_path(folder.text_path))});
     bytes += static_cast<double>(folder.bytes);
   }
   std::cout << aligned(lines, {1, 2, 3, 4}) << human_bytes(bytes) << " in "
@@ -176,7 +178,8 @@ void print_lengths(const data::TokenStatistics& statistics) {
   const int64_t most = classes.empty() ? 1 : *std::max_element(classes.begin(), classes.end());
   constexpr int cells = 40;
   std::vector<std::vector<std::string>> lines = {{"tokens", "documents", ""}};
-  for (size_t i = 0; i < classes.size(); ++i) {
+  const auto first = std::find_if(classes.begin(), classes.end(), [](int64_t n) { return n > 0; });
+  for (auto i = static_cast<size_t>(first - classes.begin()); i < classes.size(); ++i) {
     std::string bar;
     const int64_t filled = (classes[i] * cells + most - 1) / most;
     for (int64_t cell = 0; cell < filled; ++cell) bar += "█";
@@ -241,7 +244,8 @@ CLI::App* add_look(CLI::App& data,
 
 void add_name(CLI::App& command, Options& options) {
   command
-      .add_option("name", options.name, "As 'forge data ls' has it, or its beginning; or the folder")
+      .add_option(
+          "name", options.name, "As 'forge data ls' has it, or its beginning; or the folder")
       ->required()
       ->type_name("NAME");
   command.add_flag("--evaluation", options.evaluation, "The held-out text, not that of training");
@@ -250,7 +254,8 @@ void add_name(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_data_ls(CLI::App& data, Program& program) {
-  add_look(data, program, "ls", "What is prepared, the newest first", std::make_shared<Options>(), list)
+  add_look(
+      data, program, "ls", "What is prepared, the newest first", std::make_shared<Options>(), list)
       ->footer("Examples:\n  forge data ls\n  forge data ls --json");
 }
 
@@ -273,8 +278,12 @@ void add_data_show(CLI::App& data, Program& program) {
 
 void add_data_stats(CLI::App& data, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_look(
-      data, program, "stats", "Lengths of documents, bytes per token, frequent tokens", options, stats);
+  CLI::App* command = add_look(data,
+                               program,
+                               "stats",
+                               "Lengths of documents, bytes per token, frequent tokens",
+                               options,
+                               stats);
   add_name(*command, *options);
   command->add_option("--top", options->top, "How many of the most frequent tokens")
       ->check(CLI::NonNegativeNumber)

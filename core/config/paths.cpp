@@ -13,6 +13,9 @@ namespace forge::config {
 fs::path meant_path(const Setting& setting, const std::string& path, const PathBases& bases) {
   const char* home = std::getenv("HOME");
   if (starts_with(path, "~/") && home) return fs::path(home) / path.substr(2);
+  if (starts_with(path, corpora_prefix)) {
+    return corpora_dir() / path.substr(std::string_view(corpora_prefix).size());
+  }
   const bool typed = setting.layer == command_line_layer;
   return ((typed ? bases.working_directory : bases.project_folder) / path).lexically_normal();
 }
@@ -26,6 +29,11 @@ void complete_path(Draft& draft,
   const fs::path meant = meant_path(setting, path, bases);
   std::error_code ignored;
   if (!fs::exists(meant, ignored)) {
+    if (starts_with(path, corpora_prefix)) {
+      const std::string name = meant.parent_path().filename().string();
+      throw complaint(
+          draft, {key}, "no file " + shown_path(meant), "'forge data get " + name + "' gets it");
+    }
     throw complaint(draft,
                     {key},
                     "no file " + shown_path(meant),

@@ -8,7 +8,11 @@
 
 namespace forge::config {
 
-/// A path as meant where it was written, absolute; "~/" is the user's home.
+/// How the path of a file begins that lies where `forge data get` puts it.
+constexpr const char* corpora_prefix = "corpora:";
+
+/// A path as meant where it was written, absolute; "~/" is the user's home, "corpora:" the folder
+/// of the public texts that were got.
 std::filesystem::path meant_path(const Setting& setting,
                                  const std::string& path,
                                  const PathBases& bases);

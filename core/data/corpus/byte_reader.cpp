@@ -163,6 +163,10 @@ std::unique_ptr<ByteReader> open_bytes(const fs::path& path, int64_t offset) {
   return reader;
 }
 
+std::unique_ptr<ByteReader> open_raw_bytes(const fs::path& path) {
+  return std::make_unique<PlainReader>(path, 0);
+}
+
 int64_t size_of_content(const fs::path& path) {
   if (compression_of(path) == Compression::none) {
     return static_cast<int64_t>(fs::file_size(path));

@@ -29,6 +29,9 @@ class ByteReader {
 /// there at once, of another it reads what lies before.
 std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, int64_t offset = 0);
 
+/// A reader of the bytes as they lie in the file, compressed or not.
+std::unique_ptr<ByteReader> open_raw_bytes(const std::filesystem::path& path);
+
 /// Decompressed size. A compressed file is read for it.
 int64_t size_of_content(const std::filesystem::path& path);
 
