@@ -58,6 +58,7 @@ void add_bench(CLI::App& app, Program& program);
 void add_eval(CLI::App& app, Program& program);
 void add_export_hf(CLI::App& app, Program& program);
 void add_import_hf(CLI::App& app, Program& program);
+void add_import_lingua(CLI::App& app, Program& program);
 void add_generate(CLI::App& app, Program& program);
 void add_logits(CLI::App& app, Program& program);
 void add_data(CLI::App& app, Program& program);

@@ -25,6 +25,17 @@ void warn_of_differences(const Launch& launch, const data::PreparedData& data) {
                "theirs\n";
 }
 
+/// Says what hinders the run on any device, before a worker is asked on which one it would be.
+void refuse_what_cannot_run_here(const ChosenConfig& config,
+                                 const config::ResolvedConfig& resolved,
+                                 config::ResolveOptions options) {
+  if (resolved.obstacles.empty()) return;
+  options.backend_has_gpu = !options.backend_has_gpu;
+  const config::ResolvedConfig elsewhere =
+      config::resolve(config.project, config.config.name, options);
+  if (!elsewhere.obstacles.empty()) config::require_no_obstacles(resolved);
+}
+
 }  // namespace
 
 Launch check_launch(const Context& context,
@@ -35,6 +46,7 @@ Launch check_launch(const Context& context,
   resolve_options.surroundings = context.surroundings();
   resolve_options.variables = config.variables;
   Launch launch{config::resolve(config.project, config.config.name, resolve_options), {}, {}};
+  refuse_what_cannot_run_here(config, launch.resolved, resolve_options);
   // The config names the backend, and what the backend runs on decides what profile `auto` is.
   const auto backend = context.backend(launch.resolved.experiment.backend);
   run::LocalLauncher launcher;
@@ -49,6 +61,7 @@ Launch check_launch(const Context& context,
         {},
         "run a training config; 'forge ls' lists them");
   }
+  config::require_no_obstacles(launch.resolved);
   backend->check(launch.resolved.experiment, launch.backend);
   launch.initial_weights =
       run::find_initial_weights(launch.resolved.experiment, context.runs_dir());

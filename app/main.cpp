@@ -68,6 +68,7 @@ void add_commands(CLI::App& app, Program& program) {
   add_eval(app, program);
   add_export_hf(app, program);
   add_import_hf(app, program);
+  add_import_lingua(app, program);
   add_logits(app, program);
   add_data(app, program);
   add_store(app, program);

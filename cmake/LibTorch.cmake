@@ -16,8 +16,14 @@ target_link_libraries(forge_torch INTERFACE ${TORCH_LIBRARIES})
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(forge_torch INTERFACE ${torch_flags})
 # Python's libtorch exports a copy of parts of std::filesystem that crashes when it is called.
-# With the C++ library first in a program's list, the loader takes those functions from there.
-target_link_options(forge_torch INTERFACE -Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state)
+# With the C++ library first in a program's list, the loader takes those functions from there. Named
+# by its file, as -lstdc++ may be a static one, from which nothing is taken at that place.
+execute_process(
+  COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so
+  OUTPUT_VARIABLE cxx_library OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(IS_ABSOLUTE "${cxx_library}")  # a compiler may have a static one alone
+  target_link_options(forge_torch INTERFACE -Wl,--push-state,--no-as-needed,${cxx_library},--pop-state)
+endif()
 # From Torch 2.13 on its headers ask for C++20; targets that include them take what they ask for.
 if(Torch_VERSION VERSION_GREATER_EQUAL 2.13)
   set(FORGE_TORCH_STANDARD 20)

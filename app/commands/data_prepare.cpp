@@ -8,8 +8,8 @@
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
+#include "core/config/paths.h"
 #include "core/config/resolve.h"
-#include "core/data/corpus/text_files.h"
 #include "core/data/prepare.h"
 #include "core/data/token_file.h"
 
@@ -39,7 +39,7 @@ config::Experiment experiment_of(const Options& options) {
   experiment.data = options.data;
   experiment.data.path = fs::absolute(options.path).lexically_normal().string();
   experiment.data.documents = kind_of(options.documents);
-  experiment.data.source = data::is_json_lines(options.path) ? "jsonl" : "text";
+  experiment.data.source = config::is_json_lines(options.path) ? "jsonl" : "text";
   if (experiment.data.documents == config::DocumentKind::record) experiment.data.source = "jsonl";
   if (experiment.data.source == "jsonl") {
     experiment.data.documents = config::DocumentKind::record;
@@ -91,8 +91,8 @@ void print(const data::PreparedData& prepared, bool own) {
   };
   add("training", prepared.train_tokens, prepared.train_rows);
   add("evaluation", prepared.evaluation_tokens, prepared.evaluation_rows);
-  std::cout << aligned(lines, {1, 2, 3}) << "in "
-            << shown_path(prepared.train_tokens.parent_path()) << "\n";
+  std::cout << aligned(lines, {1, 2, 3}) << "in " << shown_path(prepared.train_tokens.parent_path())
+            << "\n";
 }
 
 int prepare(const Context& context, const Options& options) {

@@ -56,6 +56,7 @@ run::EvaluationData open_data(const Context& context,
   resolve_options.surroundings = context.surroundings();
   const config::ResolvedConfig resolved =
       config::resolve(config.project, config.config.name, resolve_options);
+  config::require_no_obstacles(resolved);
   if (!resolved.trains) {
     throw Error("'" + config.config.name + "' is a model for other configs to use: it has no data",
                 {},

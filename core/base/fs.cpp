@@ -1,6 +1,7 @@
 #include "core/base/fs.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -20,6 +21,10 @@ FileDescriptor open_file(const fs::path& path, int flags, const char* purpose) {
   const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
   if (fd < 0) throw system_error(std::string(purpose) + " '" + path.string() + "'", errno);
   return FileDescriptor(fd);
+}
+
+int remove_entry(const char* path, const struct stat*, int, struct FTW*) {
+  return ::remove(path) == 0 || errno == ENOENT ? 0 : -1;
 }
 
 void write_all(int fd, std::string_view text, const fs::path& path) {
@@ -85,9 +90,19 @@ void sync_path(const fs::path& path) {
   sync_descriptor(file.get(), path);
 }
 
+void remove_tree(const fs::path& path, std::error_code& error) {
+  // Not std::filesystem::remove_all: Python's libtorch exports a copy of it that crashes in
+  // programs of another C++ library.
+  constexpr int open_folders = 16;
+  error.clear();
+  if (::nftw(path.c_str(), remove_entry, open_folders, FTW_DEPTH | FTW_PHYS) != 0 &&
+      errno != ENOENT)
+    error.assign(errno, std::generic_category());
+}
+
 void remove_tree(const fs::path& path) {
   std::error_code error;
-  fs::remove_all(path, error);
+  remove_tree(path, error);
   if (error) throw system_error("remove '" + path.string() + "'", error.value());
 }
 

@@ -25,6 +25,7 @@ void sync_path(const fs::path& path);
 
 /// Removes a folder or file and all below; no error when it is not there.
 void remove_tree(const fs::path& path);
+void remove_tree(const fs::path& path, std::error_code& error);
 
 /// rename(2); throws Error naming both.
 void rename_path(const fs::path& from, const fs::path& to);

@@ -114,6 +114,17 @@ void check_document_keys(Draft& draft) {
   }
 }
 
+/// A recipe may name the tokenizer that it was made with, though forge cannot read it.
+void check_tokenizer_kind(const Draft& draft) {
+  const TokenizerConfig& tokenizer = draft.experiment.tokenizer;
+  if (tokenizer.kind != "sentencepiece" && tokenizer.kind != "tiktoken") return;
+  throw complaint(draft,
+                  {"tokenizer.kind"},
+                  "forge cannot read a tokenizer of kind " + tokenizer.kind,
+                  "--set tokenizer.kind=byte_level_bpe --set tokenizer.path= trains one of " +
+                      with_thousands(tokenizer.vocab_size) + " entries on the data");
+}
+
 }  // namespace
 
 void check_and_complete_data(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
@@ -128,6 +139,7 @@ void check_and_complete_data(Draft& draft, const PathBases& bases, const Problem
   complete("data.path", e.data.path);
   complete("data.evaluation_path", e.data.evaluation_path);
   complete("tokenizer.path", e.tokenizer.path);
+  attempt(on_problem, Kind::unsupported, [&] { check_tokenizer_kind(draft); });
 }
 
 }  // namespace forge::config

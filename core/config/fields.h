@@ -174,7 +174,7 @@ void fields(Visitor& visit, DataConfig& c) {
 
 template <class Visitor>
 void fields(Visitor& visit, TokenizerConfig& c) {
-  visit.field("kind", c.kind, "byte_level_bpe");
+  visit.field("kind", c.kind, "byte_level_bpe; sentencepiece and tiktoken name a recipe's own");
   visit.field(
       "vocab_size", c.vocab_size, "entries, special tokens included", between(261, 1 << 24));
   visit.field("path", c.path, "a tokenizer.json to use; empty: trained on the data");

@@ -20,6 +20,12 @@ fs::path meant_path(const Setting& setting, const std::string& path, const PathB
   return ((typed ? bases.working_directory : bases.project_folder) / path).lexically_normal();
 }
 
+bool is_json_lines(const fs::path& path) {
+  const bool compressed = path.extension() == ".gz" || path.extension() == ".zst";
+  const fs::path extension = (compressed ? path.stem() : path).extension();
+  return extension == ".jsonl" || extension == ".ndjson";
+}
+
 void complete_path(Draft& draft,
                    const std::string& key,
                    std::string& path,
@@ -27,9 +33,11 @@ void complete_path(Draft& draft,
   if (path.empty()) return;
   const Setting& setting = draft.origins.at(key).set_by;
   const fs::path meant = meant_path(setting, path, bases);
+  const bool is_public = starts_with(path, corpora_prefix);
+  path = meant.string();
   std::error_code ignored;
   if (!fs::exists(meant, ignored)) {
-    if (starts_with(path, corpora_prefix)) {
+    if (is_public) {
       const std::string name = meant.parent_path().filename().string();
       throw complaint(
           draft, {key}, "no file " + shown_path(meant), "'forge data get " + name + "' gets it");
@@ -44,7 +52,6 @@ void complete_path(Draft& draft,
   if (::access(meant.c_str(), R_OK) != 0) {
     throw complaint(draft, {key}, "no permission to read " + shown_path(meant));
   }
-  path = meant.string();
 }
 
 }  // namespace forge::config

@@ -17,6 +17,9 @@ std::filesystem::path meant_path(const Setting& setting,
                                  const std::string& path,
                                  const PathBases& bases);
 
+/// Whether the name is that of JSON lines, compressed or not.
+bool is_json_lines(const std::filesystem::path& path);
+
 /// Makes the path of a key absolute; an empty one stays. Throws Error at the place that set it
 /// where there is no such file or it must not be read.
 void complete_path(Draft& draft, const std::string& key, std::string& path, const PathBases& bases);

@@ -14,9 +14,15 @@ struct Problem {
     missing_key,   ///< one that the schema asks for
     disagreement,  ///< keys that do not go together
     missing_file,  ///< that a key names
+    unsupported,   ///< known by name alone: forge has nothing that could do it
   };
   Kind kind;
   Error error;
+
+  /// Whether the config can be looked at all the same: what is missing is missing on this machine.
+  bool only_hinders_running() const {
+    return kind == Kind::missing_file || kind == Kind::unsupported;
+  }
 };
 
 /// Told of each mistake; reading goes on. Where there is none to tell, the first one is thrown.

@@ -152,6 +152,24 @@ ProblemSink without_consequences(const ProblemSink& on_problem) {
   };
 }
 
+bool is_command_line(const SourceSpan& where) {
+  return where && where.source->name == command_line_layer;
+}
+
+/// What hinders only a run is kept for the one who wants to run the config. A path typed just now
+/// is meant to be there now.
+ProblemSink keeping_obstacles(const ProblemSink& on_problem, std::vector<Error>& obstacles) {
+  return [&on_problem, &obstacles](const Problem& problem) {
+    if (on_problem) {
+      on_problem(problem);
+    } else if (problem.only_hinders_running() && !is_command_line(problem.error.where())) {
+      obstacles.push_back(problem.error);
+    } else {
+      throw problem.error;
+    }
+  };
+}
+
 nlohmann::json model_only(const nlohmann::json& json) {
   return {{"name", json.at("name")},
           {"description", json.at("description")},
@@ -172,8 +190,9 @@ ResolvedConfig resolve(const project::Project& project,
   ResolvedConfig resolved;
   resolved.trains = document.sections->find("train") != nullptr;
   if (resolved.trains) {
-    check_and_complete(
-        draft, {options.surroundings.working_directory, project.folder}, options.on_problem);
+    check_and_complete(draft,
+                       {options.surroundings.working_directory, project.folder},
+                       keeping_obstacles(options.on_problem, resolved.obstacles));
   } else {
     check_and_complete_model(draft, options.on_problem);
   }
@@ -185,6 +204,10 @@ ResolvedConfig resolve(const project::Project& project,
   if (!resolved.trains) resolved.json = model_only(resolved.json);
   resolved.origins = std::move(draft.origins);
   return resolved;
+}
+
+void require_no_obstacles(const ResolvedConfig& resolved) {
+  if (!resolved.obstacles.empty()) throw resolved.obstacles.front();
 }
 
 }  // namespace forge::config

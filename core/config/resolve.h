@@ -30,7 +30,13 @@ struct ResolvedConfig {
   nlohmann::json
       json;         ///< the experiment, complete: config.json. Of a model: name, description, model
   Origins origins;  ///< of every leaf: config.origin.json
+  /// Why it cannot be run here, though it can be looked at: a template names a file that is not
+  /// there, or a tokenizer that forge cannot read.
+  std::vector<Error> obstacles;
 };
+
+/// Throws the first of the config's obstacles, where there is one.
+void require_no_obstacles(const ResolvedConfig& resolved);
 
 /// Resolves a config in layers, a later one winning key by key:
 ///   1. the schema's defaults
@@ -40,7 +46,8 @@ struct ResolvedConfig {
 ///      is `auto` of a config that declares no `quick`
 ///   4. dotted keys at the document's root, such as `model.canon.set: AC`
 ///   5. the overrides of the command line
-/// Then checks the whole. Throws Error at the place that is wrong.
+/// Then checks the whole. Throws Error at the place that is wrong; a path on the command line that
+/// leads nowhere is wrong at once, one in a template hinders only a run.
 ResolvedConfig resolve(const project::Project& project,
                        const std::string& config_name,
                        const ResolveOptions& options);

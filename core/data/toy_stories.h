@@ -3,10 +3,9 @@
 #include <cstdint>
 #include <string>
 
-namespace forge::data {
+#include "core/data/split.h"
 
-/// Which of the two endless sequences of stories.
-enum class Split { training, evaluation };
+namespace forge::data {
 
 /// Raised by hand when any story changes, for everything made from them changes with it.
 constexpr int toy_stories_version = 1;

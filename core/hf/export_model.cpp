@@ -139,7 +139,7 @@ Exported export_model(const ExportSource& source,
     exported.files = writer.take();
   } catch (...) {
     std::error_code ignored;  // the first error is the one to tell
-    fs::remove_all(aside, ignored);
+    remove_tree(aside, ignored);
     throw;
   }
   return exported;

@@ -17,8 +17,18 @@ const char* rule_of(Problem::Kind kind) {
     case Problem::Kind::missing_key: return "missing-key";
     case Problem::Kind::disagreement: return "disagreement";
     case Problem::Kind::missing_file: return "missing-file";
+    case Problem::Kind::unsupported: return "unsupported";
   }
   return "";
+}
+
+/// The config may be as meant and this machine the wrong one.
+Severity severity_of(Problem::Kind kind) {
+  switch (kind) {
+    case Problem::Kind::missing_file: return Severity::warning;
+    case Problem::Kind::unsupported: return Severity::note;
+    default: return Severity::error;
+  }
 }
 
 SourceSpan origin_of(const config::ResolvedConfig& resolved, const std::string& key) {
@@ -28,7 +38,9 @@ SourceSpan origin_of(const config::ResolvedConfig& resolved, const std::string& 
 /// A tokenizer of the user's own: that it can be read, and has as many entries as the config says.
 void check_tokenizer(const config::ResolvedConfig& resolved, Findings& findings) {
   const config::TokenizerConfig& tokenizer = resolved.experiment.tokenizer;
-  if (tokenizer.path.empty()) return;
+  std::error_code ignored;
+  const bool is_read = tokenizer.kind == "byte_level_bpe" && fs::exists(tokenizer.path, ignored);
+  if (!is_read) return;
   const SourceSpan where = origin_of(resolved, "tokenizer.path");
   try {
     const int entries = data::load_tokenizer(tokenizer.path).vocab_size();
@@ -55,7 +67,8 @@ void check_tokenizer(const config::ResolvedConfig& resolved, Findings& findings)
 void check_text(const config::ResolvedConfig& resolved, Findings& findings) {
   const config::DataConfig& data = resolved.experiment.data;
   const auto check = [&](const std::string& key, const std::string& path) {
-    if (path.empty()) return;
+    std::error_code ignored;
+    if (path.empty() || !fs::exists(path, ignored)) return;  // resolving it has said that
     try {
       data::list_text_files(path, data::document_rule(data));
     } catch (const Error& error) {
@@ -79,8 +92,10 @@ void check_experiment(const Subject& subject, Findings& findings) {
   options.variables = subject.variables;
   bool wrong = false;
   options.on_problem = [&](const Problem& problem) {
-    wrong = true;
-    findings.push_back(finding_of(problem.error, rule_of(problem.kind)));
+    wrong = wrong || !problem.only_hinders_running();
+    Finding finding = finding_of(problem.error, rule_of(problem.kind));
+    finding.severity = severity_of(problem.kind);
+    findings.push_back(std::move(finding));
   };
   try {
     const config::ResolvedConfig resolved =

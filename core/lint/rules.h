@@ -10,8 +10,8 @@ namespace forge::lint {
 /// unknown-meta-key: keys of meta.yaml.
 void check_project(const project::Project& project, Findings& findings);
 
-/// For a config of forge: unknown-key, wrong-value, missing-key, disagreement, missing-file, and
-/// does-not-resolve for what hides the rest.
+/// For a config of forge: unknown-key, wrong-value, missing-key, disagreement, missing-file,
+/// unsupported, and does-not-resolve for what hides the rest.
 void check_experiment(const Subject& subject, Findings& findings);
 
 /// For a graph of calls: invalid-graph, identity-as-constructor, lost-identity.

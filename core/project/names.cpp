@@ -214,6 +214,8 @@ NamedConfig find_config(const Workspace& workspace,
     own = load_project(workspace, *folder, surroundings);
     const std::vector<const Config*> found = configs_called(*own, name, Match::whole);
     if (!found.empty()) return {*own, *found.front()};
+    const std::vector<const Config*> begun = configs_called(*own, name, Match::beginning);
+    if (begun.size() == 1) return {*own, *begun.front()};
   }
   const ProjectList list = load_projects(workspace, surroundings);
   if (const auto found = the_one(candidates(list.projects, name, Match::whole), name))

@@ -37,9 +37,9 @@ Project find_project(const Workspace& workspace,
 /// The config that a user means by `name` from the folder `here`: "train_x", "train_x.yaml" or,
 /// where that is no whole name, the beginning of just one, of any project, or qualified by a
 /// project as find_project knows it: "canon/train_x", "projects/canon:train_x". The enclosing
-/// project's own wins over others; of several projects that list one file, the one that holds it.
-/// Throws Error with the candidates where the name is ambiguous, with near misses where it is
-/// unknown.
+/// project's own wins over others, even by its beginning; of several projects that list one file,
+/// the one that holds it. Throws Error with the candidates where the name is ambiguous, with near
+/// misses where it is unknown.
 NamedConfig find_config(const Workspace& workspace,
                         const std::string& name,
                         const std::filesystem::path& here,

@@ -69,15 +69,6 @@ Workspace workspace_around(const fs::path& folder) {
               "'forge init' makes one in the current folder");
 }
 
-/// Whether the project's templates can extend forge's own.
-bool has_library(const Project& project) {
-  for (const fs::path& folder : project.search_path) {
-    std::error_code ignored;
-    if (fs::is_regular_file(folder / library_root, ignored)) return true;
-  }
-  return false;
-}
-
 /// The project as its meta.yaml will make it, before anything is written in its place.
 Project preview(const Workspace& workspace,
                 const fs::path& parent,
@@ -107,6 +98,14 @@ bool extends_library_root(const Project& project,
 }
 
 }  // namespace
+
+bool has_library(const Project& project) {
+  for (const fs::path& folder : project.search_path) {
+    std::error_code ignored;
+    if (fs::is_regular_file(folder / library_root, ignored)) return true;
+  }
+  return false;
+}
 
 std::string folder_name_of(const std::string& name) {
   std::string folder;
@@ -197,6 +196,8 @@ fs::path create_config(const NewConfig& request, const templating::Surroundings&
   std::string text;
   if (!request.copied_file.empty()) {
     text = read_file(request.copied_file);
+  } else if (!request.text.empty()) {
+    text = request.text;
   } else {
     const Config* base = project.find(project.default_config);
     const std::string parent = !request.extends.empty() ? request.extends

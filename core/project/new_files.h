@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/project/project.h"
 #include "core/templating/render.h"
 
 /// Making workspaces, projects and configs. Nothing that exists is ever written over; a folder
@@ -55,11 +56,15 @@ struct NewConfig {
   TemplateKind kind = TemplateKind::config;
   std::string extends;                ///< name of a template; "": the project's default config
   std::filesystem::path copied_file;  ///< the text to begin with instead; "": none
+  std::string text;                   ///< all of its text instead; "": none
 };
 
 /// Makes a template file and returns its path. Throws Error where it exists.
 std::filesystem::path create_config(const NewConfig& request,
                                     const templating::Surroundings& surroundings);
+
+/// Whether the project's templates can extend those of forge's library.
+bool has_library(const Project& project);
 
 /// "My Idea 2" -> "my_idea_2".
 std::string folder_name_of(const std::string& name);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/base/text.h"
+#include "core/report/claims.h"
 
 namespace forge::report {
 namespace {
@@ -95,6 +96,14 @@ Json to_json(const Ablation& ablation) {
   for (const LeftOut& entry : ablation.left_out) {
     json["left_out"].push_back(
         {{"config", entry.config}, {"reason", entry.reason}, {"runs", entry.runs}});
+  }
+  if (!ablation.table.claims.empty()) {
+    json["claims"] = Json::array();
+    for (const Verdict& verdict : judge_claims(ablation)) {
+      json["claims"].push_back({{"claim", verdict.claim},
+                                {"verdict", name_of(verdict.kind)},
+                                {"reason", verdict.reason}});
+    }
   }
   if (ablation.published) {
     const Published& published = *ablation.published;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "core/report/claims.h"
 #include "core/report/figures.h"
 
 namespace forge::report {
@@ -145,6 +146,9 @@ Sheet make_sheet(const Ablation& ablation) {
   }
   for (const AblationRow& row : ablation.rows) {
     sheet.rows.push_back(cells_of(row, columns, ablation, sheet.footnotes));
+  }
+  for (const Verdict& verdict : judge_claims(ablation)) {
+    sheet.verdicts.push_back(verdict_line(verdict));
   }
   sheet.commands = missing_commands(ablation);
   sheet.left_out = left_out_lines(ablation);

@@ -29,12 +29,20 @@ void fields(Visitor& visit, RowSpec& row) {
 }
 
 template <class Visitor>
+void fields(Visitor& visit, ClaimSpec& claim) {
+  visit.field("config", claim.config, "row whose loss is the lower one", required());
+  visit.field("below", claim.below, "row whose loss is the higher one", required());
+  visit.field("profile", claim.profile, "profile of the runs that can decide it");
+}
+
+template <class Visitor>
 void fields(Visitor& visit, TableSpec& table) {
   visit.field("title", table.title, "heading", required());
   visit.field("baseline", table.baseline, "config that the others are compared with", required());
   visit.field("rows", table.rows, "one a config, in the order of the table", required());
   visit.field("columns", table.columns, "from left to right", required());
   visit.field("must_be_equal", table.must_be_equal, "what makes runs comparable", required());
+  visit.field("claims", table.claims, "what the table is to decide");
   visit.field("published", table.published, "file with published figures");
 }
 
@@ -65,6 +73,24 @@ void check_rows(const yaml::Node& node,
     throw Error("the baseline '" + table.baseline + "' is not one of the rows",
                 node.find("baseline")->origin,
                 did_you_mean(table.baseline, {seen.begin(), seen.end()}));
+  }
+}
+
+void check_claims(const yaml::Node& node, const TableSpec& table) {
+  std::vector<std::string> rows;
+  for (const RowSpec& row : table.rows) rows.push_back(row.config);
+  for (size_t i = 0; i < table.claims.size(); ++i) {
+    const ClaimSpec& claim = table.claims[i];
+    const yaml::Node& place = item(node, "claims", i);
+    for (const auto& [key, config] : {std::pair("config", claim.config), {"below", claim.below}}) {
+      if (std::find(rows.begin(), rows.end(), config) != rows.end()) continue;
+      throw Error("the claim is about '" + config + "', which has no row",
+                  place.find(key)->origin,
+                  did_you_mean(config, rows));
+    }
+    if (claim.config == claim.below) {
+      throw Error("'" + claim.config + "' cannot be below itself", place.find("below")->origin);
+    }
   }
 }
 
@@ -119,6 +145,7 @@ TableSpec table_from_node(const yaml::Node& node, const std::vector<std::string>
   check_rows(node, table, configs);
   if (table.columns.empty()) throw Error("the table has no columns", node.find("columns")->origin);
   check_equality(node, table);
+  check_claims(node, table);
   return table;
 }
 

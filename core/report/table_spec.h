@@ -39,6 +39,13 @@ struct RowSpec {
   std::string notes;
 };
 
+/// That one row's evaluation loss is below another's: what the table is there to decide.
+struct ClaimSpec {
+  std::string config;
+  std::string below;             ///< config of the other row
+  std::string profile = "full";  ///< of the runs that can decide it
+};
+
 struct TableSpec {
   std::string name;  ///< of the file, without .yaml
   std::string title;
@@ -48,6 +55,7 @@ struct TableSpec {
   /// What the runs of one table must have in common: "data", "tokenizer", "evaluation", "device",
   /// or a dotted key or section of the config. Their seed must be equal whether named or not.
   std::vector<std::string> must_be_equal;
+  std::vector<ClaimSpec> claims;
   std::string published;  ///< file with published figures, beside the table's own; "": none
 };
 

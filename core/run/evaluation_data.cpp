@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
+#include "core/config/paths.h"
 #include "core/data/corpus/corpus.h"
 #include "core/data/dataset.h"
 #include "core/data/prepare.h"
@@ -62,7 +63,7 @@ std::shared_ptr<const fs::path> write_tokens(const RunModel& model,
                                              const data::Progress& progress) {
   const data::Tokenizer tokenizer = tokenizer_of(model);
   data::DocumentRule rule;
-  if (data::is_json_lines(path)) rule = {config::DocumentKind::record, "", "text"};
+  if (config::is_json_lines(path)) rule = {config::DocumentKind::record, "", "text"};
   const data::TextRange text = data::all_text(path, rule);
   make_directories(cache_dir);
   const std::shared_ptr<const fs::path> tokens(

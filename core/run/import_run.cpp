@@ -147,7 +147,7 @@ ImportedRun import_run(const hf::ImportedModel& model,
     replace_folder(aside, imported.folder.path());
   } catch (...) {
     std::error_code ignored;
-    fs::remove_all(aside, ignored);
+    remove_tree(aside, ignored);
     throw;
   }
   imported.made = true;

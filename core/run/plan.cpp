@@ -90,7 +90,7 @@ void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
     }
   } catch (...) {
     std::error_code ignored;
-    fs::remove_all(aside, ignored);
+    remove_tree(aside, ignored);
     // Another forge that planned the same run was faster: then the folder is as good as ours.
     if (fs::exists(planned.folder.record_file())) return;
     throw;

@@ -278,7 +278,7 @@ SyncReport reindex(const fs::path& path, const fs::path& runs_dir) {
     return report;
   } catch (...) {
     std::error_code ignored;
-    fs::remove_all(aside, ignored);
+    remove_tree(aside, ignored);
     throw;
   }
 }

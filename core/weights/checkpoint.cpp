@@ -62,7 +62,7 @@ fs::path write_checkpoint(const fs::path& checkpoints,
     if (bytes) *bytes = total;
   } catch (...) {
     std::error_code ignored;  // the first error is the one to tell
-    fs::remove_all(aside, ignored);
+    remove_tree(aside, ignored);
     throw;
   }
   return folder;

@@ -126,7 +126,11 @@ TEST_CASE("listings name the configs of a project and the projects of the worksp
   REQUIRE(projects == std::vector<std::string>{"projects/canon",
                                                "projects/canon/llama",
                                                "projects/canon/llama_nope",
-                                               "projects/canon/models"});
+                                               "projects/canon/models",
+                                               "projects/recipes",
+                                               "projects/small_llm",
+                                               "projects/small_llm/custom_canon",
+                                               "projects/small_llm/models"});
   forge.working_directory = forge.working_directory / "projects" / "canon" / "templates";
   const json one = json::parse(forge.call({"ls", "--json"}).out);
   REQUIRE(one.size() == 1);

@@ -15,7 +15,7 @@ TemporaryFolder::TemporaryFolder() {
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  remove_tree(path_, ignored);
 }
 
 std::filesystem::path TemporaryFolder::write(const std::string& name,

@@ -25,20 +25,19 @@ inline at::Tensor to_device(const std::vector<int32_t>& ids,
                             int seq_len,
                             const at::Device& device) {
   // from_blob only reads; the cast is its interface.
-  const at::Tensor view =
-      at::from_blob(const_cast<int32_t*>(ids.data()),
-                    {static_cast<int64_t>(ids.size()) / seq_len, seq_len},
-                    at::TensorOptions(at::kInt));
+  const at::Tensor view = at::from_blob(const_cast<int32_t*>(ids.data()),
+                                        {static_cast<int64_t>(ids.size()) / seq_len, seq_len},
+                                        at::TensorOptions(at::kInt));
   return view.to(at::TensorOptions(device), /*non_blocking=*/false, /*copy=*/true);
 }
 
 inline Batch to_batch(const data::RowBatch& rows, int seq_len, const at::Device& device) {
-  Batch batch{to_device(rows.inputs, seq_len, device),
-              to_device(rows.targets, seq_len, device),
-              {},
-              std::count(rows.targets.begin(),
-                         rows.targets.end(),
-                         static_cast<int32_t>(ops::ignored_target))};
+  Batch batch{
+      to_device(rows.inputs, seq_len, device),
+      to_device(rows.targets, seq_len, device),
+      {},
+      std::count(
+          rows.targets.begin(), rows.targets.end(), static_cast<int32_t>(ops::ignored_target))};
   if (!rows.documents.empty()) batch.doc_ids = to_device(rows.documents, seq_len, device);
   return batch;
 }

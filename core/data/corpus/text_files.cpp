@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/config/paths.h"
 #include "core/data/corpus/byte_reader.h"
 
 namespace forge::data {
@@ -17,7 +18,7 @@ std::string expected(const DocumentRule& rule) {
 }
 
 bool is_wanted(const fs::path& path, const DocumentRule& rule) {
-  if (rule.kind == DocumentKind::record) return is_json_lines(path);
+  if (rule.kind == DocumentKind::record) return config::is_json_lines(path);
   return uncompressed_name(path).extension() == ".txt";
 }
 
@@ -103,11 +104,6 @@ TextFiles find_text_files(const fs::path& path, const DocumentRule& rule) {
   files.paths = list_text_files(path, rule);
   for (const fs::path& file : files.paths) files.sizes.push_back(size_of_content(file));
   return files;
-}
-
-bool is_json_lines(const fs::path& path) {
-  const fs::path extension = uncompressed_name(path).extension();
-  return extension == ".jsonl" || extension == ".ndjson";
 }
 
 }  // namespace forge::data

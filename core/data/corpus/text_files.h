@@ -65,7 +65,4 @@ std::vector<std::filesystem::path> list_text_files(const std::filesystem::path& 
 /// The same with their sizes, for which compressed files are read.
 TextFiles find_text_files(const std::filesystem::path& path, const DocumentRule& rule);
 
-/// Whether the name is that of JSON lines, compressed or not.
-bool is_json_lines(const std::filesystem::path& path);
-
 }  // namespace forge::data

@@ -60,6 +60,25 @@ TEST_CASE("a lock is exclusive and is free again when its holder is gone") {
   REQUIRE_FALSE(FileLock::is_held(file));
 }
 
+TEST_CASE("a tree is removed with all below and what its links point to stays") {
+  const TemporaryFolder folder;
+  folder.write("tree/a/b/file", "x");
+  folder.write("kept/file", "y");
+  fs::create_directory_symlink(folder / "kept", folder / "tree/a/link");
+  fs::create_symlink(folder / "nowhere", folder / "tree/dangling");
+  remove_tree(folder / "tree");
+  REQUIRE_FALSE(fs::exists(folder / "tree"));
+  REQUIRE(read_file(folder / "kept/file") == "y");
+  remove_tree(folder / "tree");  // not there: no error
+  remove_tree(folder / "kept/file");
+  REQUIRE_FALSE(fs::exists(folder / "kept/file"));
+  std::error_code error;
+  remove_tree(folder / "kept/file/below", error);
+  REQUIRE_FALSE(error);
+  remove_tree("/proc/self", error);
+  REQUIRE(error);
+}
+
 TEST_CASE("a mapped file shows the file's bytes and an empty file maps to nothing") {
   const TemporaryFolder folder;
   const MappedFile mapped(folder.write("a", "bytes"));

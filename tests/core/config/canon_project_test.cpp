@@ -89,7 +89,7 @@ TEST_CASE("the resolved training configs are the golden ones") {
 }
 
 TEST_CASE("the model projects hold the models that the training configs use") {
-  const auto model_of = [](const char* name) {
+  const auto model_of = [](const std::string& name) {
     const ResolvedConfig resolved = resolve_shipped(name, fixed_options());
     REQUIRE_FALSE(resolved.trains);
     return resolved.json.at("model");
@@ -97,9 +97,9 @@ TEST_CASE("the model projects hold the models that the training configs use") {
   for (const Variant& variant : variants) {
     const std::string config = variant.config;
     std::string model = config.substr(std::string("train_").size());
-    if (model == "llama") model = "4M";
-    if (model == "llama_nope") model = "nope_4M";
-    REQUIRE(model_of(model.c_str()) == resolve_shipped(config, fixed_options()).json.at("model"));
+    if (config == "train_llama") model = "4M";
+    if (config == "train_llama_nope") model = "nope_4M";
+    REQUIRE(model_of(model) == resolve_shipped(config, fixed_options()).json.at("model"));
   }
 }
 

@@ -31,7 +31,7 @@ TEST_CASE("model and tokenizer have one vocabulary") {
 TEST_CASE("words that forge does not know are refused") {
   REQUIRE(says(refusal({"model.family=lama_canon"}), "must be one of llama_canon"));
   REQUIRE(says(refusal({"model.family=lama_canon"}), "did you mean 'llama_canon'?"));
-  REQUIRE(says(refusal({"data.source=stories"}), "must be one of toy_stories, text"));
+  REQUIRE(says(refusal({"data.source=stories"}), "must be one of toy_stories, text, jsonl"));
   REQUIRE(says(refusal({"tokenizer.kind=x"}), "must be one of byte_level_bpe"));
   REQUIRE(says(refusal({"optimizer.type=sgd"}), "must be one of adamw"));
   REQUIRE(says(refusal({"schedule.type=step"}), "infinite_lr, cosine, linear, inv_sqrt, wsd"));
@@ -137,8 +137,33 @@ TEST_CASE("a path in a template is relative to the project") {
   fixture.files.folder.write("projects/p/mine.txt", "text");
   const Experiment e = fixture.small("data: {source: text, path: mine.txt}\n").experiment;
   REQUIRE(e.data.path == (fixture.files.folder / "projects/p/mine.txt").string());
-  REQUIRE(
-      says(fixture.small_error("tokenizer.path: t.json\n"), "relative to its project's folder"));
+}
+
+/// What keeps the config from being run here, though it can be looked at.
+std::string obstacle(const ResolvedConfig& resolved) {
+  return tests::error_of([&] { require_no_obstacles(resolved); });
+}
+
+TEST_CASE("a file that a template names and that is not there hinders only a run") {
+  const ConfigFixture fixture;
+  const ResolvedConfig data = fixture.small("data: {source: text, path: texts}\n");
+  REQUIRE(data.experiment.data.path == (fixture.files.folder / "projects/p/texts").string());
+  REQUIRE(says(obstacle(data), ":8:28: error: no file "));
+  const ResolvedConfig tokenizer = fixture.small("tokenizer.path: t.json\n");
+  REQUIRE(says(obstacle(tokenizer), "relative to its project's folder"));
+  fixture.files.folder.write("projects/p/t.json", "{}");
+  REQUIRE(obstacle(fixture.small("tokenizer.path: t.json\n")).empty());
+}
+
+TEST_CASE("a tokenizer that forge cannot read hinders only a run") {
+  const ConfigFixture fixture;
+  for (const std::string kind : {"sentencepiece", "tiktoken"}) {
+    const ResolvedConfig resolved = fixture.small("tokenizer.kind: " + kind + "\n");
+    REQUIRE(resolved.experiment.tokenizer.kind == kind);
+    REQUIRE(says(obstacle(resolved), "cannot read a tokenizer of kind " + kind));
+    REQUIRE(says(obstacle(resolved), "--set tokenizer.kind=byte_level_bpe"));
+    REQUIRE(says(refusal({"tokenizer.kind=" + kind}), "cannot read a tokenizer"));
+  }
 }
 
 TEST_CASE("a path may begin at the home folder") {
@@ -159,7 +184,7 @@ TEST_CASE("initial weights are a folder where there is one and else the name of 
   REQUIRE(chosen("other") == "other");
   REQUIRE(chosen("train_llama-5a") == "train_llama-5a");
   REQUIRE(chosen("").empty());
-  const std::string error = fixture.small_error("train.initial_weights: ../no/llama\n");
+  const std::string error = obstacle(fixture.small("train.initial_weights: ../no/llama\n"));
   REQUIRE(says(error, "no file "));
   REQUIRE(says(error, "relative to its project's folder"));
 }

@@ -81,7 +81,7 @@ TEST_CASE("files that a config names must be there and hold what they should") {
                   "tokenizer: {vocab_size: 300, path: tokenizer.json}\n"
                   "train: {max_steps: 10}\n");
   CHECK(check.found({"missing-file", "unusable-tokenizer"}) ==
-        Lines{"error missing-file a.yaml:9:28",
+        Lines{"warning missing-file a.yaml:9:28",
               "error missing-file b.yaml:9:28 data.path",
               "error unusable-tokenizer c.yaml:7:36 tokenizer.path"});
 }

@@ -146,6 +146,11 @@ TEST_CASE("the beginning of just one config's name is enough") {
   };
   REQUIRE(found("train") == "projects/one:train");
   REQUIRE(found("train_l") == "projects/one:train_long");
+  files.add_config("two", "train_l");  // the enclosing project's own comes first
+  REQUIRE(found("train_l") == "projects/one:train_long");
+  files.add_config("two", "train_");  // a whole name before several beginnings
+  REQUIRE(found("train_") == "projects/two:train_");
+  std::filesystem::remove(files.folder / "projects/two/templates/configs/train_.yaml");
   REQUIRE(found("ev") == "projects/two:eval_long");
   REQUIRE(found("two/ev") == "projects/two:eval_long");
   REQUIRE(config_of(files.project("one"), "train_w").name == "train_wide");

@@ -132,5 +132,18 @@ TEST_CASE("published figures are read as strictly", "[report]") {
   REQUIRE(contains(error("source: x\nfigures: [{config: a, eval_loss: -1}]\n"), "p.yaml:2:"));
 }
 
+TEST_CASE("claims are about two rows of the table", "[report]") {
+  const std::string head = std::string(good_table) + "claims:\n";
+  const TableSpec table = read(head + "  - {config: canon_a, below: llama}\n");
+  REQUIRE(table.claims.size() == 1);
+  REQUIRE(table.claims[0].profile == "full");
+  REQUIRE(contains(error_in(head + "  - {config: canon_b, below: llama}\n"),
+                   "the claim is about 'canon_b', which has no row"));
+  REQUIRE(
+      contains(error_in(head + "  - {config: canon_a, below: lama}\n"), "did you mean 'llama'?"));
+  REQUIRE(contains(error_in(head + "  - {config: llama, below: llama}\n"),
+                   "'llama' cannot be below itself"));
+}
+
 }  // namespace
 }  // namespace forge::report

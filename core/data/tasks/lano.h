@@ -1,0 +1,68 @@
+#pragma once
+
+#include "core/data/tasks/task.h"
+
+namespace forge::data::tasks {
+
+/// Lano (Part 4.1, section 2; grammars of Part 1): sentences of a grammar in levels,
+///
+///     <bos> 3 3 1 2 …  <bos> 1 2 …
+///
+/// each an instance; the next one's bos is its end. All tokens carry loss.
+///
+/// Ids: bos 0, terminals 1, 2, 3.
+class Lano : public Task {
+ public:
+  explicit Lano(LanoConfig config);
+
+  std::string name() const override { return "lano"; }
+  int32_t vocab_size() const override { return grammar_.terminals() + 1; }
+  std::string token_name(int32_t id) const override;
+  int32_t min_length() const override;
+  void generate(uint64_t seed, Split split, uint64_t index, Instance& instance) const override;
+  std::optional<Fault> find_fault(const Instance& instance) const override;
+  /// Nothing where terminals make a sentence of the grammar; else the first one that no sentence
+  /// goes on with, or the end where the sentence is not over.
+  std::optional<Fault> find_sentence_fault(const std::vector<int32_t>& terminals) const;
+
+  Asked asked() const override { return Asked::sampled; }
+  /// bos; every sentence has room behind it, so a caller caps the new tokens at its context.
+  Prompt prompt(const Instance& instance) const override;
+  /// sentence_validity: `predicted` is a sentence of the grammar and a bos.
+  void score(const Instance& instance,
+             const std::vector<int32_t>& predicted,
+             Scores& scores) const override;
+
+  const Grammar& grammar() const { return grammar_; }
+  static constexpr int32_t bos() { return 0; }
+
+ private:
+  Grammar grammar_;
+};
+
+/// What the grammar says comes next at each place of the first sentences of a stream: computed
+/// once, on all cores, for the evaluations of a run.
+class LanoTruth {
+ public:
+  LanoTruth(const Lano& task, uint64_t seed, Split split, int64_t sentences);
+
+  int64_t sentences() const { return static_cast<int64_t>(truth_.size()); }
+  /// [length + 1, vocab_size] probabilities of sentence i: row p is what follows bos and p
+  /// terminals.
+  const std::vector<double>& of(int64_t sentence) const { return truth_[sentence]; }
+
+  /// Adds kl_divergence, the mean over positions of KL(truth || model) in nats: `log_probabilities`
+  /// [positions, vocab_size] are the model's after bos and each of the first positions - 1
+  /// terminals of a sentence. As the paper does, 1e-5 is added to both distributions, which are
+  /// then normalised, within the logarithms; the weights are the truth's.
+  void score(int64_t sentence,
+             const float* log_probabilities,
+             int64_t positions,
+             Scores& scores) const;
+
+ private:
+  int32_t vocab_size_;
+  std::vector<std::vector<double>> truth_;
+};
+
+}  // namespace forge::data::tasks

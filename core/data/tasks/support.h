@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/random.h"
+#include "core/data/tasks/task.h"
+
+/// What the tasks have in common.
+namespace forge::data::tasks {
+
+/// The random numbers of one instance: 2^20 of a stream's numbers, found at once.
+RandomStream instance_numbers(const char* task, uint64_t seed, Split split, uint64_t index);
+
+/// Throws Error "KEY must be LEAST … MOST, not VALUE" with `hint`.
+void check_range(
+    const char* key, int64_t value, int64_t least, int64_t most, const std::string& hint = "");
+
+/// Fisher and Yates: the first `count` elements become a uniform ordered choice from all.
+template <class T>
+void shuffle_front(std::vector<T>& items, size_t count, RandomStream& random) {
+  for (size_t i = 0; i < count && i + 1 < items.size(); ++i) {
+    std::swap(items[i], items[i + random.below(items.size() - i)]);
+  }
+}
+
+template <class T>
+void shuffle(std::vector<T>& items, RandomStream& random) {
+  shuffle_front(items, items.size(), random);
+}
+
+/// The size of a Depo or Brevo instance for training: P(n) ~ 1 / (n + sqrt(N)) for n in 3 … N, as
+/// the authors' code has it; the paper's text has the same for Brevo.
+class SizeLaw {
+ public:
+  explicit SizeLaw(int max_nodes);
+  int draw(RandomStream& random) const;
+
+ private:
+  std::vector<double> cumulative_;  ///< of 3 … N, the last one is 1
+};
+
+/// Names of several tokens: the length is uniform in min_length … max_length, all tokens but the
+/// last are uniform in the letters 1 … V, the last one in V+1 … 2V, which ends the name. A name is
+/// known by its rank: shorter names first, then by value. Letter a has the id a - 1.
+class NameSpace {
+ public:
+  /// Throws Error when there are fewer than `needed` names or too many to count.
+  NameSpace(int letters, int min_length, int max_length, int needed);
+
+  int32_t count() const { return offsets_.back(); }
+  int32_t end_of_letters() const { return 2 * letters_; }  ///< ids below are letters
+  /// `count` distinct names; one that is there already is drawn again, length and all.
+  void draw_distinct(int count, RandomStream& random, std::vector<int32_t>& ranks) const;
+  /// Appends the letters' ids to a text.
+  void add(int32_t rank, bool carries_loss, Instance& instance) const;
+  /// Reads the name that begins at `position` and moves behind it. Throws Fault.
+  int32_t read(const std::vector<int32_t>& tokens, size_t& position) const;
+
+ private:
+  int letters_;
+  int min_length_;
+  int max_length_;
+  std::vector<int32_t> powers_;   ///< per length - min_length: V^length
+  std::vector<int32_t> offsets_;  ///< rank of the first name of each length; their number
+};
+
+/// Runs a check that throws Fault.
+template <class Check>
+std::optional<Fault> fault_of(const Check& check) {
+  try {
+    check();
+  } catch (const Fault& fault) {
+    return fault;
+  }
+  return std::nullopt;
+}
+
+/// Throws Fault unless the text, in its length and every token, goes on as `token` at `position`,
+/// and moves behind it. `what` names the token.
+void expect(const std::vector<int32_t>& tokens, size_t& position, int32_t token, const char* what);
+
+/// Throws Fault where `scored` is not as the right one says, or not as long as the text.
+void check_scored(const Instance& instance, const std::vector<uint8_t>& right);
+/// Throws Fault where the answers' places are not the right ones.
+void check_answers(const Instance& instance, const std::vector<Answer>& right);
+
+/// Adds "<token_figure>" over the tokens of the answers and "<answer_figure>" over whole answers,
+/// each in all and by group as "….<group>_8". An empty name leaves that figure or grouping out.
+struct AnswerFigures {
+  std::string token_figure;
+  std::string answer_figure;
+  std::string group;
+};
+void score_answers(const Instance& instance,
+                   const std::vector<int32_t>& predicted,
+                   const AnswerFigures& figures,
+                   Scores& scores);
+
+/// Throws Error for an id that is not one of 0 … vocab_size - 1.
+void check_id(const Task& task, int32_t id);
+
+}  // namespace forge::data::tasks

@@ -1,0 +1,147 @@
+#include "core/lingua/write_config.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <type_traits>
+
+#include "core/base/text.h"
+#include "core/config/fields.h"
+
+namespace forge::lingua {
+namespace {
+
+/// Text as YAML in double quotes, with what begins a statement or a comment of a template spelt as
+/// an escape.
+std::string quoted(const std::string& text) {
+  std::string quoted;
+  const std::string json =
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  for (const char c : json) {
+    if (c == '{') {
+      quoted += "\\x7B";
+    } else if (c == '#') {
+      quoted += "\\x23";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted;
+}
+
+/// A comment is read by the template engine too: on one line, nothing in it begins a statement.
+std::string harmless(const std::string& text) {
+  std::string harmless;
+  for (const char c : text) {
+    const bool joins = !harmless.empty() && (harmless.back() == '{' || harmless.back() == '#');
+    if (joins && (c == '{' || c == '%' || c == '#')) harmless += ' ';
+    harmless += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? ' ' : c;
+  }
+  return harmless;
+}
+
+std::string yaml_text(const std::string& text) { return quoted(text); }
+std::string yaml_text(bool value) { return value ? "true" : "false"; }
+std::string yaml_text(double value) { return shortest(value); }
+
+template <class T>
+std::string yaml_text(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    return config::name_of(value);
+  } else {
+    return std::to_string(value);
+  }
+}
+template <class T>
+std::string yaml_text(const std::optional<T>& value) {
+  return value ? yaml_text(*value) : "null";
+}
+std::string yaml_text(const std::vector<double>& values) {
+  std::vector<std::string> texts;
+  for (const double value : values) texts.push_back(shortest(value));
+  return "[" + join(texts, ", ") + "]";
+}
+
+/// Writes the keys that are stated, with the sections around them.
+class Writer {
+ public:
+  Writer(const std::map<std::string, std::string>& stated, std::string path, int depth)
+      : stated_(stated), path_(std::move(path)), depth_(depth) {}
+
+  template <class T>
+  void field(const char* key, T& value, const char*, config::Limits = {}) {
+    const auto found = stated_.find(path_ + key);
+    if (found == stated_.end()) return;
+    text_ += std::string(2 * depth_, ' ') + key + ": " + yaml_text(value);
+    if (!found->second.empty()) text_ += "  # " + harmless(found->second);
+    text_ += "\n";
+  }
+
+  template <class T>
+  void section(const char* key, T& value, const char*) {
+    Writer inner(stated_, path_ + key + ".", depth_ + 1);
+    fields(inner, value);
+    if (inner.text_.empty()) return;
+    if (depth_ == 0) text_ += "\n";
+    text_ += std::string(2 * depth_, ' ') + key + ":\n" + inner.text_;
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  const std::map<std::string, std::string>& stated_;
+  std::string path_;
+  int depth_;
+  std::string text_;
+};
+
+std::string comments(const std::string& title, const std::vector<std::string>& lines) {
+  if (lines.empty()) return "";
+  std::string text = "\n# " + title + "\n";
+  for (const std::string& line : lines) text += "#   " + harmless(line) + "\n";
+  return text;
+}
+
+/// The lines of name and description, which a leaf has in a block of their own, and the others.
+struct Lines {
+  std::string metadata, body;
+};
+
+Lines write_keys(const ImportedRecipe& imported) {
+  std::map<std::string, std::string> metadata, body;
+  for (const auto& stated : imported.stated) {
+    const bool names = stated.first == "name" || stated.first == "description";
+    (names ? metadata : body).insert(stated);
+  }
+  const auto written = [&](const std::map<std::string, std::string>& stated) {
+    config::Experiment experiment = imported.experiment;
+    Writer writer(stated, "", 0);
+    fields(writer, experiment);
+    return writer.text();
+  };
+  return {written(metadata), written(body)};
+}
+
+}  // namespace
+
+std::string write_config(const ImportedRecipe& imported, ConfigForm form) {
+  const bool leaf = form == ConfigForm::leaf;
+  const Lines lines = write_keys(imported);
+  std::string text = std::string(leaf ? "##" : "#") + " Imported by forge import-lingua";
+  if (!imported.file_name.empty()) text += " from " + harmless(imported.file_name);
+  text += ". A remark names lingua's key, or how the value follows.\n";
+  if (leaf) text += "-- extends 'base/config.yaml'\n\n[metadata]\n";
+  text += lines.metadata + (leaf ? "\n[body]\n" : "") + lines.body;
+
+  std::vector<std::string> left_out, unknown;
+  for (const LeftOut& key : imported.left_out) {
+    left_out.push_back(key.path + ": " + key.value + " (" + key.reason + ")");
+  }
+  for (const Error& error : imported.unknown) unknown.push_back(error.message());
+  text += comments("Otherwise than in the recipe, or taken for granted:", imported.notes);
+  text += comments("Without a counterpart in forge:", left_out);
+  text += comments("Not known to forge, and left out:", unknown);
+  return text;
+}
+
+}  // namespace forge::lingua

@@ -1,0 +1,234 @@
+#include "core/data/tasks/capo.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/base/hash.h"
+#include "core/base/parallel.h"
+#include "core/data/bpe_trainer.h"
+#include "core/data/tasks/capo_lists.h"
+#include "tests/support/catch.h"
+#include "tests/support/support.h"
+
+namespace forge::data::tasks {
+namespace {
+
+std::string fault(const Capo& capo, const Biography& biography) {
+  const std::optional<Fault> found = capo.find_fault(biography);
+  return found ? std::to_string(found->position) + ": " + found->message : "";
+}
+
+TEST_CASE("Capo's lists have the published numbers of distinct entries") {
+  const CapoLists& lists = capo_lists();
+  const auto check = [](const std::vector<std::string>& list, size_t count) {
+    REQUIRE(list.size() == count);
+    REQUIRE(std::set<std::string>(list.begin(), list.end()).size() == count);
+    for (const std::string& entry : list) REQUIRE(entry.find('.') == std::string::npos);
+  };
+  check(lists.first_names, 400);
+  check(lists.middle_names, 400);
+  check(lists.last_names, 1000);
+  check(lists.cities, 200);
+  check(lists.universities, 300);
+  check(lists.fields, 100);
+  check(lists.employers, 263);
+  REQUIRE(lists.headquarters.size() == 263);
+  const std::array<size_t, 6> templates = {46, 49, 49, 52, 47, 48};
+  std::set<std::string> wordings;
+  for (size_t fact = 0; fact < 6; ++fact) {
+    REQUIRE(capo_templates()[fact].size() == templates[fact]);
+    for (const CapoTemplate& wording : capo_templates()[fact]) {
+      wordings.insert(wording.before + "|" + wording.between + "|" + wording.after);
+    }
+  }
+  REQUIRE(wordings.size() == 46 + 49 + 49 + 52 + 47 + 48);
+}
+
+TEST_CASE("Capo's people have names of their own and facts of all kinds") {
+  const Capo capo({20000, Variant::paper}, 1);
+  std::set<std::string> names;
+  std::set<int> universities;
+  int women = 0;
+  for (int64_t i = 0; i < capo.people(); ++i) {
+    const Person person = capo.person(i);
+    names.insert(capo.value(person, Fact::name));
+    universities.insert(person.university);
+    women += person.she;
+    REQUIRE((person.month < 12 && person.day < 28 && person.year < 200));
+    REQUIRE((person.birth_city < 200 && person.field < 100 && person.employer < 263));
+  }
+  REQUIRE(names.size() == 20000);
+  REQUIRE(universities.size() == 300);
+  REQUIRE(std::abs(women - 10000) < 4 * 71);
+}
+
+TEST_CASE("every person has as many biographies as there were rounds") {
+  const Capo capo({97, Variant::paper}, 3);
+  std::map<int64_t, int> exposures;
+  std::set<std::string> texts;
+  std::vector<int64_t> first_round, second_round;
+  for (uint64_t i = 0; i < 97 * 5; ++i) {
+    const Biography biography = capo.biography(Split::training, i);
+    ++exposures[biography.person];
+    texts.insert(biography.text);
+    if (i < 97) first_round.push_back(biography.person);
+    if (i >= 97 && i < 194) second_round.push_back(biography.person);
+  }
+  REQUIRE(exposures.size() == 97);
+  for (const auto& [person, count] : exposures) REQUIRE(count == 5);
+  REQUIRE(first_round != second_round);
+  REQUIRE(texts.size() == 97 * 5);
+  REQUIRE(capo.biography(Split::evaluation, 98).person == 1);
+}
+
+TEST_CASE("Capo's biographies are accepted, their facts where they are said to be") {
+  for (const Variant variant : {Variant::paper, Variant::code}) {
+    const Capo capo({100000, variant}, 5);
+    const char* asked = std::getenv("FORGE_TASK_INSTANCES");
+    const size_t count = asked == nullptr ? 2000 : std::strtoull(asked, nullptr, 10);
+    parallel_for(count, [&](size_t i) {
+      const Biography biography = capo.biography(Split::training, i);
+      const std::string found = fault(capo, biography);
+      if (!found.empty()) throw std::runtime_error(biography.text + "\n" + found);
+      const Person person = capo.person(biography.person);
+      for (const FactSpan& span : biography.facts) {
+        std::string told = biography.text.substr(span.begin, span.end - span.begin);
+        if (span.fact == Fact::pronoun) told[0] = static_cast<char>(std::tolower(told[0]));
+        if (told != capo.value(person, span.fact)) throw std::runtime_error(told);
+      }
+      if (biography.facts.size() != 8) throw std::runtime_error("facts");
+    });
+  }
+}
+
+TEST_CASE("Capo's variants order sentences and choose pronouns as documented") {
+  const Capo code({1000, Variant::code}, 5);
+  const Capo paper({1000, Variant::paper}, 5);
+  std::set<std::vector<int>> code_orders, paper_orders;
+  for (uint64_t i = 0; i < 400; ++i) {
+    for (const Capo* capo : {&code, &paper}) {
+      std::vector<int> order;
+      const Biography biography = capo->biography(Split::training, i);
+      for (const FactSpan& span : biography.facts) {
+        if (span.fact < Fact::name) order.push_back(static_cast<int>(span.fact));
+      }
+      (capo == &code ? code_orders : paper_orders).insert(order);
+    }
+    REQUIRE(code.person(static_cast<int64_t>(i)).she == (i % 2 == 0));
+  }
+  REQUIRE(code_orders == std::set<std::vector<int>>{{0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 5, 4}});
+  REQUIRE(paper_orders.size() > 250);
+}
+
+TEST_CASE("Capo's validator rejects every change of a character or word") {
+  const Capo capo({50, Variant::paper}, 7);
+  for (uint64_t i = 0; i < 2; ++i) {
+    const Biography right = capo.biography(Split::training, i);
+    for (size_t at = 0; at < right.text.size(); ++at) {
+      for (const char letter : {'a', 'Z', ' ', '.', '1'}) {
+        if (right.text[at] == letter) continue;
+        Biography wrong = right;
+        wrong.text[at] = letter;
+        REQUIRE(fault(capo, wrong) != "");
+      }
+    }
+    Biography wrong = right;
+    wrong.text += " More.";
+    REQUIRE(fault(capo, wrong).find("more text") != std::string::npos);
+    wrong = right;
+    wrong.text.resize(right.text.size() / 2);
+    REQUIRE(fault(capo, wrong) != "");
+    wrong = right;
+    wrong.facts[3].end += 1;
+    REQUIRE(fault(capo, wrong) == "0: facts are not recorded where they are told");
+    wrong = right;
+    wrong.person = 50;
+    REQUIRE(fault(capo, wrong) == "0: there is no person 50");
+  }
+}
+
+TEST_CASE("Capo's validator says which fact is wrong") {
+  const Capo capo({50, Variant::code}, 7);
+  const Biography right = capo.biography(Split::training, 3);
+  const Person person = capo.person(right.person);
+  for (const FactSpan& span : right.facts) {
+    if (span.fact == Fact::pronoun) continue;
+    Biography wrong = right;
+    wrong.text[span.begin] = '#';
+    INFO(right.text);
+    REQUIRE(fault(capo, wrong) == std::to_string(span.begin) + ": the " + fact_name(span.fact) +
+                                      " is wrong: it is " + capo.value(person, span.fact));
+  }
+}
+
+TEST_CASE("losses of a biography's tokens are those of its name and values") {
+  const Capo capo({1000, Variant::paper}, 7);
+  uint64_t next = 0;
+  const Tokenizer tokenizer = train_byte_level_bpe(
+      [&](std::string& document) {
+        document = capo.biography(Split::training, next).text;
+        return ++next <= 300;
+      },
+      600,
+      {});
+  for (uint64_t i = 0; i < 50; ++i) {
+    const Biography biography = capo.biography(Split::evaluation, i);
+    const std::vector<int32_t> ids = tokenizer.encode(biography.text);
+    const std::vector<int32_t> ends = token_ends(tokenizer, ids);
+    REQUIRE(ends.back() == static_cast<int32_t>(biography.text.size()));
+    // A loss of one a byte, for each token, tells which tokens were taken.
+    double name = 0;
+    double values = 0;
+    std::vector<float> losses;
+    for (size_t t = 0; t < ids.size(); ++t) {
+      const int32_t begin = t == 0 ? 0 : ends[t - 1];
+      losses.push_back(static_cast<float>(1 << (t % 11)));
+      for (const FactSpan& span : biography.facts) {
+        if (begin >= span.end || ends[t] <= span.begin || span.fact == Fact::work_city) continue;
+        (span.fact == Fact::name ? name : values) += losses.back();
+      }
+    }
+    const KnowledgeLoss loss = knowledge_loss(biography, ends, losses);
+    REQUIRE(loss.name == name);
+    REQUIRE(loss.values == values);
+  }
+  REQUIRE(tests::error_of([] { knowledge_loss({}, {1}, {}); }) != "");
+  REQUIRE(tests::error_of([&] { token_ends(tokenizer, {tokenizer.bos_id()}); }) != "");
+}
+
+TEST_CASE("knowledge in bits a parameter is that of the formula") {
+  const double name_bits = std::log2(160e6);
+  const double value_bits = 47.6;  // 2 * (12 * 28 * 200) * 200 * 300 * 100 * 263
+  REQUIRE(max_bits_per_parameter(1, 1) == Approx(name_bits + value_bits).epsilon(1e-3));
+  REQUIRE(max_bits_per_parameter(1000, 1e5) ==
+          Approx((name_bits - std::log2(1000) + value_bits) / 100).epsilon(1e-3));
+  // A model that knows nothing loses log N0 and log S0; one that knows all, log N for the name.
+  const double name_nats = name_bits * std::log(2);
+  const double value_nats = max_bits_per_parameter(1, 1) * std::log(2) - name_nats;
+  REQUIRE(bits_per_parameter(1000, {name_nats, value_nats}, 1e5) == Approx(0).margin(1e-12));
+  REQUIRE(bits_per_parameter(1000, {std::log(1000), 0}, 1e5) ==
+          Approx(max_bits_per_parameter(1000, 1e5)));
+  REQUIRE(bits_per_parameter(1000, {0, 0}, 1e5) == max_bits_per_parameter(1000, 1e5));
+  REQUIRE(bits_per_parameter(1000, {name_nats, value_nats - std::log(2)}, 1e5) ==
+          Approx(1000 / 1e5));
+}
+
+TEST_CASE("Capo's stream is the same for all time") {
+  REQUIRE(tasks_version == 1);
+  Hasher hasher;
+  const Capo capo({50000, Variant::paper}, 1);
+  for (const Split split : {Split::training, Split::evaluation}) {
+    for (uint64_t i = 0; i < 50; ++i) hasher.update(capo.biography(split, i * 1000).text);
+  }
+  REQUIRE(hasher.hex() == "ccfdd3f63a0bfd2977f94d8360e74e2e");
+}
+
+TEST_CASE("Capo refuses a bad number of people") {
+  REQUIRE(tests::error_of([] {
+            Capo({0, Variant::paper}, 1);
+          }).find("people must be 1") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace forge::data::tasks

@@ -1,0 +1,168 @@
+#include "core/data/tasks/lano.h"
+
+#include <cmath>
+#include <map>
+
+#include "core/data/tasks/chart.h"
+#include "tests/core/data/tasks/corruptions.h"
+#include "tests/support/support.h"
+
+namespace forge::data::tasks {
+namespace {
+
+using Language = std::map<std::vector<int32_t>, double>;
+
+Grammar small_grammar() {
+  return Grammar::parse(
+      R"({"9": [[7, 8], [8, 7, 7], [8, 8]], "8": [[4, 5], [6]], "7": [[5, 4], [6, 6]],
+          "6": [[1, 2], [3]], "5": [[2], [2, 3]], "4": [[1], [1, 2], [3, 3]]})",
+      "small");
+}
+
+/// All that a symbol becomes, with probabilities: every derivation written out.
+Language language_of(const Grammar& grammar, int symbol) {
+  if (symbol < grammar.terminals()) return {{{symbol + 1}, 1.0}};
+  const auto& rules = grammar.symbols()[symbol].rules;
+  Language all;
+  for (const Grammar::Rule& rule : rules) {
+    Language strings = {{{}, 1.0 / static_cast<double>(rules.size())}};
+    for (const int part : rule) {
+      Language longer;
+      for (const auto& [left, p] : strings) {
+        for (const auto& [right, q] : language_of(grammar, part)) {
+          std::vector<int32_t> both = left;
+          both.insert(both.end(), right.begin(), right.end());
+          longer[both] += p * q;
+        }
+      }
+      strings = std::move(longer);
+    }
+    for (const auto& [string, p] : strings) all[string] += p;
+  }
+  return all;
+}
+
+TEST_CASE("a chart has the probabilities of all sentences and prefixes of a grammar") {
+  const Grammar grammar = small_grammar();
+  const Language language = language_of(grammar, grammar.root());
+  REQUIRE(language.size() > 100);
+  double sum = 0;
+  for (const auto& [sentence, p] : language) sum += p;
+  REQUIRE(sum == Approx(1));
+  int checked = 0;
+  for (const auto& [sentence, p] : language) {
+    const Chart chart(grammar, sentence);
+    const int size = static_cast<int>(sentence.size());
+    REQUIRE(chart.accepts());
+    REQUIRE(chart.probability(grammar.root(), 0, size) == Approx(p).epsilon(1e-12));
+    if (++checked % 10 != 0) continue;
+    const std::vector<double> truth = chart.next_token_truth();
+    for (size_t at = 0; at <= sentence.size(); ++at) {
+      std::vector<double> next(4);
+      for (const auto& [other, q] : language) {
+        const bool same = other.size() >= at &&
+                          std::equal(sentence.begin(), sentence.begin() + at, other.begin());
+        if (same) next[other.size() == at ? 0 : other[at]] += q;
+      }
+      const double all = next[0] + next[1] + next[2] + next[3];
+      for (size_t t = 0; t < 4; ++t) {
+        REQUIRE(truth[4 * at + t] == Approx(next[t] / all).epsilon(1e-12).margin(1e-15));
+      }
+    }
+  }
+}
+
+TEST_CASE("Lano's validator accepts of all changes of a token those that are sentences") {
+  const Grammar grammar = small_grammar();
+  const Lano task({grammar});
+  const Language language = language_of(grammar, grammar.root());
+  int accepted = 0;
+  for (uint64_t i = 0; i < 60; ++i) {
+    Instance instance;
+    task.generate(1, Split::training, i, instance);
+    accepted += check_corruptions(task, instance, [&](const std::vector<int32_t>& text) {
+      std::optional<Instance> right;
+      if (text[0] == 0 && language.count({text.begin() + 1, text.end()}) != 0) {
+        right.emplace().scored.assign(text.size(), 1);
+      }
+      return right;
+    });
+  }
+  REQUIRE(accepted > 60);
+}
+
+TEST_CASE("Lano's validator says where a sentence goes wrong") {
+  const Lano task({Grammar::parse(R"({"4": [[1, 2, 3], [1, 3]]})", "g")});
+  const auto fault = [&](const std::vector<int32_t>& sentence) {
+    const std::optional<Fault> found = task.find_sentence_fault(sentence);
+    return found ? std::to_string(found->position) + " " + found->message : "";
+  };
+  REQUIRE(fault({1, 2, 3}) == "");
+  REQUIRE(fault({1, 2, 2}) == "2 no sentence of the grammar goes on with 2 here");
+  REQUIRE(fault({1, 3, 3}) == "2 no sentence of the grammar goes on with 3 here");
+  REQUIRE(fault({1, 2}) == "2 the sentence is not over here");
+  REQUIRE(fault({}) == "0 the sentence is not over here");
+  REQUIRE(fault({1, 0, 3}) == "1 not a terminal");
+  REQUIRE(fault({1, 9}) == "1 not a terminal");
+}
+
+TEST_CASE("Lano scores what was written from bos on up to a bos") {
+  const Lano task({Grammar::parse(R"({"4": [[1, 2, 3], [1, 3]]})", "g")});
+  REQUIRE(task.asked() == Asked::sampled);
+  REQUIRE(task.prompt({}).tokens == std::vector<int32_t>{0});
+  REQUIRE(task.prompt({}).stop == 0);
+  REQUIRE(task.prompt({}).max_new_tokens == 4);
+  Scores scores;
+  task.score({}, {1, 3, 0}, scores);
+  task.score({}, {1, 2, 3}, scores);  // cut
+  task.score({}, {1, 1, 3, 0}, scores);
+  task.score({}, {}, scores);
+  REQUIRE(*scores.mean("sentence_validity") == 0.25);
+}
+
+TEST_CASE("Lano's divergence is none for the truth and that of the formula for others") {
+  const Lano task({small_grammar()});
+  const LanoTruth truth(task, 1, Split::evaluation, 3);
+  REQUIRE(truth.sentences() == 3);
+  Scores exact;
+  std::vector<float> logs;
+  for (const double p : truth.of(1)) logs.push_back(static_cast<float>(std::log(p)));
+  truth.score(1, logs.data(), static_cast<int64_t>(logs.size()) / 4, exact);
+  REQUIRE(*exact.mean("kl_divergence") == Approx(0).margin(1e-7));
+
+  const std::vector<float> uniform(truth.of(1).size(), static_cast<float>(std::log(0.25)));
+  double expected = 0;
+  for (size_t i = 0; i < 8; ++i) {  // two positions
+    const double p = truth.of(1)[i];
+    expected += p * (std::log((p + 1e-5) / 1.00004) - std::log((0.25 + 1e-5) / 1.00004)) / 2;
+  }
+  Scores other;
+  truth.score(1, uniform.data(), 2, other);
+  REQUIRE(*other.mean("kl_divergence") == Approx(expected).epsilon(1e-5));
+  REQUIRE(other.sums().at("kl_divergence").count == 2);
+}
+
+TEST_CASE("a long sentence's distributions do not underflow") {
+  const Lano task({published::grammar("cfg3j")});
+  Instance longest;
+  for (uint64_t i = 0; i < 200; ++i) {
+    Instance instance;
+    task.generate(2, Split::evaluation, i, instance);
+    if (instance.tokens.size() > longest.tokens.size()) longest = instance;
+  }
+  REQUIRE(longest.tokens.size() > 800);
+  const std::vector<int32_t> sentence(longest.tokens.begin() + 1, longest.tokens.end());
+  const std::vector<double> truth = Chart(task.grammar(), sentence).next_token_truth();
+  for (size_t at = 0; at <= sentence.size(); ++at) {
+    REQUIRE(truth[4 * at] + truth[4 * at + 1] + truth[4 * at + 2] + truth[4 * at + 3] == Approx(1));
+    REQUIRE(truth[4 * at + (at < sentence.size() ? sentence[at] : 0)] > 1e-9);
+  }
+}
+
+TEST_CASE("Lano without a grammar is refused") {
+  REQUIRE(tests::error_of([] { make_task(LanoConfig{}); }).find("grammar is missing") !=
+          std::string::npos);
+}
+
+}  // namespace
+}  // namespace forge::data::tasks

@@ -1,0 +1,153 @@
+#include <nlohmann/json.hpp>
+
+#include "core/base/fs.h"
+#include "core/config/diff.h"
+#include "core/lingua/import_recipe.h"
+#include "core/lingua/write_config.h"
+#include "tests/core/config/fixture.h"
+#include "tests/support/catch.h"
+
+namespace forge::lingua {
+namespace {
+
+using nlohmann::json;
+
+json published_recipes() {
+  const fs::path file = tests::tests_dir() / "core" / "lingua" / "llama_recipes.json";
+  return json::parse(read_file(file)).at("recipes");
+}
+
+/// A row of the table of published recipes as the YAML it was extracted from. The table's short
+/// names stand for lingua's keys:
+///   lr, wd, warmup, min_ratio, beta, eps, clip, sched  ->  optim.*
+///   batch, seq, src, tok                               ->  data.batch_size, seq_len, sources,
+///                                                          tokenizer.name
+///   ga                                                 ->  grad_acc_steps
+///   model, data, dist                                  ->  model.*, data.*, distributed.*
+///   name, steps, seed                                  ->  the same
+/// gpus is in no YAML and becomes --gpus. The folder of the data is the reader's own, so the one
+/// that projects/recipes names stands in.
+std::string yaml_of(const json& row) {
+  std::string yaml;
+  const auto line = [&yaml](int depth, const std::string& key, const json& value) {
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    yaml += std::string(2 * depth, ' ') + key + ": " + text + "\n";
+  };
+  line(0, "name", row.at("name"));
+  line(0, "seed", row.at("seed"));
+  line(0, "steps", row.at("steps"));
+  line(0, "grad_acc_steps", row.at("ga"));
+  yaml += "optim:\n";
+  line(1, "lr", row.at("lr"));
+  line(1, "weight_decay", row.at("wd"));
+  line(1, "warmup", row.at("warmup"));
+  line(1, "lr_min_ratio", row.at("min_ratio"));
+  line(1, "beta1", row.at("beta").at(0));
+  line(1, "beta2", row.at("beta").at(1));
+  line(1, "epsilon", row.at("eps"));
+  line(1, "clip", row.at("clip"));
+  line(1, "scheduler", row.at("sched"));
+  yaml += "model:\n";
+  for (const auto& [key, value] : row.at("model").items()) line(1, key, value);
+  yaml += "data:\n  root_dir: data/nemotron_cc\n  sources:\n";
+  for (const json& source : row.at("src")) line(2, source.get<std::string>(), "1.0");
+  line(1, "batch_size", row.at("batch"));
+  line(1, "seq_len", row.at("seq"));
+  for (const auto& [key, value] : row.at("data").items()) line(1, key, value);
+  yaml += "  tokenizer:\n";
+  line(2, "name", row.at("tok"));
+  yaml += "distributed:\n";
+  for (const auto& [key, value] : row.at("dist").items()) line(1, key, value);
+  return yaml;
+}
+
+/// The source tree's workspace in a temporary folder, to import into.
+class RecipesProject {
+ public:
+  RecipesProject() {
+    for (const char* part : {"forge_workspace", "templates", "projects"}) {
+      fs::copy(
+          tests::tests_dir().parent_path() / part, folder_ / part, fs::copy_options::recursive);
+    }
+  }
+
+  /// Imports the row as the config `name`, in either form, and resolves that.
+  config::ResolvedConfig import(const json& row, const std::string& name, ConfigForm form) const {
+    const fs::path recipe = folder_.write("recipe.yaml", yaml_of(row));
+    ImportOptions options;
+    options.gpus = row.at("gpus");
+    const ImportedRecipe imported = import_recipe(read_recipe_file(recipe), options);
+    CHECK(imported.unknown.empty());
+    folder_.write("projects/recipes/templates/configs/" + name + ".yaml",
+                  write_config(imported, form));
+    return resolve(name);
+  }
+  config::ResolvedConfig resolve(const std::string& name) const {
+    const auto workspace = *project::find_workspace(folder_.path());
+    const auto project =
+        project::load_project(workspace, folder_ / "projects/recipes", tests::fixed_surroundings());
+    return config::resolve(project, name, tests::fixed_options());
+  }
+
+ private:
+  tests::TemporaryFolder folder_;
+};
+
+TEST_CASE("every published recipe is imported as forge's own config of that name", "[lingua]") {
+  const RecipesProject project;
+  const json recipes = published_recipes();
+  REQUIRE(recipes.size() == 16);
+  for (const json& row : recipes) {
+    const std::string name = row.at("name");
+    INFO(name);
+    const config::ResolvedConfig own = project.resolve(name);
+    REQUIRE(own.experiment.name == name);
+    for (const ConfigForm form : {ConfigForm::standalone, ConfigForm::leaf}) {
+      const config::ResolvedConfig imported = project.import(row, "imported", form);
+      std::string differences;
+      for (const config::Change& change : config::diff(leaves_of(own), leaves_of(imported))) {
+        differences += change.path + " ";
+      }
+      REQUIRE(differences.empty());
+    }
+  }
+}
+
+TEST_CASE("the published recipes have the published batch and number of tokens", "[lingua]") {
+  const RecipesProject project;
+  for (const json& row : published_recipes()) {
+    const std::string name = row.at("name");
+    INFO(name);
+    const config::TrainConfig train = project.resolve(name).experiment.train;
+    CHECK(train.batch_size == row.at("global_batch").get<int64_t>());
+    CHECK(train.batch_size * train.max_steps * train.seq_len == row.at("tokens").get<int64_t>());
+  }
+}
+
+TEST_CASE("a Canon recipe differs from its Llama twin in name and Canon alone", "[lingua]") {
+  const RecipesProject project;
+  for (const json& row : published_recipes()) {
+    const std::string canon = row.at("name");
+    if (canon.find("LlamaCanon-") != 0) continue;
+    const std::string llama = "Llama" + canon.substr(std::string("LlamaCanon").size());
+    std::vector<std::string> paths;
+    for (const config::Change& change :
+         config::diff(leaves_of(project.resolve(llama)), leaves_of(project.resolve(canon)))) {
+      paths.push_back(change.path);
+    }
+    CHECK(paths == std::vector<std::string>{
+                       "description", "model.canon.set", "model.position.rope_dim", "name"});
+  }
+}
+
+TEST_CASE("a recipe whose data is elsewhere can be looked at and not be run", "[lingua]") {
+  const RecipesProject project;
+  const config::ResolvedConfig recipe = project.resolve("Llama-1B-Nemo-1T-lr0.002");
+  const std::string error = tests::error_of([&] { config::require_no_obstacles(recipe); });
+  INFO(error);
+  CHECK(error.find("no file ") != std::string::npos);
+  CHECK(error.find("nemotron_cc/source_original_shuffled") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace forge::lingua
