@@ -77,6 +77,12 @@ Json tokens_json(const std::optional<data::PreparedTokens>& tokens) {
           {"documents", tokens->documents}};
 }
 
+std::string text_of(const data::PreparedFolder& folder) {
+  if (folder.unfinished) return "unfinished";
+  if (!folder.train) return "nothing, its preparation failed";
+  return folder.text_path.empty() ? folder.source : shown_path(folder.text_path);
+}
+
 int list(const Options& options) {
   const auto prepared = data::list_prepared(user_cache_dir());
   const auto now = static_cast<double>(std::time(nullptr));
@@ -107,15 +113,12 @@ int list(const Options& options) {
     const auto count = [&](int64_t data::PreparedTokens::*member) {
       return folder.train ? with_thousands((*folder.train).*member) : std::string("-");
     };
-    lines.push_back(
-        {folder.name,
-         count(&data::PreparedTokens::tokens),
-         count(&data::PreparedTokens::documents),
-         human_bytes(static_cast<double>(folder.bytes)),
-         human_duration(std::max(0.0, now - static_cast<double>(folder.modified))),
-         folder.unfinished
-             ? "unfinished"
-             : (folder.text_path.empty() ? folder.source : shown_path(folder.text_path))});
+    lines.push_back({folder.name,
+                     count(&data::PreparedTokens::tokens),
+                     count(&data::PreparedTokens::documents),
+                     human_bytes(static_cast<double>(folder.bytes)),
+                     human_duration(std::max(0.0, now - static_cast<double>(folder.modified))),
+                     text_of(folder)});
     bytes += static_cast<double>(folder.bytes);
   }
   std::cout << aligned(lines, {1, 2, 3, 4}) << human_bytes(bytes) << " in "

@@ -79,20 +79,22 @@ nlohmann::ordered_json tokens_json(const fs::path& path, int64_t rows) {
           {"content_hash", file.content_hash()}};
 }
 
-void print(const data::PreparedData& prepared, bool own) {
-  std::vector<std::vector<std::string>> lines = {{"", "tokens", "documents", "rows", "file"}};
+/// Rows are those of a config: files without one have none.
+void print(const data::PreparedData& prepared, bool with_rows) {
+  std::vector<std::vector<std::string>> lines = {{"", "tokens", "documents", "size"}};
   const auto add = [&](const std::string& name, const fs::path& path, int64_t rows) {
     const data::TokenFile file(path);
     lines.push_back({name,
                      with_thousands(file.size()),
                      with_thousands(file.documents()),
-                     own ? "" : with_thousands(rows),
                      human_bytes(static_cast<double>(file.file_bytes()))});
+    if (with_rows) lines.back().push_back(with_thousands(rows));
   };
+  if (with_rows) lines[0].push_back("rows");
   add("training", prepared.train_tokens, prepared.train_rows);
   add("evaluation", prepared.evaluation_tokens, prepared.evaluation_rows);
-  std::cout << aligned(lines, {1, 2, 3}) << "in " << shown_path(prepared.train_tokens.parent_path())
-            << "\n";
+  std::cout << aligned(lines, {1, 2, 3, 4}) << "in "
+            << shown_path(prepared.train_tokens.parent_path()) << "\n";
 }
 
 int prepare(const Context& context, const Options& options) {
@@ -106,7 +108,7 @@ int prepare(const Context& context, const Options& options) {
     prepared = data::prepare(experiment, user_cache_dir(), progress, options.check);
   }
   if (!options.json) {
-    print(prepared, !options.path.empty());
+    print(prepared, options.path.empty());
     return 0;
   }
   const nlohmann::ordered_json json = {
