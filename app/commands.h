@@ -61,6 +61,7 @@ void add_import_hf(CLI::App& app, Program& program);
 void add_import_lingua(CLI::App& app, Program& program);
 void add_generate(CLI::App& app, Program& program);
 void add_logits(CLI::App& app, Program& program);
+void add_data(CLI::App& app, Program& program);
 void add_store(CLI::App& app, Program& program);
 void add_workspace(CLI::App& app, Program& program);
 void add_project(CLI::App& app, Program& program);

@@ -77,7 +77,7 @@ PreparedLaunch prepare_launch(const Context& context,
     ProgressLine line("preparing data");
     data = data::prepare(
         resolved.experiment, user_cache_dir(), [&](double fraction, const std::string& phase) {
-          line.show(fraction, phase);
+          line.show_phase(fraction, phase);
         });
   }
   warn_of_differences(launch, data);
@@ -93,9 +93,13 @@ PreparedLaunch prepare_launch(const Context& context,
   inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
   inputs.tokenizer = data.tokenizer;
   inputs.initial_weights = launch.initial_weights;
-  inputs.train_tokens = {data.train_tokens.string(), data.train_rows, data.document_start};
-  inputs.evaluation_tokens = {
-      data.evaluation_tokens.string(), data.evaluation_rows, data.document_start};
+  inputs.train_tokens = {
+      data.train_tokens.string(), data.train_rows, data.document_start, false, data.pad_id};
+  inputs.evaluation_tokens = {data.evaluation_tokens.string(),
+                              data.evaluation_rows,
+                              data.document_start,
+                              false,
+                              data.pad_id};
   inputs.device = options.device;
   inputs.backend = launch.backend;
   const run::PlannedRun planned = run::plan_run(inputs, context.runs_dir(), options.force);

@@ -8,6 +8,7 @@
 
 #include "app/terminal.h"
 #include "core/base/clock.h"
+#include "core/base/text.h"
 #include "core/report/display_text.h"
 
 namespace forge::app {
@@ -46,6 +47,21 @@ void ProgressLine::show(double fraction, const std::string& text) {
   if (tenths <= said_tenths_) return;
   said_tenths_ = tenths;
   std::cerr << label_ << "  " << std::lround(fraction * 100) << "%  " << text << "\n";
+}
+
+void ProgressLine::show_phase(double fraction, const std::string& phase) {
+  const double now = steady_seconds();
+  if (phase != phase_) {
+    phase_ = phase;
+    phase_began_ = now;
+    phase_fraction_ = fraction;
+    said_tenths_ = -1;
+  }
+  const double seconds = now - phase_began_;
+  const double done = fraction - phase_fraction_;
+  const bool can_tell = seconds > 1 && done > 0 && fraction < 1;
+  const double left = can_tell ? seconds * (1 - fraction) / done : 0;
+  show(fraction, can_tell ? phase + ", " + human_duration(left) + " left" : phase);
 }
 
 void ProgressLine::say(const std::string& text) {

@@ -16,6 +16,8 @@ class ProgressLine {
 
   /// `fraction` of the work done, 0 to 1, and what to say of it.
   void show(double fraction, const std::string& text);
+  /// The same with the time that a phase of the work will still take, once that can be told.
+  void show_phase(double fraction, const std::string& phase);
   /// A line that stays; the progress goes on below it.
   void say(const std::string& text);
   /// Removes the redrawn line.
@@ -27,6 +29,9 @@ class ProgressLine {
   bool drawn_ = false;
   int said_tenths_ = -1;
   double drawn_at_ = 0;
+  std::string phase_;
+  double phase_began_ = 0;  ///< when it was first shown, and how far it was then
+  double phase_fraction_ = 0;
 };
 
 }  // namespace forge::app

@@ -5,8 +5,11 @@ find_package(yaml-cpp REQUIRED)
 find_package(SQLiteCpp REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Boost 1.74 REQUIRED COMPONENTS filesystem)
+find_package(ZLIB REQUIRED)
+find_package(CURL 7.85 REQUIRED)
+find_package(OpenSSL 3 REQUIRED)
 
-# Three libraries whose packages bring no CMake files.
+# Libraries whose packages bring no CMake files.
 function(forge_find_library target header library)
   find_path(${target}_INCLUDE_DIR ${header} REQUIRED)
   find_library(${target}_LIBRARY ${library} REQUIRED)
@@ -17,6 +20,7 @@ endfunction()
 forge_find_library(forge_xxhash xxhash.h xxhash)
 forge_find_library(forge_utf8proc utf8proc.h utf8proc)
 forge_find_library(forge_sentencepiece sentencepiece_processor.h sentencepiece)
+forge_find_library(forge_zstd zstd.h zstd)
 
 if(NOT TARGET yaml-cpp::yaml-cpp)  # before 0.8
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)

@@ -242,6 +242,8 @@ fs::path user_cache_dir() {
   return fs::temp_directory_path() / ("forge-cache-" + std::to_string(::getuid()));
 }
 
+fs::path corpora_dir() { return user_cache_dir() / "corpora"; }
+
 std::string shown_path(const fs::path& path) {
   std::error_code error;
   const fs::path here = fs::current_path(error);

@@ -110,6 +110,9 @@ fs::path program_path();
 /// ~/.cache/forge, else a folder of this user's for temporary files. Makes nothing.
 fs::path user_cache_dir();
 
+/// Where public texts lie that were got from the network: corpora/ in the user's cache.
+fs::path corpora_dir();
+
 /// `path` as a user in the current folder would type it: relative when it lies below.
 std::string shown_path(const fs::path& path);
 

@@ -1,14 +1,14 @@
 #include "core/config/check.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
+#include <algorithm>
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
+#include "core/config/check_data.h"
 #include "core/config/complaint.h"
 #include "core/config/fields.h"
+#include "core/config/paths.h"
 #include "core/config/schedule.h"
 
 namespace forge::config {
@@ -16,7 +16,7 @@ namespace {
 
 void check_words(const Draft& draft) {
   const Experiment& e = draft.experiment;
-  check_word(draft, "data.source", e.data.source, {"toy_stories", "text"});
+  check_word(draft, "data.source", e.data.source, {"toy_stories", "text", "jsonl"});
   check_word(
       draft, "tokenizer.kind", e.tokenizer.kind, {"byte_level_bpe", "sentencepiece", "tiktoken"});
   check_word(draft, "optimizer.type", e.optimizer.type, {"adamw"});
@@ -128,76 +128,6 @@ void check_z_loss(Draft& draft) {
   }
 }
 
-/// A path as meant where it was written, absolute; "~/" is the user's home.
-fs::path meant_path(const Setting& setting, const std::string& path, const PathBases& bases) {
-  const char* home = std::getenv("HOME");
-  if (starts_with(path, "~/") && home) return fs::path(home) / path.substr(2);
-  const bool typed = setting.layer == command_line_layer;
-  return ((typed ? bases.working_directory : bases.project_folder) / path).lexically_normal();
-}
-
-void complete_path(Draft& draft,
-                   const std::string& key,
-                   std::string& path,
-                   const PathBases& bases) {
-  if (path.empty()) return;
-  const Setting& setting = draft.origins.at(key).set_by;
-  const fs::path meant = meant_path(setting, path, bases);
-  path = meant.string();
-  std::error_code ignored;
-  if (!fs::exists(meant, ignored)) {
-    throw complaint(draft,
-                    {key},
-                    "no file " + shown_path(meant),
-                    setting.layer == command_line_layer
-                        ? "a path on the command line is relative to the current folder"
-                        : "a path in a template is relative to its project's folder");
-  }
-  if (::access(meant.c_str(), R_OK) != 0) {
-    throw complaint(draft, {key}, "no permission to read " + shown_path(meant));
-  }
-}
-
-/// A recipe may name the tokenizer that it was made with, and leave its file to the user.
-void check_tokenizer_kind(const Draft& draft) {
-  const TokenizerConfig& tokenizer = draft.experiment.tokenizer;
-  if (tokenizer.kind == "byte_level_bpe" || !tokenizer.path.empty()) return;
-  throw complaint(draft,
-                  {"tokenizer.kind", "tokenizer.path"},
-                  "tokenizer.kind is " + tokenizer.kind + ", and tokenizer.path names no file",
-                  "--set tokenizer.path=FILE, or --set tokenizer.kind=byte_level_bpe, which trains "
-                  "one of " +
-                      with_thousands(tokenizer.vocab_size) + " entries on the data");
-}
-
-void check_source(const Draft& draft) {
-  const DataConfig& d = draft.experiment.data;
-  if (d.source == "text" && d.path.empty()) {
-    throw complaint(draft,
-                    {"data.source", "data.path"},
-                    "data.source is text, and data.path names no file",
-                    "--set data.path=FILE, a text file or a folder of .txt files");
-  }
-  if (d.source != "text" && !d.path.empty()) {
-    throw complaint(draft,
-                    {"data.path", "data.source"},
-                    "data.path is given, but data.source is " + d.source,
-                    "files of your own are data.source text");
-  }
-}
-
-void complete_data(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
-  Experiment& e = draft.experiment;
-  attempt(on_problem, Problem::Kind::disagreement, [&] { check_source(draft); });
-  attempt(on_problem, Problem::Kind::missing_file, [&] {
-    complete_path(draft, "data.path", e.data.path, bases);
-  });
-  attempt(on_problem, Problem::Kind::missing_file, [&] {
-    complete_path(draft, "tokenizer.path", e.tokenizer.path, bases);
-  });
-  attempt(on_problem, Problem::Kind::unsupported, [&] { check_tokenizer_kind(draft); });
-}
-
 /// A folder, of a run or of a model, is meant relative to where it was written; what is none names
 /// a run, even where another folder happens to be called so.
 void complete_initial_weights(Draft& draft, const PathBases& bases) {
@@ -224,7 +154,7 @@ void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink&
   attempt(on_problem, Kind::disagreement, [&] { check_z_loss(draft); });
   attempt(on_problem, Kind::wrong_value, [&] { check_optimizer(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_schedule(draft); });
-  complete_data(draft, bases, on_problem);
+  check_and_complete_data(draft, bases, on_problem);
   attempt(on_problem, Kind::missing_file, [&] { complete_initial_weights(draft, bases); });
 }
 

@@ -25,6 +25,12 @@ enum class InitStdFactor { disabled, global_depth, current_depth, dim_ratio };
 enum class ZLossKind { none, palm, lingua_code };
 enum class Precision { float32, float64, bfloat16 };
 enum class RowOrder { sequential, shuffled };
+/// What a document is: a file, a line, the lines up to a blank one, the text up to a separator, or
+/// a record of JSON.
+enum class DocumentKind { file, line, block, separator, record };
+/// Rows are windows of all documents put one after another, or each begins with a document and is
+/// padded behind it.
+enum class RowKind { packed, padded };
 
 struct PositionConfig {
   PositionKind kind = PositionKind::rope;
@@ -64,11 +70,17 @@ struct ModelConfig {
 };
 
 struct DataConfig {
-  std::string source = "toy_stories";  ///< toy_stories | text
-  std::string path;                    ///< text: a file or a folder of .txt files
-  uint64_t seed = 1;                   ///< of the generated text and of the row order
+  std::string source = "toy_stories";           ///< toy_stories | text | jsonl
+  std::string path;                             ///< a file or a folder of files
+  DocumentKind documents = DocumentKind::file;  ///< resolved: record where the source is jsonl
+  std::string separator = "<|endoftext|>";      ///< between documents that are told apart by it
+  std::string field = "text";                   ///< jsonl: holds the text
+  uint64_t seed = 1;                            ///< of the generated text and of the row order
+  RowKind rows = RowKind::packed;
   RowOrder order = RowOrder::shuffled;
-  double held_out_fraction = 0.05;  ///< text: the last part of the bytes, for evaluation
+  double training_fraction = 1.0;   ///< the first part of the training documents is used
+  std::string evaluation_path;      ///< files for evaluation; "": a part of path is held out
+  double held_out_fraction = 0.05;  ///< the last part of the bytes or documents, for evaluation
 };
 
 struct TokenizerConfig {

@@ -77,6 +77,14 @@ inline const std::vector<std::string>& names_of(RowOrder) {
   static const std::vector<std::string> names = {"sequential", "shuffled"};
   return names;
 }
+inline const std::vector<std::string>& names_of(DocumentKind) {
+  static const std::vector<std::string> names = {"file", "line", "block", "separator", "record"};
+  return names;
+}
+inline const std::vector<std::string>& names_of(RowKind) {
+  static const std::vector<std::string> names = {"packed", "padded"};
+  return names;
+}
 template <class Enum>
 const std::string& name_of(Enum value) {
   return names_of(value)[static_cast<size_t>(value)];
@@ -140,13 +148,27 @@ void fields(Visitor& visit, ModelConfig& c) {
 
 template <class Visitor>
 void fields(Visitor& visit, DataConfig& c) {
-  visit.field("source", c.source, "toy_stories (generated) or text (files of your own)");
-  visit.field("path", c.path, "text: a file, or a folder of .txt files");
+  visit.field("source", c.source, "toy_stories (generated), text or jsonl (files of your own)");
+  visit.field("path", c.path, "a file, or a folder of .txt or .jsonl files; each also .gz, .zst");
+  visit.field("documents",
+              c.documents,
+              "text: what a document is; block: lines up to a blank one; jsonl: a record");
+  visit.field("separator", c.separator, "documents separator: what stands between two of them");
+  visit.field("field", c.field, "jsonl: field of a record that holds the text");
   visit.field("seed", c.seed, "of the generated text and of the row order");
+  visit.field("rows",
+              c.rows,
+              "packed: windows of all documents in turn; padded: one document, cut to seq_len");
   visit.field("order", c.order, "order of the training rows");
+  visit.field("training_fraction",
+              c.training_fraction,
+              "first part of the training documents, the only one to be used",
+              between(1e-9, 1));
+  visit.field(
+      "evaluation_path", c.evaluation_path, "files for evaluation; empty: part of data.path");
   visit.field("held_out_fraction",
               c.held_out_fraction,
-              "text: last part of the bytes, kept for evaluation",
+              "last part of the bytes (of the documents where files are none), for evaluation",
               between(0.0001, 0.5));
 }
 

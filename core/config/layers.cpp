@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/config/keys.h"
+#include "core/config/paths.h"
 #include "core/config/reader.h"
 #include "core/config/tree.h"
 
@@ -33,11 +34,16 @@ void take_back_excluded(Draft& draft, const std::set<std::string>& given) {
     if (e.train.max_steps > 0) derive(draft, "train.max_steps", "train.max_tokens", "0");
     e.train.max_steps = 0;
   }
-  if (only("data.path", "data.source") && !e.data.path.empty() && e.data.source != "text") {
-    derive(draft, "data.source", "data.path", "text");
-    e.data.source = "text";
+  if (only("data.path", "data.source") && !e.data.path.empty()) {
+    // A folder may hold either: files of the user's own stay what they are.
+    const bool own = e.data.source == "text" || e.data.source == "jsonl";
+    const bool json_lines = is_json_lines(e.data.path);
+    if (!own || (json_lines && e.data.source == "text")) {
+      e.data.source = json_lines ? "jsonl" : "text";
+      derive(draft, "data.source", "data.path", e.data.source);
+    }
   }
-  if (only("data.source", "data.path") && e.data.source != "text" && !e.data.path.empty()) {
+  if (only("data.source", "data.path") && e.data.source == "toy_stories" && !e.data.path.empty()) {
     derive(draft, "data.path", "data.source", "");
     e.data.path.clear();
   }

@@ -13,29 +13,22 @@ int64_t rows_of(int64_t tokens, int seq_len, LastRow last_row) {
   return (last_row == LastRow::may_be_short ? targets + seq_len - 1 : targets) / seq_len;
 }
 
-Dataset::Dataset(const std::filesystem::path& token_file,
-                 int seq_len,
-                 config::RowOrder order,
-                 uint64_t seed,
-                 int64_t rows,
-                 std::optional<int32_t> document_start,
-                 LastRow last_row)
-    : file_(token_file),
-      rows_(0),
-      seq_len_(seq_len),
-      order_(order),
-      seed_(seed),
-      document_start_(document_start) {
+Dataset::Dataset(const std::filesystem::path& token_file, const RowOptions& options)
+    : file_(token_file), options_(options) {
+  const int seq_len = options.seq_len;
   if (seq_len < 1) throw Error("a row of " + std::to_string(seq_len) + " tokens is none");
-  const int64_t held = rows_of(file_.size(), seq_len, last_row);
-  if (rows < 0 || rows > held || held == 0) {
-    throw Error("'" + shown_path(token_file) + "' holds " + with_thousands(held) + " rows of " +
-                    with_thousands(seq_len) + " tokens, not " + with_thousands(rows > 0 ? rows : 1),
+  const int64_t held =
+      options.pad_id ? file_.documents() : rows_of(file_.size(), seq_len, options.last_row);
+  if (options.rows < 0 || options.rows > held || held == 0) {
+    const std::string of =
+        options.pad_id ? " documents" : " rows of " + with_thousands(seq_len) + " tokens";
+    throw Error("'" + shown_path(token_file) + "' holds " + with_thousands(held) + of + ", not " +
+                    with_thousands(options.rows > 0 ? options.rows : 1),
                 {},
                 "it has " + with_thousands(file_.size()) +
                     " tokens; a row needs train.seq_len, and the last one more");
   }
-  rows_ = rows > 0 ? rows : held;
+  rows_ = options.rows > 0 ? options.rows : held;
 }
 
 void Dataset::fill(int64_t position, int count, int32_t* inputs, int32_t* targets) const {
@@ -43,31 +36,43 @@ void Dataset::fill(int64_t position, int count, int32_t* inputs, int32_t* target
   for (int i = 0; i < count; ++i) {
     const uint64_t epoch = static_cast<uint64_t>((position + i) / rows_);
     uint64_t row = static_cast<uint64_t>((position + i) % rows_);
-    if (order_ == config::RowOrder::shuffled) {
-      row = permuted_index(row, static_cast<uint64_t>(rows_), seed_, stream_number("rows") + epoch);
+    if (options_.order == config::RowOrder::shuffled) {
+      row = permuted_index(
+          row, static_cast<uint64_t>(rows_), options_.seed, stream_number("rows") + epoch);
     }
-    fill_row(
-        static_cast<int64_t>(row), inputs + int64_t{i} * seq_len_, targets + int64_t{i} * seq_len_);
+    const int64_t place = int64_t{i} * options_.seq_len;
+    fill_row(static_cast<int64_t>(row), inputs + place, targets + place);
   }
 }
 
+/// The ids that a row is made of, at most seq_len + 1: each but the first is a target.
+TokenSpan Dataset::span_of(int64_t row) const {
+  if (options_.pad_id) {
+    const TokenSpan document = file_.document(row);
+    return {document.first, std::min<int64_t>(options_.seq_len, document.count)};
+  }
+  const int64_t first = row * options_.seq_len;
+  return {first, std::min<int64_t>(int64_t{options_.seq_len} + 1, file_.size() - first)};
+}
+
 void Dataset::fill_row(int64_t row, int32_t* inputs, int32_t* targets) const {
-  const int64_t first = row * seq_len_;
-  const int64_t scored = std::min<int64_t>(seq_len_, file_.size() - 1 - first);
-  file_.read(first, scored, inputs);
-  file_.read(first + 1, scored, targets);
+  const TokenSpan span = span_of(row);
+  const int64_t scored = std::max<int64_t>(0, span.count - 1);
+  const int64_t read = options_.pad_id ? span.count : scored;
+  file_.read(span.first, read, inputs);
+  if (scored > 0) file_.read(span.first + 1, scored, targets);
   // What stands behind the text is seen by none of the positions that are scored.
-  std::fill(inputs + scored, inputs + seq_len_, 0);
-  std::fill(targets + scored, targets + seq_len_, unscored_target);
+  std::fill(inputs + read, inputs + options_.seq_len, options_.pad_id.value_or(0));
+  std::fill(targets + scored, targets + options_.seq_len, unscored_target);
 }
 
 void Dataset::number_documents(const int32_t* inputs, int count, int32_t* documents) const {
   for (int64_t row = 0; row < count; ++row) {
-    const int32_t* ids = inputs + row * seq_len_;
+    const int32_t* ids = inputs + row * options_.seq_len;
     int32_t number = 0;
-    for (int t = 0; t < seq_len_; ++t) {
-      if (t > 0 && ids[t] == document_start_) ++number;
-      documents[row * seq_len_ + t] = number;
+    for (int t = 0; t < options_.seq_len; ++t) {
+      if (t > 0 && ids[t] == options_.document_start) ++number;
+      documents[row * options_.seq_len + t] = number;
     }
   }
 }

@@ -21,25 +21,31 @@ constexpr int32_t unscored_target = -100;
 /// Rows of `seq_len` targets that so many tokens make: every token but the first is a target.
 int64_t rows_of(int64_t tokens, int seq_len, LastRow last_row);
 
-/// Rows of a token file as training examples. Row r is the window of seq_len + 1 ids that begins at
-/// r * seq_len: its first seq_len ids are the inputs, its last seq_len the targets. A position is
-/// the number of rows already served; epochs follow one another, each shuffled anew where the order
-/// is `shuffled`. The same arguments and position give the same bytes on any machine.
+/// Which rows of a token file, and in which order.
+struct RowOptions {
+  int seq_len = 0;
+  config::RowOrder order = config::RowOrder::sequential;
+  uint64_t seed = 0;                           ///< of the order
+  int64_t rows = 0;                            ///< 0: all that the file holds
+  std::optional<int32_t> document_start = {};  ///< id that begins a document, to divide rows by
+  LastRow last_row = LastRow::whole;
+  std::optional<int32_t> pad_id = {};  ///< a row is a document, with this id behind it
+};
+
+/// Rows of a token file as training examples. Packed, row r is the window of seq_len + 1 ids that
+/// begins at r * seq_len: its first seq_len ids are the inputs, its last seq_len the targets.
+/// Padded, row r is the first seq_len ids of document r, each the target of the one before it, and
+/// what is missing is not scored. A position is the number of rows already served; epochs follow
+/// one another, each shuffled anew where the order is `shuffled`. The same arguments and position
+/// give the same bytes on any machine. Immutable: any number of threads may use one.
 class Dataset {
  public:
-  /// Throws Error where the file does not hold the rows. `rows` 0 = all that the file holds.
-  /// `document_start` is the id that begins a document, where rows are to be divided.
-  Dataset(const std::filesystem::path& token_file,
-          int seq_len,
-          config::RowOrder order,
-          uint64_t seed,
-          int64_t rows = 0,
-          std::optional<int32_t> document_start = {},
-          LastRow last_row = LastRow::whole);
+  /// Throws Error where the file does not hold the rows.
+  Dataset(const std::filesystem::path& token_file, const RowOptions& options);
 
   int64_t rows() const { return rows_; }
-  int seq_len() const { return seq_len_; }
-  bool divides_documents() const { return document_start_.has_value(); }
+  int seq_len() const { return options_.seq_len; }
+  bool divides_documents() const { return options_.document_start.has_value(); }
 
   /// Fills int32 [count, seq_len] inputs and targets with the rows at position … position+count-1.
   /// A target that is unscored_target counts for nothing.
@@ -50,14 +56,12 @@ class Dataset {
   void number_documents(const int32_t* inputs, int count, int32_t* documents) const;
 
  private:
+  TokenSpan span_of(int64_t row) const;
   void fill_row(int64_t row, int32_t* inputs, int32_t* targets) const;
 
   TokenFile file_;
-  int64_t rows_;
-  int seq_len_;
-  config::RowOrder order_;
-  uint64_t seed_;
-  std::optional<int32_t> document_start_;
+  RowOptions options_;
+  int64_t rows_ = 0;
 };
 
 }  // namespace forge::data

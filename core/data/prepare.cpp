@@ -1,13 +1,18 @@
 #include "core/data/prepare.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
+#include "core/config/json.h"
+#include "core/data/corpus/corpus.h"
+#include "core/data/dataset.h"
 #include "core/data/token_file.h"
+#include "core/data/token_file_writer.h"
 #include "core/data/token_stream.h"
 #include "core/data/tokenizer_file.h"
 #include "core/data/tokenizer_json.h"
@@ -23,47 +28,46 @@ constexpr double max_generated_tokens = 1e11;  // 200 GB of token file
 /// The text of an experiment, whichever source it has.
 class Source {
  public:
-  explicit Source(const config::DataConfig& config) : seed_(config.seed) {
+  Source(const config::DataConfig& config, const Progress& progress) : seed_(config.seed) {
     if (config.source == "toy_stories") {
       fingerprint_ = hash_hex("toy_stories " + std::to_string(toy_stories_version) + " seed " +
                               std::to_string(config.seed));
-    } else if (config.source == "text") {
+    } else if (config.source == "text" || config.source == "jsonl") {
       if (config.path.empty()) {
-        throw Error("data.source is 'text', but data.path is empty",
+        throw Error("data.source is '" + config.source + "', but data.path is empty",
                     {},
-                    "set data.path to a text file or a folder of .txt files");
+                    "set data.path to a file or a folder of files");
       }
-      corpus_.emplace(config.path, config.held_out_fraction);
+      corpus_.emplace(config, progress);
       fingerprint_ = corpus_->fingerprint();
     } else {
-      throw Error("unknown data.source '" + config.source + "'", {}, "toy_stories or text");
+      throw Error("unknown data.source '" + config.source + "'", {}, "toy_stories, text or jsonl");
     }
   }
 
   bool is_endless() const { return !corpus_; }
   const std::string& fingerprint() const { return fingerprint_; }
 
-  NextDocument sample() const {
-    return corpus_ ? documents_sample(corpus_->training()) : toy_stories_sample(seed_);
-  }
+  NextDocument sample() const { return corpus_ ? corpus_->sample() : toy_stories_sample(seed_); }
 
+  /// `amount` counts for text without an end alone: of other text all is written.
   void write(Split split,
-             int64_t tokens,
+             TokenAmount amount,
              const Tokenizer& tokenizer,
              const Progress& progress,
              TokenFileWriter& writer) const {
     if (corpus_) {
       const bool training = split == Split::training;
-      write_documents(
+      write_text(
           training ? corpus_->training() : corpus_->evaluation(), tokenizer, progress, writer);
     } else {
-      write_toy_stories(seed_, split, tokens, tokenizer, progress, writer);
+      write_toy_stories(seed_, split, amount, tokenizer, progress, writer);
     }
   }
 
  private:
   uint64_t seed_;
-  std::optional<TextCorpus> corpus_;
+  std::optional<Corpus> corpus_;
   std::string fingerprint_;
 };
 
@@ -105,6 +109,7 @@ class Preparation {
     require_fitting_model(tokenizer);
     PreparedData prepared;
     if (experiment_.train.document_mask) prepared.document_start = document_start(tokenizer);
+    if (is_padded()) prepared.pad_id = pad_id(tokenizer);
     prepared.tokenizer = folder_ / "tokenizer.json";
     prepared.train_tokens = folder_ / "train.tokens";
     prepared.evaluation_tokens = folder_ / "evaluation.tokens";
@@ -113,11 +118,23 @@ class Preparation {
     prepared.train_rows = make_rows(Split::training, train_rows, tokenizer, prepared.train_tokens);
     prepared.evaluation_rows =
         make_rows(Split::evaluation, evaluation_rows, tokenizer, prepared.evaluation_tokens);
+    describe();
     return prepared;
   }
 
  private:
+  /// Leaves word of what the files were made from, for people who look at the cache.
+  void describe() const {
+    const nlohmann::json all = config::to_json(experiment_);
+    const nlohmann::json words = {{"data", all.at("data")}, {"tokenizer", all.at("tokenizer")}};
+    const std::string text = words.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+    write_file_atomic(folder_ / "made_from.json", text + "\n");
+  }
+
+  bool is_padded() const { return experiment_.data.rows == config::RowKind::padded; }
+
   /// Only the holder of the lock writes here, so what lies aside was left by one that was killed.
+  /// What is named .partial is work to go on with.
   void remove_leftovers() const {
     std::vector<fs::path> leftovers;
     std::error_code error;
@@ -182,6 +199,12 @@ class Preparation {
         "set train.document_mask false, or give the tokenizer a token <|BOS|>");
   }
 
+  /// What stands behind a document in its row. It is never scored, nor seen by what is, so that any
+  /// id would do.
+  static int32_t pad_id(const Tokenizer& tokenizer) {
+    return std::max({tokenizer.pad_id() >= 0 ? tokenizer.pad_id() : tokenizer.eos_id(), 0});
+  }
+
   /// Rows of training that the run consumes.
   int64_t needed_train_rows() const {
     const config::TrainConfig& train = experiment_.train;
@@ -203,34 +226,47 @@ class Preparation {
                     int64_t wanted,
                     const Tokenizer& tokenizer,
                     const fs::path& path) const {
-    const int64_t seq_len = experiment_.train.seq_len;
-    const int64_t tokens = wanted * seq_len + 1;
-    std::optional<int64_t> size = if_usable(path, [&] { return usable_size(path, tokenizer); });
-    if (!size || (source_.is_endless() && *size < tokens)) {
-      TokenFileWriter writer(path, tokenizer.vocab_size(), tokenizer.fingerprint());
-      const std::string phase =
-          split == Split::training ? "writing training tokens" : "writing evaluation tokens";
-      const Progress named = [&](double fraction, const std::string&) {
-        if (progress_) progress_(fraction, phase);
-      };
-      source_.write(split, tokens, tokenizer, named, writer);
-      writer.finish();
-      size = writer.size();
+    const TokenAmount amount = is_padded() ? TokenAmount{0, wanted}
+                                           : TokenAmount{wanted * experiment_.train.seq_len + 1, 0};
+    std::optional<TokenAmount> held = if_usable(path, [&] { return usable(path, tokenizer); });
+    const bool enough =
+        held && held->tokens >= amount.tokens && held->documents >= amount.documents;
+    if (!held || (source_.is_endless() && !enough)) {
+      held = write_tokens(split, amount, tokenizer, path);
     }
-    const int64_t rows = *size > 0 ? (*size - 1) / seq_len : 0;
-    if (rows == 0) refuse_as_too_small(split, *size);
+    const int64_t rows = is_padded()
+                             ? held->documents
+                             : rows_of(held->tokens, experiment_.train.seq_len, LastRow::whole);
+    if (rows == 0) refuse_as_too_small(split, held->tokens);
     // Of text all training rows are used, so that an epoch is the whole text.
     const bool all = split == Split::training && !source_.is_endless();
     return all ? rows : std::min(rows, wanted);
   }
 
-  int64_t usable_size(const fs::path& path, const Tokenizer& tokenizer) const {
+  TokenAmount write_tokens(Split split,
+                           TokenAmount amount,
+                           const Tokenizer& tokenizer,
+                           const fs::path& path) const {
+    const bool training = split == Split::training;
+    const std::string purpose = std::to_string(preparation_version) + " " + source_.fingerprint() +
+                                (training ? " training" : " evaluation");
+    TokenFileWriter writer(path, tokenizer.vocab_size(), tokenizer.fingerprint(), purpose);
+    const std::string phase = training ? "writing training tokens" : "writing evaluation tokens";
+    const Progress named = [&](double fraction, const std::string&) {
+      if (progress_) progress_(fraction, phase);
+    };
+    source_.write(split, amount, tokenizer, named, writer);
+    writer.finish();
+    return {writer.size(), writer.documents()};
+  }
+
+  TokenAmount usable(const fs::path& path, const Tokenizer& tokenizer) const {
     const TokenFile file(path);
     if (file.tokenizer_fingerprint() != tokenizer.fingerprint()) {
       throw Error("'" + shown_path(path) + "' is of another tokenizer");
     }
     if (check_content_) file.check_content();
-    return file.size();
+    return {file.size(), file.documents()};
   }
 
   [[noreturn]] void refuse_as_too_small(Split split, int64_t tokens) const {
@@ -239,11 +275,13 @@ class Preparation {
     const int64_t needed = experiment_.train.seq_len + 1;
     std::string hint = "give more text";
     if (tokens > 1) hint += ", or set train.seq_len to at most " + std::to_string(tokens - 1);
-    if (!training)
+    if (!training && data.evaluation_path.empty()) {
       hint += ", or raise data.held_out_fraction (" + shortest(data.held_out_fraction) + ")";
-    throw Error("'" + shown_path(data.path) + "' is too small: its " +
-                    (training ? "training" : "held-out") + " part has " + with_thousands(tokens) +
-                    " tokens, one row of train.seq_len " +
+    }
+    const bool other = !training && !data.evaluation_path.empty();
+    throw Error("'" + shown_path(other ? data.evaluation_path : data.path) +
+                    "' is too small: its " + (training ? "training" : "held-out") + " part has " +
+                    with_thousands(tokens) + " tokens, one row of train.seq_len " +
                     with_thousands(experiment_.train.seq_len) + " needs " + with_thousands(needed),
                 {},
                 hint);
@@ -289,7 +327,7 @@ PreparedData prepare(const config::Experiment& experiment,
                      const fs::path& cache_dir,
                      const Progress& progress,
                      bool check_content) {
-  const Source source(experiment.data);
+  const Source source(experiment.data, progress);
   const fs::path folder = cache_dir / "data" /
                           (experiment.data.source + "-" + source.fingerprint()) /
                           tokenizer_folder(experiment.tokenizer);

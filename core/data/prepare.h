@@ -18,6 +18,7 @@ struct PreparedData {
   int64_t train_rows = 0;       ///< to be used; of generated text as many as the run needs
   int64_t evaluation_rows = 0;  ///< to be used; at most train.eval_rows
   std::optional<int32_t> document_start;  ///< id that begins a document: with train.document_mask
+  std::optional<int32_t> pad_id;          ///< id behind a document: with data.rows padded
   std::string data_fingerprint;           ///< of the text and its split
   std::string tokenizer_fingerprint;      ///< of vocabulary, merges and settings
 };
@@ -28,7 +29,10 @@ struct PreparedData {
 ///                                                            tokenizer.hash
 ///                                                            train.tokens
 ///                                                            evaluation.tokens
+///                                                            made_from.json
 ///                                                            lock
+///
+/// beside which train.tokens.partial* is work that was broken off: it is gone on with.
 ///
 /// The files of generated text grow when a run needs more than is there; the shorter file is the
 /// beginning of the longer one, so a run that uses it is not disturbed. Any number of processes may

@@ -12,4 +12,10 @@ namespace forge::data {
 /// puts before each document, which BOS tells. Throws Error for an id outside the vocabulary.
 int64_t scored_bytes(const TokenFile& file, int64_t targets, const Tokenizer& tokenizer);
 
+/// The same of padded rows: of the first `rows` documents, of each the ids 1 … seq_len - 1.
+int64_t scored_bytes_of_documents(const TokenFile& file,
+                                  int64_t rows,
+                                  int seq_len,
+                                  const Tokenizer& tokenizer);
+
 }  // namespace forge::data

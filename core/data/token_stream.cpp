@@ -1,89 +1,139 @@
 #include "core/data/token_stream.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "core/data/corpus/chunk_reader.h"
+#include "core/data/corpus/document_text.h"
 #include "core/data/ordered_parallel.h"
-#include "core/data/pretokenizer.h"
 
 namespace forge::data {
 namespace {
 
-constexpr uint64_t stories_at_once = 256;  // about a quarter of a megabyte
-constexpr size_t part_bytes = size_t{1} << 20;
+constexpr uint64_t stories_at_once = 256;         // about a quarter of a megabyte
 constexpr size_t sample_bytes = size_t{4} << 20;  // changing it changes every trained tokenizer
-constexpr size_t slice_bytes = size_t{64} << 10;
+constexpr const char* phase = "writing tokens";
 
-/// A part of a document that is encoded at once.
-struct Part {
-  std::string_view text;
-  bool begins_document;
-  bool ends_document;
+/// Some documents' tokens, and where the text behind them begins.
+struct Encoded {
+  std::vector<int32_t> ids;
+  std::vector<int64_t> documents;  ///< their places in ids
+  TextPosition end;
+
+  void begin_document() { documents.push_back(static_cast<int64_t>(ids.size())); }
 };
 
-std::vector<Part> parts_of(const std::vector<std::string_view>& documents,
-                           const Tokenizer& tokenizer) {
-  std::vector<Part> parts;
-  for (std::string_view document : documents) {
-    bool begins = true;
-    while (!document.empty()) {
-      const size_t end = tokenizer.next_safe_cut(document, std::min(part_bytes, document.size()));
-      parts.push_back({document.substr(0, end), begins, end == document.size()});
-      document.remove_prefix(end);
-      begins = false;
-    }
+std::string note_of(TextPosition position) {
+  return nlohmann::json{{"file", position.file}, {"offset", position.offset}}.dump();
+}
+
+TextPosition position_of(const std::string& note) {
+  const nlohmann::json json = nlohmann::json::parse(note);
+  return {json.at("file").get<int64_t>(), json.at("offset").get<int64_t>()};
+}
+
+/// Appends to a writer and saves its work now and then.
+class SavingWriter {
+ public:
+  SavingWriter(TokenFileWriter& writer, int64_t save_every)
+      : writer_(writer), save_every_(save_every), saved_(writer.size()) {}
+
+  void append(const Encoded& encoded) {
+    writer_.append(encoded.ids.data(), encoded.ids.size(), encoded.documents);
+    if (writer_.size() - saved_ < save_every_) return;
+    writer_.save(note_of(encoded.end));
+    saved_ = writer_.size();
   }
-  return parts;
+
+ private:
+  TokenFileWriter& writer_;
+  int64_t save_every_;
+  int64_t saved_;
+};
+
+Encoded encode(const TextFiles& files, const TextChunk& chunk, const Tokenizer& tokenizer) {
+  Encoded encoded;
+  encoded.end = chunk.end;
+  encoded.ids.reserve(chunk.text.size() / 3);
+  for (size_t i = 0; i < chunk.parts.size(); ++i) {
+    const std::string text = document_text(files, chunk, i);
+    const TextChunk::Part& part = chunk.parts[i];
+    if (part.begins_document) {
+      encoded.begin_document();
+      tokenizer.append_beginning(text, encoded.ids);
+    } else {
+      tokenizer.append_continuation(text, encoded.ids);
+    }
+    if (part.ends_document) tokenizer.append_end(encoded.ids);
+  }
+  return encoded;
 }
 
 }  // namespace
 
 void write_toy_stories(uint64_t seed,
                        Split split,
-                       int64_t tokens,
+                       TokenAmount amount,
                        const Tokenizer& tokenizer,
                        const Progress& progress,
-                       TokenFileWriter& writer) {
-  const auto make = [&](int64_t batch) {
-    std::vector<int32_t> ids;
-    const uint64_t first = static_cast<uint64_t>(batch) * stories_at_once;
-    for (uint64_t i = first; i < first + stories_at_once; ++i) {
-      tokenizer.append_document(toy_story(seed, split, i), ids);
+                       TokenFileWriter& writer,
+                       int64_t save_every) {
+  int64_t story = writer.resumed_from().empty() ? 0 : position_of(writer.resumed_from()).offset;
+  SavingWriter saving(writer, save_every);
+  const auto is_enough = [&] {
+    return writer.size() >= amount.tokens && writer.documents() >= amount.documents;
+  };
+  const std::function<std::optional<int64_t>()> next = [&] {
+    const int64_t first = story;
+    story += stories_at_once;
+    return std::optional(first);
+  };
+  const std::function<Encoded(const int64_t&)> make = [&](int64_t first) {
+    Encoded encoded;
+    encoded.end = {0, first + static_cast<int64_t>(stories_at_once)};
+    for (int64_t i = first; i < encoded.end.offset; ++i) {
+      encoded.begin_document();
+      tokenizer.append_document(toy_story(seed, split, static_cast<uint64_t>(i)), encoded.ids);
     }
-    return ids;
+    return encoded;
   };
-  const auto take = [&](const std::vector<int32_t>& ids) {
-    writer.append(ids.data(), ids.size());
-    const double fraction = static_cast<double>(writer.size()) / static_cast<double>(tokens);
-    if (progress) progress(std::min(1.0, fraction), "writing tokens");
-    return writer.size() < tokens;
+  const std::function<bool(const Encoded&)> take = [&](const Encoded& encoded) {
+    saving.append(encoded);
+    const auto part = [](int64_t done, int64_t wanted) {
+      return wanted > 0 ? static_cast<double>(done) / static_cast<double>(wanted) : 1.0;
+    };
+    const double fraction =
+        std::min(part(writer.size(), amount.tokens), part(writer.documents(), amount.documents));
+    if (progress) progress(std::min(1.0, fraction), phase);
+    return !is_enough();
   };
-  if (writer.size() < tokens) ordered_parallel(-1, make, take);
+  if (!is_enough()) ordered_pipeline(next, make, take);
 }
 
-void write_documents(const std::vector<std::string_view>& documents,
-                     const Tokenizer& tokenizer,
-                     const Progress& progress,
-                     TokenFileWriter& writer) {
-  const std::vector<Part> parts = parts_of(documents, tokenizer);
-  const auto make = [&](int64_t index) {
-    const Part& part = parts[static_cast<size_t>(index)];
-    std::vector<int32_t> ids;
-    if (part.begins_document) {
-      tokenizer.append_beginning(part.text, ids);
-    } else {
-      tokenizer.append_continuation(part.text, ids);
-    }
-    if (part.ends_document) tokenizer.append_end(ids);
-    return ids;
+void write_text(const TextRange& range,
+                const Tokenizer& tokenizer,
+                const Progress& progress,
+                TokenFileWriter& writer,
+                int64_t save_every) {
+  const std::string& note = writer.resumed_from();
+  const TextCut cut = [&](std::string_view text, size_t from) {
+    return tokenizer.next_safe_cut(text, from);
   };
-  size_t taken = 0;
-  const auto take = [&](const std::vector<int32_t>& ids) {
-    writer.append(ids.data(), ids.size());
-    const double fraction = static_cast<double>(++taken) / static_cast<double>(parts.size());
-    if (progress) progress(fraction, "writing tokens");
+  ChunkReader reader(range, cut, note.empty() ? std::nullopt : std::optional(position_of(note)));
+  SavingWriter saving(writer, save_every);
+  const int64_t before = range.files->bytes_before(range.begin);
+  const auto total = static_cast<double>(std::max<int64_t>(1, range.bytes()));
+  const std::function<std::optional<TextChunk>()> next = [&] { return reader.next(); };
+  const std::function<Encoded(const TextChunk&)> make = [&](const TextChunk& chunk) {
+    return encode(*range.files, chunk, tokenizer);
+  };
+  const std::function<bool(const Encoded&)> take = [&](const Encoded& encoded) {
+    saving.append(encoded);
+    const int64_t done = range.files->bytes_before(encoded.end) - before;
+    if (progress) progress(static_cast<double>(done) / total, phase);
     return true;
   };
-  ordered_parallel(static_cast<int64_t>(parts.size()), make, take);
+  ordered_pipeline(next, make, take);
 }
 
 NextDocument toy_stories_sample(uint64_t seed) {
@@ -91,36 +141,6 @@ NextDocument toy_stories_sample(uint64_t seed) {
     if (bytes >= sample_bytes) return false;
     document = toy_story(seed, Split::training, index++);
     bytes += document.size();
-    return true;
-  };
-}
-
-NextDocument documents_sample(const std::vector<std::string_view>& documents) {
-  size_t total = 0;
-  for (const std::string_view document : documents) total += document.size();
-  std::vector<std::string_view> slices;
-  if (total <= sample_bytes) {
-    slices = documents;
-  } else {
-    // Place k of the slices is at k / count of all bytes, found by walking the documents along.
-    constexpr size_t count = sample_bytes / slice_bytes;
-    size_t before = 0;
-    size_t k = 0;
-    for (const std::string_view document : documents) {
-      for (; k < count && total / count * k < before + document.size(); ++k) {
-        const size_t place = total / count * k - before;
-        const size_t begin = place == 0 ? 0 : next_safe_cut(TextSplit::gpt2, document, place);
-        const size_t end = next_safe_cut(
-            TextSplit::gpt2, document, std::min(begin + slice_bytes, document.size()));
-        if (begin < end)
-          slices.push_back(document.substr(begin, std::min(end - begin, 2 * slice_bytes)));
-      }
-      before += document.size();
-    }
-  }
-  return [slices, index = size_t{0}](std::string& document) mutable {
-    if (index == slices.size()) return false;
-    document = slices[index++];
     return true;
   };
 }

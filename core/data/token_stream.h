@@ -1,37 +1,45 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
-#include <vector>
 
 #include "core/data/bpe_trainer.h"
+#include "core/data/corpus/text_files.h"
 #include "core/data/progress.h"
-#include "core/data/text_corpus.h"
-#include "core/data/token_file.h"
+#include "core/data/token_file_writer.h"
 #include "core/data/tokenizer.h"
 #include "core/data/toy_stories.h"
 
 namespace forge::data {
 
-/// Appends the tokens of whole generated stories, from story 0 on, until at least `tokens` are
-/// there. Runs on all cores. Reports the phase "writing tokens".
+/// How much is to be written of a text without an end: at least so much of both.
+struct TokenAmount {
+  int64_t tokens = 0;
+  int64_t documents = 0;
+};
+
+/// Writers that are kept save their work after so many tokens: about a second's work of two cores.
+constexpr int64_t tokens_between_saves = int64_t{8} << 20;
+
+/// Appends the tokens of whole generated stories, from story 0 on or from where the writer goes on,
+/// until the amount is there. Runs on all cores. Reports the phase "writing tokens".
 void write_toy_stories(uint64_t seed,
                        Split split,
-                       int64_t tokens,
+                       TokenAmount amount,
                        const Tokenizer& tokenizer,
                        const Progress& progress,
-                       TokenFileWriter& writer);
+                       TokenFileWriter& writer,
+                       int64_t save_every = tokens_between_saves);
 
-/// Appends the tokens of documents, each with BOS in front. Long documents are encoded in parts on
-/// all cores; the ids are those of the whole.
-void write_documents(const std::vector<std::string_view>& documents,
-                     const Tokenizer& tokenizer,
-                     const Progress& progress,
-                     TokenFileWriter& writer);
+/// Appends the tokens of the documents of a range, each with BOS in front, from where the writer
+/// goes on. Text is read as it is needed and encoded on all cores, long documents in parts; the ids
+/// are those of the whole.
+void write_text(const TextRange& range,
+                const Tokenizer& tokenizer,
+                const Progress& progress,
+                TokenFileWriter& writer,
+                int64_t save_every = tokens_between_saves);
 
-/// The text that a tokenizer is trained on: a few megabytes, the same whatever a run needs. Of
-/// documents, slices spread evenly over all of them.
+/// The text that a tokenizer is trained on: a few megabytes, the same whatever a run needs.
 NextDocument toy_stories_sample(uint64_t seed);
-NextDocument documents_sample(const std::vector<std::string_view>& documents);
 
 }  // namespace forge::data

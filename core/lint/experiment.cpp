@@ -1,6 +1,7 @@
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/config/resolve.h"
+#include "core/data/corpus/text_files.h"
 #include "core/data/tokenizer_file.h"
 #include "core/lint/rules.h"
 
@@ -62,22 +63,25 @@ void check_tokenizer(const config::ResolvedConfig& resolved, Findings& findings)
   }
 }
 
-/// A folder of text must hold some.
+/// A folder of text must hold some, and none that forge does not read.
 void check_text(const config::ResolvedConfig& resolved, Findings& findings) {
-  const fs::path folder = resolved.experiment.data.path;
-  std::error_code ignored;
-  if (folder.empty() || !fs::is_directory(folder, ignored)) return;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry->path().extension() == ".txt") return;
-  }
-  findings.push_back({Severity::error,
-                      "missing-file",
-                      origin_of(resolved, "data.path"),
-                      "no .txt file in " + shown_path(folder),
-                      "data.path names a text file or a folder of .txt files",
-                      "data.path"});
+  const config::DataConfig& data = resolved.experiment.data;
+  const auto check = [&](const std::string& key, const std::string& path) {
+    std::error_code ignored;
+    if (path.empty() || !fs::exists(path, ignored)) return;  // resolving it has said that
+    try {
+      data::list_text_files(path, data::document_rule(data));
+    } catch (const Error& error) {
+      findings.push_back({Severity::error,
+                          "missing-file",
+                          origin_of(resolved, key),
+                          error.message(),
+                          error.hint(),
+                          key});
+    }
+  };
+  check("data.path", data.path);
+  check("data.evaluation_path", data.evaluation_path);
 }
 
 }  // namespace

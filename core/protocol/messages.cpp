@@ -27,6 +27,7 @@ void fields(Visitor& visit, TokenSource& source) {
   visit.field("rows", source.rows);
   visit.optional("document_start", source.document_start);
   visit.optional("short_last_row", source.short_last_row);
+  visit.optional("pad_id", source.pad_id);
 }
 
 template <class Visitor>

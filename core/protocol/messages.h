@@ -26,12 +26,13 @@ constexpr int exit_wrong_request = 2;  ///< the request can never be done as it 
 constexpr int exit_stopped = 3;        ///< stopped on request, after saving
 
 /// A token file and the rows of it that are used; rows are windows of seq_len + 1 ids that begin
-/// every seq_len ids.
+/// every seq_len ids, or the first seq_len ids of each document.
 struct TokenSource {
   std::string path;
   int64_t rows = 0;
   std::optional<int32_t> document_start = {};  ///< begins a document; none: rows are not divided
   bool short_last_row = false;  ///< the last row may lack ids at its end, which are not scored
+  std::optional<int32_t> pad_id = {};  ///< a row is a document, with this id behind it; none: not
 };
 
 enum class Job { describe, train, evaluate, generate, bench, logits };

@@ -17,8 +17,10 @@ constexpr double silence_seconds = 600;  // of one batch
 
 int64_t bytes_of(const RunModel& model, const EvaluationData& data) {
   const data::TokenFile file(data.tokens);
-  const int64_t targets = std::min(data.rows * model.experiment.train.seq_len, file.size() - 1);
-  return data::scored_bytes(file, targets, data::load_tokenizer(model.tokenizer));
+  const data::Tokenizer tokenizer = data::load_tokenizer(model.tokenizer);
+  const int seq_len = model.experiment.train.seq_len;
+  if (data.pad_id) return data::scored_bytes_of_documents(file, data.rows, seq_len, tokenizer);
+  return data::scored_bytes(file, std::min(data.rows * seq_len, file.size() - 1), tokenizer);
 }
 
 protocol::Request request_of(const RunModel& model,
@@ -28,8 +30,11 @@ protocol::Request request_of(const RunModel& model,
   protocol::Request request;
   request.job = protocol::Job::evaluate;
   request.experiment = config::to_json(model.experiment);
-  request.evaluation_tokens = {
-      fs::absolute(data.tokens).string(), data.rows, data.document_start, data.short_last_row};
+  request.evaluation_tokens = {fs::absolute(data.tokens).string(),
+                               data.rows,
+                               data.document_start,
+                               data.short_last_row,
+                               data.pad_id};
   request.initial_weights = fs::absolute(model.checkpoint).string();
   request.device = device;
   request.threads = threads;

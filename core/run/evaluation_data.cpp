@@ -7,10 +7,12 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
+#include "core/config/paths.h"
+#include "core/data/corpus/corpus.h"
 #include "core/data/dataset.h"
 #include "core/data/prepare.h"
-#include "core/data/text_corpus.h"
 #include "core/data/token_file.h"
+#include "core/data/token_file_writer.h"
 #include "core/data/token_stream.h"
 #include "core/data/tokenizer_json.h"
 
@@ -60,7 +62,9 @@ std::shared_ptr<const fs::path> write_tokens(const RunModel& model,
                                              const fs::path& cache_dir,
                                              const data::Progress& progress) {
   const data::Tokenizer tokenizer = tokenizer_of(model);
-  const data::TextCorpus text(path, 0);
+  data::DocumentRule rule;
+  if (config::is_json_lines(path)) rule = {config::DocumentKind::record, "", "text"};
+  const data::TextRange text = data::all_text(path, rule);
   make_directories(cache_dir);
   const std::shared_ptr<const fs::path> tokens(
       new fs::path(cache_dir / ("evaluate-" + std::to_string(::getpid()) + ".tokens")),
@@ -70,7 +74,7 @@ std::shared_ptr<const fs::path> write_tokens(const RunModel& model,
         delete file;
       });
   data::TokenFileWriter writer(*tokens, tokenizer.vocab_size(), tokenizer.fingerprint());
-  data::write_documents(text.training(), tokenizer, progress, writer);
+  data::write_text(text, tokenizer, progress, writer);
   writer.finish();
   return tokens;
 }
@@ -119,6 +123,7 @@ EvaluationData prepared(const RunModel& model,
   data.tokens = made.evaluation_tokens;
   data.rows = made.evaluation_rows;
   data.document_start = made.document_start;
+  data.pad_id = made.pad_id;
   return data;
 }
 

@@ -18,6 +18,7 @@ struct EvaluationData {
   int64_t rows = 0;                          ///< of the model's train.seq_len
   bool short_last_row = false;               ///< its missing targets are not scored
   std::optional<int32_t> document_start;     ///< with train.document_mask
+  std::optional<int32_t> pad_id;             ///< of padded rows, each of which is a document
   std::shared_ptr<const void> keeps_tokens;  ///< removes a token file that was made for this alone
 };
 
@@ -34,8 +35,9 @@ EvaluationData evaluation_data_of(const RunModel& model,
                                   const std::filesystem::path& cache_dir,
                                   const data::Progress& progress);
 
-/// All of a token file, or of the file evaluation.tokens of a folder, or all text of a file or of a
-/// folder's .txt files, which becomes tokens in `cache_dir` for this one time.
+/// All of a token file, or of the file evaluation.tokens of a folder, or all text of a file (of
+/// JSON lines in the field "text") or of a folder's .txt files, which becomes tokens in `cache_dir`
+/// for this one time.
 EvaluationData evaluation_data_at(const RunModel& model,
                                   const std::filesystem::path& path,
                                   const std::filesystem::path& cache_dir,

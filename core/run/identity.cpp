@@ -1,6 +1,7 @@
 #include "core/run/identity.h"
 
 #include "core/base/hash.h"
+#include "core/config/json.h"
 #include "core/protocol/json_fields.h"
 
 namespace forge::run {
@@ -19,6 +20,28 @@ void fields(Visitor& visit, Identity& identity) {
   visit.optional("initial_weights", identity.initial_weights);
 }
 
+namespace {
+
+/// Keys that came when there were runs already: where they say what was done before, they are left
+/// out, so that those runs keep their keys.
+constexpr const char* later_keys[][2] = {{"data", "documents"},
+                                         {"data", "separator"},
+                                         {"data", "field"},
+                                         {"data", "rows"},
+                                         {"data", "training_fraction"}};
+
+void drop_later_keys_at_default(Json& part) {
+  static const Json defaults = config::to_json(config::Experiment());
+  for (const auto& [section, key] : later_keys) {
+    const auto found = part.find(section);
+    if (found == part.end() || !found->is_object()) continue;
+    const auto value = found->find(key);
+    if (value != found->end() && *value == defaults.at(section).at(key)) found->erase(value);
+  }
+}
+
+}  // namespace
+
 Json identifying_part(const Json& experiment) {
   Json part = experiment;
   const auto drop = [&part](const char* section, const char* key) {
@@ -31,7 +54,9 @@ Json identifying_part(const Json& experiment) {
   drop("train", "checkpoint_every");
   drop("train", "initial_weights");
   drop("data", "path");
+  drop("data", "evaluation_path");
   drop("tokenizer", "path");
+  drop_later_keys_at_default(part);
   return part;
 }
 

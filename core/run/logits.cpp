@@ -8,6 +8,7 @@
 #include "core/base/random.h"
 #include "core/config/json.h"
 #include "core/data/token_file.h"
+#include "core/data/token_file_writer.h"
 #include "core/run/job.h"
 
 namespace forge::run {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/torch_precompiled.h"
+#include "core/data/batch_loader.h"
 #include "core/data/dataset.h"
 
 namespace forge::worker {
@@ -18,27 +20,42 @@ struct Batch {
   int64_t unscored = 0;  ///< targets that are not scored
 };
 
+/// A copy on the device of rows that are about to change.
+inline at::Tensor to_device(const std::vector<int32_t>& ids,
+                            int seq_len,
+                            const at::Device& device) {
+  // from_blob only reads; the cast is its interface.
+  const at::Tensor view = at::from_blob(const_cast<int32_t*>(ids.data()),
+                                        {static_cast<int64_t>(ids.size()) / seq_len, seq_len},
+                                        at::TensorOptions(at::kInt));
+  return view.to(at::TensorOptions(device), /*non_blocking=*/false, /*copy=*/true);
+}
+
+inline Batch to_batch(const data::RowBatch& rows, int seq_len, const at::Device& device) {
+  Batch batch{
+      to_device(rows.inputs, seq_len, device),
+      to_device(rows.targets, seq_len, device),
+      {},
+      std::count(
+          rows.targets.begin(), rows.targets.end(), static_cast<int32_t>(ops::ignored_target))};
+  if (!rows.documents.empty()) batch.doc_ids = to_device(rows.documents, seq_len, device);
+  return batch;
+}
+
+/// Rows at a position, at once.
 inline Batch load_batch(const data::Dataset& dataset,
                         int64_t position,
                         int rows,
                         const at::Device& device) {
-  Batch batch{at::empty({rows, dataset.seq_len()}, at::kInt),
-              at::empty({rows, dataset.seq_len()}, at::kInt),
-              {},
-              0};
-  dataset.fill(position, rows, batch.inputs.data_ptr<int32_t>(), batch.targets.data_ptr<int32_t>());
+  data::RowBatch loaded;
+  loaded.inputs.resize(static_cast<size_t>(int64_t{rows} * dataset.seq_len()));
+  loaded.targets.resize(loaded.inputs.size());
+  dataset.fill(position, rows, loaded.inputs.data(), loaded.targets.data());
   if (dataset.divides_documents()) {
-    batch.doc_ids = at::empty_like(batch.inputs);
-    dataset.number_documents(
-        batch.inputs.data_ptr<int32_t>(), rows, batch.doc_ids.data_ptr<int32_t>());
-    batch.doc_ids = batch.doc_ids.to(device);
+    loaded.documents.resize(loaded.inputs.size());
+    dataset.number_documents(loaded.inputs.data(), rows, loaded.documents.data());
   }
-  const int32_t* targets = batch.targets.data_ptr<int32_t>();
-  batch.unscored = std::count(
-      targets, targets + batch.targets.numel(), static_cast<int32_t>(ops::ignored_target));
-  batch.inputs = batch.inputs.to(device);
-  batch.targets = batch.targets.to(device);
-  return batch;
+  return to_batch(loaded, dataset.seq_len(), device);
 }
 
 }  // namespace forge::worker

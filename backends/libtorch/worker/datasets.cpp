@@ -15,13 +15,15 @@ data::Dataset rows_of(const protocol::TokenSource& source,
                 {},
                 "give document_start with the token file");
   }
-  return {source.path,
-          train.seq_len,
-          order,
-          experiment.data.seed,
-          source.rows,
-          train.document_mask ? source.document_start : std::nullopt,
-          last_row};
+  data::RowOptions options;
+  options.seq_len = train.seq_len;
+  options.order = order;
+  options.seed = experiment.data.seed;
+  options.rows = source.rows;
+  if (train.document_mask) options.document_start = source.document_start;
+  options.last_row = last_row;
+  options.pad_id = source.pad_id;
+  return {source.path, options};
 }
 
 }  // namespace

@@ -14,11 +14,9 @@ protocol::Result write_logits(const protocol::Request& request, const at::Device
   Trainer trainer(experiment, device);
   load_beginning(
       trainer.model(), experiment.seed, request.initial_weights, request.initial_weights_hash);
-  const data::Dataset dataset(request.evaluation_tokens.path,
-                              experiment.train.seq_len,
-                              config::RowOrder::sequential,
-                              0,
-                              request.evaluation_tokens.rows);
+  const data::Dataset dataset(
+      request.evaluation_tokens.path,
+      {experiment.train.seq_len, config::RowOrder::sequential, 0, request.evaluation_tokens.rows});
   const at::NoGradGuard no_grad;
   const Batch batch = load_batch(dataset, 0, dataset.rows(), device);
   std::vector<at::Tensor> owners;

@@ -64,6 +64,10 @@ class TrainingRun {
       progress_ = load_checkpoint(request_.resume_from, trainer_.model(), trainer_.optimizer());
     }
     first_step_ = progress_.step;
+    data::LoaderOptions loading;
+    loading.batch_size = experiment_.train.batch_size;
+    loading.first_batch = progress_.step;
+    loader_.emplace(train_data_, loading);
     // A run of a few steps must still have steps that count.
     dropped_steps_ = std::min(warm_up_steps, (experiment_.train.max_steps - first_step_) / 2);
     began_ = steady_seconds() - progress_.elapsed_seconds;
@@ -81,8 +85,7 @@ class TrainingRun {
   }
 
   void train_one_step() {
-    const int64_t position = progress_.step * experiment_.train.batch_size;
-    const Batch batch = load_batch(train_data_, position, experiment_.train.batch_size, device_);
+    const Batch batch = to_batch(loader_->next(), experiment_.train.seq_len, device_);
     say_unscored(batch);
     const StepResult result = trainer_.step(batch, progress_.step);
     add_to_window(result);
@@ -230,6 +233,7 @@ class TrainingRun {
   const EventWriter& events_;
   const data::Dataset train_data_;
   const data::Dataset evaluation_data_;
+  std::optional<data::BatchLoader> loader_;  ///< of train_data_, from the first step on
   Trainer trainer_;
   Stopwatch stopwatch_;
   Progress progress_;

@@ -31,7 +31,7 @@ TEST_CASE("model and tokenizer have one vocabulary") {
 TEST_CASE("words that forge does not know are refused") {
   REQUIRE(says(refusal({"model.family=lama_canon"}), "must be one of llama_canon"));
   REQUIRE(says(refusal({"model.family=lama_canon"}), "did you mean 'llama_canon'?"));
-  REQUIRE(says(refusal({"data.source=stories"}), "must be one of toy_stories, text"));
+  REQUIRE(says(refusal({"data.source=stories"}), "must be one of toy_stories, text, jsonl"));
   REQUIRE(says(refusal({"tokenizer.kind=x"}), "must be one of byte_level_bpe"));
   REQUIRE(says(refusal({"optimizer.type=sgd"}), "must be one of adamw"));
   REQUIRE(says(refusal({"schedule.type=step"}), "infinite_lr, cosine, linear, inv_sqrt, wsd"));

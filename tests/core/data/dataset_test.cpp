@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/base/hash.h"
+#include "core/data/token_file_writer.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -38,7 +39,7 @@ Ids first_inputs(const Dataset& data, int64_t position, int count) {
 
 TEST_CASE("rows in order begin every seq_len ids and share one id with the next") {
   tests::TemporaryFolder folder;
-  const Dataset data(counting_file(folder, 13), 4, RowOrder::sequential, 1);
+  const Dataset data(counting_file(folder, 13), {4, RowOrder::sequential, 1});
   REQUIRE(data.rows() == 3);
   Ids inputs(8), targets(8);
   data.fill(1, 2, inputs.data(), targets.data());
@@ -50,30 +51,30 @@ TEST_CASE("rows in order begin every seq_len ids and share one id with the next"
 TEST_CASE("a last row needs one id more than seq_len") {
   tests::TemporaryFolder folder;
   const auto path = counting_file(folder, 12);
-  REQUIRE(Dataset(path, 4, RowOrder::sequential, 1).rows() == 2);
-  REQUIRE(Dataset(path, 11, RowOrder::sequential, 1).rows() == 1);
+  REQUIRE(Dataset(path, {4, RowOrder::sequential, 1}).rows() == 2);
+  REQUIRE(Dataset(path, {11, RowOrder::sequential, 1}).rows() == 1);
   REQUIRE(tests::error_of([&] {
-            Dataset(path, 12, RowOrder::sequential, 1);
+            Dataset(path, {12, RowOrder::sequential, 1});
           }).find("holds 0 rows of 12 tokens, not 1") != std::string::npos);
-  REQUIRE(tests::error_of([&] { Dataset(path, 0, RowOrder::sequential, 1); }) != "");
+  REQUIRE(tests::error_of([&] { Dataset(path, {0, RowOrder::sequential, 1}); }) != "");
 }
 
 TEST_CASE("each shuffled epoch has every row once and another order") {
   tests::TemporaryFolder folder;
-  const Dataset data(counting_file(folder, 201), 4, RowOrder::shuffled, 9);
+  const Dataset data(counting_file(folder, 201), {4, RowOrder::shuffled, 9});
   REQUIRE(data.rows() == 50);
   const Ids first = first_inputs(data, 0, 50);
   const Ids second = first_inputs(data, 50, 50);
   REQUIRE(std::set<int32_t>(first.begin(), first.end()).size() == 50);
   REQUIRE(std::set<int32_t>(second.begin(), second.end()).size() == 50);
   REQUIRE(first != second);
-  const Dataset other(folder / "counting.tokens", 4, RowOrder::shuffled, 10);
+  const Dataset other(folder / "counting.tokens", {4, RowOrder::shuffled, 10});
   REQUIRE(first_inputs(other, 0, 50) != first);
 }
 
 TEST_CASE("a position may be entered anywhere and a batch may cross an epoch") {
   tests::TemporaryFolder folder;
-  const Dataset data(counting_file(folder, 41), 4, RowOrder::shuffled, 3);
+  const Dataset data(counting_file(folder, 41), {4, RowOrder::shuffled, 3});
   const Ids all = first_inputs(data, 0, 40);
   for (const int64_t position : {0, 7, 9, 18, 33}) {
     const Ids part = first_inputs(data, position, 5);
@@ -83,32 +84,32 @@ TEST_CASE("a position may be entered anywhere and a batch may cross an epoch") {
 
 TEST_CASE("the shuffled order is fixed for all time") {
   tests::TemporaryFolder folder;
-  const Dataset data(counting_file(folder, 41), 4, RowOrder::shuffled, 1);
+  const Dataset data(counting_file(folder, 41), {4, RowOrder::shuffled, 1});
   REQUIRE(first_inputs(data, 0, 10) == Ids{24, 36, 20, 16, 28, 4, 12, 8, 32, 0});
 }
 
 TEST_CASE("documents of a row are numbered from its beginning") {
   tests::TemporaryFolder folder;
   const auto path = counting_file(folder, 13);
-  const Dataset divided(path, 5, RowOrder::sequential, 1, 0, 7);
+  const Dataset divided(path, {5, RowOrder::sequential, 1, 0, 7});
   REQUIRE(divided.divides_documents());
   // A document begins at 7: within the first row, at the beginning of the second, nowhere.
   const Ids inputs = {3, 4, 7, 8, 7, 7, 1, 2, 7, 7, 1, 2, 3, 4, 5};
   Ids documents(inputs.size());
   divided.number_documents(inputs.data(), 3, documents.data());
   REQUIRE(documents == Ids{0, 0, 1, 1, 2, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0});
-  REQUIRE_FALSE(Dataset(path, 5, RowOrder::sequential, 1).divides_documents());
+  REQUIRE_FALSE(Dataset(path, {5, RowOrder::sequential, 1}).divides_documents());
 }
 
 TEST_CASE("a dataset can be told to use the first rows alone") {
   tests::TemporaryFolder folder;
   const auto path = counting_file(folder, 41);
-  const Dataset data(path, 4, RowOrder::shuffled, 1, 3);
+  const Dataset data(path, {4, RowOrder::shuffled, 1, 3});
   REQUIRE(data.rows() == 3);
   const Ids rows = first_inputs(data, 0, 9);
   for (const int32_t row : rows) REQUIRE(row <= 8);
   REQUIRE(tests::error_of([&] {
-            Dataset(path, 4, RowOrder::shuffled, 1, 11);
+            Dataset(path, {4, RowOrder::shuffled, 1, 11});
           }).find("holds 10 rows of 4 tokens, not 11") != std::string::npos);
   REQUIRE(tests::error_of([&] { first_inputs(data, -1, 1); }).find("never negative") !=
           std::string::npos);
@@ -123,17 +124,47 @@ TEST_CASE("a short last row holds what is left and scores nothing behind it") {
   REQUIRE(rows_of(12, 4, LastRow::whole) == 2);
   REQUIRE(rows_of(1, 4, LastRow::may_be_short) == 0);
   REQUIRE(rows_of(0, 4, LastRow::may_be_short) == 0);
-  const Dataset data(path, 4, RowOrder::sequential, 1, 0, {}, LastRow::may_be_short);
+  const Dataset data(path, {4, RowOrder::sequential, 1, 0, {}, LastRow::may_be_short});
   REQUIRE(data.rows() == 3);
   Ids inputs(8), targets(8);
   data.fill(1, 2, inputs.data(), targets.data());
   REQUIRE(inputs == Ids{4, 5, 6, 7, 8, 9, 10, 0});
   REQUIRE(targets == Ids{5, 6, 7, 8, 9, 10, 11, -100});
-  const Dataset one(path, 100, RowOrder::sequential, 1, 1, {}, LastRow::may_be_short);
+  const Dataset one(path, {100, RowOrder::sequential, 1, 1, {}, LastRow::may_be_short});
   REQUIRE(one.rows() == 1);
   REQUIRE(tests::error_of([&] {
-            Dataset(path, 4, RowOrder::sequential, 1, 4, {}, LastRow::may_be_short);
+            Dataset(path, {4, RowOrder::sequential, 1, 4, {}, LastRow::may_be_short});
           }).find("holds 3 rows of 4 tokens, not 4") != std::string::npos);
+}
+
+/// Documents of 3, 6, 1, 0 and 4 ids: 0, 1, 2 | 3 … 8 | 9 | | 10 … 13.
+std::filesystem::path documents_file(const tests::TemporaryFolder& folder) {
+  TokenFileWriter writer(folder / "documents.tokens", 2000, hash_hex("a tokenizer"));
+  Ids ids;
+  for (int i = 0; i < 14; ++i) ids.push_back(i);
+  writer.append(ids.data(), ids.size(), {0, 3, 9, 10, 10});
+  writer.finish();
+  return folder / "documents.tokens";
+}
+
+TEST_CASE("a padded row is one document, cut or padded to its length, pads unscored") {
+  tests::TemporaryFolder folder;
+  RowOptions options;
+  options.seq_len = 4;
+  options.pad_id = 77;
+  const Dataset data(documents_file(folder), options);
+  REQUIRE(data.rows() == 5);
+  Ids inputs(20);
+  Ids targets(20);
+  data.fill(0, 5, inputs.data(), targets.data());
+  REQUIRE(inputs == Ids{0, 1, 2, 77, 3, 4, 5, 6, 9, 77, 77, 77, 77, 77, 77, 77, 10, 11, 12, 13});
+  const int32_t no = unscored_target;
+  REQUIRE(targets ==
+          Ids{1, 2, no, no, 4, 5, 6, no, no, no, no, no, no, no, no, no, 11, 12, 13, no});
+  options.rows = 6;
+  REQUIRE(tests::error_of([&] {
+            Dataset(folder / "documents.tokens", options);
+          }).find("holds 5 documents, not 6") != std::string::npos);
 }
 
 }  // namespace

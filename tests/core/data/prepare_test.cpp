@@ -102,7 +102,7 @@ TEST_CASE("generated text is prepared as the rows that a run needs") {
       tokenizer.encode_document(toy_story(1, Split::evaluation, 0));
   const std::vector<int32_t> evaluation = all_ids(prepared.evaluation_tokens);
   REQUIRE(std::equal(held_out.begin(), held_out.end(), evaluation.begin()));
-  REQUIRE(Dataset(prepared.train_tokens, 64, config::RowOrder::shuffled, 1, prepared.train_rows)
+  REQUIRE(Dataset(prepared.train_tokens, {64, config::RowOrder::shuffled, 1, prepared.train_rows})
               .rows() == 8);
 }
 
@@ -154,16 +154,58 @@ TEST_CASE("what a killed preparation left is cleared away") {
   REQUIRE_FALSE(std::filesystem::exists(folder / "train.tokens.tmp-123"));
 }
 
-TEST_CASE("a preparation that is stopped leaves nothing half made") {
+TEST_CASE("a preparation that is stopped leaves no token file and is gone on with") {
   tests::TemporaryFolder cache;
   const auto stop_while_writing = [](double, const std::string& phase) {
     if (phase == "writing training tokens") throw std::runtime_error("stopped");
   };
   REQUIRE_THROWS_WITH(prepare(small_experiment(), cache.path(), stop_while_writing), "stopped");
   for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.path())) {
-    REQUIRE_FALSE(contains(entry.path().string(), ".tokens"));
+    REQUIRE(entry.path().extension() != ".tokens");
   }
-  REQUIRE(prepare(small_experiment(), cache.path(), {}).train_rows == 8);
+  const PreparedData prepared = prepare(small_experiment(), cache.path(), {});
+  REQUIRE(prepared.train_rows == 8);
+  for (const auto& entry :
+       std::filesystem::directory_iterator(prepared.train_tokens.parent_path())) {
+    REQUIRE_FALSE(contains(entry.path().string(), ".partial"));
+  }
+}
+
+TEST_CASE("padded rows of stories are one story each, as many as the run needs") {
+  tests::TemporaryFolder cache;
+  config::Experiment experiment = small_experiment();
+  experiment.data.rows = config::RowKind::padded;
+  const PreparedData prepared = prepare(experiment, cache.path(), {});
+  REQUIRE(prepared.train_rows == 8);
+  REQUIRE(prepared.evaluation_rows == 3);
+  REQUIRE(prepared.pad_id == 1);
+  REQUIRE(TokenFile(prepared.train_tokens).documents() >= 8);
+  // The token files are those of packed rows: how rows are cut does not change them.
+  experiment.data.rows = config::RowKind::packed;
+  REQUIRE(prepare(experiment, cache.path(), {}).train_tokens == prepared.train_tokens);
+}
+
+TEST_CASE("documents of a file are rows, the first part of them and the others for evaluation") {
+  tests::TemporaryFolder folder;
+  std::string text;
+  for (uint64_t i = 0; i < 40; ++i) {
+    text += toy_story(8, Split::training, i) + "\n<|endoftext|>\n";
+  }
+  config::Experiment experiment = text_experiment(folder.write("train.txt", text));
+  experiment.data.documents = config::DocumentKind::separator;
+  experiment.data.rows = config::RowKind::padded;
+  experiment.data.training_fraction = 0.1;
+  experiment.data.evaluation_path = folder.write("valid.txt", text.substr(0, text.size() / 2));
+  const PreparedData prepared = prepare(experiment, folder / "cache", {});
+  REQUIRE(prepared.train_rows == 4);
+  REQUIRE(prepared.evaluation_rows == 3);  // train.eval_rows
+  const TokenFile evaluation(prepared.evaluation_tokens);
+  REQUIRE(evaluation.documents() > 15);
+  const Tokenizer tokenizer = load_tokenizer(prepared.tokenizer);
+  const TokenSpan span = evaluation.document(2);
+  std::vector<int32_t> ids(static_cast<size_t>(span.count));
+  evaluation.read(span.first, span.count, ids.data());
+  REQUIRE(ids == tokenizer.encode_document(toy_story(8, Split::training, 2)));
 }
 
 TEST_CASE("damaged files in the cache are made anew") {
@@ -178,7 +220,7 @@ TEST_CASE("damaged files in the cache are made anew") {
   REQUIRE(read_file(prepared.train_tokens) == tokens);
 
   std::string changed = tokens;
-  changed[70] ^= 1;
+  changed[90] ^= 1;
   write_file_atomic(prepared.train_tokens, changed);
   prepare(small_experiment(), cache.path(), {});
   REQUIRE(read_file(prepared.train_tokens) == changed);  // only a full check finds it
@@ -221,7 +263,7 @@ TEST_CASE("text of one's own is split encoded and packed") {
   const std::vector<int32_t> held_out = all_ids(prepared.evaluation_tokens);
   const std::string end = tokenizer.decode(held_out);
   REQUIRE(some_text(20).substr(some_text(20).size() - end.size()) == end);
-  REQUIRE(phases(experiment, folder / "cache").empty());
+  REQUIRE(phases(experiment, folder / "cache") == std::vector<std::string>{"reading the text"});
 }
 
 TEST_CASE("a text longer than what is encoded at once has the ids of the whole") {

@@ -1,7 +1,7 @@
 #include "core/data/scored_bytes.h"
 
 #include "core/data/bpe_trainer.h"
-#include "core/data/token_stream.h"
+#include "core/data/token_file_writer.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -14,8 +14,10 @@ class Scored {
   explicit Scored(const std::vector<std::string>& documents, Vocabulary vocabulary)
       : tokenizer_(std::move(vocabulary)) {
     TokenFileWriter writer(path(), tokenizer_.vocab_size(), tokenizer_.fingerprint());
-    const std::vector<std::string_view> views(documents.begin(), documents.end());
-    write_documents(views, tokenizer_, {}, writer);
+    for (const std::string& document : documents) {
+      const std::vector<int32_t> ids = tokenizer_.encode_document(document);
+      writer.append(ids.data(), ids.size(), {0});
+    }
     writer.finish();
   }
   std::filesystem::path path() const { return folder_ / "a.tokens"; }

@@ -1,4 +1,5 @@
 #include "core/data/token_file.h"
+#include "core/data/token_file_writer.h"
 
 #include <cstring>
 
@@ -28,7 +29,7 @@ TEST_CASE("a token file gives back its ids in two or four bytes each") {
     const std::vector<int32_t> ids = {0, 1, 65535, 7, 300};
     const auto path = write_ids(folder, ids, vocab_size);
     const size_t bytes = vocab_size == 65536 ? 2 : 4;
-    REQUIRE(std::filesystem::file_size(path) == 64 + 5 * bytes);
+    REQUIRE(std::filesystem::file_size(path) == (72 + 5 * bytes + 7) / 8 * 8);
     const TokenFile file(path);
     REQUIRE(file.size() == 5);
     std::vector<int32_t> read(3);
@@ -43,9 +44,9 @@ TEST_CASE("the header is where other programs may expect it") {
   tests::TemporaryFolder folder;
   const std::string content = read_file(write_ids(folder, {258, 1, 2}, 2000));
   REQUIRE(content.substr(0, 8) == "forgetok");
-  REQUIRE(content.substr(8, 8) == std::string("\1\0\0\0\2\0\0\0", 8));
+  REQUIRE(content.substr(8, 8) == std::string("\2\0\0\0\2\0\0\0", 8));
   REQUIRE(content.substr(16, 8) == std::string("\3\0\0\0\0\0\0\0", 8));
-  REQUIRE(content.substr(64) == std::string("\2\1\1\0\2\0", 6));
+  REQUIRE(content.substr(72) == std::string("\2\1\1\0\2\0\0\0", 8));
 }
 
 TEST_CASE("reading outside a token file is refused") {
@@ -68,22 +69,25 @@ TEST_CASE("a damaged token file is refused with what is wrong") {
   };
   REQUIRE(error(whole) == "");
   REQUIRE(error("").find("ends within its header") != std::string::npos);
-  REQUIRE(error(whole.substr(0, 63)).find("ends within its header") != std::string::npos);
-  REQUIRE(error(whole.substr(0, whole.size() - 1)).find("has 71 bytes, its header says 72") !=
+  REQUIRE(error(whole.substr(0, 71)).find("ends within its header") != std::string::npos);
+  REQUIRE(error(whole.substr(0, whole.size() - 1)).find("has 79 bytes, its header says 80") !=
           std::string::npos);
-  REQUIRE(error(whole + "x").find("its header says 72") != std::string::npos);
+  REQUIRE(error(whole + "x").find("its header says 80") != std::string::npos);
   REQUIRE(error("F" + whole.substr(1)).find("does not begin with") != std::string::npos);
-  for (size_t place = 12; place < 64; ++place) {
+  for (size_t place = 12; place < 72; ++place) {
     std::string damaged = whole;
     damaged[place] ^= 0x40;
     REQUIRE(error(damaged).find("its header is damaged") != std::string::npos);
   }
   std::string newer = whole;
-  newer[8] = 2;
-  REQUIRE(error(newer).find("version 2") != std::string::npos);
+  newer[8] = 3;
+  REQUIRE(error(newer).find("version 3") != std::string::npos);
+  std::string older = whole;
+  older[8] = 1;
+  REQUIRE(error(older).find("version 1") != std::string::npos);
   std::string changed = whole;
-  changed[66] ^= 1;
-  REQUIRE(error(changed).find("do not have the hash") != std::string::npos);
+  changed[74] ^= 1;
+  REQUIRE(error(changed).find("does not have the hash") != std::string::npos);
 }
 
 TEST_CASE("a token file is not seen before it is finished and leaves nothing when given up") {

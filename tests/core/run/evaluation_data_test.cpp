@@ -3,6 +3,7 @@
 #include "core/base/fs.h"
 #include "core/base/hash.h"
 #include "core/data/token_file.h"
+#include "core/data/token_file_writer.h"
 #include "core/data/tokenizer_json.h"
 #include "tests/support/catch.h"
 #include "tests/support/contains.h"

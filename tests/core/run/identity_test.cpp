@@ -33,6 +33,20 @@ TEST_CASE("what cannot change a number is no part of the identity", "[run][ident
   REQUIRE(identifying_part(other) == identifying_part(experiment()));
 }
 
+TEST_CASE("keys that came later are part of the identity only where they change something",
+          "[run][identity]") {
+  json other = experiment();
+  other["data"]["documents"] = "file";
+  other["data"]["separator"] = "<|endoftext|>";
+  other["data"]["field"] = "text";
+  other["data"]["rows"] = "packed";
+  other["data"]["training_fraction"] = 1.0;
+  other["data"]["evaluation_path"] = "/elsewhere/b.txt";
+  REQUIRE(identifying_part(other) == identifying_part(experiment()));
+  other["data"]["rows"] = "padded";
+  REQUIRE(identifying_part(other) != identifying_part(experiment()));
+}
+
 TEST_CASE("what can change a number is", "[run][identity]") {
   for (const char* pointer : {"/seed",
                               "/profile",

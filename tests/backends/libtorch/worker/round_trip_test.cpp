@@ -2,7 +2,9 @@
 
 #include "backends/libtorch/worker/weights.h"
 #include "core/hf/export_model.h"
-#include "core/hf/import_model.h"
+#include "core/hf/model_config.h"
+#include "core/hf/model_weights.h"
+#include "core/weights/model_files.h"
 #include "tests/backends/libtorch/model/small_models.h"
 #include "tests/support/support.h"
 
@@ -34,9 +36,12 @@ hf::Exported leave(const worker::LlamaCanon& model,
 
 /// The model that a folder holds, as config.json describes it.
 worker::LlamaCanon come_back(const std::filesystem::path& folder) {
-  const hf::ImportedModel imported = hf::import_model(folder);
-  worker::LlamaCanon model = make_model(imported.config.model);
-  worker::load_beginning(model, 0, folder.string(), weights::content_hash(imported.weights));
+  const hf::ReadConfig config =
+      hf::read_config(nlohmann::json::parse(read_file(folder / "config.json")));
+  const weights::ModelFiles files(folder);
+  const auto named = hf::model_weights(config.model, files.tensors());
+  worker::LlamaCanon model = make_model(config.model);
+  worker::load_beginning(model, 0, folder.string(), weights::content_hash(named));
   return model;
 }
 

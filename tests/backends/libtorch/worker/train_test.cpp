@@ -10,6 +10,7 @@
 #include "core/base/random.h"
 #include "core/config/json.h"
 #include "core/data/token_file.h"
+#include "core/data/token_file_writer.h"
 #include "tests/backends/libtorch/model/small_models.h"
 #include "tests/support/support.h"
 

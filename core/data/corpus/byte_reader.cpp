@@ -1,0 +1,183 @@
+#include "core/data/corpus/byte_reader.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+
+namespace forge::data {
+namespace {
+
+constexpr size_t buffer_bytes = size_t{256} << 10;
+
+[[noreturn]] void refuse_as_damaged(const fs::path& path, const std::string& reason) {
+  throw Error("'" + shown_path(path) + "' cannot be decompressed: " + reason,
+              {},
+              "it is damaged or not all there: get it again",
+              ExitCode::failed);
+}
+
+class PlainReader : public ByteReader {
+ public:
+  PlainReader(const fs::path& path, int64_t offset)
+      : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (!file_) throw system_error("read '" + shown_path(path) + "'", errno);
+    if (::lseek(file_.get(), offset, SEEK_SET) < 0) {
+      throw system_error("read '" + shown_path(path) + "'", errno);
+    }
+  }
+
+  size_t read(char* to, size_t size) override {
+    size_t filled = 0;
+    while (filled < size) {
+      const ssize_t got = ::read(file_.get(), to + filled, size - filled);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw system_error("read '" + shown_path(path_) + "'", errno);
+      if (got == 0) break;
+      filled += static_cast<size_t>(got);
+    }
+    return filled;
+  }
+
+ private:
+  fs::path path_;
+  FileDescriptor file_;
+};
+
+class GzipReader : public ByteReader {
+ public:
+  explicit GzipReader(const fs::path& path) : path_(path), file_(::gzopen(path.c_str(), "rb")) {
+    if (!file_) throw system_error("read '" + shown_path(path) + "'", errno);
+    ::gzbuffer(file_, buffer_bytes);
+    // zlib passes through what is not compressed; a name that says so is a mistake to be told.
+    if (::gzdirect(file_) && fs::file_size(path) > 0) {
+      ::gzclose(file_);
+      refuse_as_damaged(path, "it is not in gzip's format");
+    }
+  }
+  ~GzipReader() override { ::gzclose(file_); }
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
+
+  size_t read(char* to, size_t size) override {
+    size_t filled = 0;
+    while (filled < size) {
+      const auto wanted = static_cast<unsigned>(std::min(size - filled, size_t{1} << 30));
+      const int got = ::gzread(file_, to + filled, wanted);
+      if (got <= 0) break;
+      filled += static_cast<size_t>(got);
+    }
+    if (filled < size) require_end();
+    return filled;
+  }
+
+ private:
+  void require_end() const {
+    int code = Z_OK;
+    const char* reason = ::gzerror(file_, &code);
+    if (code == Z_OK || code == Z_STREAM_END) return;
+    refuse_as_damaged(path_, code == Z_BUF_ERROR ? "it ends too early" : reason);
+  }
+
+  fs::path path_;
+  gzFile file_;
+};
+
+class ZstdReader : public ByteReader {
+ public:
+  explicit ZstdReader(const fs::path& path)
+      : path_(path), bytes_(path, 0), stream_(::ZSTD_createDStream()), buffer_(buffer_bytes) {}
+  ~ZstdReader() override { ::ZSTD_freeDStream(stream_); }
+  ZstdReader(const ZstdReader&) = delete;
+  ZstdReader& operator=(const ZstdReader&) = delete;
+
+  size_t read(char* to, size_t size) override {
+    ZSTD_outBuffer out = {to, size, 0};
+    while (out.pos < out.size) {
+      const bool had_input = refill();
+      const size_t before = out.pos;
+      const size_t result = ::ZSTD_decompressStream(stream_, &out, &in_);
+      if (::ZSTD_isError(result)) refuse_as_damaged(path_, ::ZSTD_getErrorName(result));
+      if (!had_input && out.pos == before) {
+        if (in_frame_) refuse_as_damaged(path_, "it ends too early");
+        break;
+      }
+      in_frame_ = result != 0;
+    }
+    return out.pos;
+  }
+
+ private:
+  /// Whether there are bytes to decompress.
+  bool refill() {
+    if (in_.pos < in_.size) return true;
+    in_ = {buffer_.data(), bytes_.read(buffer_.data(), buffer_.size()), 0};
+    return in_.size > 0;
+  }
+
+  fs::path path_;
+  PlainReader bytes_;
+  ZSTD_DStream* stream_;
+  std::vector<char> buffer_;
+  ZSTD_inBuffer in_ = {nullptr, 0, 0};
+  bool in_frame_ = false;
+};
+
+}  // namespace
+
+void ByteReader::skip(int64_t bytes) {
+  std::vector<char> ignored(buffer_bytes);
+  while (bytes > 0) {
+    const auto wanted = static_cast<size_t>(std::min<int64_t>(bytes, buffer_bytes));
+    const size_t got = read(ignored.data(), wanted);
+    if (got == 0) return;
+    bytes -= static_cast<int64_t>(got);
+  }
+}
+
+Compression compression_of(const fs::path& path) {
+  if (path.extension() == ".gz") return Compression::gzip;
+  if (path.extension() == ".zst") return Compression::zstd;
+  return Compression::none;
+}
+
+fs::path uncompressed_name(const fs::path& path) {
+  return compression_of(path) == Compression::none ? path : path.parent_path() / path.stem();
+}
+
+std::unique_ptr<ByteReader> open_bytes(const fs::path& path, int64_t offset) {
+  std::unique_ptr<ByteReader> reader;
+  switch (compression_of(path)) {
+    case Compression::none: return std::make_unique<PlainReader>(path, offset);
+    case Compression::gzip: reader = std::make_unique<GzipReader>(path); break;
+    case Compression::zstd: reader = std::make_unique<ZstdReader>(path); break;
+  }
+  reader->skip(offset);
+  return reader;
+}
+
+std::unique_ptr<ByteReader> open_raw_bytes(const fs::path& path) {
+  return std::make_unique<PlainReader>(path, 0);
+}
+
+int64_t size_of_content(const fs::path& path) {
+  if (compression_of(path) == Compression::none) {
+    return static_cast<int64_t>(fs::file_size(path));
+  }
+  const auto reader = open_bytes(path);
+  std::vector<char> ignored(buffer_bytes);
+  int64_t size = 0;
+  while (const size_t got = reader->read(ignored.data(), ignored.size())) {
+    size += static_cast<int64_t>(got);
+  }
+  return size;
+}
+
+}  // namespace forge::data

@@ -1,0 +1,167 @@
+#include "core/data/corpus/corpus.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/base/text.h"
+#include "core/config/fields.h"
+#include "core/data/corpus/byte_reader.h"
+#include "core/data/corpus/sample.h"
+#include "core/data/corpus/survey.h"
+
+namespace forge::data {
+namespace {
+
+using config::DocumentKind;
+
+constexpr int64_t max_search_range = 64 << 10;
+
+/// The place nearest to `wanted` that follows `mark`, if there is one in range.
+size_t nearest_after(std::string_view text, size_t wanted, size_t range, std::string_view mark) {
+  const size_t low = wanted > range ? wanted - range : 0;
+  const size_t high = std::min(text.size(), wanted + range);
+  const std::string_view searched = text.substr(low, high - low);
+  const size_t middle = wanted - low;
+  const size_t after = searched.find(mark, middle > mark.size() ? middle - mark.size() : 0);
+  const size_t before = searched.rfind(mark, middle);
+  size_t best = std::string_view::npos;
+  for (const size_t place : {before, after}) {
+    if (place == std::string_view::npos) continue;
+    const size_t cut = low + place + mark.size();
+    if (cut >= text.size()) continue;
+    const auto distance = [&](size_t at) { return at > wanted ? at - wanted : wanted - at; };
+    if (best == std::string_view::npos || distance(cut) < distance(best)) best = cut;
+  }
+  return best;
+}
+
+std::string read_part(const fs::path& path, int64_t offset, int64_t size) {
+  std::string text(static_cast<size_t>(size), '\0');
+  text.resize(open_bytes(path, offset)->read(text.data(), text.size()));
+  return text;
+}
+
+/// Where files that are documents are divided, `held_out` bytes from their end.
+TextPosition cut_of(const TextFiles& files, int64_t held_out) {
+  const TextPosition wanted = files.position_at(files.bytes() - held_out);
+  if (held_out == 0 || wanted.offset == 0) return wanted;
+  const auto file = static_cast<size_t>(wanted.file);
+  const int64_t range = std::min(max_search_range, held_out / 4);
+  // A byte more on each side than is searched, so that the file's ends are told from the window's.
+  const int64_t first = std::max<int64_t>(0, wanted.offset - range - 4);
+  const int64_t last = std::min(files.sizes[file], wanted.offset + range + 4);
+  const std::string window = read_part(files.paths[file], first, last - first);
+  const size_t cut =
+      cut_near(window, static_cast<size_t>(wanted.offset - first), static_cast<size_t>(range));
+  const int64_t offset = first + static_cast<int64_t>(cut);
+  return offset == files.sizes[file] ? TextPosition{wanted.file + 1, 0}
+                                     : TextPosition{wanted.file, offset};
+}
+
+std::string description(const DocumentRule& rule) {
+  std::string text = "documents " + config::name_of(rule.kind) + "\n";
+  if (rule.kind == DocumentKind::separator) text += rule.separator + "\n";
+  if (rule.kind == DocumentKind::record) text += rule.field + "\n";
+  return text;
+}
+
+void require_some(const TextFiles& files, const fs::path& path) {
+  if (files.bytes() > 0) return;
+  throw Error("'" + shown_path(path) + "' is empty",
+              {},
+              "data.path names a file or a folder of files with text in them");
+}
+
+std::shared_ptr<const TextFiles> open_files(const fs::path& path, const DocumentRule& rule) {
+  auto files = std::make_shared<TextFiles>(find_text_files(path, rule));
+  require_some(*files, path);
+  return files;
+}
+
+}  // namespace
+
+size_t cut_near(std::string_view text, size_t wanted, size_t range) {
+  for (const std::string_view mark : {"\n\n", "\r\n\r\n", "\n"}) {
+    const size_t cut = nearest_after(text, wanted, range, mark);
+    if (cut != std::string_view::npos) return cut;
+  }
+  // Bytes 10xxxxxx continue a character; more than three of them are no UTF-8.
+  size_t cut = wanted;
+  const auto continues = [&](size_t at) {
+    return at < text.size() && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80;
+  };
+  for (int i = 0; i < 3 && cut > 0 && continues(cut); ++i) --cut;
+  return cut;
+}
+
+TextRange all_text(const fs::path& path, const DocumentRule& rule) {
+  const auto files = open_files(path, rule);
+  return {files, files->begin(), files->end()};
+}
+
+Corpus::Corpus(const config::DataConfig& config, const Progress& progress) {
+  const DocumentRule rule = document_rule(config);
+  training_.files = open_files(config.path, rule);
+  evaluation_.files =
+      config.evaluation_path.empty() ? training_.files : open_files(config.evaluation_path, rule);
+  training_.begin = {};
+  evaluation_.end = evaluation_.files->end();
+  if (rule.kind == DocumentKind::file) {
+    divide_files(config, progress);
+  } else {
+    divide_records(config, progress);
+  }
+}
+
+void Corpus::divide_files(const config::DataConfig& config, const Progress& progress) {
+  const TextFiles& files = *training_.files;
+  const bool divided = config.evaluation_path.empty();
+  const double fraction = divided ? config.held_out_fraction : 0;
+  const auto held_out = static_cast<int64_t>(static_cast<double>(files.bytes()) * fraction);
+  training_.end = cut_of(files, held_out);
+  Hasher hasher;
+  hash_files(files, training_.end, hasher, progress);
+  if (divided) {
+    evaluation_.begin = training_.end;
+  } else {
+    hasher.update("evaluation\n");
+    hash_files(*evaluation_.files, {}, hasher, progress);
+  }
+  fingerprint_ = hasher.hex();
+}
+
+void Corpus::divide_records(const config::DataConfig& config, const Progress& progress) {
+  const TextFiles& files = *training_.files;
+  Hasher hasher;
+  hasher.update(description(files.rule));
+  hash_files(files, files.end(), hasher, progress);
+  const RecordIndex index = index_records(files, progress);
+  int64_t training = index.records;
+  if (config.evaluation_path.empty()) {
+    const auto held_out = static_cast<double>(index.records) * config.held_out_fraction;
+    training -= std::max<int64_t>(1, std::llround(held_out));
+    evaluation_.begin = index.position_of(training, files);
+    hasher.update("evaluation from " + std::to_string(training) + "\n");
+  } else {
+    hasher.update("evaluation\n");
+    hash_files(*evaluation_.files, {}, hasher, progress);
+  }
+  // Rounded to the nearest, as Hugging Face's datasets does with "train[:10%]".
+  training = std::llround(static_cast<double>(training) * config.training_fraction);
+  if (training < 1) {
+    throw Error("'" + shown_path(config.path) + "' has " + with_thousands(index.records) +
+                    " document(s), none of which is left for training",
+                {},
+                "give more text, or say with data.documents what a document is");
+  }
+  training_.end = index.position_of(training, files);
+  training_documents_ = training;
+  hasher.update("training " + std::to_string(training) + " of " + std::to_string(index.records));
+  fingerprint_ = hasher.hex();
+}
+
+NextDocument Corpus::sample() const { return sample_of(training_); }
+
+}  // namespace forge::data

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/data/bpe_trainer.h"
+#include "core/data/corpus/text_files.h"
+#include "core/data/progress.h"
+
+namespace forge::data {
+
+/// Text of the user's own, divided into a training and an evaluation part. It is read once for its
+/// hash, in bounded memory, and stays on the disk.
+///
+/// Where files are documents, the last data.held_out_fraction of all bytes is for evaluation; the
+/// cut is made at a blank line where there is one nearby, else at a line's end, else between
+/// characters. Where documents are told apart within files, it is the last of that fraction of the
+/// documents, at least one. With data.evaluation_path all of data.path is for training. Of the
+/// training documents only the first data.training_fraction are used.
+class Corpus {
+ public:
+  /// Throws Error where there is no text, or where a file is none (a NUL byte in it).
+  explicit Corpus(const config::DataConfig& config, const Progress& progress = {});
+
+  const TextRange& training() const { return training_; }
+  const TextRange& evaluation() const { return evaluation_; }
+  /// Hash of the text, of what its documents are, and of the places where it is divided.
+  const std::string& fingerprint() const { return fingerprint_; }
+  /// Of training and evaluation; -1 where a file is a document.
+  int64_t training_documents() const { return training_documents_; }
+
+  /// The text that a tokenizer is trained on: a few megabytes, in slices spread evenly over all of
+  /// the training text.
+  NextDocument sample() const;
+
+ private:
+  void divide_files(const config::DataConfig& config, const Progress& progress);
+  void divide_records(const config::DataConfig& config, const Progress& progress);
+
+  TextRange training_;
+  TextRange evaluation_;
+  int64_t training_documents_ = -1;
+  std::string fingerprint_;
+};
+
+/// All text of a file or folder.
+TextRange all_text(const std::filesystem::path& path, const DocumentRule& rule);
+
+/// Where to cut a text that is to be cut near `wanted` (0 … text.size()): behind the nearest blank
+/// line within `range` bytes, else behind the nearest line's end there, else before a character.
+size_t cut_near(std::string_view text, size_t wanted, size_t range);
+
+}  // namespace forge::data
