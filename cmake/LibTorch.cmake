@@ -15,6 +15,9 @@ target_include_directories(forge_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 target_link_libraries(forge_torch INTERFACE ${TORCH_LIBRARIES})
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(forge_torch INTERFACE ${torch_flags})
+# at::parallel_for is a template of Torch's headers: compiled without OpenMP it runs on one thread.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+target_link_libraries(forge_torch INTERFACE OpenMP::OpenMP_CXX)
 # Python's libtorch exports a copy of parts of std::filesystem that crashes when it is called.
 # With the C++ library first in a program's list, the loader takes those functions from there. Named
 # by its file, as -lstdc++ may be a static one, from which nothing is taken at that place.

@@ -1,6 +1,7 @@
 #include "backends/libtorch/worker/device.h"
 
 #include <ATen/Parallel.h>
+#include <omp.h>
 #include <sched.h>
 #include <torch/cuda.h>
 #include <unistd.h>
@@ -96,6 +97,8 @@ at::TensorOptions tensor_options(config::Precision precision, const at::Device& 
 
 at::Device choose_device(const std::string& name, int threads) {
   at::set_num_threads(threads > 0 ? threads : usable_cores());
+  // A Torch that brings an OpenMP library of its own has set that one alone.
+  ::omp_set_num_threads(at::get_num_threads());
   const std::vector<std::string> names = device_names();
   if (name == "auto") return at::Device(names.size() > 1 ? "cuda:0" : "cpu");
   const std::string full = name == "cuda" ? "cuda:0" : name;
