@@ -5,6 +5,7 @@
 #include "backends/libtorch/model/inference_state.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
+#include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 
@@ -93,13 +94,13 @@ at::Tensor LlamaCanon::stream(const at::Tensor& ids,
 }
 
 at::Tensor LlamaCanon::head(const at::Tensor& x) const {
-  return at::linear(norm(x, final_norm_), config_.tie_embeddings ? embedding_ : lm_head_);
+  return ops::linear(norm(x, final_norm_), config_.tie_embeddings ? embedding_ : lm_head_);
 }
 
 at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const Past& past) const {
   const int64_t batch = x.size(0), length = x.size(1), head = config_.head_dim;
   const int64_t q_width = config_.num_heads * head, kv_width = config_.num_kv_heads * head;
-  at::Tensor qkv = at::linear(x, block.qkv);
+  at::Tensor qkv = ops::linear(x, block.qkv);
   if (config_.qk_norm == QkNorm::full) {
     const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
     qkv = at::cat({norm(parts[0], block.q_norm), norm(parts[1], block.k_norm), parts[2]}, 2);
@@ -119,12 +120,12 @@ at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const 
   }
   const at::Tensor mixed = past.state ? past.state->attend(past.layer, q, k, v)
                                       : ops::causal_attention(q, k, v, past.doc_ids);
-  return at::linear(mixed.view({batch, length, q_width}), block.output);
+  return ops::linear(mixed.view({batch, length, q_width}), block.output);
 }
 
 at::Tensor LlamaCanon::mlp(const Block& block, const at::Tensor& x, const Past& past) const {
-  const at::Tensor gate_up = canon('D', block.canon_d, at::linear(x, block.gate_up), past);
-  return at::linear(ops::swiglu(gate_up), block.down);
+  const at::Tensor gate_up = canon('D', block.canon_d, ops::linear(x, block.gate_up), past);
+  return ops::linear(ops::swiglu(gate_up), block.down);
 }
 
 at::Tensor LlamaCanon::norm(const at::Tensor& x, const at::Tensor& weight) const {

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace forge::ops {
+
+/// A row-major matrix in memory. Where `transposed`, its rows are the columns of the operand.
+template <class T>
+struct Operand {
+  const T* data;
+  int64_t stride;  ///< elements from one row in memory to the next
+  bool transposed = false;
+};
+
+/// C [m, n] = A [m, k] B [k, n] + beta C on CPU memory, C row-major with `c_stride` elements from
+/// row to row. beta is 0 or 1; with 0 what stands in C does not matter. On all threads, or on the
+/// calling one alone inside of a parallel region. The library is chosen by shape, never by timing,
+/// so the same call gives the same bits.
+void gemm(int64_t m,
+          int64_t n,
+          int64_t k,
+          const Operand<float>& a,
+          const Operand<float>& b,
+          float beta,
+          float* c,
+          int64_t c_stride);
+void gemm(int64_t m,
+          int64_t n,
+          int64_t k,
+          const Operand<double>& a,
+          const Operand<double>& b,
+          double beta,
+          double* c,
+          int64_t c_stride);
+
+/// What multiplies large matrices of floats here: "onednn" or "blas".
+std::string gemm_library();
+
+}  // namespace forge::ops
