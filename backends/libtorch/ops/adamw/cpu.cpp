@@ -34,32 +34,20 @@ FORGE_INLINE void update_range(const Constants<T>& k,
     p[i] = k.keep * p[i] - k.rate * m[i] / (std::sqrt(v[i]) / k.root_correction2 + k.eps);
   }
 }
-FORGE_SIMD_CLONES void update(const Constants<float>& k,
-                              int64_t begin,
-                              int64_t end,
-                              float* p,
-                              const float* g,
-                              float* m,
-                              float* v) {
-  update_range(k, begin, end, p, g, m, v);
-}
-void update(const Constants<double>& k,
-            int64_t begin,
-            int64_t end,
-            double* p,
-            const double* g,
-            double* m,
-            double* v) {
-  update_range(k, begin, end, p, g, m, v);
-}
-
 template <class T>
 void update_all(
     at::Tensor& p, const at::Tensor& g, at::Tensor& m, at::Tensor& v, const AdamWStep& step) {
   const Constants<T> constants(step);
   at::parallel_for(0, p.numel(), 16384, [&](int64_t begin, int64_t end) {
-    update(
-        constants, begin, end, p.data_ptr<T>(), g.data_ptr<T>(), m.data_ptr<T>(), v.data_ptr<T>());
+    with_simd([&]() FORGE_SIMD_BODY {
+      update_range(constants,
+                   begin,
+                   end,
+                   p.data_ptr<T>(),
+                   g.data_ptr<T>(),
+                   m.data_ptr<T>(),
+                   v.data_ptr<T>());
+    });
   });
 }
 

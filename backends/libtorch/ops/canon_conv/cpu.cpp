@@ -117,31 +117,6 @@ FORGE_INLINE void accumulate_taps(const Problem<T>& p,
 
 using Range = std::array<int64_t, 3>;  // row of the batch, first and last+1 token
 
-FORGE_SIMD_CLONES void run_forward(const Problem<float>& p, Range r, const float* x, float* y) {
-  convolve(p, r[0], r[1], r[2], x, y);
-}
-void run_forward(const Problem<double>& p, Range r, const double* x, double* y) {
-  convolve(p, r[0], r[1], r[2], x, y);
-}
-FORGE_SIMD_CLONES void run_backward(const Problem<float>& p,
-                                    Range r,
-                                    const float* x,
-                                    const float* grad,
-                                    float* grad_x,
-                                    float* sums) {
-  accumulate_taps(p, r[0], r[1], r[2], x, grad, sums);
-  convolve_transposed(p, r[0], r[1], r[2], grad, grad_x);
-}
-void run_backward(const Problem<double>& p,
-                  Range r,
-                  const double* x,
-                  const double* grad,
-                  double* grad_x,
-                  double* sums) {
-  accumulate_taps(p, r[0], r[1], r[2], x, grad, sums);
-  convolve_transposed(p, r[0], r[1], r[2], grad, grad_x);
-}
-
 /// Calls task(index of the chunk, range) for every chunk of tokens, on all threads.
 template <class Task>
 void for_each_chunk(int64_t batch, int64_t length, const Task& task) {
@@ -190,7 +165,9 @@ void forward(const at::Tensor& x,
   const std::vector<T> taps = taps_first<T>(w, add_identity);
   const Problem<T> p = problem(x, w, doc_ids, taps);
   for_each_chunk(p.batch, p.length, [&](int64_t, Range range) {
-    run_forward(p, range, x.data_ptr<T>(), y.data_ptr<T>());
+    with_simd([&]() FORGE_SIMD_BODY {
+      convolve(p, range[0], range[1], range[2], x.data_ptr<T>(), y.data_ptr<T>());
+    });
   });
 }
 
@@ -208,8 +185,11 @@ void backward(const at::Tensor& x,
   const int64_t size = p.kernel * p.channels;
   std::vector<T> sums(chunks * size, T(0));
   for_each_chunk(p.batch, p.length, [&](int64_t chunk, Range range) {
-    run_backward(
-        p, range, x.data_ptr<T>(), grad.data_ptr<T>(), grad_x.data_ptr<T>(), &sums[chunk * size]);
+    const T *in = x.data_ptr<T>(), *g = grad.data_ptr<T>();
+    with_simd([&]() FORGE_SIMD_BODY {
+      accumulate_taps(p, range[0], range[1], range[2], in, g, &sums[chunk * size]);
+      convolve_transposed(p, range[0], range[1], range[2], g, grad_x.data_ptr<T>());
+    });
   });
   T* out = grad_w.data_ptr<T>();
   at::parallel_for(0, p.channels, 64, [&](int64_t first, int64_t last) {

@@ -1,14 +1,17 @@
 #include <cmath>
+#include <memory>
 
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
+#include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/common/vector_math.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
 namespace {
 
-// Queries of a block: its scores (128 x 512 floats = 256 KiB) stay in a core's L2 cache.
-constexpr int64_t block_queries = 128;
+// Queries of a block: what it wastes above the diagonal grows with it, what each matrix product
+// costs to begin falls. Its scores (64 x 512 floats = 128 KiB) stay in a core's L2 cache.
+constexpr int64_t block_queries = 64;
 
 /// A block of `rows` queries, the first of which is token `begin`, against `columns` keys, the
 /// first of which is token `left`. Query begin + r sees the keys from the first of its document to
@@ -28,10 +31,12 @@ Block block_at(int64_t begin, int64_t length, const int32_t* first) {
   return {begin, end - begin, left, end - left, first ? first + begin : nullptr};
 }
 
-/// Products q.k in `scores` [rows, columns] become the softmax of their scaled values; log_sum_exp
-/// [rows] is written.
+/// Products q.k in `scores` [rows, columns] become exponentials of their scaled values, of which
+/// the largest of a row is 1; inverse_sum [rows] makes them a softmax. log_sum_exp [rows] is
+/// written.
 template <class T>
-FORGE_INLINE void softmax_rows(const Block& block, T scale, T* scores, T* log_sum_exp) {
+FORGE_INLINE void exponentials(
+    const Block& block, T scale, T* scores, T* inverse_sum, T* log_sum_exp) {
   for (int64_t row = 0; row < block.rows; ++row) {
     T* s = scores + row * block.columns;
     const int64_t from = block.from(row), to = block.to(row);
@@ -45,10 +50,9 @@ FORGE_INLINE void softmax_rows(const Block& block, T scale, T* scores, T* log_su
       s[c] = fast_exp(s[c] * scale - shift);
       sum += s[c];
     }
-    const T factor = 1 / sum;
-    for (int64_t c = from; c < to; ++c) s[c] *= factor;
     std::fill(s, s + from, T(0));
     std::fill(s + to, s + block.columns, T(0));
+    inverse_sum[row] = 1 / sum;
     log_sum_exp[row] = shift + std::log(sum);
   }
 }
@@ -56,7 +60,7 @@ FORGE_INLINE void softmax_rows(const Block& block, T scale, T* scores, T* log_su
 /// From the products q.k in `p` and the gradient of the softmax in `grad`: p becomes the softmax
 /// again, grad the gradient of the products, p * (grad - delta[row]) * scale.
 template <class T>
-FORGE_INLINE void score_gradient_rows(
+FORGE_INLINE void score_gradient(
     const Block& block, T scale, const T* log_sum_exp, const T* delta, T* p, T* grad) {
   for (int64_t row = 0; row < block.rows; ++row) {
     T* __restrict s = p + row * block.columns;
@@ -72,47 +76,40 @@ FORGE_INLINE void score_gradient_rows(
   }
 }
 
-FORGE_SIMD_CLONES void softmax(const Block& block, float scale, float* scores, float* log_sum_exp) {
-  softmax_rows(block, scale, scores, log_sum_exp);
-}
-void softmax(const Block& block, double scale, double* scores, double* log_sum_exp) {
-  softmax_rows(block, scale, scores, log_sum_exp);
-}
-FORGE_SIMD_CLONES void score_gradient(const Block& block,
-                                      float scale,
-                                      const float* log_sum_exp,
-                                      const float* delta,
-                                      float* p,
-                                      float* grad) {
-  score_gradient_rows(block, scale, log_sum_exp, delta, p, grad);
-}
-void score_gradient(const Block& block,
-                    double scale,
-                    const double* log_sum_exp,
-                    const double* delta,
-                    double* p,
-                    double* grad) {
-  score_gradient_rows(block, scale, log_sum_exp, delta, p, grad);
-}
+/// The vectors of one head of one row of the batch.
+template <class T>
+struct Head {
+  T* data;
+  int64_t stride;  ///< elements from token to token
+  T* at(int64_t token) const { return data + token * stride; }
+  /// The vectors from a token on as a matrix with a row for each.
+  Operand<T> from(int64_t token) const { return {at(token), stride, false}; }
+  Operand<T> transposed_from(int64_t token) const { return {at(token), stride, true}; }
+};
 
-/// Calls task(row of the batch, key-value head) for all pairs, on all threads; the matrix products
-/// inside run on the calling thread alone.
-template <class Task>
-void for_each_head(const at::Tensor& k, const Task& task) {
-  const int64_t heads = k.size(2);
-  at::parallel_for(0, k.size(0) * heads, 1, [&](int64_t first, int64_t last) {
-    const at::NoGradGuard no_grad;
-    for (int64_t i = first; i < last; ++i) task(i / heads, i % heads);
-  });
-}
-
-at::Tensor head_of(const at::Tensor& x, int64_t row, int64_t head) {
-  return x.select(0, row).select(1, head);
+template <class T>
+Head<T> head_of(const at::Tensor& x, int64_t row, int64_t head) {
+  return {x.data_ptr<T>() + row * x.stride(0) + head * x.stride(2), x.stride(1)};
 }
 
 /// Of one row, where documents are kept apart.
 const int32_t* first_of(const at::Tensor& first, int64_t row) {
   return first.defined() ? first.data_ptr<int32_t>() + row * first.size(1) : nullptr;
+}
+
+/// Memory for numbers that are written before they are read.
+template <class T>
+std::unique_ptr<T[]> scratch(int64_t size) {
+  return std::unique_ptr<T[]>(new T[size]);
+}
+
+/// Calls task(row, head) for a part of the (row, head) pairs. Tasks of one call share a thread.
+template <class MakeTask>
+void for_each_head(int64_t batch, int64_t heads, const MakeTask& make_task) {
+  at::parallel_for(0, batch * heads, 1, [&](int64_t begin, int64_t end) {
+    const auto task = make_task();
+    for (int64_t i = begin; i < end; ++i) task(i / heads, i % heads);
+  });
 }
 
 template <class T>
@@ -122,26 +119,123 @@ void forward(const at::Tensor& q,
              const at::Tensor& first,
              at::Tensor& out,
              at::Tensor& log_sum_exp) {
-  const int64_t length = q.size(1);
-  const int64_t group = q.size(2) / k.size(2);
-  const T scale = static_cast<T>(1 / std::sqrt(double(q.size(3))));
-  for_each_head(k, [&](int64_t row, int64_t key_head) {
-    const at::Tensor keys = head_of(k, row, key_head);
-    const at::Tensor values = head_of(v, row, key_head);
-    for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
-      const at::Tensor queries = head_of(q, row, head);
-      at::Tensor head_out = head_of(out, row, head);
-      T* head_lse = log_sum_exp.data_ptr<T>() + (row * q.size(2) + head) * length;
+  const int64_t length = q.size(1), heads = q.size(2), width = q.size(3);
+  const int64_t group = heads / k.size(2);
+  const T scale = static_cast<T>(1 / std::sqrt(double(width)));
+  for_each_head(q.size(0), heads, [&] {
+    const std::shared_ptr<T[]> scores = scratch<T>(block_queries * length);
+    return [&, scores](int64_t row, int64_t head) {
+      const Head<T> queries = head_of<T>(q, row, head), mixed = head_of<T>(out, row, head);
+      const Head<T> keys = head_of<T>(k, row, head / group);
+      const Head<T> values = head_of<T>(v, row, head / group);
+      T* head_lse = log_sum_exp.data_ptr<T>() + (row * heads + head) * length;
       for (int64_t begin = 0; begin < length; begin += block_queries) {
         const Block block = block_at(begin, length, first_of(first, row));
-        at::Tensor scores = at::mm(queries.narrow(0, begin, block.rows),
-                                   keys.narrow(0, block.left, block.columns).t());
-        softmax(block, scale, scores.data_ptr<T>(), head_lse + begin);
-        at::Tensor block_out = head_out.narrow(0, begin, block.rows);
-        at::mm_out(block_out, scores, values.narrow(0, block.left, block.columns));
+        T* s = scores.get();
+        T inverse_sum[block_queries];
+        gemm(block.rows,
+             block.columns,
+             width,
+             queries.from(begin),
+             keys.transposed_from(block.left),
+             T(0),
+             s,
+             block.columns);
+        with_simd([&]() FORGE_SIMD_BODY {
+          exponentials(block, scale, s, inverse_sum, head_lse + begin);
+        });
+        gemm(block.rows,
+             width,
+             block.columns,
+             {s, block.columns},
+             values.from(block.left),
+             T(0),
+             mixed.at(begin),
+             mixed.stride);
+        for (int64_t r = 0; r < block.rows; ++r) {
+          T* o = mixed.at(begin + r);
+          for (int64_t c = 0; c < width; ++c) o[c] *= inverse_sum[r];
+        }
       }
-    }
+    };
   });
+}
+
+template <class T>
+struct Gradients {
+  Head<T> queries, keys, values;
+};
+
+/// One head's gradients; those of keys and values are added.
+template <class T>
+void backward_head(int64_t length,
+                   int64_t width,
+                   const int32_t* first,
+                   const Head<T>& queries,
+                   const Head<T>& keys,
+                   const Head<T>& values,
+                   const Head<T>& mixed,
+                   const Head<T>& mixed_grad,
+                   const T* log_sum_exp,
+                   T* memory,
+                   const Gradients<T>& grad) {
+  const T scale = static_cast<T>(1 / std::sqrt(double(width)));
+  for (int64_t begin = 0; begin < length; begin += block_queries) {
+    const Block block = block_at(begin, length, first);
+    const int64_t rows = block.rows, columns = block.columns, left = block.left;
+    T *p = memory, *score_grad = memory + block_queries * length;
+    T delta[block_queries];
+    for (int64_t r = 0; r < rows; ++r) {
+      const T *o = mixed.at(begin + r), *g = mixed_grad.at(begin + r);
+      T sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t c = 0; c < width; ++c) sum += o[c] * g[c];
+      delta[r] = sum;
+    }
+    const Operand<T> p_transposed = {p, columns, true},
+                     grad_transposed = {score_grad, columns, true};
+    gemm(rows, columns, width, queries.from(begin), keys.transposed_from(left), T(0), p, columns);
+    gemm(rows,
+         columns,
+         width,
+         mixed_grad.from(begin),
+         values.transposed_from(left),
+         T(0),
+         score_grad,
+         columns);
+    with_simd([&]() FORGE_SIMD_BODY {
+      score_gradient(block, scale, log_sum_exp + begin, delta, p, score_grad);
+    });
+    gemm(columns,
+         width,
+         rows,
+         p_transposed,
+         mixed_grad.from(begin),
+         T(1),
+         grad.values.at(left),
+         grad.values.stride);
+    gemm(columns,
+         width,
+         rows,
+         grad_transposed,
+         queries.from(begin),
+         T(1),
+         grad.keys.at(left),
+         grad.keys.stride);
+    gemm(rows,
+         width,
+         columns,
+         {score_grad, columns},
+         keys.from(left),
+         T(0),
+         grad.queries.at(begin),
+         grad.queries.stride);
+  }
+}
+
+template <class T>
+void clear(const Head<T>& head, int64_t length, int64_t width) {
+  for (int64_t t = 0; t < length; ++t) std::fill(head.at(t), head.at(t) + width, T(0));
 }
 
 template <class T>
@@ -155,41 +249,29 @@ void backward(const at::Tensor& q,
               at::Tensor& grad_q,
               at::Tensor& grad_k,
               at::Tensor& grad_v) {
-  const int64_t length = q.size(1);
-  const int64_t group = q.size(2) / k.size(2);
-  const T scale = static_cast<T>(1 / std::sqrt(double(q.size(3))));
-  for_each_head(k, [&](int64_t row, int64_t key_head) {
-    const at::Tensor keys = head_of(k, row, key_head);
-    const at::Tensor values = head_of(v, row, key_head);
-    at::Tensor keys_grad = at::zeros({length, k.size(3)}, k.options());
-    at::Tensor values_grad = at::zeros_like(keys_grad);
-    for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
-      const at::Tensor queries = head_of(q, row, head);
-      const at::Tensor head_grad = head_of(grad_out, row, head);
-      at::Tensor queries_grad = head_of(grad_q, row, head);
-      const at::Tensor delta = (head_grad * head_of(out, row, head)).sum(1);
-      const T* head_lse = log_sum_exp.data_ptr<T>() + (row * q.size(2) + head) * length;
-      for (int64_t begin = 0; begin < length; begin += block_queries) {
-        const Block block = block_at(begin, length, first_of(first, row));
-        const at::Tensor seen_keys = keys.narrow(0, block.left, block.columns);
-        const at::Tensor own_queries = queries.narrow(0, begin, block.rows);
-        const at::Tensor block_grad = head_grad.narrow(0, begin, block.rows);
-        at::Tensor p = at::mm(own_queries, seen_keys.t());
-        at::Tensor score_grad = at::mm(block_grad, values.narrow(0, block.left, block.columns).t());
-        score_gradient(block,
-                       scale,
-                       head_lse + begin,
-                       delta.data_ptr<T>() + begin,
-                       p.data_ptr<T>(),
-                       score_grad.data_ptr<T>());
-        values_grad.narrow(0, block.left, block.columns).addmm_(p.t(), block_grad);
-        keys_grad.narrow(0, block.left, block.columns).addmm_(score_grad.t(), own_queries);
-        at::Tensor grad_of_queries = queries_grad.narrow(0, begin, block.rows);
-        at::mm_out(grad_of_queries, score_grad, seen_keys);
+  const int64_t length = q.size(1), heads = q.size(2), width = q.size(3);
+  const int64_t group = heads / k.size(2);
+  for_each_head(k.size(0), k.size(2), [&] {
+    const std::shared_ptr<T[]> memory = scratch<T>(2 * block_queries * length);
+    return [&, memory](int64_t row, int64_t key_head) {
+      const Head<T> keys_grad = head_of<T>(grad_k, row, key_head);
+      const Head<T> values_grad = head_of<T>(grad_v, row, key_head);
+      clear(keys_grad, length, width);
+      clear(values_grad, length, width);
+      for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
+        backward_head(length,
+                      width,
+                      first_of(first, row),
+                      head_of<T>(q, row, head),
+                      head_of<T>(k, row, key_head),
+                      head_of<T>(v, row, key_head),
+                      head_of<T>(out, row, head),
+                      head_of<T>(grad_out, row, head),
+                      log_sum_exp.data_ptr<T>() + (row * heads + head) * length,
+                      memory.get(),
+                      {head_of<T>(grad_q, row, head), keys_grad, values_grad});
       }
-    }
-    head_of(grad_k, row, key_head).copy_(keys_grad);
-    head_of(grad_v, row, key_head).copy_(values_grad);
+    };
   });
 }
 

@@ -49,60 +49,21 @@ FORGE_INLINE void backward_rows(int64_t begin,
   }
 }
 
-FORGE_SIMD_CLONES void forward_chunk(int64_t begin,
-                                     int64_t end,
-                                     int64_t width,
-                                     const float* logits,
-                                     const int32_t* targets,
-                                     float* log_sum_exp,
-                                     float* row_loss) {
-  forward_rows(begin, end, width, logits, targets, log_sum_exp, row_loss);
-}
-void forward_chunk(int64_t begin,
-                   int64_t end,
-                   int64_t width,
-                   const double* logits,
-                   const int32_t* targets,
-                   double* log_sum_exp,
-                   double* row_loss) {
-  forward_rows(begin, end, width, logits, targets, log_sum_exp, row_loss);
-}
-FORGE_SIMD_CLONES void backward_chunk(int64_t begin,
-                                      int64_t end,
-                                      int64_t width,
-                                      const float* logits,
-                                      const int32_t* targets,
-                                      const float* log_sum_exp,
-                                      const float* p_scale,
-                                      const float* target_scale,
-                                      float* grad) {
-  backward_rows(begin, end, width, logits, targets, log_sum_exp, p_scale, target_scale, grad);
-}
-void backward_chunk(int64_t begin,
-                    int64_t end,
-                    int64_t width,
-                    const double* logits,
-                    const int32_t* targets,
-                    const double* log_sum_exp,
-                    const double* p_scale,
-                    const double* target_scale,
-                    double* grad) {
-  backward_rows(begin, end, width, logits, targets, log_sum_exp, p_scale, target_scale, grad);
-}
-
 template <class T>
 void forward(const at::Tensor& logits,
              const at::Tensor& targets,
              at::Tensor& log_sum_exp,
              at::Tensor& row_loss) {
   for_each_row_chunk(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
-    forward_chunk(begin,
-                  end,
-                  logits.size(1),
-                  logits.data_ptr<T>(),
-                  targets.data_ptr<int32_t>(),
-                  log_sum_exp.data_ptr<T>(),
-                  row_loss.data_ptr<T>());
+    with_simd([&]() FORGE_SIMD_BODY {
+      forward_rows(begin,
+                   end,
+                   logits.size(1),
+                   logits.data_ptr<T>(),
+                   targets.data_ptr<int32_t>(),
+                   log_sum_exp.data_ptr<T>(),
+                   row_loss.data_ptr<T>());
+    });
   });
 }
 template <class T>
@@ -113,15 +74,17 @@ void backward(const at::Tensor& logits,
               const at::Tensor& target_scale,
               at::Tensor& grad) {
   for_each_row_chunk(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
-    backward_chunk(begin,
-                   end,
-                   logits.size(1),
-                   logits.data_ptr<T>(),
-                   targets.data_ptr<int32_t>(),
-                   log_sum_exp.data_ptr<T>(),
-                   p_scale.data_ptr<T>(),
-                   target_scale.data_ptr<T>(),
-                   grad.data_ptr<T>());
+    with_simd([&]() FORGE_SIMD_BODY {
+      backward_rows(begin,
+                    end,
+                    logits.size(1),
+                    logits.data_ptr<T>(),
+                    targets.data_ptr<int32_t>(),
+                    log_sum_exp.data_ptr<T>(),
+                    p_scale.data_ptr<T>(),
+                    target_scale.data_ptr<T>(),
+                    grad.data_ptr<T>());
+    });
   });
 }
 

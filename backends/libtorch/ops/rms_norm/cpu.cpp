@@ -50,61 +50,20 @@ FORGE_INLINE void backward_rows(int64_t begin,
   }
 }
 
-FORGE_SIMD_CLONES void forward_chunk(int64_t begin,
-                                     int64_t end,
-                                     int64_t channels,
-                                     float eps,
-                                     const float* x,
-                                     const float* w,
-                                     float* y,
-                                     float* scale) {
-  forward_rows(begin, end, channels, eps, x, w, y, scale);
-}
-void forward_chunk(int64_t begin,
-                   int64_t end,
-                   int64_t channels,
-                   double eps,
-                   const double* x,
-                   const double* w,
-                   double* y,
-                   double* scale) {
-  forward_rows(begin, end, channels, eps, x, w, y, scale);
-}
-FORGE_SIMD_CLONES void backward_chunk(int64_t begin,
-                                      int64_t end,
-                                      int64_t channels,
-                                      const float* x,
-                                      const float* w,
-                                      const float* scale,
-                                      const float* grad,
-                                      float* grad_x,
-                                      float* sums) {
-  backward_rows(begin, end, channels, x, w, scale, grad, grad_x, sums);
-}
-void backward_chunk(int64_t begin,
-                    int64_t end,
-                    int64_t channels,
-                    const double* x,
-                    const double* w,
-                    const double* scale,
-                    const double* grad,
-                    double* grad_x,
-                    double* sums) {
-  backward_rows(begin, end, channels, x, w, scale, grad, grad_x, sums);
-}
-
 template <class T>
 void forward(
     const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& y, at::Tensor& scale) {
   for_each_row_chunk(x.size(0), [&](int64_t, int64_t begin, int64_t end) {
-    forward_chunk(begin,
-                  end,
-                  x.size(1),
-                  static_cast<T>(eps),
-                  x.data_ptr<T>(),
-                  w.data_ptr<T>(),
-                  y.data_ptr<T>(),
-                  scale.data_ptr<T>());
+    with_simd([&]() FORGE_SIMD_BODY {
+      forward_rows(begin,
+                   end,
+                   x.size(1),
+                   static_cast<T>(eps),
+                   x.data_ptr<T>(),
+                   w.data_ptr<T>(),
+                   y.data_ptr<T>(),
+                   scale.data_ptr<T>());
+    });
   });
 }
 
@@ -118,15 +77,17 @@ void backward(const at::Tensor& x,
   const int64_t channels = x.size(1);
   at::Tensor sums = at::zeros({chunk_count(x.size(0)), channels}, x.options());
   for_each_row_chunk(x.size(0), [&](int64_t chunk, int64_t begin, int64_t end) {
-    backward_chunk(begin,
-                   end,
-                   channels,
-                   x.data_ptr<T>(),
-                   w.data_ptr<T>(),
-                   scale.data_ptr<T>(),
-                   grad_y.data_ptr<T>(),
-                   grad_x.data_ptr<T>(),
-                   sums.data_ptr<T>() + chunk * channels);
+    with_simd([&]() FORGE_SIMD_BODY {
+      backward_rows(begin,
+                    end,
+                    channels,
+                    x.data_ptr<T>(),
+                    w.data_ptr<T>(),
+                    scale.data_ptr<T>(),
+                    grad_y.data_ptr<T>(),
+                    grad_x.data_ptr<T>(),
+                    sums.data_ptr<T>() + chunk * channels);
+    });
   });
   at::sum_out(grad_w, sums, {0});
 }

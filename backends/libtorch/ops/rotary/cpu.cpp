@@ -23,46 +23,27 @@ FORGE_INLINE void rotate_head(const T* x,
   }
   for (int64_t i = 2 * half; i < width; ++i) y[i] = x[i];
 }
-FORGE_SIMD_CLONES void rotate(const float* x,
-                              const float* cos,
-                              const float* sin,
-                              int64_t half,
-                              int64_t width,
-                              bool interleaved,
-                              float sign,
-                              float* y) {
-  rotate_head(x, cos, sin, half, width, interleaved, sign, y);
-}
-void rotate(const double* x,
-            const double* cos,
-            const double* sin,
-            int64_t half,
-            int64_t width,
-            bool interleaved,
-            double sign,
-            double* y) {
-  rotate_head(x, cos, sin, half, width, interleaved, sign, y);
-}
-
 template <class T>
 void rotate_all(const at::Tensor& x, const RotaryTable& table, int direction, at::Tensor& y) {
   const int64_t length = x.size(1), heads = x.size(2), width = x.size(3), half = table.cos.size(1);
   at::parallel_for(0, x.size(0) * length, 64, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t row = i / length, t = i % length;
-      const T* in = x.data_ptr<T>() + row * x.stride(0) + t * x.stride(1);
-      T* out = y.data_ptr<T>() + i * heads * width;
-      for (int64_t head = 0; head < heads; ++head) {
-        rotate(in + head * x.stride(2),
-               table.cos.data_ptr<T>() + t * half,
-               table.sin.data_ptr<T>() + t * half,
-               half,
-               width,
-               table.interleaved,
-               static_cast<T>(direction),
-               out + head * width);
+    with_simd([&]() FORGE_SIMD_BODY {
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t row = i / length, t = i % length;
+        const T* in = x.data_ptr<T>() + row * x.stride(0) + t * x.stride(1);
+        T* out = y.data_ptr<T>() + i * heads * width;
+        for (int64_t head = 0; head < heads; ++head) {
+          rotate_head(in + head * x.stride(2),
+                      table.cos.data_ptr<T>() + t * half,
+                      table.sin.data_ptr<T>() + t * half,
+                      half,
+                      width,
+                      table.interleaved,
+                      static_cast<T>(direction),
+                      out + head * width);
+        }
       }
-    }
+    });
   });
 }
 

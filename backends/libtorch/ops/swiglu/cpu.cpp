@@ -34,45 +34,25 @@ FORGE_INLINE void backward_rows(
   }
 }
 
-FORGE_SIMD_CLONES void forward_chunk(
-    int64_t begin, int64_t end, int64_t width, const float* gate_up, float* y) {
-  forward_rows(begin, end, width, gate_up, y);
-}
-void forward_chunk(int64_t begin, int64_t end, int64_t width, const double* gate_up, double* y) {
-  forward_rows(begin, end, width, gate_up, y);
-}
-FORGE_SIMD_CLONES void backward_chunk(int64_t begin,
-                                      int64_t end,
-                                      int64_t width,
-                                      const float* gate_up,
-                                      const float* grad_y,
-                                      float* grad_gate_up) {
-  backward_rows(begin, end, width, gate_up, grad_y, grad_gate_up);
-}
-void backward_chunk(int64_t begin,
-                    int64_t end,
-                    int64_t width,
-                    const double* gate_up,
-                    const double* grad_y,
-                    double* grad_gate_up) {
-  backward_rows(begin, end, width, gate_up, grad_y, grad_gate_up);
-}
-
 template <class T>
 void forward(const at::Tensor& gate_up, at::Tensor& y) {
   for_each_row_chunk(gate_up.size(0), [&](int64_t, int64_t begin, int64_t end) {
-    forward_chunk(begin, end, y.size(1), gate_up.data_ptr<T>(), y.data_ptr<T>());
+    with_simd([&]() FORGE_SIMD_BODY {
+      forward_rows(begin, end, y.size(1), gate_up.data_ptr<T>(), y.data_ptr<T>());
+    });
   });
 }
 template <class T>
 void backward(const at::Tensor& gate_up, const at::Tensor& grad_y, at::Tensor& grad) {
   for_each_row_chunk(gate_up.size(0), [&](int64_t, int64_t begin, int64_t end) {
-    backward_chunk(begin,
-                   end,
-                   grad_y.size(1),
-                   gate_up.data_ptr<T>(),
-                   grad_y.data_ptr<T>(),
-                   grad.data_ptr<T>());
+    with_simd([&]() FORGE_SIMD_BODY {
+      backward_rows(begin,
+                    end,
+                    grad_y.size(1),
+                    gate_up.data_ptr<T>(),
+                    grad_y.data_ptr<T>(),
+                    grad.data_ptr<T>());
+    });
   });
 }
 

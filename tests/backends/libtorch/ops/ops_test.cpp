@@ -5,6 +5,7 @@
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
+#include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/ops/rotary/rotary.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
@@ -83,10 +84,46 @@ TEST_CASE("canon_conv gives the same bits at any number of threads", "[ops]") {
   REQUIRE(at::equal(one, two));
 }
 
+TEST_CASE("linear agrees with its reference", "[ops]") {
+  at::manual_seed(16);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    for (const int64_t rows : {1, 2, 3, 129, 151}) {
+      for (const int64_t in : {1, 3, 256, 1031}) {
+        for (const int64_t out : {1, 5, 129, 768}) {
+          INFO("rows " << rows << " in " << in << " out " << out);
+          const double difference = fused_against_reference(
+              [](const Tensors& t) { return ops::linear(t[0], t[1]); },
+              [](const Tensors& t) { return at::linear(t[0], t[1]); },
+              {sliced_normal({2, rows, in}, type), sliced_normal({out, in}, type)});
+          REQUIRE(difference <= tolerance(type));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("linear of an empty batch is empty and its weight has a gradient of zeros", "[ops]") {
+  at::Tensor w = at::randn({5, 3}).requires_grad_(true);
+  const at::Tensor y = ops::linear(at::empty({0, 7, 3}), w);
+  REQUIRE(y.sizes() == at::IntArrayRef({0, 7, 5}));
+  y.sum().backward();
+  REQUIRE(at::equal(w.grad(), at::zeros({5, 3})));
+  REQUIRE(fails_with("x must be [..., 3]", [&] { ops::linear(at::randn({2, 4}), w); }));
+}
+
+TEST_CASE("a parallel loop of the operations runs on all threads", "[ops]") {
+  at::set_num_threads(2);
+  std::array<int, 2> threads{};
+  at::parallel_for(0, 2, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) threads[size_t(i)] = at::get_thread_num();
+  });
+  REQUIRE(threads[0] != threads[1]);
+}
+
 TEST_CASE("causal_attention agrees with its reference", "[ops]") {
   at::manual_seed(3);
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-    for (const int64_t length : {1, 2, 3, 127, 128, 129, 300}) {
+    for (const int64_t length : {1, 2, 3, 63, 64, 65, 129, 300}) {
       for (const int64_t kv_heads : {1, 2, 4}) {
         INFO("T " << length << " kv heads " << kv_heads);
         const double difference = fused_against_reference(
