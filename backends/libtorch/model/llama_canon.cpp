@@ -6,6 +6,7 @@
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/linear/linear.h"
+#include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 
@@ -57,6 +58,17 @@ at::Tensor LlamaCanon::logits(const at::Tensor& ids,
   return head(stream(ids, std::move(past), residual_stream));
 }
 
+at::Tensor LlamaCanon::loss(const at::Tensor& ids,
+                            const at::Tensor& doc_ids,
+                            const at::Tensor& targets,
+                            const ops::CrossEntropyOptions& options) const {
+  Past past;
+  past.doc_ids = doc_ids;
+  if (config_.position.kind == PositionKind::rope) past.rotary = rotary_table(ids.size(1));
+  const at::Tensor x = norm(stream(ids, std::move(past)), final_norm_);
+  return ops::linear_cross_entropy(x.flatten(0, 1), head_weight(), targets.flatten(), options);
+}
+
 at::Tensor LlamaCanon::next_logits(const at::Tensor& ids,
                                    const std::vector<int64_t>& lengths,
                                    InferenceState* state) const {
@@ -94,7 +106,7 @@ at::Tensor LlamaCanon::stream(const at::Tensor& ids,
 }
 
 at::Tensor LlamaCanon::head(const at::Tensor& x) const {
-  return ops::linear(norm(x, final_norm_), config_.tie_embeddings ? embedding_ : lm_head_);
+  return ops::linear(norm(x, final_norm_), head_weight());
 }
 
 at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const Past& past) const {

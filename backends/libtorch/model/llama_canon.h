@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/ops/rotary/rotary.h"
 #include "backends/libtorch/torch_precompiled.h"
 #include "core/config/experiment.h"
@@ -46,6 +47,12 @@ class LlamaCanon {
                     const at::Tensor& doc_ids = {},
                     std::vector<at::Tensor>* residual_stream = nullptr) const;
 
+  /// Mean loss of the targets int32 [B, T] that follow ids, a scalar, without keeping the logits.
+  at::Tensor loss(const at::Tensor& ids,
+                  const at::Tensor& doc_ids,
+                  const at::Tensor& targets,
+                  const ops::CrossEntropyOptions& options) const;
+
   /// Logits [B, V] of the token that follows each row. ids int32 [B, T], of which the first
   /// lengths[b] (1 … T) are row b's; what stands behind them does not matter. With a state the ids
   /// go on where its rows are, and it is brought up to them.
@@ -80,6 +87,7 @@ class LlamaCanon {
                     Past past,
                     std::vector<at::Tensor>* residual_stream = nullptr) const;
   at::Tensor head(const at::Tensor& x) const;
+  const at::Tensor& head_weight() const { return config_.tie_embeddings ? embedding_ : lm_head_; }
   at::Tensor attention(const Block& block, const at::Tensor& x, const Past& past) const;
   at::Tensor mlp(const Block& block, const at::Tensor& x, const Past& past) const;
   at::Tensor norm(const at::Tensor& x, const at::Tensor& weight) const;

@@ -26,10 +26,8 @@ double Trainer::learning_rate(int64_t step) const {
 
 StepResult Trainer::step(const Batch& batch, int64_t step) {
   optimizer_.zero_gradients();
-  const at::Tensor logits = model_.logits(batch.inputs, batch.doc_ids);
-  const at::Tensor loss = ops::cross_entropy(logits.view({-1, logits.size(-1)}),
-                                             batch.targets.view({-1}),
-                                             loss_options(experiment_.train.z_loss));
+  const at::Tensor loss = model_.loss(
+      batch.inputs, batch.doc_ids, batch.targets, loss_options(experiment_.train.z_loss));
   loss.backward();
   const at::Tensor norm = optimizer_.gradient_norm(experiment_.train.grad_clip);
   optimizer_.step(step + 1, learning_rate(step));

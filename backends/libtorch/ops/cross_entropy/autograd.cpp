@@ -52,23 +52,26 @@ void check(const at::Tensor& logits, const at::Tensor& targets) {
   TORCH_CHECK(logits.dim() == 2 && logits.size(1) > 0,
               "cross_entropy: logits must be [rows, vocabulary], are ",
               logits.sizes());
-  TORCH_CHECK(
-      targets.dim() == 1 && targets.size(0) == logits.size(0) && targets.scalar_type() == at::kInt,
-      "cross_entropy: targets must be int32 [",
-      logits.size(0),
-      "], are ",
-      targets.scalar_type(),
-      " ",
-      targets.sizes());
-  if (!targets.is_cpu() || targets.numel() == 0) return;
-  const at::Tensor kept = targets.masked_select(targets.ne(ignored_target));
-  if (kept.numel() == 0) return;
-  TORCH_CHECK(kept.min().item<int32_t>() >= 0 && kept.max().item<int32_t>() < logits.size(1),
-              "cross_entropy: a target lies outside the vocabulary of ",
-              logits.size(1));
+  check_targets(targets, logits.size(0), logits.size(1));
 }
 
 }  // namespace
+
+void check_targets(const at::Tensor& targets, int64_t rows, int64_t vocabulary) {
+  TORCH_CHECK(targets.dim() == 1 && targets.size(0) == rows && targets.scalar_type() == at::kInt,
+              "cross_entropy: targets must be int32 [",
+              rows,
+              "], are ",
+              targets.scalar_type(),
+              " ",
+              targets.sizes());
+  if (!targets.is_cpu() || targets.numel() == 0) return;
+  const at::Tensor kept = targets.masked_select(targets.ne(ignored_target));
+  if (kept.numel() == 0) return;
+  TORCH_CHECK(kept.min().item<int32_t>() >= 0 && kept.max().item<int32_t>() < vocabulary,
+              "cross_entropy: a target lies outside the vocabulary of ",
+              vocabulary);
+}
 
 at::Tensor cross_entropy(const at::Tensor& logits,
                          const at::Tensor& targets,

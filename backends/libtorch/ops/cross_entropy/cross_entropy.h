@@ -30,6 +30,10 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits,
 /// Sum of n over the kept targets, in double, without gradient: for evaluation.
 double negative_log_likelihood_sum(const at::Tensor& logits, const at::Tensor& targets);
 
+/// Throws c10::Error where targets are not int32 [rows] of ignored_target and numbers below
+/// `vocabulary`; the numbers are looked at on a CPU alone.
+void check_targets(const at::Tensor& targets, int64_t rows, int64_t vocabulary);
+
 /// log_sum_exp and n of each row, [N]; n of an unscored row is 0.
 void cross_entropy_forward_cpu(const at::Tensor& logits,
                                const at::Tensor& targets,

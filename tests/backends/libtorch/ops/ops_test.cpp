@@ -6,6 +6,7 @@
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/ops/linear/linear.h"
+#include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/ops/rotary/rotary.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
@@ -308,6 +309,43 @@ TEST_CASE("cross_entropy agrees with its reference for every z-loss and with ign
       }
     }
   }
+}
+
+TEST_CASE("linear_cross_entropy agrees with its reference for every z-loss and over chunks",
+          "[ops]") {
+  at::manual_seed(17);
+  using ZLoss = ops::CrossEntropyOptions::ZLoss;
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    for (const ZLoss z_loss : {ZLoss::none, ZLoss::palm, ZLoss::lingua_code}) {
+      for (const int64_t rows : {1, 2, 3, 129, 151}) {
+        for (const int64_t vocabulary : {1, 2, 37, 20000}) {  // the last one in chunks of 64 rows
+          INFO("rows " << rows << " vocabulary " << vocabulary << " z-loss " << int(z_loss));
+          at::Tensor targets = at::randint(0, vocabulary, {rows}, at::kInt);
+          if (rows > 30) targets.narrow(0, 5, 20).fill_(ops::ignored_target);
+          const ops::CrossEntropyOptions options{z_loss, 0.01};
+          const double difference = fused_against_reference(
+              [&](const Tensors& in) {
+                return ops::linear_cross_entropy(in[0], in[1], targets, options);
+              },
+              [&](const Tensors& in) {
+                return ops::linear_cross_entropy_reference(in[0], in[1], targets, options);
+              },
+              {sliced_normal({rows, 17}, type), sliced_normal({vocabulary, 17}, type)});
+          REQUIRE(difference <= tolerance(type));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("linear_cross_entropy of no scored row is no number, as cross_entropy is", "[ops]") {
+  const at::Tensor x = at::randn({3, 4}), w = at::randn({5, 4});
+  const at::Tensor unscored = at::full({3}, ops::ignored_target, at::kInt);
+  REQUIRE(std::isnan(ops::linear_cross_entropy(x, w, unscored).item<double>()));
+  const at::Tensor none = at::empty({0}, at::kInt);
+  REQUIRE(std::isnan(ops::linear_cross_entropy(x.narrow(0, 0, 0), w, none).item<double>()));
+  REQUIRE(fails_with("outside the vocabulary of 5",
+                     [&] { ops::linear_cross_entropy(x, w, at::full({3}, 5, at::kInt)); }));
 }
 
 TEST_CASE("cross_entropy refuses a target outside the vocabulary", "[ops]") {
