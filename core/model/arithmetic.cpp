@@ -1,5 +1,7 @@
 #include "core/model/arithmetic.h"
 
+#include <algorithm>
+
 #include <numeric>
 
 #include "core/base/error.h"
@@ -48,36 +50,47 @@ int64_t bytes_of(config::Precision precision) {
   throw Error("train.precision is none of float32, float64, bfloat16");
 }
 
+/// Whether a Canon layer is an operation of its own: joint ones know none with an activation.
+bool stands_alone(const config::ModelConfig& model, char position) {
+  return model.canon.has(position) && model.canon.activation != config::Activation::none;
+}
+
+/// Norm, Canon layer and projections in one keep the norm's input, and compute the rest again.
+int64_t kept_by_projections(const config::ModelConfig& model, char position) {
+  const int64_t hidden = model.hidden_size;
+  if (!stands_alone(model, position)) return hidden;
+  return 3 * hidden + 1;  // norm: input and root; Canon: input; projections: input
+}
+
 /// Numbers that one block keeps for each token, by the operation that needs them again.
 int64_t kept_by_attention(const config::ModelConfig& model) {
-  const int64_t hidden = model.hidden_size, heads = model.num_heads, kv_heads = model.num_kv_heads;
+  const int64_t heads = model.num_heads, kv_heads = model.num_kv_heads;
   const int64_t query = heads * model.head_dim, key = kv_heads * model.head_dim;
   const int64_t qkv = query + 2 * key;
-  int64_t kept = hidden + 1;                 // input norm: its input and the root
-  kept += hidden;                            // Canon-A or the projections: their input
-  if (model.canon.has('A')) kept += hidden;  // the projections: their input
+  int64_t kept = kept_by_projections(model, 'A');
   if (model.qk_norm == config::QkNorm::full) kept += query + key + 2;  // norms: inputs, two roots
-  if (model.canon.has('B')) kept += qkv;                               // Canon-B: its input
-  kept += qkv;  // attention: v, a view that keeps q and k alive
+  kept += qkv;            // attention: with Canon-B its input, else q, k and v
+  kept += query + heads;  // its output, log-sum-exps
   const bool per_head = model.qk_norm == config::QkNorm::per_head;
+  if (!per_head && !stands_alone(model, 'B')) return kept;
+  if (model.canon.has('B')) kept += qkv;                 // Canon-B: its input, besides its output
   if (per_head) kept += query + key + heads + kv_heads;  // norms: inputs, a root for each head
   const bool rotated = model.position.kind == config::PositionKind::rope;
   if (rotated || per_head) kept += query + key;  // attention: q and k as they went in
-  return kept + query + heads;                   // attention: its output, log-sum-exps
+  return kept;
 }
 
 int64_t kept_by_mlp(const config::ModelConfig& model) {
-  const int64_t hidden = model.hidden_size, width = model.intermediate_size;
-  int64_t kept = hidden + 1;                    // post norm: its input and the root
-  kept += hidden;                               // Canon-C or gate and up: their input
-  if (model.canon.has('C')) kept += hidden;     // gate and up: their input
-  if (model.canon.has('D')) kept += 2 * width;  // Canon-D: its input
-  return kept + 2 * width + width;              // swiglu: its input; down: its input
+  const int64_t width = model.intermediate_size;
+  int64_t kept = kept_by_projections(model, 'C');
+  kept += 2 * width;  // gate and up; what becomes of them is computed again
+  if (stands_alone(model, 'D')) kept += 2 * width + width;  // Canon-D's and SwiGLU's outputs
+  return kept;
 }
 
-/// Final norm, output projection and loss; the loss keeps three numbers a row besides the logits.
+/// Final norm: its input and the root; output projection and loss: the gradient of their input.
 int64_t kept_by_head(const config::ModelConfig& model) {
-  return 2 * int64_t{model.hidden_size} + 1 + model.vocab_size + 3;
+  return 2 * int64_t{model.hidden_size} + 1;
 }
 
 }  // namespace
@@ -92,6 +105,11 @@ int64_t activation_bytes(const config::ModelConfig& model, const config::TrainCo
   return numbers * bytes_of(train.precision) + rows_of_ids * tokens * bytes_of_id;
 }
 
+int64_t loss_rows_at_once(int64_t vocab_size) {
+  constexpr int64_t numbers = int64_t{1} << 20, least_rows = 64;
+  return least_rows * std::max<int64_t>(1, numbers / (vocab_size * least_rows));
+}
+
 TrainingBytes training_bytes(const config::ModelConfig& model, const config::TrainConfig& train) {
   const int64_t tokens = int64_t{train.batch_size} * train.seq_len;
   const int64_t size = bytes_of(train.precision);
@@ -100,7 +118,8 @@ TrainingBytes training_bytes(const config::ModelConfig& model, const config::Tra
   bytes.gradients = bytes.weights;
   bytes.optimizer = 2 * bytes.weights;
   bytes.activations = activation_bytes(model, train);
-  bytes.logits_gradient = tokens * model.vocab_size * size;
+  const int64_t rows = std::min(tokens, loss_rows_at_once(model.vocab_size));
+  bytes.logits_gradient = rows * model.vocab_size * size;
   return bytes;
 }
 

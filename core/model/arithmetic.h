@@ -50,10 +50,14 @@ struct TrainingBytes {
   int64_t gradients = 0;        ///< as large as the weights
   int64_t optimizer = 0;        ///< AdamW: two moments, each as large as the weights
   int64_t activations = 0;      ///< see activation_bytes
-  int64_t logits_gradient = 0;  ///< the largest gradient that is not of a weight
+  int64_t logits_gradient = 0;  ///< logits of loss_rows_at_once, made their gradient in place
 
   int64_t total() const { return weights + gradients + optimizer + activations + logits_gradient; }
 };
+
+/// Rows of hidden states whose logits the loss holds at a time: about a million numbers, so that
+/// they stay in a CPU's cache.
+int64_t loss_rows_at_once(int64_t vocab_size);
 
 TrainingBytes training_bytes(const config::ModelConfig& model, const config::TrainConfig& train);
 

@@ -7,8 +7,11 @@
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "backends/libtorch/ops/norm_linear/norm_linear.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
+#include "backends/libtorch/ops/self_attention/self_attention.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
+#include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
 
 namespace forge::worker {
 
@@ -95,10 +98,8 @@ at::Tensor LlamaCanon::stream(const at::Tensor& ids,
                               std::vector<at::Tensor>* residual_stream) const {
   at::Tensor x = at::embedding(embedding_, ids);
   for (const Block& block : blocks_) {
-    const at::Tensor a = norm(x, block.input_norm);
-    x = x + attention(block, canon('A', block.canon_a, a, past), past);
-    const at::Tensor m = norm(x, block.post_norm);
-    x = x + mlp(block, canon('C', block.canon_c, m, past), past);
+    x = x + attention(block, x, past);
+    x = x + mlp(block, x, past);
     if (residual_stream) residual_stream->push_back(x);
     ++past.layer;
   }
@@ -112,10 +113,16 @@ at::Tensor LlamaCanon::head(const at::Tensor& x) const {
 at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const Past& past) const {
   const int64_t batch = x.size(0), length = x.size(1), head = config_.head_dim;
   const int64_t q_width = config_.num_heads * head, kv_width = config_.num_kv_heads * head;
-  at::Tensor qkv = ops::linear(x, block.qkv);
+  at::Tensor qkv = project(x, block.input_norm, 'A', block.canon_a, block.qkv, past);
   if (config_.qk_norm == QkNorm::full) {
     const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
     qkv = at::cat({norm(parts[0], block.q_norm), norm(parts[1], block.k_norm), parts[2]}, 2);
+  }
+  if (!past.state && config_.qk_norm != QkNorm::per_head) {
+    const ops::HeadLayout layout{config_.num_heads, config_.num_kv_heads, head};
+    const at::Tensor mixed = ops::self_attention(
+        qkv, canon_layer(block.canon_b, past), past.rotary, layout, past.doc_ids);
+    return ops::linear(mixed, block.output);
   }
   qkv = canon('B', block.canon_b, qkv, past);
   const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
@@ -136,27 +143,44 @@ at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const 
 }
 
 at::Tensor LlamaCanon::mlp(const Block& block, const at::Tensor& x, const Past& past) const {
-  const at::Tensor gate_up = canon('D', block.canon_d, ops::linear(x, block.gate_up), past);
-  return ops::linear(ops::swiglu(gate_up), block.down);
+  const at::Tensor gate_up = project(x, block.post_norm, 'C', block.canon_c, block.gate_up, past);
+  if (!past.state) return ops::swiglu_linear(gate_up, canon_layer(block.canon_d, past), block.down);
+  return ops::linear(ops::swiglu(canon('D', block.canon_d, gate_up, past)), block.down);
+}
+
+at::Tensor LlamaCanon::project(const at::Tensor& x,
+                               const at::Tensor& norm_weight,
+                               char position,
+                               const at::Tensor& canon_weight,
+                               const at::Tensor& weight,
+                               const Past& past) const {
+  if (past.state)
+    return ops::linear(canon(position, canon_weight, norm(x, norm_weight), past), weight);
+  return ops::norm_linear(x, norm_weight, norm_options(), canon_layer(canon_weight, past), weight);
+}
+
+ops::RmsNormOptions LlamaCanon::norm_options() const {
+  return {config_.rms_norm_eps, config_.rms_norm_rounding == config::RmsNormRounding::huggingface};
 }
 
 at::Tensor LlamaCanon::norm(const at::Tensor& x, const at::Tensor& weight) const {
-  const bool round_before_weight =
-      config_.rms_norm_rounding == config::RmsNormRounding::huggingface;
-  return ops::rms_norm(x, weight, {config_.rms_norm_eps, round_before_weight});
+  return ops::rms_norm(x, weight, norm_options());
+}
+
+ops::CanonLayer LlamaCanon::canon_layer(const at::Tensor& weight, const Past& past) const {
+  const bool silu = config_.canon.activation == config::Activation::silu;
+  return {weight, {config_.canon.residual, silu}, past.doc_ids};
 }
 
 at::Tensor LlamaCanon::canon(char position,
                              const at::Tensor& weight,
                              const at::Tensor& x,
                              const Past& past) const {
-  if (!weight.defined()) return x;
-  const bool silu = config_.canon.activation == config::Activation::silu;
-  const ops::CanonConvOptions options{config_.canon.residual, silu};
-  if (!past.state) return ops::canon_conv(x, weight, options, past.doc_ids);
+  const ops::CanonLayer layer = canon_layer(weight, past);
+  if (!weight.defined() || !past.state) return ops::canon_layer(x, layer);
   const at::Tensor extended = past.state->with_last_inputs(past.layer, position, x);
   const int64_t length = x.size(1);
-  return ops::canon_conv(extended, weight, options)
+  return ops::canon_conv(extended, weight, layer.options)
       .narrow(1, extended.size(1) - length, length)
       .contiguous();
 }

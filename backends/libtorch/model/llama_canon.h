@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
+#include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/ops/rotary/rotary.h"
 #include "backends/libtorch/torch_precompiled.h"
 #include "core/config/experiment.h"
@@ -90,7 +92,16 @@ class LlamaCanon {
   const at::Tensor& head_weight() const { return config_.tie_embeddings ? embedding_ : lm_head_; }
   at::Tensor attention(const Block& block, const at::Tensor& x, const Past& past) const;
   at::Tensor mlp(const Block& block, const at::Tensor& x, const Past& past) const;
+  /// Norm, Canon layer at `position` where there is one, product with `weight`.
+  at::Tensor project(const at::Tensor& x,
+                     const at::Tensor& norm_weight,
+                     char position,
+                     const at::Tensor& canon_weight,
+                     const at::Tensor& weight,
+                     const Past& past) const;
+  ops::RmsNormOptions norm_options() const;
   at::Tensor norm(const at::Tensor& x, const at::Tensor& weight) const;
+  ops::CanonLayer canon_layer(const at::Tensor& weight, const Past& past) const;
   at::Tensor canon(char position,
                    const at::Tensor& weight,
                    const at::Tensor& x,

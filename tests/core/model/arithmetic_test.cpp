@@ -95,13 +95,27 @@ TEST_CASE("bytes of weights, gradients and moments follow the precision") {
 }
 
 TEST_CASE("activations of Llama 4M are those counted by hand") {
-  // A block keeps for each token: its input and a root; the normed input; q, k, v; q and k rotated;
-  // attention's output and 4 log-sum-exps; the stream and a root; the normed stream; gate and up;
-  // their product.
-  const int64_t block = 256 + 1 + 256 + 768 + 512 + 256 + 4 + 256 + 1 + 256 + 1536 + 768;
-  const int64_t head = 256 + 1 + 256 + 2000 + 3;
+  // A block keeps for each token: its input; q, k, v; attention's output and 4 log-sum-exps; the
+  // stream; gate and up. The head keeps its input, a root and the gradient of the normed input.
+  const int64_t block = 256 + 768 + 256 + 4 + 256 + 1536;
+  const int64_t head = 256 + 1 + 256;
   REQUIRE(activation_bytes(tests::llama_4m(), rows_of(3, 10)) ==
           30 * (4 * (4 * block + head) + 2 * 4));
+}
+
+TEST_CASE("Canon layers keep nothing more, but for an activation") {
+  const auto bytes = [](const std::string& set, config::Activation activation) {
+    ModelConfig model = tests::llama_4m();
+    model.canon.set = set;
+    model.canon.activation = activation;
+    return activation_bytes(model, rows_of(1, 1)) / 16;  // numbers of 4 bytes a layer
+  };
+  const int64_t none = bytes("", config::Activation::none);
+  REQUIRE(bytes("ABCD", config::Activation::none) == none);
+  // A norm's root, the inputs of the layer and of the projections; or v's whole, q and k turned.
+  REQUIRE(bytes("A", config::Activation::silu) == none + 1 + 256 + 256);
+  REQUIRE(bytes("B", config::Activation::silu) == none + 768 + 512);
+  REQUIRE(bytes("D", config::Activation::silu) == none + 1536 + 768);
 }
 
 TEST_CASE("a long row needs no more activations a token than a short one") {

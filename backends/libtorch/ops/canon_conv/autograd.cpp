@@ -44,7 +44,9 @@ struct CanonConv : public torch::autograd::Function<CanonConv> {
   }
 };
 
-void check_shapes(const at::Tensor& x, const at::Tensor& w, const at::Tensor& doc_ids) {
+}  // namespace
+
+void check_canon_shapes(const at::Tensor& x, const at::Tensor& w, const at::Tensor& doc_ids) {
   TORCH_CHECK(x.dim() == 3, "canon_conv: x must be [batch, tokens, channels], is ", x.sizes());
   TORCH_CHECK(w.dim() == 3 && w.size(0) == x.size(2) && w.size(1) == 1,
               "canon_conv: w must be [",
@@ -68,13 +70,11 @@ void check_shapes(const at::Tensor& x, const at::Tensor& w, const at::Tensor& do
               "]");
 }
 
-}  // namespace
-
 at::Tensor canon_conv(const at::Tensor& x,
                       const at::Tensor& w,
                       const CanonConvOptions& options,
                       const at::Tensor& doc_ids) {
-  check_shapes(x, w, doc_ids);
+  check_canon_shapes(x, w, doc_ids);
   const bool fused =
       x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
   if (!fused) return canon_conv_reference(x, w, options, doc_ids);
@@ -83,6 +83,10 @@ at::Tensor canon_conv(const at::Tensor& x,
                           options.residual,
                           options.silu,
                           doc_ids.defined() ? doc_ids.contiguous() : at::empty({0}, at::kInt));
+}
+
+at::Tensor canon_layer(const at::Tensor& x, const CanonLayer& layer) {
+  return layer.weight.defined() ? canon_conv(x, layer.weight, layer.options, layer.doc_ids) : x;
 }
 
 }  // namespace forge::ops

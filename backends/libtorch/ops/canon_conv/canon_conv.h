@@ -9,6 +9,13 @@ struct CanonConvOptions {
   bool silu = false;     ///< apply silu to the convolution's output, before the residual
 };
 
+/// A Canon layer as a part of another operation.
+struct CanonLayer {
+  at::Tensor weight;  ///< [C, 1, K]; undefined where there is no layer
+  CanonConvOptions options;
+  at::Tensor doc_ids;  ///< [B, T] int32 or undefined
+};
+
 /// Depthwise causal convolution over time, the Canon layer of "Physics of Language Models: Part
 /// 4.1" (Allen-Zhu 2025):
 ///     c[b,t,:] = sum_j w[:,0,K-1-j] * x[b,t-j,:]      (x before position 0 is zero)
@@ -22,11 +29,18 @@ at::Tensor canon_conv(const at::Tensor& x,
                       const CanonConvOptions& options,
                       const at::Tensor& doc_ids = {});
 
+/// The layer where there is one, else x.
+at::Tensor canon_layer(const at::Tensor& x, const CanonLayer& layer);
+at::Tensor canon_layer_reference(const at::Tensor& x, const CanonLayer& layer);
+
 /// The same by plain Torch operations, on any device and dtype; slow and obvious.
 at::Tensor canon_conv_reference(const at::Tensor& x,
                                 const at::Tensor& w,
                                 const CanonConvOptions& options,
                                 const at::Tensor& doc_ids = {});
+
+/// Throws c10::Error naming a wrong shape or dtype.
+void check_canon_shapes(const at::Tensor& x, const at::Tensor& w, const at::Tensor& doc_ids);
 
 /// One pass over contiguous CPU tensors, on all threads. y is written.
 void canon_conv_forward_cpu(const at::Tensor& x,

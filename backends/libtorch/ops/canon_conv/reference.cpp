@@ -25,4 +25,9 @@ at::Tensor canon_conv_reference(const at::Tensor& x,
   return options.residual ? x + convolved : convolved;
 }
 
+at::Tensor canon_layer_reference(const at::Tensor& x, const CanonLayer& layer) {
+  if (!layer.weight.defined()) return x;
+  return canon_conv_reference(x, layer.weight, layer.options, layer.doc_ids);
+}
+
 }  // namespace forge::ops

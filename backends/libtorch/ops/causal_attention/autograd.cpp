@@ -43,37 +43,6 @@ struct CausalAttention : public torch::autograd::Function<CausalAttention> {
   }
 };
 
-/// For each token of a row the first one of its document, int32 [B, T]; undefined where a document
-/// does not lie in one piece or the numbers do not rise.
-at::Tensor first_tokens(const at::Tensor& doc_ids) {
-  const at::Tensor ids = doc_ids.contiguous();
-  at::Tensor first = at::empty_like(ids);
-  const int64_t length = ids.size(1);
-  for (int64_t row = 0; row < ids.size(0); ++row) {
-    const int32_t* id = ids.data_ptr<int32_t>() + row * length;
-    int32_t* out = first.data_ptr<int32_t>() + row * length;
-    for (int64_t t = 0; t < length; ++t) {
-      if (t > 0 && id[t] < id[t - 1]) return {};
-      const bool begins = t == 0 || id[t] != id[t - 1];
-      out[t] = begins ? static_cast<int32_t>(t) : out[t - 1];
-    }
-  }
-  return first;
-}
-
-void check_documents(const at::Tensor& q, const at::Tensor& doc_ids) {
-  TORCH_CHECK(doc_ids.dim() == 2 && doc_ids.size(0) == q.size(0) && doc_ids.size(1) == q.size(1) &&
-                  doc_ids.scalar_type() == at::kInt,
-              "causal_attention: doc_ids must be int32 [",
-              q.size(0),
-              ", ",
-              q.size(1),
-              "], are ",
-              doc_ids.scalar_type(),
-              " ",
-              doc_ids.sizes());
-}
-
 void check_shapes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   TORCH_CHECK(
       q.dim() == 4, "causal_attention: q must be [batch, tokens, heads, head_dim], is ", q.sizes());
@@ -95,6 +64,32 @@ void check_shapes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)
 
 }  // namespace
 
+at::Tensor first_tokens_of_documents(const at::Tensor& doc_ids, int64_t batch, int64_t length) {
+  TORCH_CHECK(doc_ids.dim() == 2 && doc_ids.size(0) == batch && doc_ids.size(1) == length &&
+                  doc_ids.scalar_type() == at::kInt,
+              "causal_attention: doc_ids must be int32 [",
+              batch,
+              ", ",
+              length,
+              "], are ",
+              doc_ids.scalar_type(),
+              " ",
+              doc_ids.sizes());
+  if (!doc_ids.is_cpu()) return {};
+  const at::Tensor ids = doc_ids.contiguous();
+  at::Tensor first = at::empty_like(ids);
+  for (int64_t row = 0; row < batch; ++row) {
+    const int32_t* id = ids.data_ptr<int32_t>() + row * length;
+    int32_t* out = first.data_ptr<int32_t>() + row * length;
+    for (int64_t t = 0; t < length; ++t) {
+      if (t > 0 && id[t] < id[t - 1]) return {};
+      const bool begins = t == 0 || id[t] != id[t - 1];
+      out[t] = begins ? static_cast<int32_t>(t) : out[t - 1];
+    }
+  }
+  return first;
+}
+
 at::Tensor causal_attention(const at::Tensor& q,
                             const at::Tensor& k,
                             const at::Tensor& v,
@@ -106,9 +101,8 @@ at::Tensor causal_attention(const at::Tensor& q,
     if (!fused) return torch_compat::scaled_dot_product_attention(q, k, v);
     return CausalAttention::apply(q, k, v, at::empty({0}, at::kInt));
   }
-  check_documents(q, doc_ids);
-  const at::Tensor first = fused ? first_tokens(doc_ids) : at::Tensor();
-  if (!first.defined()) return causal_attention_reference(q, k, v, doc_ids);
+  const at::Tensor first = first_tokens_of_documents(doc_ids, q.size(0), q.size(1));
+  if (!fused || !first.defined()) return causal_attention_reference(q, k, v, doc_ids);
   return CausalAttention::apply(q, k, v, first);
 }
 

@@ -20,6 +20,11 @@ at::Tensor causal_attention_reference(const at::Tensor& q,
                                       const at::Tensor& v,
                                       const at::Tensor& doc_ids = {});
 
+/// For each token of a row the first one of its document, int32 [B, T]; undefined where a document
+/// does not lie in one piece, the numbers do not rise or doc_ids are on a GPU. Throws c10::Error
+/// where doc_ids are not int32 [batch, length].
+at::Tensor first_tokens_of_documents(const at::Tensor& doc_ids, int64_t batch, int64_t length);
+
 /// Blocked over queries, the upper triangle and earlier documents skipped, no score tensor kept.
 /// `first` int32 [B, T], or undefined, is the first token of each token's document. `out`
 /// [B, T, H, D] and `log_sum_exp` [B, H, T] are written.

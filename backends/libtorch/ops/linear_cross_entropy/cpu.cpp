@@ -5,17 +5,12 @@
 #include "backends/libtorch/ops/common/vector_math.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "backends/libtorch/torch_precompiled.h"
+#include "core/model/arithmetic.h"
 
 namespace forge::ops {
 namespace {
 
 using ZLoss = CrossEntropyOptions::ZLoss;
-
-/// Rows whose logits are held at a time: about a million numbers, which stay in the L3 cache.
-int64_t rows_at_once(int64_t vocabulary) {
-  const int64_t chunks = (int64_t{1} << 20) / (vocabulary * chunk_rows);
-  return chunk_rows * std::max<int64_t>(1, chunks);
-}
 
 /// The loss of a row as it is added up, and what its gradient's two parts are multiplied by.
 template <class T>
@@ -87,7 +82,7 @@ at::Tensor run(const at::Tensor& x,
   const int64_t count = scored_rows(targets, options);
   const at::Tensor losses = at::empty({rows}, x.options());
   const at::Tensor logits =
-      at::empty({std::min(rows, rows_at_once(vocabulary)), vocabulary}, x.options());
+      at::empty({std::min(rows, model::loss_rows_at_once(vocabulary)), vocabulary}, x.options());
   if (grad_w.defined() && rows == 0) grad_w.zero_();
   for (int64_t begin = 0; begin < rows; begin += logits.size(0)) {
     const int64_t chunk = std::min(logits.size(0), rows - begin);

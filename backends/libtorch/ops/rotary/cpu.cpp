@@ -1,28 +1,10 @@
-#include "backends/libtorch/ops/common/simd.h"
+#include "backends/libtorch/ops/rotary/kernels.h"
 #include "backends/libtorch/ops/rotary/rotary.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
 namespace {
 
-template <class T>
-FORGE_INLINE void rotate_head(const T* x,
-                              const T* cos,
-                              const T* sin,
-                              int64_t half,
-                              int64_t width,
-                              bool interleaved,
-                              T sign,
-                              T* __restrict y) {
-  const int64_t a = interleaved ? 2 : 1;     // distance between pairs
-  const int64_t b = interleaved ? 1 : half;  // distance within a pair
-  for (int64_t i = 0; i < half; ++i) {
-    const T c = cos[i], s = sign * sin[i];
-    y[a * i] = x[a * i] * c - x[a * i + b] * s;
-    y[a * i + b] = x[a * i] * s + x[a * i + b] * c;
-  }
-  for (int64_t i = 2 * half; i < width; ++i) y[i] = x[i];
-}
 template <class T>
 void rotate_all(const at::Tensor& x, const RotaryTable& table, int direction, at::Tensor& y) {
   const int64_t length = x.size(1), heads = x.size(2), width = x.size(3), half = table.cos.size(1);

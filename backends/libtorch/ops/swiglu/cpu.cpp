@@ -1,5 +1,5 @@
 #include "backends/libtorch/ops/common/rows.h"
-#include "backends/libtorch/ops/common/vector_math.h"
+#include "backends/libtorch/ops/swiglu/kernels.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -7,51 +7,30 @@ namespace forge::ops {
 namespace {
 
 template <class T>
-FORGE_INLINE void forward_rows(int64_t begin, int64_t end, int64_t width, const T* gate_up, T* y) {
-  for (int64_t row = begin; row < end; ++row) {
-    const T* gate = gate_up + row * 2 * width;
-    const T* up = gate + width;
-    T* __restrict out = y + row * width;
-    for (int64_t i = 0; i < width; ++i) out[i] = gate[i] / (1 + fast_exp(-gate[i])) * up[i];
-  }
-}
-
-/// With s = sigmoid(gate): d silu = s (1 + gate (1 - s)).
-template <class T>
-FORGE_INLINE void backward_rows(
-    int64_t begin, int64_t end, int64_t width, const T* gate_up, const T* grad_y, T* grad_gate_up) {
-  for (int64_t row = begin; row < end; ++row) {
-    const T* gate = gate_up + row * 2 * width;
-    const T* up = gate + width;
-    const T* grad = grad_y + row * width;
-    T* __restrict grad_gate = grad_gate_up + row * 2 * width;
-    T* __restrict grad_up = grad_gate + width;
-    for (int64_t i = 0; i < width; ++i) {
-      const T s = 1 / (1 + fast_exp(-gate[i]));
-      grad_gate[i] = grad[i] * up[i] * (s * (1 + gate[i] * (1 - s)));
-      grad_up[i] = grad[i] * (gate[i] * s);
-    }
-  }
-}
-
-template <class T>
 void forward(const at::Tensor& gate_up, at::Tensor& y) {
-  for_each_row_chunk(gate_up.size(0), [&](int64_t, int64_t begin, int64_t end) {
+  const int64_t width = y.size(1);
+  for_each_row_chunk(y.size(0), [&](int64_t, int64_t begin, int64_t end) {
+    const T* in = gate_up.data_ptr<T>();
+    T* out = y.data_ptr<T>();
     with_simd([&]() FORGE_SIMD_BODY {
-      forward_rows(begin, end, y.size(1), gate_up.data_ptr<T>(), y.data_ptr<T>());
+      for (int64_t row = begin; row < end; ++row) {
+        swiglu_token(width, in + row * 2 * width, out + row * width);
+      }
     });
   });
 }
+
 template <class T>
 void backward(const at::Tensor& gate_up, const at::Tensor& grad_y, at::Tensor& grad) {
-  for_each_row_chunk(gate_up.size(0), [&](int64_t, int64_t begin, int64_t end) {
+  const int64_t width = grad_y.size(1);
+  for_each_row_chunk(grad_y.size(0), [&](int64_t, int64_t begin, int64_t end) {
+    const T *in = gate_up.data_ptr<T>(), *upstream = grad_y.data_ptr<T>();
+    T* out = grad.data_ptr<T>();
     with_simd([&]() FORGE_SIMD_BODY {
-      backward_rows(begin,
-                    end,
-                    grad_y.size(1),
-                    gate_up.data_ptr<T>(),
-                    grad_y.data_ptr<T>(),
-                    grad.data_ptr<T>());
+      for (int64_t row = begin; row < end; ++row) {
+        swiglu_token_gradient(
+            width, in + row * 2 * width, upstream + row * width, out + row * 2 * width);
+      }
     });
   });
 }

@@ -116,11 +116,11 @@ Measured measure(const config::Experiment& experiment) {
   const int64_t before = held_bytes();
   const worker::Batch batch = batch_of(experiment);
   {
-    const at::Tensor logits = trainer.model().logits(batch.inputs, batch.doc_ids);
-    const at::Tensor loss = ops::cross_entropy(logits.view({-1, logits.size(-1)}),
-                                               batch.targets.view({-1}),
-                                               worker::loss_options(experiment.train.z_loss));
-    measured.activations = held_bytes() - before;
+    const at::Tensor loss = trainer.model().loss(
+        batch.inputs, batch.doc_ids, batch.targets, worker::loss_options(experiment.train.z_loss));
+    // The loss comes with the gradient of the output projection, which counts as a gradient.
+    const int64_t head = experiment.model.vocab_size * experiment.model.hidden_size;
+    measured.activations = held_bytes() - before - head * loss.element_size();
   }
   trainer.step(batch, 0);
   measured.peak = worker::peak_cpu_tensor_bytes() - empty;

@@ -1,0 +1,167 @@
+#include "backends/libtorch/ops/causal_attention/causal_attention.h"
+#include "backends/libtorch/ops/common/kernels.h"
+#include "backends/libtorch/ops/self_attention/self_attention.h"
+#include "backends/libtorch/torch_precompiled.h"
+
+namespace forge::ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct Heads {
+  at::Tensor q, k, v;  ///< views [B, T, H or G, D]
+};
+
+Heads split(const at::Tensor& qkv, const HeadLayout& layout) {
+  const int64_t heads = layout.heads + 2 * layout.kv_heads;
+  const at::Tensor all = qkv.view({qkv.size(0), qkv.size(1), heads, layout.head_dim});
+  return {all.narrow(2, 0, layout.heads),
+          all.narrow(2, layout.heads, layout.kv_heads),
+          all.narrow(2, layout.heads + layout.kv_heads, layout.kv_heads)};
+}
+
+/// With a convolution its input is kept, because its weight's gradient needs it, and what attention
+/// reads is made again; without one what attention reads is kept.
+struct SelfAttention : public torch::autograd::Function<SelfAttention> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& qkv,
+                            const at::Tensor& canon,
+                            bool residual,
+                            const at::Tensor& canon_doc_ids,
+                            const at::Tensor& cos,
+                            const at::Tensor& sin,
+                            bool interleaved,
+                            int64_t heads,
+                            int64_t kv_heads,
+                            int64_t head_dim,
+                            const at::Tensor& first) {
+    const HeadLayout layout{heads, kv_heads, head_dim};
+    const CanonLayer layer{or_undefined(canon), {residual, false}, or_undefined(canon_doc_ids)};
+    at::Tensor prepared = at::empty_like(qkv);
+    prepare_heads_cpu(
+        qkv, layer, {or_undefined(cos), or_undefined(sin), interleaved}, layout, prepared);
+    const Heads part = split(prepared, layout);
+    at::Tensor out = at::empty(part.q.sizes(), qkv.options());
+    at::Tensor log_sum_exp = at::empty({qkv.size(0), heads, qkv.size(1)}, qkv.options());
+    causal_attention_forward_cpu(part.q, part.k, part.v, or_undefined(first), out, log_sum_exp);
+    context->save_for_backward({layer.weight.defined() ? qkv : prepared,
+                                canon,
+                                canon_doc_ids,
+                                cos,
+                                sin,
+                                first,
+                                out,
+                                log_sum_exp});
+    context->saved_data["residual"] = residual;
+    context->saved_data["interleaved"] = interleaved;
+    context->saved_data["kv_heads"] = kv_heads;
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& out = saved[6];
+    const HeadLayout layout{out.size(2), context->saved_data["kv_heads"].toInt(), out.size(3)};
+    const CanonLayer layer{or_undefined(saved[1]),
+                           {context->saved_data["residual"].toBool(), false},
+                           or_undefined(saved[2])};
+    const RotaryTable rotary{or_undefined(saved[3]),
+                             or_undefined(saved[4]),
+                             context->saved_data["interleaved"].toBool()};
+    at::Tensor prepared = saved[0];
+    if (layer.weight.defined()) {
+      prepared = at::empty_like(saved[0]);
+      prepare_heads_cpu(saved[0], layer, rotary, layout, prepared);
+    }
+    at::Tensor grad = at::empty_like(prepared);
+    const Heads part = split(prepared, layout);
+    Heads part_grad = split(grad, layout);
+    causal_attention_backward_cpu(part.q,
+                                  part.k,
+                                  part.v,
+                                  or_undefined(saved[5]),
+                                  out,
+                                  saved[7],
+                                  grad_outputs[0].contiguous(),
+                                  part_grad.q,
+                                  part_grad.k,
+                                  part_grad.v);
+    turn_heads_back_cpu(rotary, layout, grad);
+    at::Tensor grad_qkv = grad, grad_canon;
+    if (layer.weight.defined()) {
+      grad_qkv = prepared;  // no longer needed
+      grad_canon = at::empty_like(layer.weight);
+      canon_conv_backward_cpu(
+          saved[0], layer.weight, layer.options, layer.doc_ids, grad, grad_qkv, grad_canon);
+    }
+    return {grad_qkv, grad_canon, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  }
+};
+
+/// The same by operations that stand alone.
+at::Tensor composed(const at::Tensor& qkv,
+                    const CanonLayer& canon,
+                    const RotaryTable& table,
+                    const HeadLayout& layout,
+                    const at::Tensor& doc_ids) {
+  const Heads part = split(canon_layer(qkv, canon), layout);
+  const auto turned = [&](const at::Tensor& x) {
+    return table.cos.defined() ? rotary(x, table) : x;
+  };
+  return causal_attention(turned(part.q), turned(part.k), part.v, doc_ids).flatten(2);
+}
+
+void check(const at::Tensor& qkv, const RotaryTable& rotary, const HeadLayout& layout) {
+  TORCH_CHECK(qkv.dim() == 3 && qkv.size(2) == layout.width() && layout.kv_heads > 0 &&
+                  layout.heads % layout.kv_heads == 0,
+              "self_attention: qkv must be [batch, tokens, (",
+              layout.heads,
+              " + 2 * ",
+              layout.kv_heads,
+              ") * ",
+              layout.head_dim,
+              "], is ",
+              qkv.sizes());
+  TORCH_CHECK(!rotary.cos.defined() ||
+                  (rotary.cos.size(0) >= qkv.size(1) && 2 * rotary.cos.size(1) <= layout.head_dim),
+              "self_attention: the rotary table is ",
+              rotary.cos.sizes(),
+              " for ",
+              qkv.size(1),
+              " tokens and heads of ",
+              layout.head_dim);
+}
+
+}  // namespace
+
+at::Tensor self_attention(const at::Tensor& qkv,
+                          const CanonLayer& canon,
+                          const RotaryTable& rotary,
+                          const HeadLayout& layout,
+                          const at::Tensor& doc_ids) {
+  check(qkv, rotary, layout);
+  if (canon.weight.defined()) check_canon_shapes(qkv, canon.weight, canon.doc_ids);
+  bool fused = has_cpu_kernel(qkv) && !(canon.weight.defined() && canon.options.silu) &&
+               (!rotary.cos.defined() || rotary.cos.scalar_type() == qkv.scalar_type());
+  at::Tensor first;
+  if (fused && doc_ids.defined()) {
+    first = first_tokens_of_documents(doc_ids, qkv.size(0), qkv.size(1));
+    fused = first.defined();
+  }
+  if (!fused) return composed(qkv.contiguous(), canon, rotary, layout, doc_ids);
+  return SelfAttention::apply(qkv.contiguous(),
+                              or_empty(canon.weight),
+                              canon.options.residual,
+                              or_empty(canon.doc_ids),
+                              or_empty(rotary.cos),
+                              or_empty(rotary.sin),
+                              rotary.interleaved,
+                              layout.heads,
+                              layout.kv_heads,
+                              layout.head_dim,
+                              or_empty(first))
+      .flatten(2);
+}
+
+}  // namespace forge::ops

@@ -1,0 +1,137 @@
+#include "backends/libtorch/ops/canon_conv/problem.h"
+#include "backends/libtorch/ops/swiglu/kernels.h"
+#include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
+#include "backends/libtorch/torch_precompiled.h"
+
+namespace forge::ops {
+namespace {
+
+using canon::Chunk;
+using canon::Tokens;
+
+template <class T>
+void plain_forward(const at::Tensor& gate_up, at::Tensor& y) {
+  const int64_t width = y.size(2);
+  for_each_row_chunk(y.size(0) * y.size(1), [&](int64_t, int64_t begin, int64_t end) {
+    const T* in = gate_up.data_ptr<T>();
+    T* out = y.data_ptr<T>();
+    with_simd([&]() FORGE_SIMD_BODY {
+      for (int64_t t = begin; t < end; ++t) {
+        swiglu_token(width, in + t * 2 * width, out + t * width);
+      }
+    });
+  });
+}
+
+template <class T>
+void plain_backward(const at::Tensor& gate_up,
+                    const at::Tensor& grad_y,
+                    at::Tensor& y,
+                    at::Tensor& grad_gate_up) {
+  const int64_t width = y.size(2);
+  for_each_row_chunk(y.size(0) * y.size(1), [&](int64_t, int64_t begin, int64_t end) {
+    const T *in = gate_up.data_ptr<T>(), *grad = grad_y.data_ptr<T>();
+    T *out = y.data_ptr<T>(), *grad_in = grad_gate_up.data_ptr<T>();
+    with_simd([&]() FORGE_SIMD_BODY {
+      for (int64_t t = begin; t < end; ++t) {
+        swiglu_token_both(
+            width, in + t * 2 * width, grad + t * width, grad_in + t * 2 * width, out + t * width);
+      }
+    });
+  });
+}
+
+template <class T>
+void canon_forward(const at::Tensor& gate_up, const CanonLayer& layer, at::Tensor& y) {
+  const auto p = canon::problem<T>(gate_up, layer.weight, layer.options.residual, layer.doc_ids);
+  const int64_t width = y.size(2);
+  canon::for_each_chunk_with_memory<T>(
+      p.batch, p.length, p.channels, [&](const Chunk& chunk, T* memory) {
+        const auto in = p.row_to_read(gate_up.data_ptr<T>(), chunk.row);
+        T* out = y.data_ptr<T>() + chunk.row * p.length * width;
+        with_simd([&]() FORGE_SIMD_BODY {
+          for (int64_t t = chunk.begin; t < chunk.end; ++t) {
+            canon::convolve(p, chunk.row, t, t + 1, in, Tokens<T>{memory, t, p.channels});
+            swiglu_token(width, memory, out + t * width);
+          }
+        });
+      });
+}
+
+/// The gradient of the convolution's output is needed for as many tokens behind a chunk as the
+/// kernel reaches back: those are computed by two chunks, and y of them by their own alone.
+template <class T>
+void canon_backward(const at::Tensor& gate_up,
+                    const CanonLayer& layer,
+                    const at::Tensor& grad_y,
+                    at::Tensor& y,
+                    at::Tensor& grad_gate_up,
+                    at::Tensor& grad_canon) {
+  const auto p = canon::problem<T>(gate_up, layer.weight, layer.options.residual, layer.doc_ids);
+  const int64_t width = y.size(2), size = p.kernel * p.channels;
+  const int64_t chunks = canon::chunk_count(p.batch, p.length);
+  std::vector<T> sums(chunks * size, T(0));
+  canon::for_each_chunk_with_memory<T>(
+      p.batch,
+      p.length,
+      (chunk_rows + canon::max_kernel) * p.channels,
+      [&](const Chunk& chunk, T* memory) {
+        const auto in = p.row_to_read(gate_up.data_ptr<T>(), chunk.row);
+        const auto grad_in = p.row_to_write(grad_gate_up.data_ptr<T>(), chunk.row);
+        const T* upstream = grad_y.data_ptr<T>() + chunk.row * p.length * width;
+        T* out = y.data_ptr<T>() + chunk.row * p.length * width;
+        T* own_sums = sums.data() + chunk.index * size;
+        const Tokens<T> convolved{memory, chunk.begin, p.channels};
+        const Tokens<const T> grad{memory, chunk.begin, p.channels};
+        const int64_t reach = std::min(chunk.end + p.kernel - 1, p.length);
+        with_simd([&]() FORGE_SIMD_BODY {
+          canon::convolve(p, chunk.row, chunk.begin, reach, in, convolved);
+          for (int64_t t = chunk.begin; t < reach; ++t) {
+            T* c = convolved.at(t);
+            if (t < chunk.end) swiglu_token(width, c, out + t * width);
+            swiglu_token_gradient(width, c, upstream + t * width, c);
+          }
+          canon::accumulate_taps(p, chunk.row, chunk.begin, chunk.end, in, grad, own_sums);
+          canon::convolve_transposed(p, chunk.row, chunk.begin, chunk.end, grad, grad_in);
+        });
+      });
+  with_simd([&]() FORGE_SIMD_BODY {
+    canon::add_up_taps(p.channels, p.kernel, chunks, sums.data(), grad_canon.data_ptr<T>());
+  });
+}
+
+template <class T>
+void forward(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y) {
+  canon.weight.defined() ? canon_forward<T>(gate_up, canon, y) : plain_forward<T>(gate_up, y);
+}
+
+template <class T>
+void backward(const at::Tensor& gate_up,
+              const CanonLayer& canon,
+              const at::Tensor& grad_y,
+              at::Tensor& y,
+              at::Tensor& grad_gate_up,
+              at::Tensor& grad_canon) {
+  canon.weight.defined() ? canon_backward<T>(gate_up, canon, grad_y, y, grad_gate_up, grad_canon)
+                         : plain_backward<T>(gate_up, grad_y, y, grad_gate_up);
+}
+
+}  // namespace
+
+void canon_swiglu_forward_cpu(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y) {
+  y.scalar_type() == at::kFloat ? forward<float>(gate_up, canon, y)
+                                : forward<double>(gate_up, canon, y);
+}
+
+void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
+                               const CanonLayer& canon,
+                               const at::Tensor& grad_y,
+                               at::Tensor& y,
+                               at::Tensor& grad_gate_up,
+                               at::Tensor& grad_canon) {
+  y.scalar_type() == at::kFloat
+      ? backward<float>(gate_up, canon, grad_y, y, grad_gate_up, grad_canon)
+      : backward<double>(gate_up, canon, grad_y, y, grad_gate_up, grad_canon);
+}
+
+}  // namespace forge::ops
