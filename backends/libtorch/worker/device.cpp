@@ -11,6 +11,8 @@
 #include <set>
 
 #include "backends/libtorch/model/torch_compat.h"
+#include "backends/libtorch/ops/common/gemm.h"
+#include "backends/libtorch/ops/common/simd.h"
 #include "backends/libtorch/worker/cuda.h"
 #include "backends/libtorch/worker/memory.h"
 #include "core/base/error.h"
@@ -77,6 +79,8 @@ nlohmann::json libraries() {
     }
   }
   list["blas"] = matrix;
+  list["matrix_products"] = ops::gemm_library();
+  list["simd"] = ops::simd_name();
   return list;
 }
 
