@@ -17,8 +17,9 @@ void forward(const at::Tensor& x,
   canon::for_each_chunk(p.batch, p.length, [&](const Chunk& chunk) {
     const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
     const auto out = p.row_to_write(y.data_ptr<T>(), chunk.row);
-    with_simd(
-        [&]() FORGE_SIMD_BODY { canon::convolve(p, chunk.row, chunk.begin, chunk.end, in, out); });
+    with_simd([&]() FORGE_SIMD_BODY {
+      canon::convolve(p, chunk.row, chunk.begin, chunk.end, p.all(), in, out);
+    });
   });
 }
 
@@ -39,8 +40,8 @@ void backward(const at::Tensor& x,
     const auto out = p.row_to_write(grad_x.data_ptr<T>(), chunk.row);
     T* own_sums = sums.data() + chunk.index * size;
     with_simd([&]() FORGE_SIMD_BODY {
-      canon::accumulate_taps(p, chunk.row, chunk.begin, chunk.end, in, upstream, own_sums);
-      canon::convolve_transposed(p, chunk.row, chunk.begin, chunk.end, upstream, out);
+      canon::accumulate_taps(p, chunk.row, chunk.begin, chunk.end, p.all(), in, upstream, own_sums);
+      canon::convolve_transposed(p, chunk.row, chunk.begin, chunk.end, p.all(), upstream, out);
     });
   });
   with_simd([&]() FORGE_SIMD_BODY {

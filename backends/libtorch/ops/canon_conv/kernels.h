@@ -18,6 +18,12 @@ struct Tokens {
   T* data;
   int64_t first, channels;
   T* at(int64_t t) const { return data + (t - first) * channels; }
+  Tokens from_channel(int64_t channel) const { return {data + channel, first, channels}; }
+};
+
+/// Channels that a loop is about, where not all: tokens are given from the first of them on.
+struct Channels {
+  int64_t first, count;
 };
 
 template <class T>
@@ -32,6 +38,7 @@ struct Problem {
     if (t < tap || t >= length) return false;
     return !doc_ids || doc_ids[row * length + t] == doc_ids[row * length + t - tap];
   }
+  Channels all() const { return {0, channels}; }
   const T* tap(int index) const { return taps.data() + index * channels; }
   /// A whole row of a contiguous [B, T, C].
   Tokens<const T> row_to_read(const T* x, int64_t row) const {
@@ -97,14 +104,15 @@ FORGE_INLINE void convolve(const Problem<T>& p,
                            int64_t row,
                            int64_t begin,
                            int64_t end,
+                           Channels channels,
                            const Tokens<const T>& x,
                            const Tokens<T>& y) {
   for (int64_t t = begin; t < end; ++t) {
     Terms<T> terms;
     for (int tap = 0; tap < p.kernel; ++tap) {
-      if (p.reads(row, t, tap)) terms.add(x.at(t - tap), p.tap(tap));
+      if (p.reads(row, t, tap)) terms.add(x.at(t - tap), p.tap(tap) + channels.first);
     }
-    sum_terms(terms, y.at(t), p.channels);
+    sum_terms(terms, y.at(t), channels.count);
   }
 }
 
@@ -114,14 +122,15 @@ FORGE_INLINE void convolve_transposed(const Problem<T>& p,
                                       int64_t row,
                                       int64_t begin,
                                       int64_t end,
+                                      Channels channels,
                                       const Tokens<const T>& grad,
                                       const Tokens<T>& grad_x) {
   for (int64_t t = begin; t < end; ++t) {
     Terms<T> terms;
     for (int tap = 0; tap < p.kernel; ++tap) {
-      if (p.reads(row, t + tap, tap)) terms.add(grad.at(t + tap), p.tap(tap));
+      if (p.reads(row, t + tap, tap)) terms.add(grad.at(t + tap), p.tap(tap) + channels.first);
     }
-    sum_terms(terms, grad_x.at(t), p.channels);
+    sum_terms(terms, grad_x.at(t), channels.count);
   }
 }
 
@@ -131,6 +140,7 @@ FORGE_INLINE void accumulate_taps(const Problem<T>& p,
                                   int64_t row,
                                   int64_t begin,
                                   int64_t end,
+                                  Channels channels,
                                   const Tokens<const T>& x,
                                   const Tokens<const T>& grad,
                                   T* sums) {
@@ -139,8 +149,8 @@ FORGE_INLINE void accumulate_taps(const Problem<T>& p,
     for (int tap = 0; tap < p.kernel; ++tap) {
       if (!p.reads(row, t, tap)) continue;
       const T* past = x.at(t - tap);
-      T* __restrict sum = sums + tap * p.channels;
-      for (int64_t c = 0; c < p.channels; ++c) sum[c] += g[c] * past[c];
+      T* __restrict sum = sums + tap * p.channels + channels.first;
+      for (int64_t c = 0; c < channels.count; ++c) sum[c] += g[c] * past[c];
     }
   }
 }

@@ -44,7 +44,7 @@ void forward(
     with_simd([&]() FORGE_SIMD_BODY {
       if (p.kernel == 0) return normalise(chunk.begin, chunk.end, eps, in, w, out);
       normalise(first, chunk.end, eps, in, w, normalised);
-      canon::convolve(p, chunk.row, chunk.begin, chunk.end, read, out);
+      canon::convolve(p, chunk.row, chunk.begin, chunk.end, p.all(), read, out);
     });
   });
 }
@@ -89,8 +89,10 @@ void backward(const at::Tensor& x,
     with_simd([&]() FORGE_SIMD_BODY {
       if (p.kernel > 0) {
         normalise(first, chunk.end, eps, in, w, normalised);
-        canon::accumulate_taps(p, chunk.row, chunk.begin, chunk.end, read, upstream, own_tap_sums);
-        canon::convolve_transposed(p, chunk.row, chunk.begin, chunk.end, upstream, written);
+        canon::accumulate_taps(
+            p, chunk.row, chunk.begin, chunk.end, p.all(), read, upstream, own_tap_sums);
+        canon::convolve_transposed(
+            p, chunk.row, chunk.begin, chunk.end, p.all(), upstream, written);
       }
       for (int64_t t = chunk.begin; t < chunk.end; ++t) {
         const T scale = rms_scale(channels, eps, in.at(t));

@@ -49,7 +49,7 @@ void prepare(const at::Tensor& qkv,
     with_simd([&]() FORGE_SIMD_BODY {
       for (int64_t t = chunk.begin; t < chunk.end; ++t) {
         if (p.kernel > 0) {
-          canon::convolve(p, chunk.row, t, t + 1, in, out);
+          canon::convolve(p, chunk.row, t, t + 1, p.all(), in, out);
         } else {
           std::copy(in.at(t), in.at(t) + p.channels, out.at(t));
         }

@@ -51,15 +51,80 @@ void canon_forward(const at::Tensor& gate_up, const CanonLayer& layer, at::Tenso
         T* out = y.data_ptr<T>() + chunk.row * p.length * width;
         with_simd([&]() FORGE_SIMD_BODY {
           for (int64_t t = chunk.begin; t < chunk.end; ++t) {
-            canon::convolve(p, chunk.row, t, t + 1, in, Tokens<T>{memory, t, p.channels});
+            canon::convolve(p, chunk.row, t, t + 1, p.all(), in, Tokens<T>{memory, t, p.channels});
             swiglu_token(width, memory, out + t * width);
           }
         });
       });
 }
 
+// Channels of gate, and as many of up, that the backward pass takes at a time through a chunk, so
+// that all it touches stays in a core's L2 cache.
+constexpr int64_t block_channels = 128;
+
+/// One chunk and some channels of the backward pass: what it reads and writes.
+template <class T>
+struct BackwardBlock {
+  Tokens<const T> gate_up;  ///< of the chunk's row, as grad_gate_up
+  Tokens<T> grad_gate_up;
+  Tokens<const T> grad_y;  ///< of the chunk's row, as y
+  Tokens<T> y;
+  T* sums;    ///< of the chunk
+  T* memory;  ///< for tokens of a block
+};
+
 /// The gradient of the convolution's output is needed for as many tokens behind a chunk as the
 /// kernel reaches back: those are computed by two chunks, and y of them by their own alone.
+template <class T>
+FORGE_INLINE void backward_block(const canon::Problem<T>& p,
+                                 const Chunk& chunk,
+                                 int64_t first,
+                                 int64_t count,
+                                 const BackwardBlock<T>& b) {
+  const int64_t width = p.channels / 2;
+  const int64_t reach = std::min(chunk.end + p.kernel - 1, p.length);
+  // Gate and up side by side: first the convolution's output, then, over it, its gradient.
+  const Tokens<T> convolved{b.memory, chunk.begin, 2 * count};
+  const Tokens<const T> grad{b.memory, chunk.begin, 2 * count};
+  for (const int half : {0, 1}) {
+    const canon::Channels channels{half * width + first, count};
+    canon::convolve(p,
+                    chunk.row,
+                    chunk.begin,
+                    reach,
+                    channels,
+                    b.gate_up.from_channel(channels.first),
+                    convolved.from_channel(half * count));
+  }
+  for (int64_t t = chunk.begin; t < reach; ++t) {
+    T* c = convolved.at(t);
+    if (t < chunk.end) {
+      swiglu_token_both(count, c, b.grad_y.at(t) + first, c, b.y.at(t) + first);
+    } else {
+      swiglu_token_gradient(count, c, b.grad_y.at(t) + first, c);
+    }
+  }
+  for (const int half : {0, 1}) {
+    const canon::Channels channels{half * width + first, count};
+    const Tokens<const T> upstream = grad.from_channel(half * count);
+    canon::accumulate_taps(p,
+                           chunk.row,
+                           chunk.begin,
+                           chunk.end,
+                           channels,
+                           b.gate_up.from_channel(channels.first),
+                           upstream,
+                           b.sums);
+    canon::convolve_transposed(p,
+                               chunk.row,
+                               chunk.begin,
+                               chunk.end,
+                               channels,
+                               upstream,
+                               b.grad_gate_up.from_channel(channels.first));
+  }
+}
+
 template <class T>
 void canon_backward(const at::Tensor& gate_up,
                     const CanonLayer& layer,
@@ -74,25 +139,19 @@ void canon_backward(const at::Tensor& gate_up,
   canon::for_each_chunk_with_memory<T>(
       p.batch,
       p.length,
-      (chunk_rows + canon::max_kernel) * p.channels,
+      (chunk_rows + canon::max_kernel) * 2 * block_channels,
       [&](const Chunk& chunk, T* memory) {
-        const auto in = p.row_to_read(gate_up.data_ptr<T>(), chunk.row);
-        const auto grad_in = p.row_to_write(grad_gate_up.data_ptr<T>(), chunk.row);
-        const T* upstream = grad_y.data_ptr<T>() + chunk.row * p.length * width;
-        T* out = y.data_ptr<T>() + chunk.row * p.length * width;
-        T* own_sums = sums.data() + chunk.index * size;
-        const Tokens<T> convolved{memory, chunk.begin, p.channels};
-        const Tokens<const T> grad{memory, chunk.begin, p.channels};
-        const int64_t reach = std::min(chunk.end + p.kernel - 1, p.length);
+        const int64_t row = chunk.row * p.length * width;
+        const BackwardBlock<T> block{p.row_to_read(gate_up.data_ptr<T>(), chunk.row),
+                                     p.row_to_write(grad_gate_up.data_ptr<T>(), chunk.row),
+                                     {grad_y.data_ptr<T>() + row, 0, width},
+                                     {y.data_ptr<T>() + row, 0, width},
+                                     sums.data() + chunk.index * size,
+                                     memory};
         with_simd([&]() FORGE_SIMD_BODY {
-          canon::convolve(p, chunk.row, chunk.begin, reach, in, convolved);
-          for (int64_t t = chunk.begin; t < reach; ++t) {
-            T* c = convolved.at(t);
-            if (t < chunk.end) swiglu_token(width, c, out + t * width);
-            swiglu_token_gradient(width, c, upstream + t * width, c);
+          for (int64_t first = 0; first < width; first += block_channels) {
+            backward_block(p, chunk, first, std::min(block_channels, width - first), block);
           }
-          canon::accumulate_taps(p, chunk.row, chunk.begin, chunk.end, in, grad, own_sums);
-          canon::convolve_transposed(p, chunk.row, chunk.begin, chunk.end, grad, grad_in);
         });
       });
   with_simd([&]() FORGE_SIMD_BODY {
