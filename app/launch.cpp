@@ -94,12 +94,13 @@ PreparedLaunch prepare_launch(const Context& context,
   inputs.tokenizer = data.tokenizer;
   inputs.initial_weights = launch.initial_weights;
   inputs.train_tokens = {
-      data.train_tokens.string(), data.train_rows, data.document_start, false, data.pad_id};
+      data.train_tokens.string(), data.train_rows, data.document_start, false, data.pad_id, data.task};
   inputs.evaluation_tokens = {data.evaluation_tokens.string(),
                               data.evaluation_rows,
                               data.document_start,
                               false,
-                              data.pad_id};
+                              data.pad_id,
+                              data.task};
   inputs.device = options.device;
   inputs.backend = launch.backend;
   const run::PlannedRun planned = run::plan_run(inputs, context.runs_dir(), options.force);

@@ -14,21 +14,28 @@ int64_t rows_of(int64_t tokens, int seq_len, LastRow last_row) {
 }
 
 Dataset::Dataset(const std::filesystem::path& token_file, const RowOptions& options)
-    : file_(token_file), options_(options) {
+    : file_(std::in_place, token_file), options_(options) {
   const int seq_len = options.seq_len;
   if (seq_len < 1) throw Error("a row of " + std::to_string(seq_len) + " tokens is none");
   const int64_t held =
-      options.pad_id ? file_.documents() : rows_of(file_.size(), seq_len, options.last_row);
+      options.pad_id ? file_->documents() : rows_of(file_->size(), seq_len, options.last_row);
   if (options.rows < 0 || options.rows > held || held == 0) {
     const std::string of =
         options.pad_id ? " documents" : " rows of " + with_thousands(seq_len) + " tokens";
     throw Error("'" + shown_path(token_file) + "' holds " + with_thousands(held) + of + ", not " +
                     with_thousands(options.rows > 0 ? options.rows : 1),
                 {},
-                "it has " + with_thousands(file_.size()) +
+                "it has " + with_thousands(file_->size()) +
                     " tokens; a row needs train.seq_len, and the last one more");
   }
   rows_ = options.rows > 0 ? options.rows : held;
+}
+
+Dataset::Dataset(
+    std::shared_ptr<const tasks::Task> task, uint64_t seed, Split split, int seq_len, int64_t rows)
+    : task_(std::move(task)), task_rows_(std::in_place, *task_, seed, split, seq_len), rows_(rows) {
+  if (rows < 1) throw Error("no rows of the task " + task_->name() + " are asked for");
+  options_.seq_len = seq_len;
 }
 
 void Dataset::fill(int64_t position, int count, int32_t* inputs, int32_t* targets) const {
@@ -48,19 +55,20 @@ void Dataset::fill(int64_t position, int count, int32_t* inputs, int32_t* target
 /// The ids that a row is made of, at most seq_len + 1: each but the first is a target.
 TokenSpan Dataset::span_of(int64_t row) const {
   if (options_.pad_id) {
-    const TokenSpan document = file_.document(row);
+    const TokenSpan document = file_->document(row);
     return {document.first, std::min<int64_t>(options_.seq_len, document.count)};
   }
   const int64_t first = row * options_.seq_len;
-  return {first, std::min<int64_t>(int64_t{options_.seq_len} + 1, file_.size() - first)};
+  return {first, std::min<int64_t>(int64_t{options_.seq_len} + 1, file_->size() - first)};
 }
 
 void Dataset::fill_row(int64_t row, int32_t* inputs, int32_t* targets) const {
+  if (task_rows_) return task_rows_->fill(row, inputs, targets);
   const TokenSpan span = span_of(row);
   const int64_t scored = std::max<int64_t>(0, span.count - 1);
   const int64_t read = options_.pad_id ? span.count : scored;
-  file_.read(span.first, read, inputs);
-  if (scored > 0) file_.read(span.first + 1, scored, targets);
+  file_->read(span.first, read, inputs);
+  if (scored > 0) file_->read(span.first + 1, scored, targets);
   // What stands behind the text is seen by none of the positions that are scored.
   std::fill(inputs + read, inputs + options_.seq_len, options_.pad_id.value_or(0));
   std::fill(targets + scored, targets + options_.seq_len, unscored_target);

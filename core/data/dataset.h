@@ -2,9 +2,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "core/config/experiment.h"
+#include "core/data/split.h"
+#include "core/data/target.h"
+#include "core/data/tasks/rows.h"
 #include "core/data/token_file.h"
 
 namespace forge::data {
@@ -14,9 +18,6 @@ enum class LastRow {
   whole,         ///< they are left out
   may_be_short,  ///< they are a row whose missing targets are not scored
 };
-
-/// A target that is not scored.
-constexpr int32_t unscored_target = -100;
 
 /// Rows of `seq_len` targets that so many tokens make: every token but the first is a target.
 int64_t rows_of(int64_t tokens, int seq_len, LastRow last_row);
@@ -32,16 +33,23 @@ struct RowOptions {
   std::optional<int32_t> pad_id = {};  ///< a row is a document, with this id behind it
 };
 
-/// Rows of a token file as training examples. Packed, row r is the window of seq_len + 1 ids that
-/// begins at r * seq_len: its first seq_len ids are the inputs, its last seq_len the targets.
-/// Padded, row r is the first seq_len ids of document r, each the target of the one before it, and
-/// what is missing is not scored. A position is the number of rows already served; epochs follow
-/// one another, each shuffled anew where the order is `shuffled`. The same arguments and position
-/// give the same bytes on any machine. Immutable: any number of threads may use one.
+/// Rows of a token file, or of a task, as training examples. Packed, row r is the window of seq_len
+/// + 1 ids that begins at r * seq_len: its first seq_len ids are the inputs, its last seq_len the
+/// targets. Padded, row r is the first seq_len ids of document r, each the target of the one before
+/// it, and what is missing is not scored. A position is the number of rows already served; epochs
+/// follow one another, each shuffled anew where the order is `shuffled`. The same arguments and
+/// position give the same bytes on any machine. Immutable: any number of threads may use one.
 class Dataset {
  public:
   /// Throws Error where the file does not hold the rows.
   Dataset(const std::filesystem::path& token_file, const RowOptions& options);
+
+  /// `rows` rows of a task that has ids of its own, in order, each made when it is asked for.
+  Dataset(std::shared_ptr<const tasks::Task> task,
+          uint64_t seed,
+          Split split,
+          int seq_len,
+          int64_t rows);
 
   int64_t rows() const { return rows_; }
   int seq_len() const { return options_.seq_len; }
@@ -59,7 +67,9 @@ class Dataset {
   TokenSpan span_of(int64_t row) const;
   void fill_row(int64_t row, int32_t* inputs, int32_t* targets) const;
 
-  TokenFile file_;
+  std::optional<TokenFile> file_;  ///< else task_ and task_rows_ are there
+  std::shared_ptr<const tasks::Task> task_;
+  std::optional<tasks::TaskRows> task_rows_;
   RowOptions options_;
   int64_t rows_ = 0;
 };

@@ -11,11 +11,14 @@
 #include "core/config/json.h"
 #include "core/data/corpus/corpus.h"
 #include "core/data/dataset.h"
+#include "core/data/prepare_task.h"
+#include "core/data/tasks/spec.h"
 #include "core/data/token_file.h"
 #include "core/data/token_file_writer.h"
 #include "core/data/token_stream.h"
 #include "core/data/tokenizer_file.h"
 #include "core/data/tokenizer_json.h"
+#include "core/data/toy_stories.h"
 
 namespace forge::data {
 namespace {
@@ -28,10 +31,19 @@ constexpr double max_generated_tokens = 1e11;  // 200 GB of token file
 /// The text of an experiment, whichever source it has.
 class Source {
  public:
-  Source(const config::DataConfig& config, const Progress& progress) : seed_(config.seed) {
+  Source(const config::DataConfig& config, const Progress& progress) {
     if (config.source == "toy_stories") {
       fingerprint_ = hash_hex("toy_stories " + std::to_string(toy_stories_version) + " seed " +
                               std::to_string(config.seed));
+      generated_ = [seed = config.seed](Split split, uint64_t index) {
+        return toy_story(seed, split, index);
+      };
+    } else if (config.is_task()) {
+      const nlohmann::json spec = tasks::make_spec(config);
+      fingerprint_ = tasks::spec_fingerprint(spec);
+      generated_ = [capo = tasks::capo_of(spec)](Split split, uint64_t index) {
+        return capo.biography(split, index).text;
+      };
     } else if (config.source == "text" || config.source == "jsonl") {
       if (config.path.empty()) {
         throw Error("data.source is '" + config.source + "', but data.path is empty",
@@ -41,14 +53,17 @@ class Source {
       corpus_.emplace(config, progress);
       fingerprint_ = corpus_->fingerprint();
     } else {
-      throw Error("unknown data.source '" + config.source + "'", {}, "toy_stories, text or jsonl");
+      throw Error(
+          "unknown data.source '" + config.source + "'", {}, "toy_stories, text, jsonl or task");
     }
   }
 
   bool is_endless() const { return !corpus_; }
   const std::string& fingerprint() const { return fingerprint_; }
 
-  NextDocument sample() const { return corpus_ ? corpus_->sample() : toy_stories_sample(seed_); }
+  NextDocument sample() const {
+    return corpus_ ? corpus_->sample() : generated_sample(texts_of(Split::training));
+  }
 
   /// `amount` counts for text without an end alone: of other text all is written.
   void write(Split split,
@@ -61,13 +76,17 @@ class Source {
       write_text(
           training ? corpus_->training() : corpus_->evaluation(), tokenizer, progress, writer);
     } else {
-      write_toy_stories(seed_, split, amount, tokenizer, progress, writer);
+      write_generated(texts_of(split), amount, tokenizer, progress, writer);
     }
   }
 
  private:
-  uint64_t seed_;
+  GeneratedText texts_of(Split split) const {
+    return [this, split](uint64_t index) { return generated_(split, index); };
+  }
+
   std::optional<Corpus> corpus_;
+  std::function<std::string(Split, uint64_t)> generated_;  ///< where there is no corpus
   std::string fingerprint_;
 };
 
@@ -115,6 +134,7 @@ class Preparation {
     prepared.evaluation_tokens = folder_ / "evaluation.tokens";
     prepared.data_fingerprint = source_.fingerprint();
     prepared.tokenizer_fingerprint = tokenizer.fingerprint();
+    if (experiment_.data.is_task()) prepared.task = tasks::make_spec(experiment_.data);
     prepared.train_rows = make_rows(Split::training, train_rows, tokenizer, prepared.train_tokens);
     prepared.evaluation_rows =
         make_rows(Split::evaluation, evaluation_rows, tokenizer, prepared.evaluation_tokens);
@@ -327,6 +347,7 @@ PreparedData prepare(const config::Experiment& experiment,
                      const fs::path& cache_dir,
                      const Progress& progress,
                      bool check_content) {
+  if (experiment.data.has_own_ids()) return prepare_task(experiment);
   const Source source(experiment.data, progress);
   const fs::path folder = cache_dir / "data" /
                           (experiment.data.source + "-" + source.fingerprint()) /

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -12,15 +13,16 @@ namespace forge::data {
 
 /// What a run trains on, ready on the disk.
 struct PreparedData {
-  std::filesystem::path tokenizer;     ///< tokenizer.json
-  std::filesystem::path train_tokens;  ///< token files, see token_file.h
+  std::filesystem::path tokenizer;     ///< tokenizer.json; "" where a task has ids of its own
+  std::filesystem::path train_tokens;  ///< token files, see token_file.h; "" likewise
   std::filesystem::path evaluation_tokens;
   int64_t train_rows = 0;       ///< to be used; of generated text as many as the run needs
   int64_t evaluation_rows = 0;  ///< to be used; at most train.eval_rows
   std::optional<int32_t> document_start;  ///< id that begins a document: with train.document_mask
   std::optional<int32_t> pad_id;          ///< id behind a document: with data.rows padded
   std::string data_fingerprint;           ///< of the text and its split
-  std::string tokenizer_fingerprint;      ///< of vocabulary, merges and settings
+  std::string tokenizer_fingerprint;      ///< of vocabulary, merges and settings; "" without one
+  nlohmann::json task = nlohmann::json::object();  ///< tasks/spec.h; {} where there is no task
 };
 
 /// Makes the tokenizer and the token files of an experiment, or finds them in the cache:

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,7 @@ struct EvaluationData {
   bool short_last_row = false;               ///< its missing targets are not scored
   std::optional<int32_t> document_start;     ///< with train.document_mask
   std::optional<int32_t> pad_id;             ///< of padded rows, each of which is a document
+  nlohmann::json task = nlohmann::json::object();  ///< that the rows are of, {}: of none
   std::shared_ptr<const void> keeps_tokens;  ///< removes a token file that was made for this alone
 };
 
