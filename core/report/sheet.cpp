@@ -119,14 +119,16 @@ std::string lacking_scores(const AblationRow& row, const std::vector<ColumnSpec>
     if (lacks_score(row, column)) scores.push_back(column.score);
   }
   if (scores.empty()) return "";
-  return row.spec.config + ": its last evaluation gave no " + join(scores, ", ");
+  return "no " + join(scores, ", ") + " in the run's last evaluation";
 }
 
-/// Adds a footnote and returns the mark that leads to it; "" for none.
+/// The mark that leads to a footnote, which is added where it is not there; "" for none.
 std::string mark_of(const std::string& footnote, std::vector<std::string>& footnotes) {
   if (footnote.empty()) return "";
-  footnotes.push_back(footnote);
-  return " [" + std::to_string(footnotes.size()) + "]";
+  const auto found = std::find(footnotes.begin(), footnotes.end(), footnote);
+  const auto number = found - footnotes.begin() + 1;
+  if (found == footnotes.end()) footnotes.push_back(footnote);
+  return " [" + std::to_string(number) + "]";
 }
 
 /// The row's cells. A run that is not completed says so in the first column of figures.

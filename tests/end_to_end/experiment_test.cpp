@@ -31,6 +31,16 @@ TEST_CASE("three configs are trained and compared and exported") {
   REQUIRE(results[1].at("parameters").get<int>() - results[0].at("parameters").get<int>() ==
           2 * 16 * 4);
 
+  const std::string id = results[0].at("id");
+  const json shown = json::parse(forge.call({"runs", "show", id, "--json"}).out);
+  REQUIRE(shown.at("id") == id);
+  REQUIRE(shown.at("scores").empty());
+  const json& last = shown.at("evaluations").back();
+  REQUIRE(last.at("step") == 12);
+  REQUIRE(last.at("loss") == shown.at("eval_loss"));
+  REQUIRE(contains(forge.call({"runs", "show", id.substr(0, id.size() - 4)}).out, "eval loss"));
+  REQUIRE(forge.call({"runs", "show", "no_such_run"}).exit_code == 2);
+
   const Outcome table = forge.call({"compare", "--table", "positions"});
   REQUIRE(table.exit_code == 0);
   for (const char* part : {"Model",

@@ -151,9 +151,9 @@ TEST_CASE("scores stand in a table for people with what they lack", "[report]") 
   CHECK(contains(text,
                  "\nModel     Learning rate  Tokens     KL  Eval Loss\n"
                  "Llama 4M          0.001  93.8 %  \u2014 [1]     1.5000\n"
-                 "Canon-A      0.0005 [2]  75.0 %  \u2014 [3]     1.5000\n"
+                 "Canon-A      0.0005 [2]  75.0 %  \u2014 [1]     1.5000\n"
                  "Canon-B         missing       \u2014      \u2014          \u2014\n"));
-  CHECK(contains(text, "[1] llama: its last evaluation gave no kl_divergence\n"));
+  CHECK(contains(text, "\n[1] no kl_divergence in the run's last evaluation\n"));
   CHECK(contains(
       text, "[2] canon_a: the best of 1 of 3; not completed with optimizer.lr 0.001, 0.002\n"));
   const std::string markdown = to_markdown(lab.scored());
