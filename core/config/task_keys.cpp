@@ -30,7 +30,7 @@ constexpr int depo2_letters = 4;
 constexpr int depo2_code_letters = 3;
 constexpr int brevo2_letters = 4;
 
-int depo_vocab_size(int letters, int max_hops) { return 2 * letters + max_hops + 2; }
+int depo_vocab_size(int letters, int hops) { return 2 * letters + hops + 2; }
 
 }  // namespace
 
