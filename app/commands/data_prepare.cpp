@@ -97,6 +97,26 @@ void print(const data::PreparedData& prepared, bool with_rows) {
             << shown_path(prepared.train_tokens.parent_path()) << "\n";
 }
 
+/// Of a task with ids of its own there is nothing on the disk.
+int describe_task(const config::Experiment& experiment,
+                  const data::PreparedData& prepared,
+                  bool json) {
+  if (json) {
+    const nlohmann::ordered_json values = {{"task", prepared.task},
+                                           {"data_fingerprint", prepared.data_fingerprint},
+                                           {"train", {{"rows", prepared.train_rows}}},
+                                           {"evaluation", {{"rows", prepared.evaluation_rows}}}};
+    std::cout << values.dump(2) << "\n";
+    return 0;
+  }
+  std::cout << "the task " << experiment.data.task.name << " has ids of its own: "
+            << with_thousands(prepared.train_rows) << " rows for training and "
+            << with_thousands(prepared.evaluation_rows)
+            << " for evaluation are made as they are read\n"
+               "'forge data sample' shows its texts\n";
+  return 0;
+}
+
 int prepare(const Context& context, const Options& options) {
   const config::Experiment experiment = experiment_of(context, options);
   data::PreparedData prepared;
@@ -107,6 +127,7 @@ int prepare(const Context& context, const Options& options) {
     };
     prepared = data::prepare(experiment, user_cache_dir(), progress, options.check);
   }
+  if (prepared.train_tokens.empty()) return describe_task(experiment, prepared, options.json);
   if (!options.json) {
     print(prepared, options.path.empty());
     return 0;
