@@ -16,7 +16,7 @@ namespace {
 
 void check_words(const Draft& draft) {
   const Experiment& e = draft.experiment;
-  check_word(draft, "data.source", e.data.source, {"toy_stories", "text", "jsonl"});
+  check_word(draft, "data.source", e.data.source, {"toy_stories", "text", "jsonl", "mixture"});
   check_word(
       draft, "tokenizer.kind", e.tokenizer.kind, {"byte_level_bpe", "sentencepiece", "tiktoken"});
   check_word(draft, "optimizer.type", e.optimizer.type, {"adamw"});

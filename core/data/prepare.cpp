@@ -111,13 +111,10 @@ class Preparation {
     if (experiment_.train.document_mask) prepared.document_start = document_start(tokenizer);
     if (is_padded()) prepared.pad_id = pad_id(tokenizer);
     prepared.tokenizer = folder_ / "tokenizer.json";
-    prepared.train_tokens = folder_ / "train.tokens";
-    prepared.evaluation_tokens = folder_ / "evaluation.tokens";
     prepared.data_fingerprint = source_.fingerprint();
     prepared.tokenizer_fingerprint = tokenizer.fingerprint();
-    prepared.train_rows = make_rows(Split::training, train_rows, tokenizer, prepared.train_tokens);
-    prepared.evaluation_rows =
-        make_rows(Split::evaluation, evaluation_rows, tokenizer, prepared.evaluation_tokens);
+    prepared.train.push_back(make_rows(Split::training, train_rows, tokenizer));
+    prepared.evaluation.push_back(make_rows(Split::evaluation, evaluation_rows, tokenizer));
     describe();
     return prepared;
   }
@@ -221,11 +218,10 @@ class Preparation {
     return steps * train.batch_size;
   }
 
-  /// Sees to it that the token file is there, and returns how many rows of it to use.
-  int64_t make_rows(Split split,
-                    int64_t wanted,
-                    const Tokenizer& tokenizer,
-                    const fs::path& path) const {
+  /// Sees to it that the token file is there, and says how many rows of it to use.
+  PreparedRows make_rows(Split split, int64_t wanted, const Tokenizer& tokenizer) const {
+    const fs::path path =
+        folder_ / (split == Split::training ? "train.tokens" : "evaluation.tokens");
     const TokenAmount amount = is_padded() ? TokenAmount{0, wanted}
                                            : TokenAmount{wanted * experiment_.train.seq_len + 1, 0};
     std::optional<TokenAmount> held = if_usable(path, [&] { return usable(path, tokenizer); });
@@ -240,7 +236,7 @@ class Preparation {
     if (rows == 0) refuse_as_too_small(split, held->tokens);
     // Of text all training rows are used, so that an epoch is the whole text.
     const bool all = split == Split::training && !source_.is_endless();
-    return all ? rows : std::min(rows, wanted);
+    return {"", 1, path, all ? rows : std::min(rows, wanted)};
   }
 
   TokenAmount write_tokens(Split split,

@@ -28,6 +28,8 @@ void fields(Visitor& visit, TokenSource& source) {
   visit.optional("document_start", source.document_start);
   visit.optional("short_last_row", source.short_last_row);
   visit.optional("pad_id", source.pad_id);
+  visit.optional("name", source.name);
+  visit.optional("weight", source.weight);
 }
 
 template <class Visitor>
