@@ -10,8 +10,7 @@
 namespace forge::data {
 namespace {
 
-constexpr uint64_t stories_at_once = 256;         // about a quarter of a megabyte
-constexpr size_t sample_bytes = size_t{4} << 20;  // changing it changes every trained tokenizer
+constexpr uint64_t stories_at_once = 256;  // about a quarter of a megabyte
 constexpr const char* phase = "writing tokens";
 
 /// Some documents' tokens, and where the text behind them begins.
@@ -136,11 +135,11 @@ void write_text(const TextRange& range,
   ordered_pipeline(next, make, take);
 }
 
-NextDocument toy_stories_sample(uint64_t seed) {
-  return [seed, index = uint64_t{0}, bytes = size_t{0}](std::string& document) mutable {
-    if (bytes >= sample_bytes) return false;
+NextDocument toy_stories_sample(uint64_t seed, int64_t bytes) {
+  return [seed, bytes, index = uint64_t{0}](std::string& document) mutable {
+    if (bytes <= 0) return false;
     document = toy_story(seed, Split::training, index++);
-    bytes += document.size();
+    bytes -= static_cast<int64_t>(document.size());
     return true;
   };
 }
