@@ -101,7 +101,9 @@ void apply_layer(Draft& draft,
   options.elsewhere = &all_key_paths();
   options.on_leaf = [&](const std::string& path, const yaml::Entry& entry) {
     given.insert(path);
-    record(draft.origins[path], entry, layer);
+    Origin& origin = draft.origins[path];
+    if (origin.set_by.layer.empty()) origin.set_by = default_of(*find_key(path));
+    record(origin, entry, layer);
   };
   options.on_problem = on_problem;
   attempt(

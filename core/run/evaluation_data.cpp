@@ -126,6 +126,12 @@ EvaluationData prepared(const RunModel& model,
 
 }  // namespace
 
+int64_t EvaluationData::rows() const {
+  int64_t sum = 0;
+  for (const protocol::TokenSource& source : tokens) sum += source.rows;
+  return sum;
+}
+
 EvaluationData own_evaluation_data(const RunModel& model,
                                    const fs::path& cache_dir,
                                    const data::Progress& progress) {

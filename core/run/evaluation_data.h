@@ -16,6 +16,8 @@ struct EvaluationData {
   std::string name;                           ///< what to call it
   std::vector<protocol::TokenSource> tokens;  ///< of the model's train.seq_len
   std::shared_ptr<const void> keeps_tokens;   ///< removes a token file that was made for this alone
+
+  int64_t rows() const;
 };
 
 /// The held-out rows that the run itself was evaluated on. Throws Error where the model was not
