@@ -100,6 +100,9 @@ nlohmann::ordered_json to_json(const Options& options,
   json["precision"] = config::name_of(model.experiment.train.precision);
   json["device"] = evaluation.device;
   json["seconds"] = evaluation.seconds;
+  for (const auto& [name, score] : evaluation.scores) {
+    json["scores"][name] = {{"value", score.value}, {"count", score.count}};
+  }
   return json;
 }
 
@@ -121,6 +124,9 @@ void print(const run::RunModel& model,
   lines.push_back({"  tokens",
                    with_thousands(evaluation.tokens),
                    "in rows of " + std::to_string(model.experiment.train.seq_len)});
+  for (const auto& [name, score] : evaluation.scores) {
+    lines.push_back({"  " + name, digits(score.value, 4), "of " + with_thousands(score.count)});
+  }
   if (evaluation.seconds > 0) {
     const double speed = static_cast<double>(evaluation.tokens) / evaluation.seconds;
     lines.push_back({"  tokens/s", with_thousands(std::llround(speed)), evaluation.device});

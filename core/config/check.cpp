@@ -6,6 +6,7 @@
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/config/check_data.h"
+#include "core/config/check_task.h"
 #include "core/config/complaint.h"
 #include "core/config/fields.h"
 #include "core/config/paths.h"
@@ -16,9 +17,12 @@ namespace {
 
 void check_words(const Draft& draft) {
   const Experiment& e = draft.experiment;
-  check_word(draft, "data.source", e.data.source, {"toy_stories", "text", "jsonl", "mixture"});
   check_word(
-      draft, "tokenizer.kind", e.tokenizer.kind, {"byte_level_bpe", "sentencepiece", "tiktoken"});
+      draft, "data.source", e.data.source, {"toy_stories", "text", "jsonl", "mixture", "task"});
+  check_word(draft,
+             "tokenizer.kind",
+             e.tokenizer.kind,
+             {"byte_level_bpe", "sentencepiece", "tiktoken", "none"});
   check_word(draft, "optimizer.type", e.optimizer.type, {"adamw"});
   check_word(draft, "schedule.type", e.schedule.type, schedule_types());
 }
@@ -147,13 +151,14 @@ void complete_initial_weights(Draft& draft, const PathBases& bases) {
 
 void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
   using Kind = Problem::Kind;
+  check_and_complete_task(draft, bases, on_problem);
   const bool has_model = check_and_complete_model(draft, on_problem);
   attempt(on_problem, Kind::wrong_value, [&] { check_words(draft); });
-  if (has_model) attempt(on_problem, Kind::disagreement, [&] { check_vocabulary(draft); });
   attempt(on_problem, Kind::disagreement, [&] { complete_steps(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_z_loss(draft); });
   attempt(on_problem, Kind::wrong_value, [&] { check_optimizer(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_schedule(draft); });
+  if (has_model) attempt(on_problem, Kind::disagreement, [&] { check_vocabulary(draft); });
   check_and_complete_data(draft, bases, on_problem);
   attempt(on_problem, Kind::missing_file, [&] { complete_initial_weights(draft, bases); });
 }

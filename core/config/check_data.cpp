@@ -218,6 +218,14 @@ void check_mixture(Draft& draft, const PathBases& bases, const ProblemSink& on_p
 /// A recipe may name the tokenizer that it was made with, and leave its file to the user.
 void check_tokenizer_kind(const Draft& draft) {
   const TokenizerConfig& tokenizer = draft.experiment.tokenizer;
+  if (draft.experiment.data.has_own_ids()) return;
+  if (tokenizer.kind == "none") {
+    throw complaint(
+        draft,
+        {"tokenizer.kind", "data.source"},
+        "tokenizer.kind is none, but data.source " + draft.experiment.data.source + " is text",
+        "none is the kind of a task that has ids of its own");
+  }
   if (tokenizer.kind == "byte_level_bpe" || !tokenizer.path.empty()) return;
   throw complaint(draft,
                   {"tokenizer.kind", "tokenizer.path"},

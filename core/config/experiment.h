@@ -32,6 +32,8 @@ enum class DocumentKind { file, line, block, separator, record };
 /// Rows are windows of all documents put one after another, or each begins with a document and is
 /// padded behind it.
 enum class RowKind { packed, padded };
+/// Which is followed where the paper on the synthetic tasks and its released code differ.
+enum class TaskVariant { paper, code };
 
 struct PositionConfig {
   PositionKind kind = PositionKind::rope;
@@ -70,6 +72,23 @@ struct ModelConfig {
   QkNorm qk_norm = QkNorm::none;
 };
 
+/// A synthetic pretraining task (docs/TASKS.md). A key that the task does not have stays 0 or "".
+struct TaskConfig {
+  std::string name;  ///< depo1 | depo2 | brevo1 | brevo2 | mano | lano | capo | copy
+  TaskVariant variant = TaskVariant::paper;
+  int max_nodes = 0;          ///< depo, brevo: N, the names of a cycle or vertices of a graph
+  int max_hops = 0;           ///< depo: K
+  int max_operators = 0;      ///< mano: L
+  int length = 0;             ///< copy: N, tokens of the permutation
+  int scored_tokens = 0;      ///< copy: only the first so many copied tokens are; 0: all
+  std::string grammar;        ///< lano: a JSON file; "": one is drawn
+  uint64_t grammar_seed = 0;  ///< lano: of the grammar that is drawn
+  int people = 0;             ///< capo: N
+
+  /// A task of text, which a tokenizer turns into ids; the others have ids of their own.
+  bool is_text() const { return name == "capo"; }
+};
+
 /// One of several texts that a run is trained on. What it does not have is the same for all.
 struct SourceConfig {
   double weight = 1;  ///< its share of the training rows over that of all; 0: it is left out
@@ -84,7 +103,7 @@ struct SourceConfig {
 };
 
 struct DataConfig {
-  std::string source = "toy_stories";           ///< toy_stories | text | jsonl | mixture
+  std::string source = "toy_stories";           ///< toy_stories | text | jsonl | mixture | task
   std::string path;                             ///< a file or a folder of files
   DocumentKind documents = DocumentKind::file;  ///< resolved: record where the source is jsonl
   std::string separator = "<|endoftext|>";      ///< between documents that are told apart by it
@@ -96,10 +115,15 @@ struct DataConfig {
   std::string evaluation_path;      ///< files for evaluation; "": a part of path is held out
   double held_out_fraction = 0.05;  ///< the last part of the bytes or documents, for evaluation
   std::map<std::string, SourceConfig> sources;  ///< by name: what a mixture is made of
+  TaskConfig task;                              ///< where source is task
+
+  bool is_task() const { return source == "task"; }
+  /// Rows are ids that no tokenizer made.
+  bool has_own_ids() const { return is_task() && !task.is_text(); }
 };
 
 struct TokenizerConfig {
-  std::string kind = "byte_level_bpe";
+  std::string kind = "byte_level_bpe";  ///< resolved: none where a task has ids of its own
   int vocab_size = 2000;
   std::string path;  ///< a tokenizer file to use instead of training one
 };
@@ -122,6 +146,7 @@ struct TrainConfig {
   int64_t checkpoint_every = 0;  ///< 0: only at the end and when stopped
   int eval_rows = 500;           ///< rows of the fixed held-out set
   int eval_batch_size = 32;
+  int eval_prompts = 100;       ///< texts that the model goes on with, of tasks that ask for it
   bool document_mask = false;   ///< attention and convolution stay within a document
   std::string initial_weights;  ///< a run or a model folder to begin from; "": they are drawn
   ZLossConfig z_loss;

@@ -88,6 +88,11 @@ inline const std::vector<std::string>& names_of(RowKind) {
   static const std::vector<std::string> names = {"packed", "padded"};
   return names;
 }
+inline const std::vector<std::string>& names_of(TaskVariant) {
+  static const std::vector<std::string> names = {"paper", "code"};
+  return names;
+}
+
 template <class Enum>
 const std::string& name_of(Enum value) {
   return names_of(value)[static_cast<size_t>(value)];
@@ -149,6 +154,23 @@ void fields(Visitor& visit, ModelConfig& c) {
   visit.field("qk_norm", c.qk_norm, "RMSNorm of queries and keys");
 }
 
+template <class Visitor>
+void fields(Visitor& visit, TaskConfig& c) {
+  visit.field("name", c.name, "depo1, depo2, brevo1, brevo2, mano, lano, capo or copy");
+  visit.field("variant", c.variant, "what to follow where the paper and its code differ");
+  visit.field("max_nodes", c.max_nodes, "depo, brevo: most names or vertices", between(0, 1 << 16));
+  visit.field("max_hops", c.max_hops, "depo: most steps that are asked for", between(0, 1 << 16));
+  visit.field("max_operators", c.max_operators, "mano: most operators", between(0, 1 << 12));
+  visit.field("length", c.length, "copy: tokens of the permutation", between(0, 1 << 16));
+  visit.field("scored_tokens",
+              c.scored_tokens,
+              "copy: copied tokens that carry loss, the first ones; 0: all",
+              between(0, 1 << 16));
+  visit.field("grammar", c.grammar, "lano: a JSON file of a grammar; empty: one is drawn");
+  visit.field("grammar_seed", c.grammar_seed, "lano: of the grammar that is drawn");
+  visit.field("people", c.people, "capo: people whose lives are told", between(0, 1 << 26));
+}
+
 /// Where text is, and what its documents are.
 template <class Visitor, class Text>
 void text_fields(Visitor& visit, Text& c) {
@@ -187,7 +209,7 @@ void fields(Visitor& visit, DataConfig& c) {
   visit.field(
       "source",
       c.source,
-      "toy_stories (generated), text or jsonl (files of your own), or mixture (of sources)");
+      "toy_stories (generated), text or jsonl (files of your own), mixture (of sources) or task");
   text_fields(visit, c);
   visit.field("seed", c.seed, "of the generated text and of the row order");
   visit.field("rows",
@@ -196,11 +218,14 @@ void fields(Visitor& visit, DataConfig& c) {
   visit.field("order", c.order, "order of the training rows");
   division_fields(visit, c);
   visit.sections("sources", c.sources, "several texts, by names of your choice");
+  visit.section("task", c.task, "synthetic pretraining task, where source is task");
 }
 
 template <class Visitor>
 void fields(Visitor& visit, TokenizerConfig& c) {
-  visit.field("kind", c.kind, "byte_level_bpe, trained or read; sentencepiece or tiktoken, read");
+  visit.field("kind",
+              c.kind,
+              "byte_level_bpe, trained or read; sentencepiece or tiktoken, read; none: of a task");
   visit.field(
       "vocab_size", c.vocab_size, "entries, special tokens included", between(261, 1 << 24));
   visit.field(
@@ -232,6 +257,10 @@ void fields(Visitor& visit, TrainConfig& c) {
               at_least(0));
   visit.field("eval_rows", c.eval_rows, "rows of the fixed held-out set", at_least(1));
   visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", up_to(1 << 20));
+  visit.field("eval_prompts",
+              c.eval_prompts,
+              "texts that the model goes on with, of tasks that are measured so",
+              up_to(1 << 20));
   visit.field("document_mask", c.document_mask, "attention and convolution stay within a document");
   visit.field("initial_weights",
               c.initial_weights,

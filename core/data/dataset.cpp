@@ -67,12 +67,26 @@ int64_t Dataset::row_of(const Part& part, int64_t number) const {
       permuted_index(row, static_cast<uint64_t>(part.rows), options_.seed, part.stream + epoch));
 }
 
+Dataset::Dataset(
+    std::shared_ptr<const tasks::Task> task, uint64_t seed, Split split, int seq_len, int64_t rows)
+    : task_(std::move(task)),
+      task_rows_(std::in_place, *task_, seed, split, seq_len),
+      mixture_({1.0}),
+      rows_(rows) {
+  if (rows < 1) throw Error("no rows of the task " + task_->name() + " are asked for");
+  options_.seq_len = seq_len;
+}
+
 void Dataset::fill(int64_t position, int count, int32_t* inputs, int32_t* targets) const {
   if (position < 0) throw Error("a data position is never negative: " + std::to_string(position));
   for (int i = 0; i < count; ++i) {
+    const int64_t offset = int64_t{i} * options_.seq_len;
+    if (task_rows_) {
+      task_rows_->fill((position + i) % rows_, inputs + offset, targets + offset);
+      continue;
+    }
     const Mixture::Place place = place_of(position + i);
     const Part& part = parts_[place.source];
-    const int64_t offset = int64_t{i} * options_.seq_len;
     fill_row(part.file, row_of(part, place.row), inputs + offset, targets + offset);
   }
 }

@@ -2,12 +2,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/config/experiment.h"
 #include "core/data/mixture.h"
+#include "core/data/split.h"
+#include "core/data/target.h"
+#include "core/data/tasks/rows.h"
 #include "core/data/token_file.h"
 
 namespace forge::data {
@@ -17,9 +21,6 @@ enum class LastRow {
   whole,         ///< they are left out
   may_be_short,  ///< they are a row whose missing targets are not scored
 };
-
-/// A target that is not scored.
-constexpr int32_t unscored_target = -100;
 
 /// Rows of `seq_len` targets that so many tokens make: every token but the first is a target.
 int64_t rows_of(int64_t tokens, int seq_len, LastRow last_row);
@@ -50,18 +51,25 @@ struct RowOptions {
   Turns turns = Turns::by_weight;
 };
 
-/// Rows of token files as training examples. Packed, row r is the window of seq_len + 1 ids that
-/// begins at r * seq_len: its first seq_len ids are the inputs, its last seq_len the targets.
-/// Padded, row r is the first seq_len ids of document r, each the target of the one before it, and
-/// what is missing is not scored. A position is the number of rows already served; epochs follow
-/// one another, each shuffled anew where the order is `shuffled`. Of several files each has epochs
-/// and an order of its own, in which the others change nothing. The same arguments and position
-/// give the same bytes on any machine. Immutable: any number of threads may use one.
+/// Rows of token files, or of a task, as training examples. Packed, row r is the window of seq_len
+/// + 1 ids that begins at r * seq_len: its first seq_len ids are the inputs, its last seq_len the
+/// targets. Padded, row r is the first seq_len ids of document r, each the target of the one before
+/// it, and what is missing is not scored. A position is the number of rows already served; epochs
+/// follow one another, each shuffled anew where the order is `shuffled`. Of several files each has
+/// epochs and an order of its own, in which the others change nothing. The same arguments and
+/// position give the same bytes on any machine. Immutable: any number of threads may use one.
 class Dataset {
  public:
   /// Throws Error where a file does not hold the rows.
   Dataset(const std::vector<RowSource>& sources, const RowOptions& options);
   Dataset(const std::filesystem::path& token_file, const RowOptions& options);
+
+  /// `rows` rows of a task that has ids of its own, in order, each made when it is asked for.
+  Dataset(std::shared_ptr<const tasks::Task> task,
+          uint64_t seed,
+          Split split,
+          int seq_len,
+          int64_t rows);
 
   /// Of all sources: an epoch, where there is one source.
   int64_t rows() const { return rows_; }
@@ -88,7 +96,9 @@ class Dataset {
   TokenSpan span_of(const TokenFile& file, int64_t row) const;
   void fill_row(const TokenFile& file, int64_t row, int32_t* inputs, int32_t* targets) const;
 
-  std::vector<Part> parts_;
+  std::vector<Part> parts_;  ///< none where task_ and task_rows_ are there
+  std::shared_ptr<const tasks::Task> task_;
+  std::optional<tasks::TaskRows> task_rows_;
   RowOptions options_;
   Mixture mixture_;
   int64_t rows_ = 0;

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/config/data_sources.h"
 #include "core/data/mixture.h"
+#include "core/data/prepare_task.h"
 #include "core/data/prepare_text.h"
 #include "core/data/text_source.h"
 #include "core/data/token_folder.h"
@@ -175,6 +176,7 @@ PreparedData prepare(const config::Experiment& experiment,
                      const fs::path& cache_dir,
                      const Progress& progress,
                      bool check_content) {
+  if (experiment.data.has_own_ids()) return prepare_task(experiment);
   const Work work{experiment, cache_dir / "data", progress, check_content};
   if (experiment.data.source == "mixture") return prepare_mixture(work);
   const TextSource source(experiment.data, progress);

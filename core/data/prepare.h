@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,20 +16,21 @@ namespace forge::data {
 struct PreparedRows {
   std::string name;  ///< of the source in a mixture, "" where it is alone
   double weight = 1;
-  std::filesystem::path tokens;
-  int64_t rows = 0;  ///< to be used
+  std::filesystem::path tokens;  ///< "" where a task has ids of its own
+  int64_t rows = 0;              ///< to be used
 };
 
 /// What a run trains on, ready on the disk.
 struct PreparedData {
-  std::filesystem::path tokenizer;  ///< tokenizer.json
+  std::filesystem::path tokenizer;  ///< tokenizer.json; "" where a task has ids of its own
   /// Of each source, of generated text as many rows as the run needs.
   std::vector<PreparedRows> train;
   std::vector<PreparedRows> evaluation;   ///< at most train.eval_rows of all
   std::optional<int32_t> document_start;  ///< id that begins a document: with train.document_mask
   std::optional<int32_t> pad_id;          ///< id behind a document: with data.rows padded
   std::string data_fingerprint;           ///< of the text and its split
-  std::string tokenizer_fingerprint;      ///< of vocabulary, merges and settings
+  std::string tokenizer_fingerprint;      ///< of vocabulary, merges and settings; "" without one
+  nlohmann::json task = nlohmann::json::object();  ///< tasks/spec.h; {} where there is no task
 };
 
 /// Makes the tokenizer and the token files of an experiment, or finds them in the cache:

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/config/json.h"
 #include "core/data/dataset.h"
+#include "core/data/tasks/spec.h"
 #include "core/data/token_folder.h"
 
 namespace forge::data {
@@ -117,6 +118,7 @@ PreparedData prepare_text(const Work& work, const TextSource& source, Demand dem
   PreparedData prepared = prepared_with(experiment, tokenizer);
   prepared.tokenizer = folder.tokenizer_path();
   prepared.data_fingerprint = source.fingerprint();
+  if (experiment.data.is_task()) prepared.task = tasks::make_spec(experiment.data);
   const auto add = [&](Split split, int64_t wanted, std::vector<PreparedRows>& to) {
     to.push_back(rows_of(split, wanted, experiment, source, tokenizer, folder));
   };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include "core/data/bpe_trainer.h"
 #include "core/data/corpus/corpus.h"
 #include "core/data/progress.h"
+#include "core/data/split.h"
 #include "core/data/token_stream.h"
 
 namespace forge::data {
@@ -36,9 +38,11 @@ class TextSource {
              TokenFileWriter& writer) const;
 
  private:
+  GeneratedText texts_of(Split split) const;
+
   std::string kind_;
-  uint64_t seed_;
   std::optional<Corpus> corpus_;
+  std::function<std::string(Split, uint64_t)> generated_;  ///< where there is no corpus
   std::string fingerprint_;
 };
 

@@ -10,7 +10,7 @@
 namespace forge::data {
 namespace {
 
-constexpr uint64_t stories_at_once = 256;  // about a quarter of a megabyte
+constexpr uint64_t texts_at_once = 256;  // about a quarter of a megabyte
 constexpr const char* phase = "writing tokens";
 
 /// Some documents' tokens, and where the text behind them begins.
@@ -70,29 +70,28 @@ Encoded encode(const TextFiles& files, const TextChunk& chunk, const Tokenizer& 
 
 }  // namespace
 
-void write_toy_stories(uint64_t seed,
-                       Split split,
-                       TokenAmount amount,
-                       const Tokenizer& tokenizer,
-                       const Progress& progress,
-                       TokenFileWriter& writer,
-                       int64_t save_every) {
-  int64_t story = writer.resumed_from().empty() ? 0 : position_of(writer.resumed_from()).offset;
+void write_generated(const GeneratedText& text_of,
+                     TokenAmount amount,
+                     const Tokenizer& tokenizer,
+                     const Progress& progress,
+                     TokenFileWriter& writer,
+                     int64_t save_every) {
+  int64_t text = writer.resumed_from().empty() ? 0 : position_of(writer.resumed_from()).offset;
   SavingWriter saving(writer, save_every);
   const auto is_enough = [&] {
     return writer.size() >= amount.tokens && writer.documents() >= amount.documents;
   };
   const std::function<std::optional<int64_t>()> next = [&] {
-    const int64_t first = story;
-    story += stories_at_once;
+    const int64_t first = text;
+    text += texts_at_once;
     return std::optional(first);
   };
   const std::function<Encoded(const int64_t&)> make = [&](int64_t first) {
     Encoded encoded;
-    encoded.end = {0, first + static_cast<int64_t>(stories_at_once)};
+    encoded.end = {0, first + static_cast<int64_t>(texts_at_once)};
     for (int64_t i = first; i < encoded.end.offset; ++i) {
       encoded.begin_document();
-      tokenizer.append_document(toy_story(seed, split, static_cast<uint64_t>(i)), encoded.ids);
+      tokenizer.append_document(text_of(static_cast<uint64_t>(i)), encoded.ids);
     }
     return encoded;
   };
@@ -135,10 +134,10 @@ void write_text(const TextRange& range,
   ordered_pipeline(next, make, take);
 }
 
-NextDocument toy_stories_sample(uint64_t seed, int64_t bytes) {
-  return [seed, bytes, index = uint64_t{0}](std::string& document) mutable {
+NextDocument generated_sample(const GeneratedText& text_of, int64_t bytes) {
+  return [text_of, bytes, index = uint64_t{0}](std::string& document) mutable {
     if (bytes <= 0) return false;
-    document = toy_story(seed, Split::training, index++);
+    document = text_of(index++);
     bytes -= static_cast<int64_t>(document.size());
     return true;
   };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -56,6 +57,12 @@ class JsonWriter {
   static nlohmann::json encode(const std::vector<T>& list) {
     nlohmann::json json = nlohmann::json::array();
     for (const T& item : list) json.push_back(encode(item));
+    return json;
+  }
+  template <class T>
+  static nlohmann::json encode(const std::map<std::string, T>& map) {
+    nlohmann::json json = nlohmann::json::object();
+    for (const auto& [key, value] : map) json[key] = encode(value);
     return json;
   }
   template <class T>
@@ -129,6 +136,12 @@ class JsonReader {
     }
     if (!json.is_array()) refuse(key, json, "a list");
     for (const auto& item : json) decode(key, item, value.emplace_back());
+  }
+  template <class T>
+  void decode(const char* key, const nlohmann::json& json, std::map<std::string, T>& value) const {
+    if (!json.is_object()) refuse(key, json, "an object");
+    value.clear();
+    for (const auto& [name, item] : json.items()) decode(name.c_str(), item, value[name]);
   }
   template <class T>
   void decode(const char* key, const nlohmann::json& json, std::optional<T>& value) const {

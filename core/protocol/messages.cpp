@@ -15,10 +15,20 @@ const std::vector<std::string>& names_of(Job) {
   return names;
 }
 
+const std::vector<std::string>& names_of(AnswerKind) {
+  static const std::vector<std::string> names = {
+      "likeliest", "loss", "log_probabilities", "continuation"};
+  return names;
+}
+
 const std::vector<std::string>& names_of(Ending) {
   static const std::vector<std::string> names = {
       "none", "stop_text", "end_of_sequence", "length", "context"};
   return names;
+}
+
+TokenSource first_of(const std::vector<TokenSource>& sources) {
+  return sources.empty() ? TokenSource() : sources[0];
 }
 
 template <class Visitor>
@@ -30,6 +40,7 @@ void fields(Visitor& visit, TokenSource& source) {
   visit.optional("pad_id", source.pad_id);
   visit.optional("name", source.name);
   visit.optional("weight", source.weight);
+  visit.optional("task", source.task);
 }
 
 template <class Visitor>
@@ -56,6 +67,8 @@ void fields(Visitor& visit, Request& request) {
   visit.optional("experiment", request.experiment);
   visit.optional("train_tokens", request.train_tokens);
   visit.optional("evaluation_tokens", request.evaluation_tokens);
+  visit.optional("answers", request.answers);
+  visit.optional("answer_rows", request.answer_rows);
   visit.optional("resume_from", request.resume_from);
   visit.optional("initial_weights", request.initial_weights);
   visit.optional("initial_weights_hash", request.initial_weights_hash);
@@ -115,6 +128,22 @@ void fields(Visitor& visit, Evaluation& evaluation) {
   visit.field("loss", evaluation.loss);
   visit.field("tokens", evaluation.tokens);
   visit.field("seconds", evaluation.seconds);
+  visit.optional("scores", evaluation.scores);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Score& score) {
+  visit.field("value", score.value);
+  visit.field("count", score.count);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Answers& answers) {
+  visit.field("step", answers.step);
+  visit.field("kind", answers.kind);
+  visit.field("row", answers.row);
+  visit.optional("ids", answers.ids);
+  visit.optional("values", answers.values);
 }
 
 template <class Visitor>
@@ -169,6 +198,7 @@ constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {"he
                                                                              "finished",
                                                                              "failed",
                                                                              "tokens",
+                                                                             "answers",
                                                                              "result"};
 
 /// The line in quotes, cut and with control characters replaced: fit for a terminal.

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -27,7 +28,8 @@ constexpr int exit_stopped = 3;        ///< stopped on request, after saving
 
 /// A token file and the rows of it that are used; rows are windows of seq_len + 1 ids that begin
 /// every seq_len ids, or the first seq_len ids of each document. Where there are several, training
-/// takes its rows from them by their weights, evaluation one after another.
+/// takes its rows from them by their weights, evaluation one after another. With an empty path the
+/// rows are those of a synthetic task, made as they are needed.
 struct TokenSource {
   std::string path;
   int64_t rows = 0;
@@ -36,7 +38,12 @@ struct TokenSource {
   std::optional<int32_t> pad_id = {};  ///< a row is a document, with this id behind it; none: not
   std::string name = {};               ///< among several, ""
   double weight = 1;                   ///< among several: its share of the rows over that of all
+  nlohmann::json task = nlohmann::json::object();  ///< core/data/tasks/spec.h; {}: it is none
 };
+
+/// The first of several, which are alike in all but file, name and weight; one without rows where
+/// there is none.
+TokenSource first_of(const std::vector<TokenSource>& sources);
 
 enum class Job { describe, train, evaluate, generate, bench, logits };
 const std::vector<std::string>& names_of(Job);
@@ -44,6 +51,15 @@ const std::vector<std::string>& names_of(Job);
 /// Why a sample ended; `none`: it goes on.
 enum class Ending { none, stop_text, end_of_sequence, length, context };
 const std::vector<std::string>& names_of(Ending);
+
+/// What a task asks of a model at an evaluation, for each row beside its loss.
+enum class AnswerKind {
+  likeliest,          ///< the likeliest id at each target that is scored
+  loss,               ///< negative log likelihood of each target that is scored, in nats
+  log_probabilities,  ///< of every id, at each target that is scored
+  continuation,       ///< what the model writes behind the beginning of the row's first text
+};
+const std::vector<std::string>& names_of(AnswerKind);
 
 /// What `generate` makes: samples of how each prompt goes on.
 struct Generation {
@@ -69,6 +85,8 @@ struct Request {
   nlohmann::json experiment = nlohmann::json::object();  ///< resolved, complete (config.json)
   std::vector<TokenSource> train_tokens;
   std::vector<TokenSource> evaluation_tokens;
+  std::vector<AnswerKind> answers;   ///< that an evaluation gives beside the loss
+  int64_t answer_rows = 0;           ///< `continuation` is asked of the first so many rows
   std::string resume_from;           ///< a checkpoint folder, "" = start from the initial weights
   std::string initial_weights;       ///< folder of the weights to begin from, "": they are drawn
   std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there
@@ -123,11 +141,28 @@ struct TrainMetrics {
   double elapsed_seconds = 0;    ///< wall time since training began, earlier attempts included
 };
 
+/// What the model answered for one row, on the way to the evaluation of `step`. Not stored: forge
+/// turns answers into scores.
+struct Answers {
+  int64_t step = 0;
+  AnswerKind kind = AnswerKind::likeliest;
+  int64_t row = 0;
+  std::vector<int32_t> ids;    ///< `likeliest`, `continuation`
+  std::vector<double> values;  ///< `loss`, `log_probabilities` [targets, vocab_size]
+};
+
+/// A figure of a task, e.g. an accuracy: a mean over `count` cases.
+struct Score {
+  double value = 0;
+  int64_t count = 0;
+};
+
 struct Evaluation {
   int64_t step = 0;
   double loss = 0;  ///< token-weighted mean over the fixed held-out set
   int64_t tokens = 0;
   double seconds = 0;
+  std::map<std::string, Score> scores = {};  ///< by name; forge adds them, no worker sends them
 };
 
 struct CheckpointSaved {
@@ -178,6 +213,7 @@ using Event = std::variant<Hello,
                            Finished,
                            Failed,
                            Tokens,
+                           Answers,
                            Result>;
 
 /// One line without its newline. Non-finite numbers are written as the strings "nan", "inf",
@@ -199,7 +235,7 @@ Event event_from_line(const std::string& line);
 Event event_from_json(const nlohmann::json& json);
 
 /// "hello", "environment", "started", "progress", "train", "evaluation", "checkpoint", "finished",
-/// "failed", "tokens", "result".
+/// "failed", "tokens", "answers", "result".
 const char* name_of(const Event& event);
 
 }  // namespace forge::protocol

@@ -45,12 +45,14 @@ Attempt::Attempt(const RunFolder& folder,
                  const SupervisorOptions& options,
                  int number,
                  RunningWorker& worker,
+                 Examiner& examiner,
                  EventLog& log,
                  StopWatch& stop_watch)
     : folder_(folder),
       options_(options),
       number_(number),
       worker_(worker),
+      examiner_(examiner),
       log_(log),
       stop_watch_(stop_watch),
       last_sign_(options.clock()) {}
@@ -102,6 +104,16 @@ void Attempt::on_event(const protocol::Event& event) {
     return;
   }
   sign_of_life();
+  if (const auto* answers = std::get_if<protocol::Answers>(&event)) {
+    on_answers(*answers);
+    return;
+  }
+  if (const auto* evaluation = std::get_if<protocol::Evaluation>(&event)) {
+    protocol::Evaluation scored = *evaluation;
+    scored.scores = examiner_.finish();
+    log_.append(protocol::to_json(scored), number_);
+    return;
+  }
   log_.append(protocol::to_json(event), number_);
   if (const auto* environment = std::get_if<protocol::Environment>(&event)) {
     write_environment(*environment);
@@ -119,6 +131,14 @@ void Attempt::on_hello(const protocol::Hello& hello) {
   give_up("the worker speaks version " + std::to_string(hello.protocol) +
               " of the protocol and forge version " + std::to_string(protocol::version),
           "build forge and its worker from the same sources");
+}
+
+void Attempt::on_answers(const protocol::Answers& answers) {
+  try {
+    examiner_.take(answers);
+  } catch (const Error& problem) {
+    give_up(problem.message(), problem.hint());
+  }
 }
 
 void Attempt::on_progress(const protocol::Progress& progress) {

@@ -6,6 +6,7 @@
 
 #include "core/protocol/messages.h"
 #include "core/run/event_log.h"
+#include "core/run/examiner.h"
 #include "core/run/launcher.h"
 #include "core/run/run_folder.h"
 #include "core/run/stop.h"
@@ -31,6 +32,7 @@ class Attempt {
           const SupervisorOptions& options,
           int number,
           RunningWorker& worker,
+          Examiner& examiner,
           EventLog& log,
           StopWatch& stop_watch);
 
@@ -42,6 +44,7 @@ class Attempt {
   AttemptEnd watch();
   void on_line(const std::string& line);
   void on_event(const protocol::Event& event);
+  void on_answers(const protocol::Answers& answers);
   void on_progress(const protocol::Progress& progress);
   void on_hello(const protocol::Hello& hello);
   void write_environment(const protocol::Environment& environment) const;
@@ -56,6 +59,7 @@ class Attempt {
   const SupervisorOptions& options_;
   int number_;
   RunningWorker& worker_;
+  Examiner& examiner_;
   EventLog& log_;
   StopWatch& stop_watch_;
 

@@ -8,6 +8,7 @@
 #include "core/config/json.h"
 #include "core/data/scored_bytes.h"
 #include "core/data/tokenizer_json.h"
+#include "core/run/examiner.h"
 #include "core/run/job.h"
 
 namespace forge::run {
@@ -16,6 +17,7 @@ namespace {
 constexpr double silence_seconds = 600;  // of one batch
 
 int64_t bytes_of(const RunModel& model, const EvaluationData& data) {
+  if (model.tokenizer.empty()) return 0;
   const data::Tokenizer tokenizer = data::load_tokenizer(model.tokenizer);
   const int seq_len = model.experiment.train.seq_len;
   int64_t bytes = 0;
@@ -36,6 +38,7 @@ protocol::Request request_of(const RunModel& model,
   request.job = protocol::Job::evaluate;
   request.experiment = config::to_json(model.experiment);
   request.evaluation_tokens = data.tokens;
+  ask_for_answers(model.experiment, request);
   request.initial_weights = fs::absolute(model.checkpoint).string();
   request.device = device;
   request.threads = threads;
@@ -52,12 +55,14 @@ ModelEvaluation evaluate(const RunModel& model,
                          Launcher& launcher,
                          const std::function<void(double)>& progress) {
   const protocol::Request request = request_of(model, data, device, threads);
+  Examiner examiner(request, model.tokenizer);
   ModelEvaluation evaluation;
   nlohmann::json values;
   const auto listen = [&](const protocol::Event& event) {
     if (const auto* made = std::get_if<protocol::Progress>(&event)) progress(made->fraction);
     if (const auto* machine = std::get_if<protocol::Environment>(&event))
       evaluation.device = machine->device_name;
+    if (const auto* answers = std::get_if<protocol::Answers>(&event)) examiner.take(*answers);
     if (const auto* result = std::get_if<protocol::Result>(&event)) values = result->values;
   };
   run_job(launcher, backend.command(request), request, silence_seconds, listen);
@@ -66,6 +71,7 @@ ModelEvaluation evaluate(const RunModel& model,
   evaluation.tokens = values.at("tokens").get<int64_t>();
   evaluation.seconds = values.at("seconds").get<double>();
   evaluation.perplexity = std::exp(evaluation.loss);
+  evaluation.scores = examiner.finish();
   evaluation.bytes = bytes_of(model, data);
   if (evaluation.bytes > 0) {
     const double nats = evaluation.loss * static_cast<double>(evaluation.tokens);

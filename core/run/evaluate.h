@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,7 @@ struct ModelEvaluation {
   int64_t bytes = 0;                    ///< of text, 0 where there is no tokenizer to tell
   double seconds = 0;                   ///< of the evaluation alone
   std::string device;
+  std::map<std::string, protocol::Score> scores;  ///< of a task
 };
 
 /// Has a worker evaluate a model. `progress` gets the fraction done. Throws Error as run_job does.

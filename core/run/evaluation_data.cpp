@@ -41,6 +41,21 @@ void require_own_tokenizer(const RunModel& model,
               "give the text itself: it is read with the model's own tokenizer");
 }
 
+/// The same for rows of a task: both must be of ids that no tokenizer made.
+void require_own_ids(const RunModel& model,
+                     const data::PreparedData& made,
+                     const std::string& name) {
+  const bool reads_text = !model.tokenizer.empty();
+  const bool is_text = !made.tokenizer.empty();
+  if (reads_text && is_text) {
+    require_own_tokenizer(model, made.tokenizer_fingerprint, name);
+  } else if (reads_text) {
+    throw Error(name + " is a task with ids of its own, and the model reads those of a tokenizer");
+  } else if (is_text) {
+    throw Error(name + " is text, and the model has no tokenizer to read it with");
+  }
+}
+
 std::optional<int32_t> document_start_of(const RunModel& model) {
   if (!model.experiment.train.document_mask) return std::nullopt;
   const int32_t bos = tokenizer_of(model).bos_id();
@@ -110,7 +125,7 @@ EvaluationData prepared(const RunModel& model,
   experiment.train.seq_len = model.experiment.train.seq_len;
   experiment.train.document_mask = model.experiment.train.document_mask;
   const data::PreparedData made = data::prepare(experiment, cache_dir, progress);
-  require_own_tokenizer(model, made.tokenizer_fingerprint, name);
+  require_own_ids(model, made, name);
   if (name.empty() && made.data_fingerprint != model.data_fingerprint) {
     throw Error("the text that the run was trained on has changed since: '" +
                     shown_path(experiment.data.path) + "'",

@@ -28,7 +28,9 @@ constexpr const char* later_keys[][2] = {{"data", "documents"},
                                          {"data", "separator"},
                                          {"data", "field"},
                                          {"data", "rows"},
-                                         {"data", "training_fraction"}};
+                                         {"data", "task"},
+                                         {"data", "training_fraction"},
+                                         {"train", "eval_prompts"}};
 
 void drop_later_keys_at_default(Json& part) {
   static const Json defaults = config::to_json(config::Experiment());

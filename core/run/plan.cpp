@@ -8,6 +8,8 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/config/json.h"
+#include "core/run/examiner.h"
 
 namespace forge::run {
 namespace {
@@ -59,6 +61,7 @@ protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs)
   request.experiment = inputs.experiment;
   request.train_tokens = inputs.train_tokens;
   request.evaluation_tokens = inputs.evaluation_tokens;
+  ask_for_answers(config::experiment_from_json(inputs.experiment), request);
   request.initial_weights = inputs.initial_weights.folder.string();
   request.initial_weights_hash = inputs.initial_weights.hash;
   request.device = inputs.device == "auto" ? environment.device_type : inputs.device;

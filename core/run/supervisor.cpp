@@ -39,6 +39,7 @@ class Supervisor {
         launcher_(launcher),
         options_(options),
         request_(protocol::request_from_line(read_file(folder.request_file()))),
+        examiner_(request_, folder.tokenizer_file()),
         log_(folder.events_file()),
         stop_watch_(folder.stop_file()) {}
 
@@ -71,6 +72,7 @@ class Supervisor {
     attempt_ = log_.last_attempt() + ++started_;
     request_.resume_from = folder_.newest_checkpoint();
     remove_tree(folder_.progress_file());  // of the worker before
+    examiner_.finish();                    // and what it answered without an evaluation
     std::error_code missing;
     const auto size = fs::file_size(folder_.stderr_file(), missing);
     stderr_begin_ = missing ? 0 : static_cast<int64_t>(size);
@@ -88,7 +90,7 @@ class Supervisor {
                  {"host", host_name()},
                  {"resume_from", request_.resume_from}},
                 attempt_);
-    return Attempt(folder_, options_, attempt_, *worker, log_, stop_watch_).run();
+    return Attempt(folder_, options_, attempt_, *worker, examiner_, log_, stop_watch_).run();
   }
 
   void record_end(const AttemptEnd& end, bool retry) {
@@ -111,6 +113,7 @@ class Supervisor {
   Launcher& launcher_;
   const SupervisorOptions& options_;
   protocol::Request request_;
+  Examiner examiner_;
   EventLog log_;
   StopWatch stop_watch_;
   int started_ = 0;

@@ -14,6 +14,7 @@ std::vector<protocol::TokenSource> sources_of(const data::PreparedData& prepared
     source.pad_id = prepared.pad_id;
     source.name = file.name;
     source.weight = file.weight;
+    source.task = prepared.task;
     sources.push_back(std::move(source));
   }
   return sources;

@@ -62,6 +62,7 @@ class Effects {
   void operator()(const protocol::Progress&) {}
   void operator()(const protocol::CheckpointSaved&) {}
   void operator()(const protocol::Tokens&) {}
+  void operator()(const protocol::Answers&) {}
   void operator()(const protocol::Result&) {}
 
  private:

@@ -1,6 +1,7 @@
 #include "backends/libtorch/worker/datasets.h"
 
 #include "core/base/error.h"
+#include "core/data/tasks/spec.h"
 
 namespace forge::worker {
 namespace {
@@ -8,10 +9,18 @@ namespace {
 /// Rows of several files are alike: the first of them says how all are made.
 data::Dataset rows_of(const std::vector<protocol::TokenSource>& sources,
                       const config::Experiment& experiment,
+                      data::Split split,
                       data::RowOptions options) {
-  if (sources.empty()) throw Error("the request names no token file");
+  if (sources.empty()) throw Error("the request names no rows");
   const config::TrainConfig& train = experiment.train;
   const protocol::TokenSource& first = sources[0];
+  if (first.path.empty() && !first.task.empty()) {
+    return {data::tasks::task_of(first.task),
+            data::tasks::seed_of(first.task),
+            split,
+            train.seq_len,
+            first.rows};
+  }
   if (train.document_mask && !first.document_start) {
     throw Error("train.document_mask is true, but the request does not say what begins a document",
                 {},
@@ -34,7 +43,7 @@ data::Dataset training_rows(const protocol::Request& request,
                             const config::Experiment& experiment) {
   data::RowOptions options;
   options.order = experiment.data.order;
-  return rows_of(request.train_tokens, experiment, options);
+  return rows_of(request.train_tokens, experiment, data::Split::training, options);
 }
 
 data::Dataset evaluation_rows(const protocol::Request& request,
@@ -45,7 +54,7 @@ data::Dataset evaluation_rows(const protocol::Request& request,
   if (!sources.empty() && sources[0].short_last_row) {
     options.last_row = data::LastRow::may_be_short;
   }
-  return rows_of(sources, experiment, options);
+  return rows_of(sources, experiment, data::Split::evaluation, options);
 }
 
 }  // namespace forge::worker

@@ -10,7 +10,8 @@ EvaluationResult evaluate(const LlamaCanon& model,
                           int64_t rows,
                           int batch_size,
                           const at::Device& device,
-                          const std::function<void(double)>& progress) {
+                          const std::function<void(double)>& progress,
+                          const RowSink& on_rows) {
   const at::NoGradGuard no_grad;
   double sum = 0;
   int64_t tokens = 0;
@@ -21,6 +22,7 @@ EvaluationResult evaluate(const LlamaCanon& model,
     const at::Tensor targets = batch.targets.view({-1});
     sum += ops::negative_log_likelihood_sum(logits.view({-1, logits.size(-1)}), targets);
     tokens += targets.ne(ops::ignored_target).sum().item<int64_t>();
+    on_rows(row, logits, batch.targets);
     progress(double(row + count) / double(rows));
   }
   return {tokens > 0 ? sum / double(tokens) : 0, tokens};

@@ -12,6 +12,10 @@ struct EvaluationResult {
   int64_t tokens = 0;  ///< scored
 };
 
+/// Told of rows first_row … : logits [B, T, V], int32 targets [B, T].
+using RowSink =
+    std::function<void(int64_t first_row, const at::Tensor& logits, const at::Tensor& targets)>;
+
 /// Mean loss over rows 0 … rows-1 of the data set, in order, `batch_size` rows at a time.
 /// `progress` is called with the fraction done after each batch.
 EvaluationResult evaluate(const LlamaCanon& model,
@@ -19,6 +23,7 @@ EvaluationResult evaluate(const LlamaCanon& model,
                           int64_t rows,
                           int batch_size,
                           const at::Device& device,
-                          const std::function<void(double)>& progress);
+                          const std::function<void(double)>& progress,
+                          const RowSink& on_rows);
 
 }  // namespace forge::worker

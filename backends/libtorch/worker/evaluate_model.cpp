@@ -1,5 +1,6 @@
 #include "backends/libtorch/worker/evaluate_model.h"
 
+#include "backends/libtorch/worker/answers.h"
 #include "backends/libtorch/worker/datasets.h"
 #include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/evaluate.h"
@@ -26,6 +27,10 @@ protocol::Result evaluate_model(const protocol::Request& request,
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   const LlamaCanon model = load_model(request, experiment, device);
   const data::Dataset dataset = evaluation_rows(request, experiment);
+  const Answers answers(request, experiment, events);
+  const auto progress = [&](double fraction) {
+    events.send(protocol::Progress{0, "evaluate", fraction});
+  };
   const double began = steady_seconds();
   const EvaluationResult result =
       evaluate(model,
@@ -33,9 +38,11 @@ protocol::Result evaluate_model(const protocol::Request& request,
                dataset.rows(),
                experiment.train.eval_batch_size,
                device,
-               [&](double fraction) {
-                 events.send(protocol::Progress{0, "evaluate", fraction});
+               progress,
+               [&](int64_t row, const at::Tensor& logits, const at::Tensor& targets) {
+                 answers.send_rows(0, row, logits, targets);
                });
+  answers.send_continuations(0, model, progress);
   return {
       {{"loss", result.loss}, {"tokens", result.tokens}, {"seconds", steady_seconds() - began}}};
 }

@@ -31,18 +31,19 @@ struct Sample {
   generation::TextStream text;
 };
 
-struct Effort {
-  int64_t prefill_tokens = 0, decode_tokens = 0;
-  double prefill_seconds = 0, decode_seconds = 0;
-};
+using Teller = std::function<void(const protocol::Tokens&)>;
+using Stopped = std::function<bool()>;
 
 class Generator {
  public:
-  Generator(const LlamaCanon& model, const Generation& wanted, const EventWriter& events);
+  Generator(const LlamaCanon& model,
+            const Generation& wanted,
+            const Teller& tell,
+            const Stopped& stopped);
 
   /// Samples first … last - 1, side by side.
   void run_batch(int64_t first, int64_t last);
-  const Effort& effort() const { return effort_; }
+  const GenerationEffort& effort() const { return effort_; }
 
  private:
   /// Reads the prompts of the samples, each once. Returns logits [samples, V].
@@ -57,17 +58,22 @@ class Generator {
 
   const LlamaCanon& model_;
   const Generation& wanted_;
-  const EventWriter& events_;
+  const Teller& tell_;
+  const Stopped& stopped_;
   Stopwatch stopwatch_;
   generation::Sampler sampler_;
   std::optional<data::Tokenizer> tokenizer_;  ///< where there are stop texts to find
-  Effort effort_;
+  GenerationEffort effort_;
 };
 
-Generator::Generator(const LlamaCanon& model, const Generation& wanted, const EventWriter& events)
+Generator::Generator(const LlamaCanon& model,
+                     const Generation& wanted,
+                     const Teller& tell,
+                     const Stopped& stopped)
     : model_(model),
       wanted_(wanted),
-      events_(events),
+      tell_(tell),
+      stopped_(stopped),
       stopwatch_(model.options().device()),
       sampler_({wanted.temperature, wanted.top_k, wanted.top_p}) {
   if (!wanted.stop.empty()) tokenizer_ = data::load_tokenizer(wanted.tokenizer);
@@ -90,7 +96,7 @@ void Generator::run_batch(int64_t first, int64_t last) {
       model_, wanted_.cache, std::min(wanted_.context, longest + wanted_.max_tokens - 1));
   at::Tensor logits = begin(decoder, samples);
   stopwatch_.resume();
-  while (!stop_requested()) {
+  while (!stopped_()) {
     std::vector<int64_t> kept;
     TokenIds tokens;
     const size_t before = samples.size();
@@ -147,7 +153,7 @@ void Generator::draw(const at::Tensor& logits,
     going_on.push_back(std::move(sample));
   }
   samples = std::move(going_on);
-  events_.send(drawn);
+  tell_(drawn);
 }
 
 Ending Generator::ending_of(Sample& sample, int32_t token) const {
@@ -187,22 +193,33 @@ void check(const Generation& wanted, const config::ModelConfig& model) {
 
 }  // namespace
 
+GenerationEffort generate_tokens(const LlamaCanon& model,
+                                 const Generation& wanted,
+                                 const Teller& tell,
+                                 const Stopped& stopped) {
+  check(wanted, model.config());
+  Generator generator(model, wanted, tell, stopped);
+  const int64_t count = static_cast<int64_t>(wanted.prompts.size()) * wanted.samples;
+  for (int64_t first = 0; first < count && !stopped(); first += wanted.batch_size) {
+    generator.run_batch(first, std::min(count, first + wanted.batch_size));
+  }
+  return generator.effort();
+}
+
 protocol::Result generate(const protocol::Request& request,
                           const at::Device& device,
                           const EventWriter& events) {
   if (!request.generation) throw Error("generate needs 'generation', what to generate");
-  const Generation& wanted = *request.generation;
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  check(wanted, experiment.model);
+  check(*request.generation, experiment.model);  // before the weights are read
   const c10::InferenceMode inference_mode;
   LlamaCanon model(experiment.model, tensor_options(experiment.train.precision, device));
   load_beginning(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
-  Generator generator(model, wanted, events);
-  const int64_t count = static_cast<int64_t>(wanted.prompts.size()) * wanted.samples;
-  for (int64_t first = 0; first < count && !stop_requested(); first += wanted.batch_size) {
-    generator.run_batch(first, std::min(count, first + wanted.batch_size));
-  }
-  const Effort& effort = generator.effort();
+  const GenerationEffort effort = generate_tokens(
+      model,
+      *request.generation,
+      [&](const protocol::Tokens& tokens) { events.send(tokens); },
+      stop_requested);
   return {{{"prefill_tokens", effort.prefill_tokens},
            {"prefill_seconds", effort.prefill_seconds},
            {"decode_tokens", effort.decode_tokens},

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "backends/libtorch/worker/answers.h"
 #include "backends/libtorch/worker/checkpoint.h"
 #include "backends/libtorch/worker/datasets.h"
 #include "backends/libtorch/worker/evaluate.h"
@@ -33,6 +34,7 @@ class TrainingRun {
         events_(events),
         train_data_(training_rows(request, experiment_)),
         evaluation_data_(evaluation_rows(request, experiment_)),
+        answers_(request, experiment_, events),
         trainer_(experiment_, device),
         stopwatch_(device) {}
 
@@ -173,13 +175,19 @@ class TrainingRun {
     if (last_evaluation_ && last_evaluation_->step == progress_.step) return;
     settle_time();
     const double began = steady_seconds();
-    const EvaluationResult result =
-        evaluate(trainer_.model(),
-                 evaluation_data_,
-                 evaluation_data_.rows(),
-                 experiment_.train.eval_batch_size,
-                 device_,
-                 [&](double fraction) { show_progress("evaluate", fraction); });
+    const EvaluationResult result = evaluate(
+        trainer_.model(),
+        evaluation_data_,
+        evaluation_data_.rows(),
+        experiment_.train.eval_batch_size,
+        device_,
+        [&](double fraction) { show_progress("evaluate", fraction); },
+        [&](int64_t row, const at::Tensor& logits, const at::Tensor& targets) {
+          answers_.send_rows(progress_.step, row, logits, targets);
+        });
+    answers_.send_continuations(progress_.step, trainer_.model(), [&](double fraction) {
+      show_progress("answer", fraction);
+    });
     last_evaluation_ = {progress_.step, result.loss, result.tokens, steady_seconds() - began};
     events_.send(*last_evaluation_);
     stopwatch_.resume();
@@ -233,6 +241,7 @@ class TrainingRun {
   const EventWriter& events_;
   const data::Dataset train_data_;
   const data::Dataset evaluation_data_;
+  const Answers answers_;
   std::optional<data::BatchLoader> loader_;  ///< of train_data_, from the first step on
   Trainer trainer_;
   Stopwatch stopwatch_;

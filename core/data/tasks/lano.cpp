@@ -79,18 +79,15 @@ void Lano::score(const Instance&, const std::vector<int32_t>& predicted, Scores&
   scores.add("sentence_validity", right ? 1 : 0);
 }
 
-LanoTruth::LanoTruth(const Lano& task, uint64_t seed, Split split, int64_t sentences)
-    : vocab_size_(task.vocab_size()), truth_(static_cast<size_t>(sentences)) {
+LanoTruth::LanoTruth(const Lano& task, const std::vector<std::vector<int32_t>>& sentences)
+    : vocab_size_(task.vocab_size()), truth_(sentences.size()) {
   parallel_for(truth_.size(), [&](size_t i) {
-    Instance instance;
-    task.generate(seed, split, i, instance);
-    const std::vector<int32_t> sentence(instance.tokens.begin() + 1, instance.tokens.end());
-    truth_[i] = Chart(task.grammar(), sentence).next_token_truth();
+    truth_[i] = Chart(task.grammar(), sentences[i]).next_token_truth();
   });
 }
 
 void LanoTruth::score(int64_t sentence,
-                      const float* log_probabilities,
+                      const double* log_probabilities,
                       int64_t positions,
                       Scores& scores) const {
   const std::vector<double>& truth = truth_.at(static_cast<size_t>(sentence));
@@ -101,7 +98,7 @@ void LanoTruth::score(int64_t sentence,
   for (int64_t i = 0; i < rows * vocab_size_; ++i) {
     const double p = truth[static_cast<size_t>(i)];
     if (p == 0) continue;
-    const double q = std::exp(static_cast<double>(log_probabilities[i]));
+    const double q = std::exp(log_probabilities[i]);
     const double true_log = std::log((p + added_probability) / normal);
     total += p * (true_log - std::log((q + added_probability) / normal));
   }

@@ -40,11 +40,12 @@ class Lano : public Task {
   Grammar grammar_;
 };
 
-/// What the grammar says comes next at each place of the first sentences of a stream: computed
-/// once, on all cores, for the evaluations of a run.
+/// What the grammar says comes next at each place of some sentences, computed once, on all cores,
+/// for the evaluations of a run.
 class LanoTruth {
  public:
-  LanoTruth(const Lano& task, uint64_t seed, Split split, int64_t sentences);
+  /// Sentences are terminals alone.
+  LanoTruth(const Lano& task, const std::vector<std::vector<int32_t>>& sentences);
 
   int64_t sentences() const { return static_cast<int64_t>(truth_.size()); }
   /// [length + 1, vocab_size] probabilities of sentence i: row p is what follows bos and p
@@ -56,7 +57,7 @@ class LanoTruth {
   /// terminals of a sentence. As the paper does, 1e-5 is added to both distributions, which are
   /// then normalised, within the logarithms; the weights are the truth's.
   void score(int64_t sentence,
-             const float* log_probabilities,
+             const double* log_probabilities,
              int64_t positions,
              Scores& scores) const;
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/data/dataset.h"
+#include "core/data/target.h"
 #include "core/data/tasks/support.h"
 
 namespace forge::data::tasks {
@@ -59,6 +59,23 @@ std::vector<PlacedInstance> TaskRows::instances(int64_t row) const {
     placed.push_back(std::move(next));
   }
   return placed;
+}
+
+Instance TaskRows::first_instance(int64_t row) const {
+  Instance instance;
+  task_.generate(seed_, split_, static_cast<uint64_t>(row) * instances_per_row_, instance);
+  return instance;
+}
+
+std::optional<Prompt> TaskRows::prompt(int64_t row) const {
+  const Instance instance = first_instance(row);
+  Prompt prompt = task_.prompt(instance);
+  const auto length = static_cast<int32_t>(prompt.tokens.size());
+  const bool fits = instance.tokens.size() <= static_cast<size_t>(seq_len_);
+  if (task_.asked() == Asked::greedy && !fits) return std::nullopt;
+  if (length == 0 || length >= seq_len_) return std::nullopt;
+  prompt.max_new_tokens = std::min(prompt.max_new_tokens, seq_len_ - length);
+  return prompt;
 }
 
 void TaskRows::score(int64_t row, const int32_t* predicted, Scores& scores) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/data/tasks/task.h"
@@ -32,6 +33,14 @@ class TaskRows {
 
   /// What is in a row, in order.
   std::vector<PlacedInstance> instances(int64_t row) const;
+
+  /// The text that a row begins with, whole.
+  Instance first_instance(int64_t row) const;
+
+  /// The beginning of that text for a model to go on with, where the task asks for it, and room for
+  /// at most max_new_tokens behind it in a row. Nothing where the text is longer than the row and
+  /// its right answer can only be cut.
+  std::optional<Prompt> prompt(int64_t row) const;
 
   /// Scores a row of a task that is asked teacher forced: predicted[i] is the likeliest id to
   /// follow input i, of seq_len.

@@ -4,6 +4,7 @@
 #include "core/data/corpus/chunk_reader.h"
 #include "core/data/corpus/corpus.h"
 #include "core/data/token_file.h"
+#include "core/data/toy_stories.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -75,9 +76,10 @@ TEST_CASE("tokens are the same bytes whether their writing was broken off or not
 TEST_CASE("generated stories go on where their writing was broken off") {
   tests::TemporaryFolder folder;
   const Tokenizer tokenizer(initial_vocabulary());
+  const auto story = [](uint64_t index) { return toy_story(5, Split::training, index); };
   const auto write = [&](const std::string& name, TokenAmount amount, const Progress& progress) {
     TokenFileWriter writer(folder / name, tokenizer.vocab_size(), tokenizer.fingerprint(), "test");
-    write_toy_stories(5, Split::training, amount, tokenizer, progress, writer, 1);
+    write_generated(story, amount, tokenizer, progress, writer, 1);
     writer.finish();
     return read_file(folder / name);
   };

@@ -31,11 +31,12 @@ std::vector<Event> every_event() {
           Started{4434176, 100, 300, 1024},
           Progress{7, "evaluate", 0.5},
           TrainMetrics{10, 10240, 6.5, 1e-3, 1.25, 4400.0, 2.5},
-          Evaluation{100, 5.5, 8192, 0.75},
+          Evaluation{100, 5.5, 8192, 0.75, {{"token_accuracy.hop_8", {0.25, 640}}}},
           CheckpointSaved{100, "checkpoints/000000100", 53210112},
           finished,
           Failed{"disk full", "train.checkpoint_every", "free some space"},
           Tokens{{0, 2}, {411, 97}, {Ending::none, Ending::stop_text}},
+          Answers{100, AnswerKind::loss, 3, {}, {0.5, 2.25}},
           Result{{{"tokens_per_second", 4300.0}}}};
 }
 
@@ -52,7 +53,7 @@ TEST_CASE("every event reads back from its line as it was written", "[protocol]"
   }
   REQUIRE(join(names, " ") ==
           "hello environment started progress train evaluation checkpoint finished failed tokens "
-          "result");
+          "answers result");
 }
 
 TEST_CASE("an event's fields carry the names of the struct", "[protocol]") {
@@ -69,6 +70,9 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
   request.train_tokens = {{"/cache/train.tokens", 1000, 0},
                           {"/cache/other.tokens", 20, 0, false, {}, "other", 0.25}};
   request.evaluation_tokens = {{"/cache/evaluation.tokens", 64}};
+  request.evaluation_tokens[0].task = {{"name", "copy"}, {"length", 500}};
+  request.answers = {AnswerKind::likeliest, AnswerKind::continuation};
+  request.answer_rows = 100;
   request.resume_from = "/runs/a-1/checkpoints/000000100";
   request.device = "cuda:1";
   request.threads = 2;

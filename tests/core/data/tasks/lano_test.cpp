@@ -120,17 +120,27 @@ TEST_CASE("Lano scores what was written from bos on up to a bos") {
   REQUIRE(*scores.mean("sentence_validity") == 0.25);
 }
 
+std::vector<std::vector<int32_t>> sentences_of(const Lano& task, uint64_t count) {
+  std::vector<std::vector<int32_t>> sentences;
+  for (uint64_t i = 0; i < count; ++i) {
+    Instance instance;
+    task.generate(1, Split::evaluation, i, instance);
+    sentences.emplace_back(instance.tokens.begin() + 1, instance.tokens.end());
+  }
+  return sentences;
+}
+
 TEST_CASE("Lano's divergence is none for the truth and that of the formula for others") {
   const Lano task({small_grammar()});
-  const LanoTruth truth(task, 1, Split::evaluation, 3);
+  const LanoTruth truth(task, sentences_of(task, 3));
   REQUIRE(truth.sentences() == 3);
   Scores exact;
-  std::vector<float> logs;
-  for (const double p : truth.of(1)) logs.push_back(static_cast<float>(std::log(p)));
+  std::vector<double> logs;
+  for (const double p : truth.of(1)) logs.push_back(std::log(p));
   truth.score(1, logs.data(), static_cast<int64_t>(logs.size()) / 4, exact);
   REQUIRE(*exact.mean("kl_divergence") == Approx(0).margin(1e-7));
 
-  const std::vector<float> uniform(truth.of(1).size(), static_cast<float>(std::log(0.25)));
+  const std::vector<double> uniform(truth.of(1).size(), std::log(0.25));
   double expected = 0;
   for (size_t i = 0; i < 8; ++i) {  // two positions
     const double p = truth.of(1)[i];

@@ -1,0 +1,61 @@
+#include "core/data/prepare_task.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/data/target.h"
+#include "core/data/tasks/rows.h"
+#include "core/data/tasks/spec.h"
+
+namespace forge::data {
+namespace {
+
+constexpr int64_t greatest_rows = int64_t{1} << 32;
+constexpr int64_t looked_at = 8;  // rows: where texts are long, not every row has a target
+
+void require_fitting_model(const tasks::Task& task, const config::ModelConfig& model) {
+  if (task.vocab_size() <= model.vocab_size) return;
+  throw Error("the task " + task.name() + " has " + with_thousands(task.vocab_size()) +
+                  " ids, but model.vocab_size is " + with_thousands(model.vocab_size),
+              {},
+              "set model.vocab_size to " + std::to_string(task.vocab_size()));
+}
+
+void require_scored_targets(const tasks::Task& task, uint64_t seed, Split split, int seq_len) {
+  const tasks::TaskRows rows(task, seed, split, seq_len);
+  std::vector<int32_t> inputs(static_cast<size_t>(seq_len));
+  std::vector<int32_t> targets(inputs.size());
+  for (int64_t row = 0; row < looked_at; ++row) {
+    rows.fill(row, inputs.data(), targets.data());
+    for (const int32_t target : targets) {
+      if (target != unscored_target) return;
+    }
+  }
+  throw Error("no text of the task " + task.name() + " fits a row of train.seq_len " +
+                  with_thousands(seq_len) + (split == Split::evaluation ? " for evaluation" : ""),
+              {},
+              "raise train.seq_len, or make the task smaller");
+}
+
+}  // namespace
+
+int64_t consumed_rows(const config::TrainConfig& train) {
+  return std::max<int64_t>(1, train.max_steps) * train.batch_size;
+}
+
+PreparedData prepare_task(const config::Experiment& experiment) {
+  PreparedData prepared;
+  prepared.task = tasks::make_spec(experiment.data);
+  const auto task = tasks::task_of(prepared.task);
+  require_fitting_model(*task, experiment.model);
+  for (const Split split : {Split::training, Split::evaluation}) {
+    require_scored_targets(*task, experiment.data.seed, split, experiment.train.seq_len);
+  }
+  prepared.data_fingerprint = tasks::spec_fingerprint(prepared.task);
+  prepared.train.push_back({"", 1, "", consumed_rows(experiment.train)});
+  prepared.evaluation.push_back({"", 1, "", experiment.train.eval_rows});
+  return prepared;
+}
+
+}  // namespace forge::data
