@@ -69,32 +69,43 @@ config::Experiment experiment_of(const Context& context, const Options& options)
               "name a training config; 'forge ls' lists them");
 }
 
-nlohmann::ordered_json tokens_json(const fs::path& path, int64_t rows) {
-  const data::TokenFile file(path);
-  return {{"path", path.string()},
-          {"tokens", file.size()},
-          {"documents", file.documents()},
-          {"rows", rows},
-          {"bytes", file.file_bytes()},
-          {"content_hash", file.content_hash()}};
+nlohmann::ordered_json tokens_json(const data::PreparedRows& rows) {
+  const data::TokenFile file(rows.tokens);
+  nlohmann::ordered_json json;
+  if (!rows.name.empty()) json = {{"source", rows.name}, {"weight", rows.weight}};
+  json.update({{"path", rows.tokens.string()},
+               {"tokens", file.size()},
+               {"documents", file.documents()},
+               {"rows", rows.rows},
+               {"bytes", file.file_bytes()},
+               {"content_hash", file.content_hash()}});
+  return json;
+}
+
+/// Of the one text, or a list of what a mixture is made of.
+nlohmann::ordered_json tokens_json(const std::vector<data::PreparedRows>& files) {
+  if (files.size() == 1 && files[0].name.empty()) return tokens_json(files[0]);
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const data::PreparedRows& file : files) json.push_back(tokens_json(file));
+  return json;
 }
 
 /// Rows are those of a config: files without one have none.
 void print(const data::PreparedData& prepared, bool with_rows) {
   std::vector<std::vector<std::string>> lines = {{"", "tokens", "documents", "size"}};
-  const auto add = [&](const std::string& name, const fs::path& path, int64_t rows) {
-    const data::TokenFile file(path);
-    lines.push_back({name,
+  const auto add = [&](const std::string& split, const data::PreparedRows& rows) {
+    const data::TokenFile file(rows.tokens);
+    lines.push_back({rows.name.empty() ? split : rows.name + ", " + split,
                      with_thousands(file.size()),
                      with_thousands(file.documents()),
                      human_bytes(static_cast<double>(file.file_bytes()))});
-    if (with_rows) lines.back().push_back(with_thousands(rows));
+    if (with_rows) lines.back().push_back(with_thousands(rows.rows));
   };
   if (with_rows) lines[0].push_back("rows");
-  add("training", prepared.train_tokens, prepared.train_rows);
-  add("evaluation", prepared.evaluation_tokens, prepared.evaluation_rows);
-  std::cout << aligned(lines, {1, 2, 3, 4}) << "in "
-            << shown_path(prepared.train_tokens.parent_path()) << "\n";
+  for (const data::PreparedRows& rows : prepared.train) add("training", rows);
+  for (const data::PreparedRows& rows : prepared.evaluation) add("evaluation", rows);
+  std::cout << aligned(lines, {1, 2, 3, 4}) << "in " << shown_path(prepared.tokenizer.parent_path())
+            << "\n";
 }
 
 /// Of a task with ids of its own there is nothing on the disk.
@@ -132,12 +143,11 @@ int prepare(const Context& context, const Options& options) {
     print(prepared, options.path.empty());
     return 0;
   }
-  const nlohmann::ordered_json json = {
-      {"tokenizer", prepared.tokenizer.string()},
-      {"data_fingerprint", prepared.data_fingerprint},
-      {"tokenizer_fingerprint", prepared.tokenizer_fingerprint},
-      {"train", tokens_json(prepared.train_tokens, prepared.train_rows)},
-      {"evaluation", tokens_json(prepared.evaluation_tokens, prepared.evaluation_rows)}};
+  const nlohmann::ordered_json json = {{"tokenizer", prepared.tokenizer.string()},
+                                       {"data_fingerprint", prepared.data_fingerprint},
+                                       {"tokenizer_fingerprint", prepared.tokenizer_fingerprint},
+                                       {"train", tokens_json(prepared.train)},
+                                       {"evaluation", tokens_json(prepared.evaluation)}};
   std::cout << json.dump(2) << "\n";
   return 0;
 }

@@ -17,9 +17,12 @@ namespace {
 
 void check_words(const Draft& draft) {
   const Experiment& e = draft.experiment;
-  check_word(draft, "data.source", e.data.source, {"toy_stories", "text", "jsonl", "task"});
   check_word(
-      draft, "tokenizer.kind", e.tokenizer.kind, {"byte_level_bpe", "sentencepiece", "tiktoken", "none"});
+      draft, "data.source", e.data.source, {"toy_stories", "text", "jsonl", "mixture", "task"});
+  check_word(draft,
+             "tokenizer.kind",
+             e.tokenizer.kind,
+             {"byte_level_bpe", "sentencepiece", "tiktoken", "none"});
   check_word(draft, "optimizer.type", e.optimizer.type, {"adamw"});
   check_word(draft, "schedule.type", e.schedule.type, schedule_types());
 }

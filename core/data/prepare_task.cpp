@@ -53,8 +53,8 @@ PreparedData prepare_task(const config::Experiment& experiment) {
     require_scored_targets(*task, experiment.data.seed, split, experiment.train.seq_len);
   }
   prepared.data_fingerprint = tasks::spec_fingerprint(prepared.task);
-  prepared.train_rows = consumed_rows(experiment.train);
-  prepared.evaluation_rows = experiment.train.eval_rows;
+  prepared.train.push_back({"", 1, "", consumed_rows(experiment.train)});
+  prepared.evaluation.push_back({"", 1, "", experiment.train.eval_rows});
   return prepared;
 }
 

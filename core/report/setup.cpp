@@ -25,7 +25,12 @@ std::string training_of(const ConfiguredRun& run) {
 std::string data_of(const ConfiguredRun& run) {
   const config::DataConfig data = config::experiment_from_json(run.config).data;
   const std::string& what = data.is_task() ? data.task.name : data.path;
-  const std::string name = what.empty() ? data.source : data.source + " " + what;
+  std::string name = what.empty() ? data.source : data.source + " " + what;
+  std::vector<std::string> mixed;
+  for (const auto& [source, config] : data.sources) {
+    if (config.weight > 0) mixed.push_back(source + " " + shortest(config.weight));
+  }
+  if (!mixed.empty()) name += " of " + join(mixed, ", ");
   return name + " (" + shortened(run.summary.data_fingerprint) + ")";
 }
 
