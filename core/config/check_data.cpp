@@ -119,11 +119,11 @@ void check_tokenizer_kind(const Draft& draft) {
   const TokenizerConfig& tokenizer = draft.experiment.tokenizer;
   if (draft.experiment.data.has_own_ids()) return;
   if (tokenizer.kind == "none") {
-    throw complaint(draft,
-                    {"tokenizer.kind", "data.source"},
-                    "tokenizer.kind is none, but data.source " + draft.experiment.data.source +
-                        " is text",
-                    "none is the kind of a task that has ids of its own");
+    throw complaint(
+        draft,
+        {"tokenizer.kind", "data.source"},
+        "tokenizer.kind is none, but data.source " + draft.experiment.data.source + " is text",
+        "none is the kind of a task that has ids of its own");
   }
   if (tokenizer.kind == "byte_level_bpe" || !tokenizer.path.empty()) return;
   throw complaint(draft,
