@@ -5,6 +5,7 @@
 #include "core/data/tasks/spec.h"
 #include "core/data/token_file.h"
 #include "core/data/tokenizer_json.h"
+#include "tests/core/data/tasks/capo_experiment.h"
 #include "tests/support/catch.h"
 #include "tests/support/contains.h"
 #include "tests/support/support.h"
@@ -103,17 +104,6 @@ TEST_CASE("a run that reads more of a task than can be told apart is refused") {
   REQUIRE(refusal(experiment) != "");
 }
 
-config::Experiment capo_experiment() {
-  config::Experiment experiment = copy_experiment(0, 64);
-  experiment.data.task = {};
-  experiment.data.task.name = "capo";
-  experiment.data.task.people = 20;
-  experiment.model.vocab_size = 400;
-  experiment.tokenizer.kind = "byte_level_bpe";
-  experiment.tokenizer.vocab_size = 400;
-  return experiment;
-}
-
 std::string document_text(const TokenFile& file, int64_t number, const Tokenizer& tokenizer) {
   const TokenSpan span = file.document(number);
   std::vector<int32_t> ids(static_cast<size_t>(span.count));
@@ -123,10 +113,10 @@ std::string document_text(const TokenFile& file, int64_t number, const Tokenizer
 
 TEST_CASE("Capo is prepared as token files with a document for each biography") {
   const tests::TemporaryFolder cache;
-  const config::Experiment experiment = capo_experiment();
+  const config::Experiment experiment = tests::capo_experiment(64);
   const PreparedData prepared = prepare(experiment, cache.path(), {});
-  REQUIRE(prepared.train_rows == 24);
-  REQUIRE(prepared.evaluation_rows == 5);
+  REQUIRE(prepared.train_rows == 1);
+  REQUIRE(prepared.evaluation_rows == 8);
   REQUIRE(prepared.task == tasks::make_spec(experiment.data));
   REQUIRE(prepared.data_fingerprint == tasks::spec_fingerprint(prepared.task));
   const Tokenizer tokenizer = load_tokenizer(prepared.tokenizer);
@@ -135,7 +125,7 @@ TEST_CASE("Capo is prepared as token files with a document for each biography") 
   for (const Split split : {Split::training, Split::evaluation}) {
     const TokenFile file(split == Split::training ? prepared.train_tokens
                                                   : prepared.evaluation_tokens);
-    REQUIRE(file.size() > (split == Split::training ? 24 : 5) * 64);
+    REQUIRE(file.size() > (split == Split::training ? 1 : 8) * 64);
     REQUIRE(file.documents() > 1);
     for (int64_t i = 0; i < file.documents(); ++i) {
       REQUIRE(document_text(file, i, tokenizer) ==
@@ -146,7 +136,7 @@ TEST_CASE("Capo is prepared as token files with a document for each biography") 
 
 TEST_CASE("Capo of another seed or other people is other data") {
   const tests::TemporaryFolder cache;
-  config::Experiment experiment = capo_experiment();
+  config::Experiment experiment = tests::capo_experiment(64);
   const PreparedData first = prepare(experiment, cache.path(), {});
   REQUIRE(prepare(experiment, cache.path(), {}).train_tokens == first.train_tokens);
   experiment.data.task.people = 21;
