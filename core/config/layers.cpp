@@ -50,7 +50,8 @@ void take_back_excluded(Draft& draft, const std::set<std::string>& given) {
     e.data.source = "mixture";
     derive(draft, "data.source", *source, e.data.source);
   }
-  if (only("data.source", "data.path") && e.data.source == "toy_stories" && !e.data.path.empty()) {
+  const bool generated = e.data.source == "toy_stories" || e.data.source == "task";
+  if (only("data.source", "data.path") && generated && !e.data.path.empty()) {
     derive(draft, "data.path", "data.source", "");
     e.data.path.clear();
   }

@@ -56,7 +56,7 @@ const std::vector<std::string>& names_of(Ending);
 enum class AnswerKind {
   likeliest,          ///< the likeliest id at each target that is scored
   loss,               ///< negative log likelihood of each target that is scored, in nats
-  log_probabilities,  ///< of every id, at each target that is scored
+  log_probabilities,  ///< of every id of the task, at each place of the row's first text
   continuation,       ///< what the model writes behind the beginning of the row's first text
 };
 const std::vector<std::string>& names_of(AnswerKind);
@@ -148,7 +148,7 @@ struct Answers {
   AnswerKind kind = AnswerKind::likeliest;
   int64_t row = 0;
   std::vector<int32_t> ids;    ///< `likeliest`, `continuation`
-  std::vector<double> values;  ///< `loss`, `log_probabilities` [targets, vocab_size]
+  std::vector<double> values;  ///< `loss`, `log_probabilities` [places, ids of the task]
 };
 
 /// A figure of a task, e.g. an accuracy: a mean over `count` cases.

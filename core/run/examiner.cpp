@@ -17,6 +17,7 @@ std::unique_ptr<data::tasks::Examination> examination_of(const config::Experimen
   data::tasks::ExaminationOptions options;
   options.seq_len = experiment.train.seq_len;
   options.rows = rows.rows;
+  options.padded = rows.pad_id.has_value();
   options.tokens = rows.path;
   options.tokenizer = tokenizer;
   options.parameters = model::parameter_count(experiment.model);
