@@ -115,14 +115,14 @@ int describe_task(const config::Experiment& experiment,
   if (json) {
     const nlohmann::ordered_json values = {{"task", prepared.task},
                                            {"data_fingerprint", prepared.data_fingerprint},
-                                           {"train", {{"rows", prepared.train_rows}}},
-                                           {"evaluation", {{"rows", prepared.evaluation_rows}}}};
+                                           {"train", {{"rows", prepared.train[0].rows}}},
+                                           {"evaluation", {{"rows", prepared.evaluation[0].rows}}}};
     std::cout << values.dump(2) << "\n";
     return 0;
   }
   std::cout << "the task " << experiment.data.task.name << " has ids of its own: "
-            << with_thousands(prepared.train_rows) << " rows for training and "
-            << with_thousands(prepared.evaluation_rows)
+            << with_thousands(prepared.train[0].rows) << " rows for training and "
+            << with_thousands(prepared.evaluation[0].rows)
             << " for evaluation are made as they are read\n"
                "'forge data sample' shows its texts\n";
   return 0;
@@ -138,7 +138,7 @@ int prepare(const Context& context, const Options& options) {
     };
     prepared = data::prepare(experiment, user_cache_dir(), progress, options.check);
   }
-  if (prepared.train_tokens.empty()) return describe_task(experiment, prepared, options.json);
+  if (prepared.tokenizer.empty()) return describe_task(experiment, prepared, options.json);
   if (!options.json) {
     print(prepared, options.path.empty());
     return 0;

@@ -39,10 +39,10 @@ TEST_CASE("a task needs nothing on the disk, and as many rows as the run reads")
   const PreparedData prepared = prepare(experiment, cache.path(), {});
   REQUIRE(std::filesystem::is_empty(cache.path()));
   REQUIRE(prepared.tokenizer.empty());
-  REQUIRE(prepared.train_tokens.empty());
-  REQUIRE(prepared.evaluation_tokens.empty());
-  REQUIRE(prepared.train_rows == 24);
-  REQUIRE(prepared.evaluation_rows == 5);
+  REQUIRE(prepared.train.at(0).tokens.empty());
+  REQUIRE(prepared.evaluation.at(0).tokens.empty());
+  REQUIRE(prepared.train.at(0).rows == 24);
+  REQUIRE(prepared.evaluation.at(0).rows == 5);
   REQUIRE_FALSE(prepared.document_start);
   REQUIRE_FALSE(prepared.pad_id);
   REQUIRE(prepared.tokenizer_fingerprint == "");
@@ -94,7 +94,7 @@ TEST_CASE("rows that hold texts for training and none for evaluation are refused
 TEST_CASE("a run that reads more of a task than can be told apart is refused") {
   config::Experiment experiment = copy_experiment(10, 31);
   experiment.train.max_steps = int64_t{1} << 37;  // of 4 rows of 32 ids: 2^44
-  REQUIRE(prepare_task(experiment).train_rows == int64_t{1} << 39);
+  REQUIRE(prepare_task(experiment).train.at(0).rows == int64_t{1} << 39);
   ++experiment.train.max_steps;
   const std::string error = refusal(experiment);
   INFO(error);
@@ -115,16 +115,16 @@ TEST_CASE("Capo is prepared as token files with a document for each biography") 
   const tests::TemporaryFolder cache;
   const config::Experiment experiment = tests::capo_experiment(64);
   const PreparedData prepared = prepare(experiment, cache.path(), {});
-  REQUIRE(prepared.train_rows == 1);
-  REQUIRE(prepared.evaluation_rows == 8);
+  REQUIRE(prepared.train.at(0).rows == 1);
+  REQUIRE(prepared.evaluation.at(0).rows == 8);
   REQUIRE(prepared.task == tasks::make_spec(experiment.data));
   REQUIRE(prepared.data_fingerprint == tasks::spec_fingerprint(prepared.task));
   const Tokenizer tokenizer = load_tokenizer(prepared.tokenizer);
   REQUIRE(tokenizer.fingerprint() == prepared.tokenizer_fingerprint);
   const tasks::Capo capo = tasks::capo_of(prepared.task);
   for (const Split split : {Split::training, Split::evaluation}) {
-    const TokenFile file(split == Split::training ? prepared.train_tokens
-                                                  : prepared.evaluation_tokens);
+    const TokenFile file(split == Split::training ? prepared.train.at(0).tokens
+                                                  : prepared.evaluation.at(0).tokens);
     REQUIRE(file.size() > (split == Split::training ? 1 : 8) * 64);
     REQUIRE(file.documents() > 1);
     for (int64_t i = 0; i < file.documents(); ++i) {
@@ -138,10 +138,10 @@ TEST_CASE("Capo of another seed or other people is other data") {
   const tests::TemporaryFolder cache;
   config::Experiment experiment = tests::capo_experiment(64);
   const PreparedData first = prepare(experiment, cache.path(), {});
-  REQUIRE(prepare(experiment, cache.path(), {}).train_tokens == first.train_tokens);
+  REQUIRE(prepare(experiment, cache.path(), {}).train.at(0).tokens == first.train.at(0).tokens);
   experiment.data.task.people = 21;
   const PreparedData second = prepare(experiment, cache.path(), {});
-  REQUIRE(second.train_tokens != first.train_tokens);
+  REQUIRE(second.train.at(0).tokens != first.train.at(0).tokens);
   REQUIRE(second.data_fingerprint != first.data_fingerprint);
 }
 

@@ -26,15 +26,18 @@ RunInputs copying_inputs() {
   const data::PreparedData data = data::prepare(experiment, "/nowhere", {});
   RunInputs inputs = small_inputs();
   inputs.experiment = config::to_json(experiment);
-  inputs.train_tokens = {"", data.train_rows};
-  inputs.evaluation_tokens = {"", data.evaluation_rows};
-  inputs.train_tokens.task = inputs.evaluation_tokens.task = data.task;
+  protocol::TokenSource rows;
+  rows.task = data.task;
+  rows.rows = data.train.at(0).rows;
+  inputs.train_tokens = {rows};
+  rows.rows = data.evaluation.at(0).rows;
+  inputs.evaluation_tokens = {rows};
   return inputs;
 }
 
 /// The line that answers a row with what the task's rows hold, but for `wrong` ids at its end.
 std::string answer(const RunInputs& inputs, int64_t row, int wrong) {
-  const auto task = data::tasks::task_of(inputs.evaluation_tokens.task);
+  const auto task = data::tasks::task_of(inputs.evaluation_tokens.at(0).task);
   const data::tasks::TaskRows rows(*task, 1, data::Split::evaluation, 9);
   protocol::Answers answers;
   answers.step = 3;

@@ -26,8 +26,9 @@ struct Asked {
     if (name == "copy") task.length = 4;
     if (name == "brevo1") task.max_nodes = 8;
     if (name == "capo") task.people = 20;
-    request.evaluation_tokens.rows = rows;
-    request.evaluation_tokens.task = data::tasks::make_spec(experiment.data);
+    request.evaluation_tokens.resize(1);
+    request.evaluation_tokens[0].rows = rows;
+    request.evaluation_tokens[0].task = data::tasks::make_spec(experiment.data);
     ask();
   }
   void ask() {
@@ -60,7 +61,7 @@ TEST_CASE("no more rows are gone on with than train.eval_prompts says and than t
 
 TEST_CASE("nothing is asked of text and nothing is made of it") {
   protocol::Request request;
-  request.evaluation_tokens = {"/cache/evaluation.tokens", 5};
+  request.evaluation_tokens = {{"/cache/evaluation.tokens", 5}};
   request.answers = {AnswerKind::likeliest};  // of a request before
   ask_for_answers(tests::capo_experiment(9), request);
   REQUIRE(request.answers.empty());
@@ -76,7 +77,7 @@ TEST_CASE("nothing is asked of text and nothing is made of it") {
 TEST_CASE("an examiner makes scores of a worker's answers, evaluation by evaluation") {
   const Asked asked("copy");
   Examiner examiner(asked.request, "");
-  const auto task = data::tasks::task_of(asked.request.evaluation_tokens.task);
+  const auto task = data::tasks::task_of(asked.request.evaluation_tokens.at(0).task);
   const data::tasks::TaskRows rows(*task, 1, data::Split::evaluation, 9);
   const auto right = [&](int64_t row) {
     const std::vector<int32_t> text = rows.first_instance(row).tokens;
@@ -126,13 +127,15 @@ TEST_CASE("Capo is examined with the run's files and the model's number of weigh
     const data::PreparedData data = data::prepare(experiment, cache.path(), {});
     protocol::Request request;
     request.experiment = config::to_json(experiment);
-    request.evaluation_tokens.path = data.evaluation_tokens.string();
-    request.evaluation_tokens.rows = data.evaluation_rows;
-    request.evaluation_tokens.pad_id = data.pad_id;
-    request.evaluation_tokens.task = data.task;
+    protocol::TokenSource rows;
+    rows.path = data.evaluation.at(0).tokens.string();
+    rows.rows = data.evaluation.at(0).rows;
+    rows.pad_id = data.pad_id;
+    rows.task = data.task;
+    request.evaluation_tokens = {rows};
     ask_for_answers(experiment, request);
     Examiner examiner(request, data.tokenizer);
-    const data::TokenFile tokens(data.evaluation_tokens);
+    const data::TokenFile tokens(data.evaluation.at(0).tokens);
     const bool padded = kind == config::RowKind::padded;
     const int64_t targets = padded ? tokens.document(0).count - 1 : 700;
     examiner.take({1, AnswerKind::loss, 0, {}, std::vector<double>(static_cast<size_t>(targets))});

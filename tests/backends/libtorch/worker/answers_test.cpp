@@ -30,8 +30,10 @@ class Job {
     experiment.train.seq_len = seq_len;
     experiment.train.eval_batch_size = 2;
     request.job = protocol::Job::evaluate;
-    request.evaluation_tokens.rows = 5;
-    request.evaluation_tokens.task = task;
+    protocol::TokenSource rows;
+    rows.rows = 5;
+    rows.task = task;
+    request.evaluation_tokens = {rows};
     request.answers = std::move(answers);
     request.answer_rows = 4;
   }
@@ -155,8 +157,8 @@ TEST_CASE("continuations are the same whatever their neighbours", "[worker]") {
 TEST_CASE("questions that rows cannot answer are refused", "[worker]") {
   Job job(copy_task, 16, {AnswerKind::continuation});
   REQUIRE(contains(error_of([&] { job.run(); }), "scored teacher forced"));
-  job.request.evaluation_tokens.task = json::object();
-  job.request.evaluation_tokens.path = "/nowhere.tokens";
+  job.request.evaluation_tokens.at(0).task = json::object();
+  job.request.evaluation_tokens.at(0).path = "/nowhere.tokens";
   REQUIRE_FALSE(error_of([&] { job.run(); }).empty());
 }
 

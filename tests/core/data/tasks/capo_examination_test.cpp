@@ -39,13 +39,13 @@ struct Exam {
     experiment.data.rows = kind;
     const PreparedData prepared = data::prepare(experiment, cache.path(), {});
     options.seq_len = seq_len;
-    options.rows = prepared.evaluation_rows;
+    options.rows = prepared.evaluation.at(0).rows;
     options.padded = prepared.pad_id.has_value();
-    options.tokens = prepared.evaluation_tokens;
+    options.tokens = prepared.evaluation.at(0).tokens;
     options.tokenizer = prepared.tokenizer;
     options.parameters = parameters;
     spec = prepared.task;
-    return prepared.evaluation_tokens;
+    return prepared.evaluation.at(0).tokens;
   }
 };
 
