@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/data/tasks/spec.h"
+#include "core/data/token_file_writer.h"
 #include "core/data/tokenizer_json.h"
 #include "tests/core/data/tasks/capo_experiment.h"
 #include "tests/support/catch.h"
@@ -185,6 +186,44 @@ TEST_CASE("a padded row is measured where its paragraph is whole") {
   REQUIRE(scores.sums().at("name_loss").count == whole);
   REQUIRE(scores.sums().at("name_loss").total == Approx(all.name).epsilon(1e-6));
   REQUIRE(scores.sums().at("value_loss").total == Approx(all.values).epsilon(1e-6));
+}
+
+/// How many paragraphs the first row measures.
+int64_t measured(const Exam& exam) {
+  const std::unique_ptr<Examination> examination = exam.examination();
+  examination->take_losses(0, Losses(static_cast<size_t>(exam.options.seq_len)));
+  const Scores scores = examination->finish();
+  return scores.sums().empty() ? 0 : scores.sums().at("name_loss").count;
+}
+
+TEST_CASE("a paragraph is whole in a row whose last target is its last token") {
+  Exam exam(300);
+  const TokenSpan second = exam.tokens.document(1);
+  exam.options.seq_len = static_cast<int>(second.first + second.count - 1);
+  REQUIRE(measured(exam) == 2);
+  --exam.options.seq_len;
+  REQUIRE(measured(exam) == 1);
+}
+
+TEST_CASE("a paragraph whose first token nothing tells is not measured") {
+  Exam exam(300);
+  // The same tokenizer, which puts nothing in front of a document.
+  Vocabulary vocabulary = exam.tokenizer.vocabulary();
+  vocabulary.before_text.clear();
+  const Tokenizer tokenizer(vocabulary);
+  TokenFileWriter writer(exam.cache / "a.tokens", tokenizer.vocab_size(), tokenizer.fingerprint());
+  for (uint64_t i = 0; i < 2; ++i) {
+    const std::vector<int32_t> ids =
+        tokenizer.encode_document(exam.capo().biography(Split::evaluation, i).text);
+    writer.append(ids.data(), ids.size(), {0});
+  }
+  writer.finish();
+  exam.options.tokens = exam.cache / "a.tokens";
+  exam.options.tokenizer = exam.cache / "tokenizer.json";
+  save_tokenizer(tokenizer, exam.options.tokenizer);
+  exam.options.rows = 1;
+  exam.options.seq_len = static_cast<int>(TokenFile(exam.options.tokens).size()) - 1;
+  REQUIRE(measured(exam) == 1);
 }
 
 TEST_CASE("losses of Capo that cannot be are refused") {
