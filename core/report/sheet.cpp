@@ -88,7 +88,7 @@ std::string cell_text(const AblationRow& row, const ColumnSpec& column, const Ab
 std::string lacking_values(const AblationRow& row, const Ablation& ablation) {
   const std::vector<std::string> values = open_values(row);
   if (values.empty()) return "";
-  return row.spec.config + ": the best of " + std::to_string(row.points.size() - values.size()) +
+  return "the best of " + std::to_string(row.points.size() - values.size()) +
          " of " + std::to_string(row.points.size()) + "; not completed with " +
          ablation.table.best_of->key + " " + join(values, ", ");
 }

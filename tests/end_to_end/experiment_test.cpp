@@ -122,6 +122,7 @@ TEST_CASE("every key of the schema is listed and a resolved config holds each") 
   REQUIRE(keys.size() > 50);
   for (const json& key : keys) {
     std::string path = "/" + key.at("key").get<std::string>();
+    if (contains(path, "NAME")) continue;  // of a section that a mixture alone has
     std::replace(path.begin(), path.end(), '.', '/');
     INFO(path);
     REQUIRE(config.contains(json::json_pointer(path)));
@@ -137,6 +138,7 @@ TEST_CASE("listings name the configs of a project and the projects of the worksp
                                                "projects/canon/llama",
                                                "projects/canon/llama_nope",
                                                "projects/canon/models",
+                                               "projects/playground",
                                                "projects/recipes",
                                                "projects/small_llm",
                                                "projects/small_llm/custom_canon",

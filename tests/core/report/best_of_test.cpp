@@ -155,7 +155,7 @@ TEST_CASE("scores stand in a table for people with what they lack", "[report]") 
                  "Canon-B         missing       \u2014      \u2014          \u2014\n"));
   CHECK(contains(text, "\n[1] no kl_divergence in the run's last evaluation\n"));
   CHECK(contains(
-      text, "[2] canon_a: the best of 1 of 3; not completed with optimizer.lr 0.001, 0.002\n"));
+      text, "[2] the best of 1 of 3; not completed with optimizer.lr 0.001, 0.002\n"));
   const std::string markdown = to_markdown(lab.scored());
   CHECK(contains(markdown, "| :--- | ---: | ---: | ---: | ---: |\n"));
   CHECK(contains(markdown, "| Llama 4M | 0.001 | 93.8 % | \u2014 [1] | 1.5000 |\n"));
