@@ -184,7 +184,7 @@ void add_data_prepare(CLI::App& data, Program& program) {
   command->add_option("--vocab-size", options->tokenizer.vocab_size, "Entries of a new tokenizer")
       ->check(CLI::Range(261, 1 << 24))
       ->capture_default_str();
-  command->add_flag("--check", options->check, "Read every byte of what is there already");
+  command->add_flag("--check", options->check, "Read every byte of large files that are there already");
   command->add_flag("--json", options->json, "As JSON");
   command->callback([&program, options] {
     program.action = [options](const Context& c) { return prepare(c, *options); };

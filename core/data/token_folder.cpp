@@ -37,12 +37,15 @@ std::optional<Tokenizer> cached_tokenizer(const fs::path& path, const fs::path& 
   });
 }
 
+// A tenth of a second's reading.
+constexpr int64_t always_checked_bytes = int64_t{256} << 20;
+
 TokenAmount usable(const fs::path& path, const Tokenizer& tokenizer, bool check_content) {
   const TokenFile file(path);
   if (file.tokenizer_fingerprint() != tokenizer.fingerprint()) {
     throw Error("'" + shown_path(path) + "' is of another tokenizer");
   }
-  if (check_content) file.check_content();
+  if (check_content || file.file_bytes() <= always_checked_bytes) file.check_content();
   return {file.size(), file.documents()};
 }
 

@@ -21,8 +21,8 @@ std::string tokenizer_folder_name(const config::TokenizerConfig& config);
 /// Files appear whole or not at all; one that turns out damaged is made anew.
 class TokenFolder {
  public:
-  /// Waits for another process that holds it. `check_content`: of files that are there every byte
-  /// is read, not only headers and sizes.
+  /// Waits for another process that holds it. `check_content`: of large files too every byte is
+  /// read, not only header and size.
   TokenFolder(std::filesystem::path path, const Progress& progress, bool check_content);
 
   std::filesystem::path tokenizer_path() const { return path_ / "tokenizer.json"; }

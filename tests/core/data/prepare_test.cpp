@@ -223,8 +223,6 @@ TEST_CASE("damaged files in the cache are made anew") {
   changed[90] ^= 1;
   write_file_atomic(prepared.train[0].tokens, changed);
   prepare(small_experiment(), cache.path(), {});
-  REQUIRE(read_file(prepared.train[0].tokens) == changed);  // only a full check finds it
-  prepare(small_experiment(), cache.path(), {}, /*check_content=*/true);
   REQUIRE(read_file(prepared.train[0].tokens) == tokens);
 
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(tokenizer);

@@ -72,6 +72,19 @@ TEST_CASE("a token file and the folder of prepared data that holds one are used 
   }
 }
 
+TEST_CASE("a token file that was damaged is refused", "[run]") {
+  const Fixture fixture;
+  data::TokenFileWriter writer(
+      fixture.folder / "a.tokens", 262, fixture.model.tokenizer_fingerprint);
+  const std::vector<int32_t> ids(10, 7);
+  writer.append(ids.data(), ids.size());
+  writer.finish();
+  std::string content = read_file(fixture.folder / "a.tokens");
+  content[75] ^= 1;
+  fixture.folder.write("a.tokens", content);
+  REQUIRE(contains(fixture.fault("a.tokens"), "does not have the hash in its header"));
+}
+
 TEST_CASE("tokens of another tokenizer and too few of them are refused", "[run]") {
   const Fixture fixture;
   const std::vector<int32_t> ids = {7};
