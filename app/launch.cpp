@@ -8,6 +8,7 @@
 #include "core/run/job.h"
 #include "core/run/local_launcher.h"
 #include "core/run/runs_dir.h"
+#include "core/run/token_sources.h"
 
 namespace forge::app {
 namespace {
@@ -93,14 +94,8 @@ PreparedLaunch prepare_launch(const Context& context,
   inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
   inputs.tokenizer = data.tokenizer;
   inputs.initial_weights = launch.initial_weights;
-  inputs.train_tokens = {
-      data.train_tokens.string(), data.train_rows, data.document_start, false, data.pad_id, data.task};
-  inputs.evaluation_tokens = {data.evaluation_tokens.string(),
-                              data.evaluation_rows,
-                              data.document_start,
-                              false,
-                              data.pad_id,
-                              data.task};
+  inputs.train_tokens = run::training_sources(data);
+  inputs.evaluation_tokens = run::evaluation_sources(data);
   inputs.device = options.device;
   inputs.backend = launch.backend;
   const run::PlannedRun planned = run::plan_run(inputs, context.runs_dir(), options.force);

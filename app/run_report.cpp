@@ -5,6 +5,7 @@
 
 #include "app/terminal.h"
 #include "core/base/text.h"
+#include "core/report/display_text.h"
 
 namespace forge::app {
 namespace {
@@ -14,6 +15,11 @@ std::string loss_text(const std::optional<double>& loss) {
   char digits[32];
   std::snprintf(digits, sizeof digits, "%.4f", *loss);
   return digits;
+}
+
+std::string score_text(const protocol::Score& score) {
+  return loss_text(score.value) + "  (" + with_thousands(score.count) +
+         (score.count == 1 ? " case)" : " cases)");
 }
 
 std::string speed_text(const std::optional<double>& speed) {
@@ -62,6 +68,9 @@ std::string result_text(const store::RunSummary& run, const std::string& folder,
   std::vector<std::vector<std::string>> lines;
   if (run.eval_loss)
     lines.push_back({"  eval loss", loss_text(run.eval_loss) + "  (" + run.evaluation + ")"});
+  for (const auto& [name, score] : run.scores) {
+    lines.push_back({"  " + report::printable(name), score_text(score)});
+  }
   if (run.train_loss) lines.push_back({"  train loss", loss_text(run.train_loss)});
   if (run.tokens_per_second)
     lines.push_back({"  speed", speed_text(run.tokens_per_second) + " tok/s"});
@@ -109,7 +118,24 @@ std::string result_table(const std::vector<store::RunSummary>& runs, bool colour
 nlohmann::json to_json(const store::RunSummary& run) {
   JsonColumns visitor;
   store::columns(visitor, run);
+  visitor.json["scores"] = to_json(run.scores);
   return std::move(visitor.json);
+}
+
+nlohmann::json to_json(const std::map<std::string, protocol::Score>& scores) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [name, score] : scores) {
+    json[name] = {{"value", score.value}, {"count", score.count}};
+  }
+  return json;
+}
+
+nlohmann::json to_json(const protocol::Evaluation& evaluation) {
+  return {{"step", evaluation.step},
+          {"loss", evaluation.loss},
+          {"tokens", evaluation.tokens},
+          {"seconds", evaluation.seconds},
+          {"scores", to_json(evaluation.scores)}};
 }
 
 }  // namespace forge::app

@@ -14,7 +14,10 @@ std::string result_text(const store::RunSummary& run, const std::string& folder,
 /// Runs as a table, one a line.
 std::string result_table(const std::vector<store::RunSummary>& runs, bool colour);
 
-/// Every column of the store, under its name.
+/// Every column of the store, under its name, and the scores of the last evaluation.
 nlohmann::json to_json(const store::RunSummary& run);
+/// {NAME: {"value", "count"}}
+nlohmann::json to_json(const std::map<std::string, protocol::Score>& scores);
+nlohmann::json to_json(const protocol::Evaluation& evaluation);
 
 }  // namespace forge::app

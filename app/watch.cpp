@@ -8,6 +8,8 @@
 #include "app/progress_line.h"
 #include "core/base/clock.h"
 #include "core/base/text.h"
+#include "core/report/display_text.h"
+#include "core/report/scores.h"
 #include "core/run/follow.h"
 
 namespace forge::app {
@@ -33,6 +35,8 @@ class View {
       tokens_per_second_ = metrics->tokens_per_second;
     } else if (const auto* evaluation = std::get_if<protocol::Evaluation>(&event)) {
       eval_loss_ = evaluation->loss;
+      const auto* score = report::headline(evaluation->scores);
+      score_ = score ? report::printable(score->first) + " " + fixed(score->second.value) : "";
     }
   }
 
@@ -43,6 +47,7 @@ class View {
     std::string text = "step " + std::to_string(step_) + "/" + std::to_string(max_steps_);
     if (loss_) text += "  loss " + fixed(*loss_);
     if (eval_loss_) text += "  eval " + fixed(*eval_loss_);
+    if (!score_.empty()) text += "  " + score_;
     if (tokens_per_second_ > 0)
       text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
     if (phase_ == "evaluate") return text + "  evaluating";
@@ -64,6 +69,7 @@ class View {
   int64_t step_ = 0, first_step_ = 0, max_steps_ = 0;
   std::string phase_;
   std::optional<double> loss_, eval_loss_;
+  std::string score_;  ///< of the last evaluation, with its name
   double tokens_per_second_ = 0;
   double began_ = 0;
 };

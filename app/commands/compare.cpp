@@ -69,7 +69,11 @@ void add_compare(CLI::App& app, Program& program) {
       "Examples:\n"
       "  forge compare --table positions\n"
       "  forge compare --table positional --published\n"
-      "  forge compare --table positions --profile full --format csv");
+      "  forge compare --table positions --profile full --format csv\n"
+      "\n"
+      "A table is a file of the project, tables/NAME.yaml: its rows, columns (losses, scores of a\n"
+      "task, speed, memory), what must be equal, the claims it is to decide, and of which runs a\n"
+      "row shows the best. docs/TABLES.md describes it.");
   command->add_option(
       "-t,--table", options->table, "Name of a table of the project; none: all of them");
   add_project_option(*command, program);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <ctime>
 #include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -8,7 +7,6 @@
 #include "app/commands/data.h"
 #include "app/progress_line.h"
 #include "app/terminal.h"
-#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
@@ -51,6 +49,13 @@ struct Opened {
 Opened open(const Options& options) {
   const data::PreparedFolder folder = data::find_prepared(user_cache_dir(), options.name);
   const auto& tokens = options.evaluation ? folder.evaluation : folder.train;
+  if (!folder.parts.empty()) {
+    std::vector<std::string> names;
+    for (const data::PreparedPart& part : folder.parts) names.push_back(part.name);
+    throw Error("'" + folder.name + "' is a mixture, which has no tokens of its own",
+                {},
+                "name one of its parts: " + join(names, ", "));
+  }
   if (!tokens) {
     throw Error("'" + folder.name + "' has no whole " +
                     (options.evaluation ? "evaluation" : "train") + ".tokens",
@@ -68,62 +73,6 @@ Opened open(const Options& options) {
         ExitCode::failed);
   }
   return {folder, std::move(file), std::move(tokenizer)};
-}
-
-Json tokens_json(const std::optional<data::PreparedTokens>& tokens) {
-  if (!tokens) return nullptr;
-  return {{"path", tokens->path.string()},
-          {"tokens", tokens->tokens},
-          {"documents", tokens->documents}};
-}
-
-std::string text_of(const data::PreparedFolder& folder) {
-  if (folder.unfinished) return "unfinished";
-  if (!folder.train) return "nothing, its preparation failed";
-  return folder.text_path.empty() ? folder.source : shown_path(folder.text_path);
-}
-
-int list(const Options& options) {
-  const auto prepared = data::list_prepared(user_cache_dir());
-  const auto now = static_cast<double>(std::time(nullptr));
-  if (options.json) {
-    Json json = Json::array();
-    for (const data::PreparedFolder& folder : prepared) {
-      json.push_back({{"name", folder.name},
-                      {"folder", folder.folder.string()},
-                      {"source", folder.source},
-                      {"path", folder.text_path},
-                      {"train", tokens_json(folder.train)},
-                      {"evaluation", tokens_json(folder.evaluation)},
-                      {"bytes", folder.bytes},
-                      {"modified", folder.modified},
-                      {"unfinished", folder.unfinished}});
-    }
-    print(json);
-    return 0;
-  }
-  if (prepared.empty()) {
-    std::cout << "nothing is prepared in " << shown_path(user_cache_dir() / "data") << "\n";
-    return 0;
-  }
-  std::vector<std::vector<std::string>> lines = {
-      {"name", "tokens", "documents", "size", "age", "text"}};
-  double bytes = 0;
-  for (const data::PreparedFolder& folder : prepared) {
-    const auto count = [&](int64_t data::PreparedTokens::*member) {
-      return folder.train ? with_thousands((*folder.train).*member) : std::string("-");
-    };
-    lines.push_back({folder.name,
-                     count(&data::PreparedTokens::tokens),
-                     count(&data::PreparedTokens::documents),
-                     human_bytes(static_cast<double>(folder.bytes)),
-                     human_duration(std::max(0.0, now - static_cast<double>(folder.modified))),
-                     text_of(folder)});
-    bytes += static_cast<double>(folder.bytes);
-  }
-  std::cout << aligned(lines, {1, 2, 3, 4}) << human_bytes(bytes) << " in "
-            << shown_path(user_cache_dir() / "data") << "\n";
-  return 0;
 }
 
 int show(const Options& options) {
@@ -192,6 +141,8 @@ void print_lengths(const data::TokenStatistics& statistics) {
 }
 
 int stats(const Options& options) {
+  const data::PreparedFolder folder = data::find_prepared(user_cache_dir(), options.name);
+  if (!folder.parts.empty()) return show_mixture(folder, options.json);
   const Opened opened = open(options);
   data::TokenStatistics statistics;
   {
@@ -255,12 +206,6 @@ void add_name(CLI::App& command, Options& options) {
 }
 
 }  // namespace
-
-void add_data_ls(CLI::App& data, Program& program) {
-  add_look(
-      data, program, "ls", "What is prepared, the newest first", std::make_shared<Options>(), list)
-      ->footer("Examples:\n  forge data ls\n  forge data ls --json");
-}
 
 void add_data_show(CLI::App& data, Program& program) {
   auto options = std::make_shared<Options>();

@@ -69,32 +69,63 @@ config::Experiment experiment_of(const Context& context, const Options& options)
               "name a training config; 'forge ls' lists them");
 }
 
-nlohmann::ordered_json tokens_json(const fs::path& path, int64_t rows) {
-  const data::TokenFile file(path);
-  return {{"path", path.string()},
-          {"tokens", file.size()},
-          {"documents", file.documents()},
-          {"rows", rows},
-          {"bytes", file.file_bytes()},
-          {"content_hash", file.content_hash()}};
+nlohmann::ordered_json tokens_json(const data::PreparedRows& rows) {
+  const data::TokenFile file(rows.tokens);
+  nlohmann::ordered_json json;
+  if (!rows.name.empty()) json = {{"source", rows.name}, {"weight", rows.weight}};
+  json.update({{"path", rows.tokens.string()},
+               {"tokens", file.size()},
+               {"documents", file.documents()},
+               {"rows", rows.rows},
+               {"bytes", file.file_bytes()},
+               {"content_hash", file.content_hash()}});
+  return json;
+}
+
+/// Of the one text, or a list of what a mixture is made of.
+nlohmann::ordered_json tokens_json(const std::vector<data::PreparedRows>& files) {
+  if (files.size() == 1 && files[0].name.empty()) return tokens_json(files[0]);
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const data::PreparedRows& file : files) json.push_back(tokens_json(file));
+  return json;
 }
 
 /// Rows are those of a config: files without one have none.
 void print(const data::PreparedData& prepared, bool with_rows) {
   std::vector<std::vector<std::string>> lines = {{"", "tokens", "documents", "size"}};
-  const auto add = [&](const std::string& name, const fs::path& path, int64_t rows) {
-    const data::TokenFile file(path);
-    lines.push_back({name,
+  const auto add = [&](const std::string& split, const data::PreparedRows& rows) {
+    const data::TokenFile file(rows.tokens);
+    lines.push_back({rows.name.empty() ? split : rows.name + ", " + split,
                      with_thousands(file.size()),
                      with_thousands(file.documents()),
                      human_bytes(static_cast<double>(file.file_bytes()))});
-    if (with_rows) lines.back().push_back(with_thousands(rows));
+    if (with_rows) lines.back().push_back(with_thousands(rows.rows));
   };
   if (with_rows) lines[0].push_back("rows");
-  add("training", prepared.train_tokens, prepared.train_rows);
-  add("evaluation", prepared.evaluation_tokens, prepared.evaluation_rows);
-  std::cout << aligned(lines, {1, 2, 3, 4}) << "in "
-            << shown_path(prepared.train_tokens.parent_path()) << "\n";
+  for (const data::PreparedRows& rows : prepared.train) add("training", rows);
+  for (const data::PreparedRows& rows : prepared.evaluation) add("evaluation", rows);
+  std::cout << aligned(lines, {1, 2, 3, 4}) << "in " << shown_path(prepared.tokenizer.parent_path())
+            << "\n";
+}
+
+/// Of a task with ids of its own there is nothing on the disk.
+int describe_task(const config::Experiment& experiment,
+                  const data::PreparedData& prepared,
+                  bool json) {
+  if (json) {
+    const nlohmann::ordered_json values = {{"task", prepared.task},
+                                           {"data_fingerprint", prepared.data_fingerprint},
+                                           {"train", {{"rows", prepared.train[0].rows}}},
+                                           {"evaluation", {{"rows", prepared.evaluation[0].rows}}}};
+    std::cout << values.dump(2) << "\n";
+    return 0;
+  }
+  std::cout << "the task " << experiment.data.task.name << " has ids of its own: "
+            << with_thousands(prepared.train[0].rows) << " rows for training and "
+            << with_thousands(prepared.evaluation[0].rows)
+            << " for evaluation are made as they are read\n"
+               "'forge data sample' shows its texts\n";
+  return 0;
 }
 
 int prepare(const Context& context, const Options& options) {
@@ -107,16 +138,16 @@ int prepare(const Context& context, const Options& options) {
     };
     prepared = data::prepare(experiment, user_cache_dir(), progress, options.check);
   }
+  if (prepared.tokenizer.empty()) return describe_task(experiment, prepared, options.json);
   if (!options.json) {
     print(prepared, options.path.empty());
     return 0;
   }
-  const nlohmann::ordered_json json = {
-      {"tokenizer", prepared.tokenizer.string()},
-      {"data_fingerprint", prepared.data_fingerprint},
-      {"tokenizer_fingerprint", prepared.tokenizer_fingerprint},
-      {"train", tokens_json(prepared.train_tokens, prepared.train_rows)},
-      {"evaluation", tokens_json(prepared.evaluation_tokens, prepared.evaluation_rows)}};
+  const nlohmann::ordered_json json = {{"tokenizer", prepared.tokenizer.string()},
+                                       {"data_fingerprint", prepared.data_fingerprint},
+                                       {"tokenizer_fingerprint", prepared.tokenizer_fingerprint},
+                                       {"train", tokens_json(prepared.train)},
+                                       {"evaluation", tokens_json(prepared.evaluation)}};
   std::cout << json.dump(2) << "\n";
   return 0;
 }
@@ -153,7 +184,7 @@ void add_data_prepare(CLI::App& data, Program& program) {
   command->add_option("--vocab-size", options->tokenizer.vocab_size, "Entries of a new tokenizer")
       ->check(CLI::Range(261, 1 << 24))
       ->capture_default_str();
-  command->add_flag("--check", options->check, "Read every byte of what is there already");
+  command->add_flag("--check", options->check, "Read every byte of large files that are there already");
   command->add_flag("--json", options->json, "As JSON");
   command->callback([&program, options] {
     program.action = [options](const Context& c) { return prepare(c, *options); };

@@ -95,7 +95,7 @@ nlohmann::ordered_json to_json(const Options& options,
                               : nlohmann::ordered_json();
   json["tokens"] = evaluation.tokens;
   json["bytes"] = evaluation.bytes;
-  json["rows"] = data.rows;
+  json["rows"] = data.rows();
   json["seq_len"] = model.experiment.train.seq_len;
   json["precision"] = config::name_of(model.experiment.train.precision);
   json["device"] = evaluation.device;

@@ -5,22 +5,27 @@
 #include "app/commands.h"
 #include "app/run_report.h"
 #include "app/terminal.h"
+#include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/run/run_model.h"
 #include "core/store/location.h"
 #include "core/store/result_store.h"
 
 namespace forge::app {
 namespace {
 
+/// The store, up to date with the run folders.
+store::ResultStore synchronized_store(const std::filesystem::path& runs_dir) {
+  store::ResultStore store(store::store_path(runs_dir));
+  for (const std::string& warning : store.sync(runs_dir).warnings)
+    std::cerr << "warning: " << warning << "\n";
+  return store;
+}
+
 int list_runs(const Context& context, bool json) {
   const std::filesystem::path runs_dir = context.runs_dir();
   std::vector<store::RunSummary> runs;
-  if (std::filesystem::exists(runs_dir)) {
-    store::ResultStore store(store::store_path(runs_dir));
-    for (const std::string& warning : store.sync(runs_dir).warnings)
-      std::cerr << "warning: " << warning << "\n";
-    runs = store.runs();
-  }
+  if (std::filesystem::exists(runs_dir)) runs = synchronized_store(runs_dir).runs();
   if (json) {
     nlohmann::json list = nlohmann::json::array();
     for (const store::RunSummary& run : runs) list.push_back(to_json(run));
@@ -33,14 +38,55 @@ int list_runs(const Context& context, bool json) {
   return 0;
 }
 
+int show_run(const Context& context, const std::string& name, bool json) {
+  const std::filesystem::path runs_dir = context.runs_dir();
+  const run::RunFolder folder = run::named_run(runs_dir, name);
+  const store::ResultStore store = synchronized_store(runs_dir);
+  const std::optional<store::RunSummary> run = store.run(folder.id());
+  if (!run || !std::filesystem::equivalent(folder.path(), runs_dir / run->id)) {
+    throw Error("'" + name + "' is not among the runs of " + shown_path(runs_dir),
+                {},
+                "FORGE_RUNS_DIR names another folder of runs",
+                ExitCode::failed);
+  }
+  const std::vector<protocol::Evaluation> evaluations = store.evaluations(run->id);
+  if (!json) {
+    std::cout << result_text(*run, shown_path(folder.path()), use_colour(STDOUT_FILENO));
+    return 0;
+  }
+  nlohmann::json shown = to_json(*run);
+  shown["evaluations"] = nlohmann::json::array();
+  for (const protocol::Evaluation& evaluation : evaluations)
+    shown["evaluations"].push_back(to_json(evaluation));
+  std::cout << shown.dump(2) << "\n";
+  return 0;
+}
+
 }  // namespace
 
 void add_runs(CLI::App& app, Program& program) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("runs", "List runs, running ones too, newest first");
   command->add_flag("--json", *json, "As JSON");
-  command->callback([&program, json] {
+  command->footer(
+      "Examples:\n"
+      "  forge runs\n"
+      "  forge runs show train_canon_ac-4c14d10abcbf\n"
+      "  forge runs show train_canon_ac-4c14 --json");
+  command->callback([&program, command, json] {
+    if (!command->get_subcommands().empty()) return;
     program.action = [json](const Context& c) { return list_runs(c, *json); };
+  });
+
+  auto name = std::make_shared<std::string>();
+  CLI::App* show = command->add_subcommand(
+      "show", "Show the results of one run; with --json every evaluation as well");
+  show->add_option("RUN", *name, "Its id or the beginning of it, or its folder")
+      ->required()
+      ->type_name("RUN|DIR");
+  show->add_flag("--json", *json, "As JSON");
+  show->callback([&program, name, json] {
+    program.action = [name, json](const Context& c) { return show_run(c, *name, *json); };
   });
 }
 

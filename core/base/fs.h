@@ -97,6 +97,8 @@ class MappedFile {
   ~MappedFile();
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
+  /// What was read so far no longer counts as this process's memory; it is read anew when needed.
+  void forget() const;
 
  private:
   const std::byte* data_ = nullptr;

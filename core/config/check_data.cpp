@@ -9,108 +9,209 @@ namespace forge::config {
 namespace {
 
 constexpr size_t longest_separator = 1024;
+constexpr double smallest_share = 1e-4;  // of the weights
 
-bool is_generated(const DataConfig& data) {
-  return data.source != "text" && data.source != "jsonl";
-}
+/// The checks of one text: of all data, or of a source of a mixture, which have the same keys.
+template <class Text>
+class TextCheck {
+ public:
+  /// `at` is the dotted path of the section.
+  TextCheck(Draft& draft, std::string at, Text& text)
+      : draft_(draft), at_(std::move(at)), text_(text) {}
 
-void check_source(const Draft& draft) {
-  const DataConfig& d = draft.experiment.data;
-  if (!is_generated(d) && d.path.empty()) {
-    const bool text = d.source == "text";
-    throw complaint(draft,
-                    {"data.source", "data.path"},
-                    "data.source is " + d.source + ", and data.path names no file",
-                    text ? "--set data.path=FILE, a text file or a folder of .txt files"
-                         : "--set data.path=FILE, a .jsonl file or a folder of them");
+  void run(const PathBases& bases, const ProblemSink& on_problem) {
+    using Kind = Problem::Kind;
+    attempt(on_problem, Kind::disagreement, [&] { check_source(); });
+    attempt(on_problem, Kind::disagreement, [&] { complete_documents(); });
+    attempt(on_problem, Kind::disagreement, [&] { check_document_keys(); });
+    attempt(on_problem, Kind::missing_file, [&] {
+      complete_path(draft_, key("path"), text_.path, bases);
+    });
+    attempt(on_problem, Kind::missing_file, [&] {
+      complete_path(draft_, key("evaluation_path"), text_.evaluation_path, bases);
+    });
   }
-  if (is_generated(d) && !d.path.empty()) {
-    throw complaint(draft,
-                    {"data.path", "data.source"},
-                    "data.path is given, but data.source is " + d.source,
-                    "files of your own are data.source text or jsonl");
-  }
-}
 
-/// A key of the section that says nothing because of another.
+ private:
+  std::string key(const std::string& name) const { return at_ + "." + name; }
+  bool is_generated() const { return text_.source != "text" && text_.source != "jsonl"; }
+
+  void check_source() const {
+    if (!is_generated() && text_.path.empty()) {
+      const bool text = text_.source == "text";
+      throw complaint(
+          draft_,
+          {key("source"), key("path")},
+          key("source") + " is " + text_.source + ", and " + key("path") + " names no file",
+          "--set " + key("path") +
+              (text ? "=FILE, a text file or a folder of .txt files"
+                    : "=FILE, a .jsonl file or a folder of them"));
+    }
+    if (is_generated() && !text_.path.empty()) {
+      throw complaint(draft_,
+                      {key("path"), key("source")},
+                      key("path") + " is given, but " + key("source") + " is " + text_.source,
+                      "files of your own are " + key("source") + " text or jsonl");
+    }
+  }
+
+  /// A key of the section that says nothing because of another.
+  template <class T>
+  void refuse_unused_key(const std::string& name,
+                         T Text::*field,
+                         const std::string& because,
+                         const std::string& reason,
+                         const std::string& hint) {
+    static const Text defaults;
+    refuse_unused(draft_, key(name), text_.*field, defaults.*field, key(because), reason, hint);
+  }
+
+  void complete_documents() {
+    if (text_.source == "jsonl" && text_.documents == DocumentKind::file) {
+      text_.documents = DocumentKind::record;
+      derive(draft_, key("documents"), key("source"), name_of(text_.documents));
+    }
+    if (is_generated()) {
+      const std::string reason = "has no meaning where " + key("source") + " is " + text_.source;
+      const std::string hint = "files of your own are " + key("source") + " text or jsonl";
+      refuse_unused_key("documents", &Text::documents, "source", reason, hint);
+      refuse_unused_key("evaluation_path", &Text::evaluation_path, "source", reason, hint);
+    }
+    if ((text_.source == "jsonl") == (text_.documents == DocumentKind::record)) return;
+    throw complaint(draft_,
+                    {key("documents"), key("source")},
+                    key("documents") + " " + name_of(text_.documents) + " does not go with " +
+                        key("source") + " " + text_.source,
+                    text_.source == "jsonl"
+                        ? "a document of JSON lines is a record"
+                        : "records are documents of " + key("source") + " jsonl");
+  }
+
+  void check_document_keys() {
+    if (text_.source != "jsonl") {
+      refuse_unused_key("field",
+                        &Text::field,
+                        "source",
+                        "has no meaning where " + key("source") + " is " + text_.source,
+                        "it names the text of a record of " + key("source") + " jsonl");
+    }
+    const std::string kind = name_of(text_.documents);
+    if (text_.documents != DocumentKind::separator) {
+      refuse_unused_key("separator",
+                        &Text::separator,
+                        "documents",
+                        "has no meaning where " + key("documents") + " is " + kind,
+                        "set " + key("documents") + " separator");
+    } else if (text_.separator.empty() || text_.separator.size() > longest_separator) {
+      throw complaint(
+          draft_,
+          {key("separator")},
+          key("separator") + " has " + with_thousands(int64_t(text_.separator.size())) + " bytes",
+          "1 to 1,024 bytes, such as <|endoftext|>");
+    }
+    if (text_.documents == DocumentKind::file) {
+      refuse_unused_key(
+          "training_fraction",
+          &Text::training_fraction,
+          "documents",
+          "is one of documents, and " + key("documents") + " is file",
+          "say what a document is: " + key("documents") + " line, block or separator");
+    }
+    if (!text_.evaluation_path.empty()) {
+      refuse_unused_key("held_out_fraction",
+                        &Text::held_out_fraction,
+                        "evaluation_path",
+                        "has no meaning where " + key("evaluation_path") + " is given",
+                        "evaluation is on that text, all of " + key("path") + " is for training");
+    }
+  }
+
+  Draft& draft_;
+  std::string at_;
+  Text& text_;
+};
+
+/// The sources of a mixture say where text is, so the section around them must not.
 template <class T>
-void refuse_unused_key(Draft& draft,
-                       const std::string& key,
-                       T DataConfig::*field,
-                       const std::string& because,
-                       const std::string& reason,
-                       const std::string& hint) {
+void refuse_in_mixture(Draft& draft, const std::string& name, T DataConfig::*field) {
   static const DataConfig defaults;
   refuse_unused(draft,
-                "data." + key,
+                "data." + name,
                 draft.experiment.data.*field,
                 defaults.*field,
-                "data." + because,
-                reason,
-                hint);
+                "data.source",
+                "has no meaning where data.source is mixture",
+                "give it to one of data.sources: data.sources.NAME." + name);
 }
 
-void complete_documents(Draft& draft) {
-  DataConfig& d = draft.experiment.data;
-  if (d.source == "jsonl" && d.documents == DocumentKind::file) {
-    d.documents = DocumentKind::record;
-    derive(draft, "data.documents", "data.source", name_of(d.documents));
+/// Takes back what an earlier layer mixed, where a later one says that the data is something else.
+void drop_sources(Draft& draft) {
+  DataConfig& data = draft.experiment.data;
+  const Setting& source = draft.origins.at("data.source").set_by;
+  const std::string below = "data.sources.";
+  for (auto at = draft.origins.lower_bound(below);
+       at != draft.origins.end() && starts_with(at->first, below);) {
+    const Setting& setting = at->second.set_by;
+    if (rank(setting) >= rank(source)) {
+      throw Error(at->first + " is given, but data.source is " + data.source,
+                  setting.origin,
+                  "data.source mixture is made of data.sources; leave data.source out");
+    }
+    at = draft.origins.erase(at);
   }
-  if (is_generated(d)) {
-    const std::string reason = "has no meaning where data.source is " + d.source;
-    const std::string hint = "files of your own are data.source text or jsonl";
-    refuse_unused_key(draft, "documents", &DataConfig::documents, "source", reason, hint);
-    refuse_unused_key(
-        draft, "evaluation_path", &DataConfig::evaluation_path, "source", reason, hint);
-  }
-  if ((d.source == "jsonl") == (d.documents == DocumentKind::record)) return;
-  throw complaint(
-      draft,
-      {"data.documents", "data.source"},
-      "data.documents " + name_of(d.documents) + " does not go with data.source " + d.source,
-      d.source == "jsonl" ? "a document of JSON lines is a record"
-                          : "records are documents of data.source jsonl");
+  data.sources.clear();
 }
 
-void check_document_keys(Draft& draft) {
-  DataConfig& d = draft.experiment.data;
-  if (d.source != "jsonl") {
-    refuse_unused_key(draft,
-                      "field",
-                      &DataConfig::field,
-                      "source",
-                      "has no meaning where data.source is " + d.source,
-                      "it names the text of a record of data.source jsonl");
-  }
-  const std::string kind = name_of(d.documents);
-  if (d.documents != DocumentKind::separator) {
-    refuse_unused_key(draft,
-                      "separator",
-                      &DataConfig::separator,
-                      "documents",
-                      "has no meaning where data.documents is " + kind,
-                      "set data.documents separator");
-  } else if (d.separator.empty() || d.separator.size() > longest_separator) {
+void check_weights(const Draft& draft) {
+  const auto& sources = draft.experiment.data.sources;
+  if (sources.empty()) {
     throw complaint(draft,
-                    {"data.separator"},
-                    "data.separator has " + with_thousands(int64_t(d.separator.size())) + " bytes",
-                    "1 to 1,024 bytes, such as <|endoftext|>");
+                    {"data.source"},
+                    "data.source is mixture, and data.sources names nothing to mix",
+                    "for example data.sources.mine.path and data.sources.mine.weight");
   }
-  if (d.documents == DocumentKind::file) {
-    refuse_unused_key(draft,
-                      "training_fraction",
-                      &DataConfig::training_fraction,
-                      "documents",
-                      "is one of documents, and data.documents is file",
-                      "say what a document is: data.documents line, block or separator");
+  std::vector<std::string> weights;
+  double sum = 0;
+  for (const auto& [name, source] : sources) {
+    weights.push_back("data.sources." + name + ".weight");
+    sum += source.weight;
   }
-  if (!d.evaluation_path.empty()) {
-    refuse_unused_key(draft,
-                      "held_out_fraction",
-                      &DataConfig::held_out_fraction,
-                      "evaluation_path",
-                      "has no meaning where data.evaluation_path is given",
-                      "evaluation is on that text, all of data.path is for training");
+  if (sum == 0) throw complaint(draft, weights, "all weights of data.sources are 0");
+  for (const auto& [name, source] : sources) {
+    if (source.weight == 0 || source.weight / sum >= smallest_share) continue;
+    throw complaint(draft,
+                    {"data.sources." + name + ".weight"},
+                    "data.sources." + name + ".weight " + shortest(source.weight) +
+                        " is less than one row in " + with_thousands(int64_t(1 / smallest_share)) +
+                        " of all",
+                    "raise it, or leave the source out with the weight 0");
+  }
+}
+
+void check_mixture(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
+  using Kind = Problem::Kind;
+  attempt(on_problem, Kind::disagreement, [&] {
+    refuse_in_mixture(draft, "path", &DataConfig::path);
+    refuse_in_mixture(draft, "documents", &DataConfig::documents);
+    refuse_in_mixture(draft, "separator", &DataConfig::separator);
+    refuse_in_mixture(draft, "field", &DataConfig::field);
+    refuse_in_mixture(draft, "training_fraction", &DataConfig::training_fraction);
+    refuse_in_mixture(draft, "evaluation_path", &DataConfig::evaluation_path);
+    refuse_in_mixture(draft, "held_out_fraction", &DataConfig::held_out_fraction);
+  });
+  attempt(on_problem, Kind::wrong_value, [&] { check_weights(draft); });
+  for (auto& [name, source] : draft.experiment.data.sources) {
+    const std::string at = "data.sources." + name;
+    // What an earlier check of the section would do, were it all of the data: see apply_layer.
+    const bool by_default = draft.origins.at(at + ".source").set_by.layer == default_layer;
+    if (by_default && is_json_lines(source.path)) {
+      source.source = "jsonl";
+      derive(draft, at + ".source", at + ".path", source.source);
+    }
+    attempt(on_problem, Kind::wrong_value, [&, &source = source] {
+      check_word(draft, at + ".source", source.source, {"text", "jsonl", "toy_stories"});
+    });
+    TextCheck(draft, at, source).run(bases, on_problem);
   }
 }
 
@@ -119,11 +220,11 @@ void check_tokenizer_kind(const Draft& draft) {
   const TokenizerConfig& tokenizer = draft.experiment.tokenizer;
   if (draft.experiment.data.has_own_ids()) return;
   if (tokenizer.kind == "none") {
-    throw complaint(draft,
-                    {"tokenizer.kind", "data.source"},
-                    "tokenizer.kind is none, but data.source " + draft.experiment.data.source +
-                        " is text",
-                    "none is the kind of a task that has ids of its own");
+    throw complaint(
+        draft,
+        {"tokenizer.kind", "data.source"},
+        "tokenizer.kind is none, but data.source " + draft.experiment.data.source + " is text",
+        "none is the kind of a task that has ids of its own");
   }
   if (tokenizer.kind == "byte_level_bpe" || !tokenizer.path.empty()) return;
   throw complaint(draft,
@@ -139,15 +240,15 @@ void check_tokenizer_kind(const Draft& draft) {
 void check_and_complete_data(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
   using Kind = Problem::Kind;
   Experiment& e = draft.experiment;
-  attempt(on_problem, Kind::disagreement, [&] { check_source(draft); });
-  attempt(on_problem, Kind::disagreement, [&] { complete_documents(draft); });
-  attempt(on_problem, Kind::disagreement, [&] { check_document_keys(draft); });
-  const auto complete = [&](const std::string& key, std::string& path) {
-    attempt(on_problem, Kind::missing_file, [&] { complete_path(draft, key, path, bases); });
-  };
-  complete("data.path", e.data.path);
-  complete("data.evaluation_path", e.data.evaluation_path);
-  complete("tokenizer.path", e.tokenizer.path);
+  if (e.data.source == "mixture") {
+    check_mixture(draft, bases, on_problem);
+  } else {
+    attempt(on_problem, Kind::disagreement, [&] { drop_sources(draft); });
+    TextCheck(draft, "data", e.data).run(bases, on_problem);
+  }
+  attempt(on_problem, Kind::missing_file, [&] {
+    complete_path(draft, "tokenizer.path", e.tokenizer.path, bases);
+  });
   attempt(on_problem, Kind::unsupported, [&] { check_tokenizer_kind(draft); });
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 void check_required(const Draft& draft) {
   for (const Key& key : all_keys()) {
-    if (!key.required || draft.origins.at(key.path).set_by.layer != default_layer) continue;
+    if (!key.required || key.is_named() || draft.origins.at(key.path).set_by.layer != default_layer) continue;
     const bool no_model =
         draft.experiment.model.hidden_size == 0 && draft.experiment.model.num_layers == 0;
     throw Error(

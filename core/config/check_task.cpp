@@ -126,13 +126,14 @@ void complete_vocabulary(Draft& draft) {
 void check_and_complete_task(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
   using Kind = Problem::Kind;
   const bool named = attempt(on_problem, Kind::wrong_value, [&] { check_name(draft); });
-  attempt(on_problem, Kind::disagreement, [&] { check_other_keys(draft); });
-  const bool sized = attempt(on_problem, Kind::disagreement, [&] { check_sizes(draft); });
+  // Nobody can say which keys a task has that is not known.
+  if (named) attempt(on_problem, Kind::disagreement, [&] { check_other_keys(draft); });
+  const bool sized = named && attempt(on_problem, Kind::disagreement, [&] { check_sizes(draft); });
   DataConfig& data = draft.experiment.data;
   attempt(on_problem, Kind::missing_file, [&] {
     complete_path(draft, "data.task.grammar", data.task.grammar, bases);
   });
-  if (!named || !sized || !data.has_own_ids()) return;
+  if (!sized || !data.has_own_ids()) return;
   attempt(on_problem, Kind::disagreement, [&] { check_own_ids(draft); });
   attempt(on_problem, Kind::disagreement, [&] { complete_vocabulary(draft); });
 }

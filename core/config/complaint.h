@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/config/keys.h"
 #include "core/config/layers.h"
 
 /// How the checks of a config say what is wrong.
@@ -44,7 +45,7 @@ void refuse_unused(Draft& draft,
     throw Error(key + " " + setting.text + " " + reason, setting.origin, hint);
   }
   value = default_value;
-  derive(draft, key, because, new_draft().origins.at(key).set_by.text);
+  derive(draft, key, because, default_text(*find_key(key)));
 }
 
 }  // namespace forge::config

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -88,8 +89,21 @@ struct TaskConfig {
   bool is_text() const { return name == "capo"; }
 };
 
+/// One of several texts that a run is trained on. What it does not have is the same for all.
+struct SourceConfig {
+  double weight = 1;  ///< its share of the training rows over that of all; 0: it is left out
+  std::string source = "text";  ///< text | jsonl | toy_stories
+  std::string path;             ///< the same as of DataConfig, this and what follows
+  DocumentKind documents = DocumentKind::file;
+  std::string separator = "<|endoftext|>";
+  std::string field = "text";
+  double training_fraction = 1.0;
+  std::string evaluation_path;
+  double held_out_fraction = 0.05;
+};
+
 struct DataConfig {
-  std::string source = "toy_stories";           ///< toy_stories | text | jsonl | task
+  std::string source = "toy_stories";           ///< toy_stories | text | jsonl | mixture | task
   std::string path;                             ///< a file or a folder of files
   DocumentKind documents = DocumentKind::file;  ///< resolved: record where the source is jsonl
   std::string separator = "<|endoftext|>";      ///< between documents that are told apart by it
@@ -100,7 +114,8 @@ struct DataConfig {
   double training_fraction = 1.0;   ///< the first part of the training documents is used
   std::string evaluation_path;      ///< files for evaluation; "": a part of path is held out
   double held_out_fraction = 0.05;  ///< the last part of the bytes or documents, for evaluation
-  TaskConfig task;                  ///< where source is task
+  std::map<std::string, SourceConfig> sources;  ///< by name: what a mixture is made of
+  TaskConfig task;                              ///< where source is task
 
   bool is_task() const { return source == "task"; }
   /// Rows are ids that no tokenizer made.

@@ -8,13 +8,6 @@
 namespace forge::config {
 namespace {
 
-const Key* find_key(const std::string& path) {
-  const std::vector<Key>& keys = all_keys();
-  const auto found =
-      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.path == path; });
-  return found == keys.end() ? nullptr : &*found;
-}
-
 /// The default as the last of a history, where the schema has one and it is not there yet.
 void add_default(const Key& key, std::vector<Setting>& history) {
   const bool is_there = std::any_of(history.begin(), history.end(), [](const Setting& setting) {

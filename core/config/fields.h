@@ -11,7 +11,10 @@
 /// visitors. A visitor has
 ///     template <class T> void field(const char* key, T& value, const char* help, Limits = {});
 ///     template <class T> void section(const char* key, T& value, const char* help);
-/// and `section` is expected to call `fields(visitor, value)` for the inner keys.
+///     template <class T>
+///     void sections(const char* key, std::map<std::string, T>& values, const char* help);
+/// `section` is expected to call `fields(visitor, value)` for the inner keys, and `sections` for
+/// those of each value: there are as many, of as many names, as somebody gave.
 namespace forge::config {
 
 struct Limits {
@@ -168,31 +171,53 @@ void fields(Visitor& visit, TaskConfig& c) {
   visit.field("people", c.people, "capo: people whose lives are told", between(0, 1 << 26));
 }
 
-template <class Visitor>
-void fields(Visitor& visit, DataConfig& c) {
-  visit.field(
-      "source", c.source, "toy_stories (generated), text or jsonl (files of your own), or task");
+/// Where text is, and what its documents are.
+template <class Visitor, class Text>
+void text_fields(Visitor& visit, Text& c) {
   visit.field("path", c.path, "a file, or a folder of .txt or .jsonl files; each also .gz, .zst");
   visit.field("documents",
               c.documents,
               "text: what a document is; block: lines up to a blank one; jsonl: a record");
   visit.field("separator", c.separator, "documents separator: what stands between two of them");
   visit.field("field", c.field, "jsonl: field of a record that holds the text");
+}
+
+/// What of a text is for training and what for evaluation.
+template <class Visitor, class Text>
+void division_fields(Visitor& visit, Text& c) {
+  visit.field("training_fraction",
+              c.training_fraction,
+              "first part of the training documents, the only one to be used",
+              between(1e-9, 1));
+  visit.field("evaluation_path", c.evaluation_path, "files for evaluation; empty: part of path");
+  visit.field("held_out_fraction",
+              c.held_out_fraction,
+              "last part of the bytes (of the documents where files are none), for evaluation",
+              between(0.0001, 0.5));
+}
+
+template <class Visitor>
+void fields(Visitor& visit, SourceConfig& c) {
+  visit.field("weight", c.weight, "share of the training rows; 0: left out", between(0, 1e9));
+  visit.field("source", c.source, "text or jsonl (files of your own), or toy_stories (generated)");
+  text_fields(visit, c);
+  division_fields(visit, c);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, DataConfig& c) {
+  visit.field(
+      "source",
+      c.source,
+      "toy_stories (generated), text or jsonl (files of your own), mixture (of sources) or task");
+  text_fields(visit, c);
   visit.field("seed", c.seed, "of the generated text and of the row order");
   visit.field("rows",
               c.rows,
               "packed: windows of all documents in turn; padded: one document, cut to seq_len");
   visit.field("order", c.order, "order of the training rows");
-  visit.field("training_fraction",
-              c.training_fraction,
-              "first part of the training documents, the only one to be used",
-              between(1e-9, 1));
-  visit.field(
-      "evaluation_path", c.evaluation_path, "files for evaluation; empty: part of data.path");
-  visit.field("held_out_fraction",
-              c.held_out_fraction,
-              "last part of the bytes (of the documents where files are none), for evaluation",
-              between(0.0001, 0.5));
+  division_fields(visit, c);
+  visit.sections("sources", c.sources, "several texts, by names of your choice");
   visit.section("task", c.task, "synthetic pretraining task, where source is task");
 }
 

@@ -36,6 +36,15 @@ class Writer {
     fields(inner, value);
     json_[key] = std::move(inner.json_);
   }
+  /// Left out where there are none, as in the files of runs that knew no such key.
+  template <class T>
+  void sections(const char* key, std::map<std::string, T>& values, const char*) {
+    for (auto& [name, value] : values) {
+      Writer inner;
+      fields(inner, value);
+      json_[key][name] = inner.take();
+    }
+  }
   Json take() { return std::move(json_); }
 
  private:
@@ -87,6 +96,19 @@ class Reader {
     Reader inner(*found, path_ + key + ".");
     fields(inner, value);
     inner.finish();
+  }
+  template <class T>
+  void sections(const char* key, std::map<std::string, T>& values, const char*) {
+    known_.push_back(key);
+    const auto found = json_.find(key);
+    if (found == json_.end()) return;
+    if (!found->is_object()) throw Error("'" + path_ + key + "' is not a JSON object");
+    values.clear();
+    for (const auto& [name, json] : found->items()) {
+      Reader inner(json, path_ + key + "." + name + ".");
+      fields(inner, values[name]);
+      inner.finish();
+    }
   }
   void finish() const {
     for (const auto& [key, value] : json_.items()) {

@@ -1,5 +1,7 @@
 #include "core/config/keys.h"
 
+#include <algorithm>
+
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/json.h"
@@ -48,6 +50,11 @@ class KeyLister {
     KeyLister inner(defaults_.at(key), prefix_ + key + ".", keys_);
     fields(inner, value);
   }
+  template <class T>
+  void sections(const char* key, std::map<std::string, T>& values, const char*) {
+    KeyLister inner(defaults_.at(key).at(any_name), prefix_ + key + "." + any_name + ".", keys_);
+    fields(inner, values.at(any_name));
+  }
 
  private:
   const nlohmann::json& defaults_;
@@ -55,8 +62,19 @@ class KeyLister {
   std::vector<Key>& keys_;
 };
 
+/// Whether the parts of a key's path begin so, or are just these.
+bool begins_with(const std::vector<std::string>& key,
+                 const std::vector<std::string>& parts,
+                 bool wholly) {
+  if (wholly ? parts.size() != key.size() : parts.size() > key.size()) return false;
+  return std::equal(parts.begin(), parts.end(), key.begin(), [](const auto& part, const auto& own) {
+    return own == any_name ? !part.empty() : part == own;
+  });
+}
+
 std::vector<Key> list_keys() {
   Experiment experiment;
+  experiment.data.sources[any_name];
   const nlohmann::json defaults = to_json(experiment);
   std::vector<Key> keys;
   KeyLister lister(defaults, "", keys);
@@ -66,6 +84,10 @@ std::vector<Key> list_keys() {
 
 }  // namespace
 
+bool Key::is_named() const {
+  return path.find(std::string(".") + any_name + ".") != std::string::npos;
+}
+
 const std::vector<Key>& all_keys() {
   static const std::vector<Key> keys = list_keys();
   return keys;
@@ -74,16 +96,47 @@ const std::vector<Key>& all_keys() {
 const std::vector<std::string>& all_key_paths() {
   static const std::vector<std::string> paths = [] {
     std::vector<std::string> list;
-    for (const Key& key : all_keys()) list.push_back(key.path);
+    for (const Key& key : all_keys()) {
+      if (!key.is_named()) list.push_back(key.path);
+    }
     return list;
   }();
   return paths;
 }
 
+std::vector<std::string> key_paths_near(const std::string& path) {
+  std::vector<std::string> paths = all_key_paths();
+  const std::vector<std::string> wanted = split(path, '.');
+  for (const Key& key : all_keys()) {
+    if (!key.is_named()) continue;
+    std::vector<std::string> parts = split(key.path, '.');
+    size_t same = 0;
+    while (same < std::min(parts.size(), wanted.size()) && parts[same] == wanted[same]) ++same;
+    if (same == parts.size() || parts[same] != any_name || same + 1 >= wanted.size()) continue;
+    parts[same] = wanted[same];
+    paths.push_back(join(parts, "."));
+  }
+  return paths;
+}
+
+std::string default_text(const Key& key) {
+  if (key.default_value.empty() || key.default_value.front() != '"') return key.default_value;
+  return nlohmann::json::parse(key.default_value).get<std::string>();
+}
+
+const Key* find_key(const std::string& path) {
+  const std::vector<std::string> parts = split(path, '.');
+  for (const Key& key : all_keys()) {
+    if (key.path == path) return &key;
+    if (key.is_named() && begins_with(split(key.path, '.'), parts, true)) return &key;
+  }
+  return nullptr;
+}
+
 bool is_known_path(const std::string& path) {
-  const std::vector<std::string>& paths = all_key_paths();
-  return std::any_of(paths.begin(), paths.end(), [&](const std::string& known) {
-    return known == path || starts_with(known, path + ".");
+  const std::vector<std::string> parts = split(path, '.');
+  return std::any_of(all_keys().begin(), all_keys().end(), [&](const Key& key) {
+    return begins_with(split(key.path, '.'), parts, false);
   });
 }
 

@@ -5,20 +5,34 @@
 
 namespace forge::config {
 
+/// Stands in the path of a key for a name that is the user's choice.
+inline constexpr const char* any_name = "NAME";
+
 /// A key of the experiment's schema, for help, completion and documentation.
 struct Key {
-  std::string path;  ///< dotted: "model.canon.set"
+  std::string path;  ///< dotted: "model.canon.set", "data.sources.NAME.weight"
   std::string type;  ///< "integer", "number", "true or false", "text", "list", or "rope | nope"
   std::string help;
   std::string default_value;  ///< as JSON, "" where the key is required
   bool required = false;
+
+  bool is_named() const;  ///< by the user: there are as many of it as there are names
 };
 
 /// Every leaf of the schema, in the schema's order.
 const std::vector<Key>& all_keys();
 
-/// Their dotted paths.
+/// The dotted paths of those that no user names.
 const std::vector<std::string>& all_key_paths();
+
+/// The same and, where `path` leads below a name of the user's, those below that name.
+std::vector<std::string> key_paths_near(const std::string& path);
+
+/// The default as a config would write it, text without quotes.
+std::string default_text(const Key& key);
+
+/// The key of a dotted path, with any name in it; null where there is none.
+const Key* find_key(const std::string& path);
 
 /// Whether the dotted path names a leaf or a section of the schema.
 bool is_known_path(const std::string& path);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/base/text.h"
 #include "core/config/keys.h"
 #include "core/config/paths.h"
 #include "core/config/reader.h"
@@ -43,7 +44,14 @@ void take_back_excluded(Draft& draft, const std::set<std::string>& given) {
       derive(draft, "data.source", "data.path", e.data.source);
     }
   }
-  if (only("data.source", "data.path") && e.data.source == "toy_stories" && !e.data.path.empty()) {
+  const auto source = given.lower_bound("data.sources.");
+  const bool gives_sources = source != given.end() && starts_with(*source, "data.sources.");
+  if (gives_sources && given.count("data.source") == 0 && e.data.source != "mixture") {
+    e.data.source = "mixture";
+    derive(draft, "data.source", *source, e.data.source);
+  }
+  const bool generated = e.data.source == "toy_stories" || e.data.source == "task";
+  if (only("data.source", "data.path") && generated && !e.data.path.empty()) {
     derive(draft, "data.path", "data.source", "");
     e.data.path.clear();
   }
@@ -56,10 +64,20 @@ nlohmann::json stored(const Setting& setting) {
   return json;
 }
 
-/// The default as a config would write it, text without quotes.
-std::string default_text(const Key& key) {
-  if (key.default_value.empty() || key.default_value.front() != '"') return key.default_value;
-  return nlohmann::json::parse(key.default_value).get<std::string>();
+Setting default_of(const Key& key) { return {default_layer, default_text(key), {}, ""}; }
+
+/// What nobody gave of a source that somebody named.
+void add_defaults_of_sources(Draft& draft) {
+  for (const auto& [name, source] : draft.experiment.data.sources) {
+    for (const Key& key : all_keys()) {
+      const std::string mark = std::string(".") + any_name + ".";
+      const size_t at = key.path.find(mark);
+      if (at == std::string::npos) continue;
+      const std::string path =
+          key.path.substr(0, at + 1) + name + key.path.substr(at + mark.size() - 1);
+      draft.origins.try_emplace(path, Origin{default_of(key), {}});
+    }
+  }
 }
 
 }  // namespace
@@ -67,7 +85,7 @@ std::string default_text(const Key& key) {
 Draft new_draft() {
   Draft draft;
   for (const Key& key : all_keys()) {
-    draft.origins[key.path].set_by = {default_layer, default_text(key), {}, ""};
+    if (!key.is_named()) draft.origins[key.path].set_by = default_of(key);
   }
   return draft;
 }
@@ -84,11 +102,14 @@ void apply_layer(Draft& draft,
   options.elsewhere = &all_key_paths();
   options.on_leaf = [&](const std::string& path, const yaml::Entry& entry) {
     given.insert(path);
-    record(draft.origins[path], entry, layer);
+    Origin& origin = draft.origins[path];
+    if (origin.set_by.layer.empty()) origin.set_by = default_of(*find_key(path));
+    record(origin, entry, layer);
   };
   options.on_problem = on_problem;
   attempt(
       on_problem, Problem::Kind::wrong_value, [&] { read_into(tree, draft.experiment, options); });
+  add_defaults_of_sources(draft);
   take_back_excluded(draft, given);
 }
 

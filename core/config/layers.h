@@ -46,7 +46,7 @@ Draft new_draft();
 /// Reads a partial tree over the draft. Throws Error at an unknown key or a wrong value. Two pairs
 /// of keys exclude each other, and a layer that gives one of a pair takes back the other where an
 /// earlier layer gave it: max_steps and max_tokens; data.path, which means files of one's own, and
-/// a data.source other than text.
+/// a data.source other than text. Keys of data.sources make data.source a mixture.
 void apply_layer(Draft& draft,
                  const yaml::Node& tree,
                  const std::string& layer,

@@ -1,5 +1,6 @@
 #include "core/config/reader.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -65,6 +66,20 @@ void fail_type(const yaml::Node& node, const std::string& path, const char* want
   throw Error(called(path) + " must be " + wanted + ", not " + describe_kind(node),
               node.origin,
               quotable ? "quote it to make it text" : "");
+}
+
+void check_name(const yaml::Entry& named, const std::string& path) {
+  constexpr size_t longest = 64;
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  };
+  const std::string& name = named.key;
+  if (!name.empty() && name.size() <= longest && std::all_of(name.begin(), name.end(), is_allowed))
+    return;
+  throw Error("'" + name + "' is no name for one of " + called(path),
+              named.key_origin,
+              "letters, digits, _ and -, at most " + std::to_string(longest));
 }
 
 void refuse_tag(const yaml::Node& node, const std::string& path) {

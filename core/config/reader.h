@@ -44,6 +44,8 @@ namespace detail {
 std::string below(const std::string& path, const std::string& key);
 [[noreturn]] void fail_type(const yaml::Node& node, const std::string& path, const char* wanted);
 void refuse_tag(const yaml::Node& node, const std::string& path);
+/// A name that somebody chose for a section, which becomes part of dotted paths.
+void check_name(const yaml::Entry& named, const std::string& path);
 void check_limits(double number, const yaml::Node& node, const std::string& path, Limits limits);
 bool to_boolean(const yaml::Node& node, const std::string& path);
 double to_real(const yaml::Node& node, const std::string& path);
@@ -91,6 +93,23 @@ class MappingReader {
         read_struct(*entry->value, below(path_, key), value);
       });
     }
+  }
+
+  template <class T>
+  void sections(const char* key, std::map<std::string, T>& values, const char*) {
+    const yaml::Entry* entry = take(key, false);
+    if (!entry) return;
+    const std::string path = below(path_, key);
+    attempt(options_.on_problem, Problem::Kind::wrong_value, [&] {
+      refuse_tag(*entry->value, path);
+      if (!entry->value->is_mapping()) fail_type(*entry->value, path, "a mapping of names");
+      for (const yaml::Entry& named : entry->value->entries) {
+        check_name(named, path);
+        attempt(options_.on_problem, Problem::Kind::wrong_value, [&] {
+          read_struct(*named.value, below(path, named.key), values[named.key]);
+        });
+      }
+    });
   }
 
   /// Throws Error at the first key that the schema does not have.

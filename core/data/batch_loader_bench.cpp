@@ -1,9 +1,13 @@
-// Tokens a second that a loader delivers, as one JSON line for each kind of rows.
+// Tokens a second that a loader delivers for each kind of rows, and what a trainer waits for it, as
+// one JSON line each.
 
 #include <unistd.h>
 
+#include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <thread>
 
 #include "core/base/clock.h"
 #include "core/base/hash.h"
@@ -18,6 +22,7 @@ constexpr int document_tokens = 400;
 constexpr int seq_len = 512;
 constexpr int batch_size = 32;
 constexpr double measured_seconds = 2;
+constexpr int step_milliseconds = 5;  // a fast trainer: 3 million tokens a second
 
 void write_tokens(const std::filesystem::path& path) {
   TokenFileWriter writer(path, 32000, hash_hex("bench"));
@@ -31,17 +36,20 @@ void write_tokens(const std::filesystem::path& path) {
   writer.finish();
 }
 
-void measure(const std::string& name,
-             const std::filesystem::path& path,
-             bool padded,
-             bool divided) {
+RowOptions shuffled_rows() {
   RowOptions rows;
   rows.seq_len = seq_len;
   rows.order = config::RowOrder::shuffled;
   rows.seed = 1;
-  if (padded) rows.pad_id = 1;
-  if (divided) rows.document_start = 0;
-  const Dataset dataset(path, rows);
+  return rows;
+}
+
+void print(const std::string& name, double value, const char* unit) {
+  std::cout << "{\"name\":\"data." << name << "\",\"value\":" << value << ",\"unit\":\"" << unit
+            << "\"}\n";
+}
+
+void measure_speed(const std::string& name, const Dataset& dataset) {
   LoaderOptions options;
   options.batch_size = batch_size;
   options.threads = 2;
@@ -49,14 +57,29 @@ void measure(const std::string& name,
   for (int i = 0; i < 100; ++i) loader.next();  // the file is in memory, the threads are awake
   const double began = steady_seconds();
   int64_t delivered = 0;
-  int64_t sum = 0;
   while (steady_seconds() - began < measured_seconds) {
-    sum += loader.next().targets[0];
+    loader.next();
     delivered += int64_t{batch_size} * seq_len;
   }
   const double speed = static_cast<double>(delivered) / (steady_seconds() - began);
-  std::cout << "{\"name\":\"data.load_" << name << "\",\"value\":" << static_cast<int64_t>(speed)
-            << ",\"unit\":\"tokens/s\",\"checked\":" << sum % 10 << "}\n";
+  print("load_" + name, std::floor(speed), "tokens/s");
+}
+
+/// How much longer a trainer's steps are for what it waits for rows, with one thread that loads.
+void measure_wait(const Dataset& dataset) {
+  LoaderOptions options;
+  options.batch_size = batch_size;
+  BatchLoader loader(dataset, options);
+  double waited = 0, worked = 0;
+  while (worked < measured_seconds) {
+    const double asked = steady_seconds();
+    loader.next();
+    const double got = steady_seconds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(step_milliseconds));
+    worked += steady_seconds() - got;
+    waited += got - asked;
+  }
+  print("wait_of_steps", 100 * waited / worked, "%");
 }
 
 }  // namespace
@@ -66,8 +89,19 @@ int main() {
   const auto path = std::filesystem::temp_directory_path() /
                     ("forge-bench-" + std::to_string(::getpid()) + ".tokens");
   forge::data::write_tokens(path);
-  forge::data::measure("packed", path, false, false);
-  forge::data::measure("packed_divided", path, false, true);
-  forge::data::measure("padded", path, true, false);
+  {
+    using namespace forge::data;
+    RowOptions rows = shuffled_rows();
+    const Dataset packed(path, rows);
+    measure_speed("packed", packed);
+    measure_wait(packed);
+    measure_speed("mixed",
+                  Dataset({{path, 0, "a", 3}, {path, 0, "b", 2}, {path, 0, "c", 1}}, rows));
+    RowOptions divided = rows;
+    divided.document_start = 0;
+    measure_speed("packed_divided", Dataset(path, divided));
+    rows.pad_id = 1;
+    measure_speed("padded", Dataset(path, rows));
+  }
   std::filesystem::remove(path);
 }

@@ -4,8 +4,11 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/config/experiment.h"
+#include "core/data/mixture.h"
 #include "core/data/split.h"
 #include "core/data/target.h"
 #include "core/data/tasks/rows.h"
@@ -22,26 +25,43 @@ enum class LastRow {
 /// Rows of `seq_len` targets that so many tokens make: every token but the first is a target.
 int64_t rows_of(int64_t tokens, int seq_len, LastRow last_row);
 
+/// A token file that rows are taken from, alone or with others.
+struct RowSource {
+  std::filesystem::path tokens;
+  int64_t rows = 0;       ///< the first of the file; 0: all that it holds
+  std::string name = {};  ///< what its order is drawn by, beside the seed; "" where it is alone
+  double weight = 1;      ///< its share of the rows over that of all sources
+};
+
+/// How several sources take turns.
+enum class Turns {
+  by_weight,          ///< as Mixture has it; each source begins anew when its rows are used up
+  one_after_another,  ///< first all rows of the first one
+};
+
 /// Which rows of a token file, and in which order.
 struct RowOptions {
   int seq_len = 0;
   config::RowOrder order = config::RowOrder::sequential;
   uint64_t seed = 0;                           ///< of the order
-  int64_t rows = 0;                            ///< 0: all that the file holds
+  int64_t rows = 0;                            ///< of a single file; 0: all that it holds
   std::optional<int32_t> document_start = {};  ///< id that begins a document, to divide rows by
   LastRow last_row = LastRow::whole;
   std::optional<int32_t> pad_id = {};  ///< a row is a document, with this id behind it
+  Turns turns = Turns::by_weight;
 };
 
-/// Rows of a token file, or of a task, as training examples. Packed, row r is the window of seq_len
+/// Rows of token files, or of a task, as training examples. Packed, row r is the window of seq_len
 /// + 1 ids that begins at r * seq_len: its first seq_len ids are the inputs, its last seq_len the
 /// targets. Padded, row r is the first seq_len ids of document r, each the target of the one before
 /// it, and what is missing is not scored. A position is the number of rows already served; epochs
-/// follow one another, each shuffled anew where the order is `shuffled`. The same arguments and
+/// follow one another, each shuffled anew where the order is `shuffled`. Of several files each has
+/// epochs and an order of its own, in which the others change nothing. The same arguments and
 /// position give the same bytes on any machine. Immutable: any number of threads may use one.
 class Dataset {
  public:
-  /// Throws Error where the file does not hold the rows.
+  /// Throws Error where a file does not hold the rows.
+  Dataset(const std::vector<RowSource>& sources, const RowOptions& options);
   Dataset(const std::filesystem::path& token_file, const RowOptions& options);
 
   /// `rows` rows of a task that has ids of its own, in order, each made when it is asked for.
@@ -51,6 +71,7 @@ class Dataset {
           int seq_len,
           int64_t rows);
 
+  /// Of all sources: an epoch, where there is one source.
   int64_t rows() const { return rows_; }
   int seq_len() const { return options_.seq_len; }
   bool divides_documents() const { return options_.document_start.has_value(); }
@@ -64,13 +85,22 @@ class Dataset {
   void number_documents(const int32_t* inputs, int count, int32_t* documents) const;
 
  private:
-  TokenSpan span_of(int64_t row) const;
-  void fill_row(int64_t row, int32_t* inputs, int32_t* targets) const;
+  struct Part {
+    TokenFile file;
+    int64_t rows;
+    uint64_t stream;  ///< of its order in the first epoch
+  };
 
-  std::optional<TokenFile> file_;  ///< else task_ and task_rows_ are there
+  Mixture::Place place_of(int64_t position) const;
+  int64_t row_of(const Part& part, int64_t number) const;
+  TokenSpan span_of(const TokenFile& file, int64_t row) const;
+  void fill_row(const TokenFile& file, int64_t row, int32_t* inputs, int32_t* targets) const;
+
+  std::vector<Part> parts_;  ///< none where task_ and task_rows_ are there
   std::shared_ptr<const tasks::Task> task_;
   std::optional<tasks::TaskRows> task_rows_;
   RowOptions options_;
+  Mixture mixture_;
   int64_t rows_ = 0;
 };
 

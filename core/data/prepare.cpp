@@ -2,343 +2,172 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
-#include "core/config/json.h"
-#include "core/data/corpus/corpus.h"
-#include "core/data/dataset.h"
+#include "core/config/data_sources.h"
+#include "core/data/mixture.h"
 #include "core/data/prepare_task.h"
-#include "core/data/tasks/spec.h"
-#include "core/data/token_file.h"
-#include "core/data/token_file_writer.h"
-#include "core/data/token_stream.h"
-#include "core/data/tokenizer_file.h"
-#include "core/data/tokenizer_json.h"
-#include "core/data/toy_stories.h"
+#include "core/data/prepare_text.h"
+#include "core/data/text_source.h"
+#include "core/data/token_folder.h"
 
 namespace forge::data {
 namespace {
 
-/// Raised by hand when the same text would get another tokenizer or other ids.
-constexpr int preparation_version = 1;
-
 constexpr double max_generated_tokens = 1e11;  // 200 GB of token file
 
-/// The text of an experiment, whichever source it has.
-class Source {
- public:
-  Source(const config::DataConfig& config, const Progress& progress) {
-    if (config.source == "toy_stories") {
-      fingerprint_ = hash_hex("toy_stories " + std::to_string(toy_stories_version) + " seed " +
-                              std::to_string(config.seed));
-      generated_ = [seed = config.seed](Split split, uint64_t index) {
-        return toy_story(seed, split, index);
-      };
-    } else if (config.is_task()) {
-      const nlohmann::json spec = tasks::make_spec(config);
-      fingerprint_ = tasks::spec_fingerprint(spec);
-      generated_ = [capo = tasks::capo_of(spec)](Split split, uint64_t index) {
-        return capo.biography(split, index).text;
-      };
-    } else if (config.source == "text" || config.source == "jsonl") {
-      if (config.path.empty()) {
-        throw Error("data.source is '" + config.source + "', but data.path is empty",
-                    {},
-                    "set data.path to a file or a folder of files");
-      }
-      corpus_.emplace(config, progress);
-      fingerprint_ = corpus_->fingerprint();
-    } else {
-      throw Error(
-          "unknown data.source '" + config.source + "'", {}, "toy_stories, text, jsonl or task");
-    }
+/// Rows of training that the run consumes.
+int64_t needed_train_rows(const config::Experiment& experiment) {
+  const config::TrainConfig& train = experiment.train;
+  const int64_t steps = std::max<int64_t>(1, train.max_steps);
+  const double tokens = static_cast<double>(steps) * train.batch_size * train.seq_len;
+  if (tokens > max_generated_tokens) {
+    throw Error("train.max_steps " + with_thousands(train.max_steps) + " of " +
+                    with_thousands(int64_t{train.batch_size} * train.seq_len) +
+                    " tokens each need more generated text than " +
+                    with_thousands(static_cast<int64_t>(max_generated_tokens)) + " tokens",
+                {},
+                "lower train.max_steps, or train on text of your own with data.path");
   }
+  return steps * train.batch_size;
+}
 
-  bool is_endless() const { return !corpus_; }
-  const std::string& fingerprint() const { return fingerprint_; }
-
-  NextDocument sample() const {
-    return corpus_ ? corpus_->sample() : generated_sample(texts_of(Split::training));
-  }
-
-  /// `amount` counts for text without an end alone: of other text all is written.
-  void write(Split split,
-             TokenAmount amount,
-             const Tokenizer& tokenizer,
-             const Progress& progress,
-             TokenFileWriter& writer) const {
-    if (corpus_) {
-      const bool training = split == Split::training;
-      write_text(
-          training ? corpus_->training() : corpus_->evaluation(), tokenizer, progress, writer);
-    } else {
-      write_generated(texts_of(split), amount, tokenizer, progress, writer);
-    }
-  }
-
- private:
-  GeneratedText texts_of(Split split) const {
-    return [this, split](uint64_t index) { return generated_(split, index); };
-  }
-
-  std::optional<Corpus> corpus_;
-  std::function<std::string(Split, uint64_t)> generated_;  ///< where there is no corpus
-  std::string fingerprint_;
+/// One of the sources of a mixture.
+struct Ingredient {
+  std::string name;
+  double weight;
+  config::Experiment experiment;  ///< with this source as all of its data
+  TextSource source;
 };
 
-/// What `make` gives unless it throws an Error: a file in the cache that cannot be used is as good
-/// as none.
-template <class Make>
-auto if_usable(const fs::path& path, Make make) -> std::optional<decltype(make())> {
-  std::error_code unreadable;
-  if (!fs::exists(path, unreadable)) return std::nullopt;
+/// Runs `action`; an Error of it says which source it is about.
+template <class Action>
+auto naming(const std::string& source, Action action) {
   try {
-    return make();
-  } catch (const Error&) {
-    return std::nullopt;
+    return action();
+  } catch (const Error& error) {
+    throw Error("data.sources." + source + ": " + error.message(),
+                error.where(),
+                error.hint(),
+                error.exit_code());
   }
 }
 
-/// One folder of the cache, under its lock.
-class Preparation {
- public:
-  Preparation(const config::Experiment& experiment,
-              const Source& source,
-              const fs::path& folder,
-              const Progress& progress,
-              bool check_content)
-      : experiment_(experiment),
-        source_(source),
-        folder_(folder),
-        progress_(progress),
-        check_content_(check_content),
-        lock_(FileLock::acquire(folder / "lock")) {
-    remove_leftovers();
+/// Progress that says which source it is about.
+Progress naming(const std::string& source, const Progress& progress) {
+  return [&progress, source](double fraction, const std::string& phase) {
+    if (progress) progress(fraction, source + ": " + phase);
+  };
+}
+
+std::vector<Ingredient> open_sources(const Work& work) {
+  std::vector<Ingredient> ingredients;
+  for (const auto& [name, source] : work.experiment.data.sources) {
+    if (source.weight == 0) continue;
+    config::Experiment alone = work.experiment;
+    alone.data = config::data_of_source(work.experiment.data, source);
+    TextSource text = naming(
+        name, [&, &named = name] { return TextSource(alone.data, naming(named, work.progress)); });
+    ingredients.push_back({name, source.weight, std::move(alone), std::move(text)});
   }
+  return ingredients;
+}
 
-  PreparedData run() {
-    const int64_t train_rows = source_.is_endless() ? needed_train_rows() : 1;
-    const int64_t evaluation_rows = experiment_.train.eval_rows;
-    const Tokenizer tokenizer = make_tokenizer();
-    require_kind(tokenizer);
-    require_fitting_model(tokenizer);
-    PreparedData prepared;
-    if (experiment_.train.document_mask) prepared.document_start = document_start(tokenizer);
-    if (is_padded()) prepared.pad_id = pad_id(tokenizer);
-    prepared.tokenizer = folder_ / "tokenizer.json";
-    prepared.train_tokens = folder_ / "train.tokens";
-    prepared.evaluation_tokens = folder_ / "evaluation.tokens";
-    prepared.data_fingerprint = source_.fingerprint();
-    prepared.tokenizer_fingerprint = tokenizer.fingerprint();
-    if (experiment_.data.is_task()) prepared.task = tasks::make_spec(experiment_.data);
-    prepared.train_rows = make_rows(Split::training, train_rows, tokenizer, prepared.train_tokens);
-    prepared.evaluation_rows =
-        make_rows(Split::evaluation, evaluation_rows, tokenizer, prepared.evaluation_tokens);
-    describe();
-    return prepared;
+Mixture mixture_of(const std::vector<Ingredient>& ingredients) {
+  std::vector<double> weights;
+  for (const Ingredient& ingredient : ingredients) weights.push_back(ingredient.weight);
+  return Mixture(weights);
+}
+
+std::string fingerprint_of(const std::vector<Ingredient>& ingredients, const Mixture& mixture) {
+  std::string text = "mixture\n";
+  for (size_t i = 0; i < ingredients.size(); ++i) {
+    text += ingredients[i].name + " " + std::to_string(mixture.share(i)) + " " +
+            ingredients[i].source.fingerprint() + "\n";
   }
+  return hash_hex(text);
+}
 
- private:
-  /// Leaves word of what the files were made from, for people who look at the cache.
-  void describe() const {
-    const nlohmann::json all = config::to_json(experiment_);
-    const nlohmann::json words = {{"data", all.at("data")}, {"tokenizer", all.at("tokenizer")}};
-    const std::string text = words.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
-    write_file_atomic(folder_ / "made_from.json", text + "\n");
+/// Text of all sources in proportion, to train one tokenizer on.
+NextDocument sample_of(const std::vector<Ingredient>& ingredients, const Mixture& mixture) {
+  std::vector<NextDocument> samples;
+  for (size_t i = 0; i < ingredients.size(); ++i) {
+    const int64_t bytes = tokenizer_sample_bytes * mixture.share(i) / Mixture::period;
+    samples.push_back(ingredients[i].source.sample(std::max<int64_t>(1, bytes)));
   }
-
-  bool is_padded() const { return experiment_.data.rows == config::RowKind::padded; }
-
-  /// Only the holder of the lock writes here, so what lies aside was left by one that was killed.
-  /// What is named .partial is work to go on with.
-  void remove_leftovers() const {
-    std::vector<fs::path> leftovers;
-    std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
-      if (entry.path().filename().string().find(".tmp-") != std::string::npos) {
-        leftovers.push_back(entry.path());
-      }
+  return [samples = std::move(samples), at = size_t{0}](std::string& document) mutable {
+    for (; at < samples.size(); ++at) {
+      if (samples[at](document)) return true;
     }
-    if (error) throw system_error("read the folder '" + folder_.string() + "'", error.value());
-    for (const fs::path& path : leftovers) remove_tree(path);
-  }
+    return false;
+  };
+}
 
-  Tokenizer make_tokenizer() const {
-    const fs::path path = folder_ / "tokenizer.json";
-    const config::TokenizerConfig& config = experiment_.tokenizer;
-    if (std::optional<Tokenizer> cached = cached_tokenizer(path)) return std::move(*cached);
-    Tokenizer made = config.path.empty()
-                         ? train_byte_level_bpe(source_.sample(), config.vocab_size, progress_)
-                         : read_tokenizer_file(config.path);
-    save_tokenizer(made, path);
-    write_file_atomic(folder_ / "tokenizer.hash", hash_file(path));
-    return made;
-  }
+/// The one tokenizer of a mixture, in a folder of its own that names the others.
+fs::path make_tokenizer(const Work& work,
+                        const std::vector<Ingredient>& ingredients,
+                        const Mixture& mixture,
+                        const std::string& fingerprint) {
+  const config::Experiment& experiment = work.experiment;
+  const TokenFolder folder(
+      work.folder / ("mixture-" + fingerprint) / tokenizer_folder_name(experiment.tokenizer),
+      work.progress,
+      work.check_content);
+  const Tokenizer tokenizer =
+      folder.tokenizer(experiment.tokenizer, [&] { return sample_of(ingredients, mixture); });
+  prepared_with(experiment, tokenizer);  // refuses before there is work to do
+  return folder.tokenizer_path();
+}
 
-  /// Nothing where the file is not as it was written: text would get other ids without a sign.
-  std::optional<Tokenizer> cached_tokenizer(const fs::path& path) const {
-    const auto written_hash = [&] { return read_file(folder_ / "tokenizer.hash"); };
-    const std::optional<std::string> hash = if_usable(folder_ / "tokenizer.hash", written_hash);
-    return if_usable(path, [&] {
-      if (hash_file(path) != hash) throw Error("'" + shown_path(path) + "' was changed");
-      return load_tokenizer(path);
+/// Leaves word in the mixture's folder of where its sources lie.
+void describe_mixture(const Work& work, const PreparedData& prepared) {
+  nlohmann::json words = words_of(work.experiment);
+  for (const PreparedRows& rows : prepared.train) {
+    const fs::path folder = rows.tokens.parent_path();
+    words["parts"][rows.name] = {{"weight", rows.weight},
+                                 {"folder", folder.lexically_relative(work.folder).string()}};
+  }
+  TokenFolder(prepared.tokenizer.parent_path(), work.progress, false).describe(words);
+}
+
+/// Each source lies in the cache as if it were alone and the tokenizer a file that was given.
+PreparedData prepare_mixture(const Work& work) {
+  std::vector<Ingredient> ingredients = open_sources(work);
+  const Mixture mixture = mixture_of(ingredients);
+  PreparedData all;
+  all.data_fingerprint = fingerprint_of(ingredients, mixture);
+  all.tokenizer = make_tokenizer(work, ingredients, mixture, all.data_fingerprint);
+  const bool endless = std::any_of(ingredients.begin(), ingredients.end(), [](const auto& each) {
+    return each.source.is_endless();
+  });
+  const int64_t training = endless ? needed_train_rows(work.experiment) : 0;
+  for (size_t i = 0; i < ingredients.size(); ++i) {
+    Ingredient& ingredient = ingredients[i];
+    config::TokenizerConfig& tokenizer = ingredient.experiment.tokenizer;
+    if (tokenizer.path.empty()) tokenizer.path = all.tokenizer.string();
+    const Progress progress = naming(ingredient.name, work.progress);
+    const Demand demand{mixture.rows_of(i, training),
+                        mixture.rows_of(i, work.experiment.train.eval_rows)};
+    PreparedData one = naming(ingredient.name, [&] {
+      return prepare_text({ingredient.experiment, work.folder, progress, work.check_content},
+                          ingredient.source,
+                          demand);
     });
-  }
-
-  void require_kind(const Tokenizer& tokenizer) const {
-    const std::string& kind = experiment_.tokenizer.kind;
-    const bool in_characters = tokenizer.vocabulary().alphabet == Alphabet::characters;
-    if (in_characters == (kind == "sentencepiece")) return;
-    throw Error("tokenizer.kind is " + kind + ", but '" + shown_path(experiment_.tokenizer.path) +
-                    "' is of BPE over " + (in_characters ? "characters" : "bytes"),
-                {},
-                std::string("set tokenizer.kind to ") +
-                    (in_characters ? "sentencepiece" : "byte_level_bpe or tiktoken"));
-  }
-
-  /// No id may lie beyond the model's embedding.
-  void require_fitting_model(const Tokenizer& tokenizer) const {
-    const int model_size = experiment_.model.vocab_size;
-    if (tokenizer.vocab_size() <= model_size) return;
-    throw Error("the tokenizer has " + with_thousands(tokenizer.vocab_size()) +
-                    " entries, but model.vocab_size is " + with_thousands(model_size),
-                {},
-                "set model.vocab_size to " + std::to_string(tokenizer.vocab_size()));
-  }
-
-  /// The id in front of each document, and nowhere else: text never becomes a special id.
-  static int32_t document_start(const Tokenizer& tokenizer) {
-    if (tokenizer.bos_id() >= 0) return tokenizer.bos_id();
-    throw Error(
-        "train.document_mask is true, but the tokenizer has no BOS to begin a document with",
-        {},
-        "set train.document_mask false, or give the tokenizer a token <|BOS|>");
-  }
-
-  /// What stands behind a document in its row. It is never scored, nor seen by what is, so that any
-  /// id would do.
-  static int32_t pad_id(const Tokenizer& tokenizer) {
-    return std::max({tokenizer.pad_id() >= 0 ? tokenizer.pad_id() : tokenizer.eos_id(), 0});
-  }
-
-  /// Rows of training that the run consumes.
-  int64_t needed_train_rows() const {
-    const config::TrainConfig& train = experiment_.train;
-    const int64_t steps = std::max<int64_t>(1, train.max_steps);
-    const double tokens = static_cast<double>(steps) * train.batch_size * train.seq_len;
-    if (tokens > max_generated_tokens) {
-      throw Error("train.max_steps " + with_thousands(train.max_steps) + " of " +
-                      with_thousands(int64_t{train.batch_size} * train.seq_len) +
-                      " tokens each need more generated text than " +
-                      with_thousands(static_cast<int64_t>(max_generated_tokens)) + " tokens",
-                  {},
-                  "lower train.max_steps, or train on text of your own with data.path");
+    for (PreparedRows* rows : {&one.train[0], &one.evaluation[0]}) {
+      rows->name = ingredient.name;
+      rows->weight = ingredient.weight;
     }
-    return steps * train.batch_size;
+    all.document_start = one.document_start;
+    all.pad_id = one.pad_id;
+    all.tokenizer_fingerprint = one.tokenizer_fingerprint;
+    all.train.push_back(one.train[0]);
+    if (one.evaluation[0].rows > 0) all.evaluation.push_back(one.evaluation[0]);
   }
-
-  /// Sees to it that the token file is there, and returns how many rows of it to use.
-  int64_t make_rows(Split split,
-                    int64_t wanted,
-                    const Tokenizer& tokenizer,
-                    const fs::path& path) const {
-    const TokenAmount amount = is_padded() ? TokenAmount{0, wanted}
-                                           : TokenAmount{wanted * experiment_.train.seq_len + 1, 0};
-    std::optional<TokenAmount> held = if_usable(path, [&] { return usable(path, tokenizer); });
-    const bool enough =
-        held && held->tokens >= amount.tokens && held->documents >= amount.documents;
-    if (!held || (source_.is_endless() && !enough)) {
-      held = write_tokens(split, amount, tokenizer, path);
-    }
-    const int64_t rows = is_padded()
-                             ? held->documents
-                             : rows_of(held->tokens, experiment_.train.seq_len, LastRow::whole);
-    if (rows == 0) refuse_as_too_small(split, held->tokens);
-    // Of text all training rows are used, so that an epoch is the whole text.
-    const bool all = split == Split::training && !source_.is_endless();
-    return all ? rows : std::min(rows, wanted);
-  }
-
-  TokenAmount write_tokens(Split split,
-                           TokenAmount amount,
-                           const Tokenizer& tokenizer,
-                           const fs::path& path) const {
-    const bool training = split == Split::training;
-    const std::string purpose = std::to_string(preparation_version) + " " + source_.fingerprint() +
-                                (training ? " training" : " evaluation");
-    TokenFileWriter writer(path, tokenizer.vocab_size(), tokenizer.fingerprint(), purpose);
-    const std::string phase = training ? "writing training tokens" : "writing evaluation tokens";
-    const Progress named = [&](double fraction, const std::string&) {
-      if (progress_) progress_(fraction, phase);
-    };
-    source_.write(split, amount, tokenizer, named, writer);
-    writer.finish();
-    return {writer.size(), writer.documents()};
-  }
-
-  TokenAmount usable(const fs::path& path, const Tokenizer& tokenizer) const {
-    const TokenFile file(path);
-    if (file.tokenizer_fingerprint() != tokenizer.fingerprint()) {
-      throw Error("'" + shown_path(path) + "' is of another tokenizer");
-    }
-    if (check_content_) file.check_content();
-    return {file.size(), file.documents()};
-  }
-
-  [[noreturn]] void refuse_as_too_small(Split split, int64_t tokens) const {
-    const config::DataConfig& data = experiment_.data;
-    const bool training = split == Split::training;
-    const int64_t needed = experiment_.train.seq_len + 1;
-    std::string hint = "give more text";
-    if (tokens > 1) hint += ", or set train.seq_len to at most " + std::to_string(tokens - 1);
-    if (!training && data.evaluation_path.empty()) {
-      hint += ", or raise data.held_out_fraction (" + shortest(data.held_out_fraction) + ")";
-    }
-    const bool other = !training && !data.evaluation_path.empty();
-    throw Error("'" + shown_path(other ? data.evaluation_path : data.path) +
-                    "' is too small: its " + (training ? "training" : "held-out") + " part has " +
-                    with_thousands(tokens) + " tokens, one row of train.seq_len " +
-                    with_thousands(experiment_.train.seq_len) + " needs " + with_thousands(needed),
-                {},
-                hint);
-  }
-
-  const config::Experiment& experiment_;
-  const Source& source_;
-  fs::path folder_;
-  const Progress& progress_;
-  bool check_content_;
-  FileLock lock_;
-};
-
-/// Name of the folder of a tokenizer's files: how it is made, or the content that it is read from.
-std::string tokenizer_folder(const config::TokenizerConfig& config) {
-  const bool is_trained = config.kind == "byte_level_bpe";
-  if (!is_trained && config.kind != "sentencepiece" && config.kind != "tiktoken") {
-    throw Error("unknown tokenizer.kind '" + config.kind + "'",
-                {},
-                "byte_level_bpe, sentencepiece or tiktoken");
-  }
-  if (!is_trained && config.path.empty()) {
-    throw Error("tokenizer.kind is " + config.kind + ", but tokenizer.path is empty",
-                {},
-                "forge reads such a tokenizer from a file, and trains byte_level_bpe");
-  }
-  const std::string version = "-v" + std::to_string(preparation_version);
-  if (config.path.empty()) {
-    return config.kind + "-" + std::to_string(config.vocab_size) + version;
-  }
-  if (!fs::is_regular_file(config.path)) {
-    throw Error(
-        "there is no file '" + config.path + "'",
-        {},
-        "tokenizer.path names a tokenizer.json, a SentencePiece model or a rank file of tiktoken");
-  }
-  return "file-" + hash_file(config.path) + version;
+  describe_mixture(work, all);
+  return all;
 }
 
 }  // namespace
@@ -348,12 +177,11 @@ PreparedData prepare(const config::Experiment& experiment,
                      const Progress& progress,
                      bool check_content) {
   if (experiment.data.has_own_ids()) return prepare_task(experiment);
-  const Source source(experiment.data, progress);
-  const fs::path folder = cache_dir / "data" /
-                          (experiment.data.source + "-" + source.fingerprint()) /
-                          tokenizer_folder(experiment.tokenizer);
-  make_directories(folder);
-  return Preparation(experiment, source, folder, progress, check_content).run();
+  const Work work{experiment, cache_dir / "data", progress, check_content};
+  if (experiment.data.source == "mixture") return prepare_mixture(work);
+  const TextSource source(experiment.data, progress);
+  const int64_t training = source.is_endless() ? needed_train_rows(experiment) : 0;
+  return prepare_text(work, source, {training, experiment.train.eval_rows});
 }
 
 }  // namespace forge::data

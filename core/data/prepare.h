@@ -5,19 +5,27 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/config/experiment.h"
 #include "core/data/progress.h"
 
 namespace forge::data {
 
+/// Rows of a token file (token_file.h).
+struct PreparedRows {
+  std::string name;  ///< of the source in a mixture, "" where it is alone
+  double weight = 1;
+  std::filesystem::path tokens;  ///< "" where a task has ids of its own
+  int64_t rows = 0;              ///< to be used
+};
+
 /// What a run trains on, ready on the disk.
 struct PreparedData {
-  std::filesystem::path tokenizer;     ///< tokenizer.json; "" where a task has ids of its own
-  std::filesystem::path train_tokens;  ///< token files, see token_file.h; "" likewise
-  std::filesystem::path evaluation_tokens;
-  int64_t train_rows = 0;       ///< to be used; of generated text as many as the run needs
-  int64_t evaluation_rows = 0;  ///< to be used; at most train.eval_rows
+  std::filesystem::path tokenizer;  ///< tokenizer.json; "" where a task has ids of its own
+  /// Of each source, of generated text as many rows as the run needs.
+  std::vector<PreparedRows> train;
+  std::vector<PreparedRows> evaluation;   ///< at most train.eval_rows of all
   std::optional<int32_t> document_start;  ///< id that begins a document: with train.document_mask
   std::optional<int32_t> pad_id;          ///< id behind a document: with data.rows padded
   std::string data_fingerprint;           ///< of the text and its split
@@ -39,8 +47,8 @@ struct PreparedData {
 /// The files of generated text grow when a run needs more than is there; the shorter file is the
 /// beginning of the longer one, so a run that uses it is not disturbed. Any number of processes may
 /// prepare the same data at once: one does, the others wait. Each file appears whole or not at all;
-/// one that turns out damaged is made anew. `check_content` reads every byte for that, not only
-/// headers and sizes.
+/// one that turns out damaged is made anew. `check_content` reads every byte for that of large files
+/// too, not only headers and sizes.
 /// Throws Error where the text is missing, not text, or too small, and where train.document_mask
 /// asks for documents that the tokenizer does not mark.
 PreparedData prepare(const config::Experiment& experiment,

@@ -11,7 +11,7 @@
 namespace forge::data {
 namespace {
 
-constexpr int64_t greatest_rows = int64_t{1} << 32;
+constexpr int64_t most_instances = int64_t{1} << 44;  // that a task can tell apart
 constexpr int64_t looked_at = 8;  // rows: where texts are long, not every row has a target
 
 void require_fitting_model(const tasks::Task& task, const config::ModelConfig& model) {
@@ -38,11 +38,21 @@ void require_scored_targets(const tasks::Task& task, uint64_t seed, Split split,
               "raise train.seq_len, or make the task smaller");
 }
 
-}  // namespace
-
+/// Rows of training that the run consumes. No more instances begin in a row than it has tokens.
 int64_t consumed_rows(const config::TrainConfig& train) {
-  return std::max<int64_t>(1, train.max_steps) * train.batch_size;
+  const int64_t steps = std::max<int64_t>(1, train.max_steps);
+  const int64_t step_tokens = train.batch_size * (int64_t{train.seq_len} + 1);
+  if (steps > most_instances / step_tokens) {
+    throw Error("train.max_steps " + with_thousands(steps) + " of " + with_thousands(step_tokens) +
+                    " tokens each need more text of a task than " + with_thousands(most_instances) +
+                    " tokens",
+                {},
+                "lower train.max_steps");
+  }
+  return steps * train.batch_size;
 }
+
+}  // namespace
 
 PreparedData prepare_task(const config::Experiment& experiment) {
   PreparedData prepared;
@@ -53,8 +63,8 @@ PreparedData prepare_task(const config::Experiment& experiment) {
     require_scored_targets(*task, experiment.data.seed, split, experiment.train.seq_len);
   }
   prepared.data_fingerprint = tasks::spec_fingerprint(prepared.task);
-  prepared.train_rows = consumed_rows(experiment.train);
-  prepared.evaluation_rows = experiment.train.eval_rows;
+  prepared.train.push_back({"", 1, "", consumed_rows(experiment.train)});
+  prepared.evaluation.push_back({"", 1, "", experiment.train.eval_rows});
   return prepared;
 }
 

@@ -45,6 +45,26 @@ void add_files(PreparedFolder& prepared) {
   }
 }
 
+std::string name_of(const fs::path& folder) {
+  return short_name(folder.parent_path().filename().string()) + "/" + folder.filename().string();
+}
+
+/// `data` is the folder that the parts' folders are relative to.
+void add_parts(const nlohmann::json& words, const fs::path& data, PreparedFolder& prepared) {
+  const auto parts = words.find("parts");
+  if (parts == words.end() || !parts->is_object()) return;
+  for (const auto& [source, json] : parts->items()) {
+    if (!json.is_object() || !json.value("folder", nlohmann::json()).is_string()) continue;
+    const fs::path folder = data / json["folder"].get<std::string>();
+    const nlohmann::json weight = json.value("weight", nlohmann::json(1.0));
+    prepared.parts.push_back({source,
+                              weight.is_number() ? weight.get<double>() : 1.0,
+                              name_of(folder),
+                              tokens_at(folder / "train.tokens"),
+                              tokens_at(folder / "evaluation.tokens")});
+  }
+}
+
 void add_words(PreparedFolder& prepared) {
   const fs::path path = prepared.folder / "made_from.json";
   std::error_code ignored;
@@ -57,6 +77,7 @@ void add_words(PreparedFolder& prepared) {
   if (!words.is_object()) return;
   prepared.source = text("/data/source");
   prepared.text_path = text("/data/path");
+  add_parts(words, prepared.folder.parent_path().parent_path(), prepared);
 }
 
 std::vector<fs::path> folders_in(const fs::path& folder) {
@@ -71,8 +92,7 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
 PreparedFolder look_at(const fs::path& folder) {
   PreparedFolder prepared;
   prepared.folder = folder;
-  prepared.name =
-      short_name(folder.parent_path().filename().string()) + "/" + folder.filename().string();
+  prepared.name = name_of(folder);
   prepared.train = tokens_at(folder / "train.tokens");
   prepared.evaluation = tokens_at(folder / "evaluation.tokens");
   add_files(prepared);

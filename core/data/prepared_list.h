@@ -16,6 +16,14 @@ struct PreparedTokens {
   int64_t documents = 0;
 };
 
+/// One source of a mixture.
+struct PreparedPart {
+  std::string source;
+  double weight = 1;
+  std::string name;  ///< of its folder, as of PreparedFolder
+  std::optional<PreparedTokens> train, evaluation;
+};
+
 /// A folder of prepared data in the cache.
 struct PreparedFolder {
   std::string name;  ///< "text-0c6e1f2a/byte_level_bpe-2000-v1": below data/, the hash cut short
@@ -27,6 +35,7 @@ struct PreparedFolder {
   bool unfinished = false;              ///< work that was broken off lies there
   std::optional<PreparedTokens> train;  ///< none: missing, or not whole
   std::optional<PreparedTokens> evaluation;
+  std::vector<PreparedPart> parts;  ///< of a mixture, which has no tokens of its own
 };
 
 /// All prepared data below cache_dir, the newest first.

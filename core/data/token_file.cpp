@@ -1,5 +1,6 @@
 #include "core/data/token_file.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/base/error.h"
@@ -11,6 +12,7 @@ namespace forge::data {
 namespace {
 
 constexpr uint64_t max_count = uint64_t{1} << 48;
+constexpr size_t checked_at_once = size_t{16} << 20;  // bytes
 
 TokenFileHeader header_of(const MappedFile& file) {
   TokenFileHeader header;
@@ -19,10 +21,11 @@ TokenFileHeader header_of(const MappedFile& file) {
 }
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& reason) {
-  throw Error("'" + shown_path(path) + "' is not a whole token file: " + reason,
-              {},
-              "it is made anew when it lies in forge's cache and is removed",
-              ExitCode::failed);
+  throw Error(
+      "'" + shown_path(path) + "' is not a whole token file: " + reason,
+      {},
+      "remove it: 'forge run' and 'forge data prepare' make the files of forge's cache anew",
+      ExitCode::failed);
 }
 
 }  // namespace
@@ -122,8 +125,14 @@ std::string TokenFile::tokenizer_fingerprint() const {
 void TokenFile::check_content() const {
   const TokenFileHeader header = header_of(file_);
   Hasher hasher;
-  hasher.update(file_.data() + sizeof header, header.ids_end() - sizeof header);
-  hasher.update(file_.data() + places_begin_, file_.size() - places_begin_);
+  const auto add = [&](size_t begin, size_t end) {
+    for (size_t at = begin; at < end; at += checked_at_once) {
+      hasher.update(file_.data() + at, std::min(checked_at_once, end - at));
+      forget();
+    }
+  };
+  add(sizeof header, header.ids_end());
+  add(places_begin_, file_.size());
   if (hasher.hex() != content_hash()) {
     refuse(path_, "its content does not have the hash in its header");
   }

@@ -34,6 +34,8 @@ class TokenFile {
   std::string tokenizer_fingerprint() const;
   /// Reads all of the file and throws when its hash is not the header's.
   void check_content() const;
+  /// What was read so far no longer counts as this process's memory.
+  void forget() const { file_.forget(); }
 
  private:
   int64_t place(int64_t number) const;

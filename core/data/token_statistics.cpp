@@ -26,6 +26,7 @@ std::vector<int64_t> count_ids(const TokenFile& file,
       }
       ++counts[static_cast<size_t>(id)];
     }
+    file.forget();
     if (progress) progress(double(first) / double(file.size()), "counting tokens");
   }
   return counts;
@@ -74,6 +75,7 @@ TokenStatistics statistics_of(const TokenFile& file,
                               const Tokenizer& tokenizer,
                               int top,
                               const Progress& progress) {
+  file.check_content();
   TokenStatistics statistics;
   statistics.tokens = file.size();
   statistics.documents = file.documents();

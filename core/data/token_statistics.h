@@ -32,7 +32,8 @@ struct TokenStatistics {
   int64_t unused_entries = 0;   ///< of the vocabulary
 };
 
-/// Reads all of a token file. Throws Error for an id outside the vocabulary.
+/// Reads all of a token file. Throws Error where it was damaged, and for an id outside the
+/// vocabulary.
 TokenStatistics statistics_of(const TokenFile& file,
                               const Tokenizer& tokenizer,
                               int top,

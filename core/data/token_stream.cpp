@@ -10,8 +10,7 @@
 namespace forge::data {
 namespace {
 
-constexpr uint64_t texts_at_once = 256;           // about a quarter of a megabyte
-constexpr size_t sample_bytes = size_t{4} << 20;  // changing it changes every trained tokenizer
+constexpr uint64_t texts_at_once = 256;  // about a quarter of a megabyte
 constexpr const char* phase = "writing tokens";
 
 /// Some documents' tokens, and where the text behind them begins.
@@ -135,11 +134,11 @@ void write_text(const TextRange& range,
   ordered_pipeline(next, make, take);
 }
 
-NextDocument generated_sample(const GeneratedText& text_of) {
-  return [text_of, index = uint64_t{0}, bytes = size_t{0}](std::string& document) mutable {
-    if (bytes >= sample_bytes) return false;
+NextDocument generated_sample(const GeneratedText& text_of, int64_t bytes) {
+  return [text_of, bytes, index = uint64_t{0}](std::string& document) mutable {
+    if (bytes <= 0) return false;
     document = text_of(index++);
-    bytes += document.size();
+    bytes -= static_cast<int64_t>(document.size());
     return true;
   };
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/data/bpe_trainer.h"
+#include "core/data/corpus/sample.h"
 #include "core/data/corpus/text_files.h"
 #include "core/data/progress.h"
 #include "core/data/token_file_writer.h"
@@ -42,7 +43,7 @@ void write_text(const TextRange& range,
                 TokenFileWriter& writer,
                 int64_t save_every = tokens_between_saves);
 
-/// The text that a tokenizer is trained on: a few megabytes, the same whatever a run needs.
-NextDocument generated_sample(const GeneratedText& text_of);
+/// Text that a tokenizer is trained on, so many bytes: the same whatever a run needs.
+NextDocument generated_sample(const GeneratedText& text_of, int64_t bytes = tokenizer_sample_bytes);
 
 }  // namespace forge::data

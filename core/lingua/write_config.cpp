@@ -86,6 +86,13 @@ class Writer {
     text_ += std::string(2 * depth_, ' ') + key + ":\n" + inner.text_;
   }
 
+  template <class T>
+  void sections(const char* key, std::map<std::string, T>& values, const char*) {
+    Writer all(stated_, path_ + key + ".", depth_ + 1);
+    for (auto& [name, value] : values) all.section(name.c_str(), value, "");
+    if (!all.text_.empty()) text_ += std::string(2 * depth_, ' ') + key + ":\n" + all.text_;
+  }
+
   const std::string& text() const { return text_; }
 
  private:

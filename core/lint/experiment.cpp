@@ -1,5 +1,6 @@
 #include "core/base/fs.h"
 #include "core/base/text.h"
+#include "core/config/data_sources.h"
 #include "core/config/resolve.h"
 #include "core/data/corpus/text_files.h"
 #include "core/data/tokenizer_file.h"
@@ -64,8 +65,10 @@ void check_tokenizer(const config::ResolvedConfig& resolved, Findings& findings)
 }
 
 /// A folder of text must hold some, and none that forge does not read.
-void check_text(const config::ResolvedConfig& resolved, Findings& findings) {
-  const config::DataConfig& data = resolved.experiment.data;
+void check_text(const config::ResolvedConfig& resolved,
+                const std::string& section,
+                const config::DataConfig& data,
+                Findings& findings) {
   const auto check = [&](const std::string& key, const std::string& path) {
     std::error_code ignored;
     if (path.empty() || !fs::exists(path, ignored)) return;  // resolving it has said that
@@ -80,8 +83,16 @@ void check_text(const config::ResolvedConfig& resolved, Findings& findings) {
                           key});
     }
   };
-  check("data.path", data.path);
-  check("data.evaluation_path", data.evaluation_path);
+  check(section + ".path", data.path);
+  check(section + ".evaluation_path", data.evaluation_path);
+}
+
+void check_texts(const config::ResolvedConfig& resolved, Findings& findings) {
+  const config::DataConfig& data = resolved.experiment.data;
+  check_text(resolved, "data", data, findings);
+  for (const auto& [name, source] : data.sources) {
+    check_text(resolved, "data.sources." + name, config::data_of_source(data, source), findings);
+  }
 }
 
 }  // namespace
@@ -101,7 +112,7 @@ void check_experiment(const Subject& subject, Findings& findings) {
     const config::ResolvedConfig resolved =
         config::resolve(subject.project, subject.config.name, options);
     if (wrong || !resolved.trains) return;
-    check_text(resolved, findings);
+    check_texts(resolved, findings);
     check_tokenizer(resolved, findings);
   } catch (const Error& error) {
     findings.push_back(finding_of(error, "does-not-resolve"));

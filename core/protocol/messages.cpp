@@ -27,6 +27,10 @@ const std::vector<std::string>& names_of(Ending) {
   return names;
 }
 
+TokenSource first_of(const std::vector<TokenSource>& sources) {
+  return sources.empty() ? TokenSource() : sources[0];
+}
+
 template <class Visitor>
 void fields(Visitor& visit, TokenSource& source) {
   visit.field("path", source.path);
@@ -34,6 +38,8 @@ void fields(Visitor& visit, TokenSource& source) {
   visit.optional("document_start", source.document_start);
   visit.optional("short_last_row", source.short_last_row);
   visit.optional("pad_id", source.pad_id);
+  visit.optional("name", source.name);
+  visit.optional("weight", source.weight);
   visit.optional("task", source.task);
 }
 

@@ -27,16 +27,23 @@ constexpr int exit_wrong_request = 2;  ///< the request can never be done as it 
 constexpr int exit_stopped = 3;        ///< stopped on request, after saving
 
 /// A token file and the rows of it that are used; rows are windows of seq_len + 1 ids that begin
-/// every seq_len ids, or the first seq_len ids of each document. With an empty path the rows are
-/// those of a synthetic task, made as they are needed.
+/// every seq_len ids, or the first seq_len ids of each document. Where there are several, training
+/// takes its rows from them by their weights, evaluation one after another. With an empty path the
+/// rows are those of a synthetic task, made as they are needed.
 struct TokenSource {
   std::string path;
   int64_t rows = 0;
   std::optional<int32_t> document_start = {};  ///< begins a document; none: rows are not divided
   bool short_last_row = false;  ///< the last row may lack ids at its end, which are not scored
   std::optional<int32_t> pad_id = {};  ///< a row is a document, with this id behind it; none: not
+  std::string name = {};               ///< among several, ""
+  double weight = 1;                   ///< among several: its share of the rows over that of all
   nlohmann::json task = nlohmann::json::object();  ///< core/data/tasks/spec.h; {}: it is none
 };
+
+/// The first of several, which are alike in all but file, name and weight; one without rows where
+/// there is none.
+TokenSource first_of(const std::vector<TokenSource>& sources);
 
 enum class Job { describe, train, evaluate, generate, bench, logits };
 const std::vector<std::string>& names_of(Job);
@@ -49,7 +56,7 @@ const std::vector<std::string>& names_of(Ending);
 enum class AnswerKind {
   likeliest,          ///< the likeliest id at each target that is scored
   loss,               ///< negative log likelihood of each target that is scored, in nats
-  log_probabilities,  ///< of every id, at each target that is scored
+  log_probabilities,  ///< of every id of the task, at each place of the row's first text
   continuation,       ///< what the model writes behind the beginning of the row's first text
 };
 const std::vector<std::string>& names_of(AnswerKind);
@@ -76,8 +83,8 @@ struct Request {
   Job job = Job::describe;
   std::string run_dir;                                   ///< absolute; checkpoints go below it
   nlohmann::json experiment = nlohmann::json::object();  ///< resolved, complete (config.json)
-  TokenSource train_tokens;
-  TokenSource evaluation_tokens;
+  std::vector<TokenSource> train_tokens;
+  std::vector<TokenSource> evaluation_tokens;
   std::vector<AnswerKind> answers;   ///< that an evaluation gives beside the loss
   int64_t answer_rows = 0;           ///< `continuation` is asked of the first so many rows
   std::string resume_from;           ///< a checkpoint folder, "" = start from the initial weights
@@ -141,7 +148,7 @@ struct Answers {
   AnswerKind kind = AnswerKind::likeliest;
   int64_t row = 0;
   std::vector<int32_t> ids;    ///< `likeliest`, `continuation`
-  std::vector<double> values;  ///< `loss`, `log_probabilities` [targets, vocab_size]
+  std::vector<double> values;  ///< `loss`, `log_probabilities` [places, ids of the task]
 };
 
 /// A figure of a task, e.g. an accuracy: a mean over `count` cases.

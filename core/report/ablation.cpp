@@ -1,8 +1,10 @@
 #include "core/report/ablation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
+#include "core/base/text.h"
 #include "core/report/comparison.h"
 #include "core/report/setup.h"
 
@@ -44,6 +46,32 @@ void leave_out(const store::RunSummary& run,
   left_out.push_back({run.config, reason, 1});
 }
 
+bool is_completed(const ConfiguredRun* run) {
+  return run->summary.status == run::RunState::completed;
+}
+
+/// The number at a dotted key of a config; NaN where there is none.
+double number_at(const nlohmann::json& config, const std::string& key) {
+  const nlohmann::json* value = &config;
+  for (const std::string& part : split(key, '.')) {
+    const auto found = value->find(part);
+    if (found == value->end()) return std::nan("");
+    value = &*found;
+  }
+  return value->is_number() ? value->get<double>() : std::nan("");
+}
+
+/// Whether the run is to be shown rather than the other one: it is completed and has the better
+/// figure, or neither is completed and it is the newer one.
+bool is_better(const ConfiguredRun& run, const ConfiguredRun& other, const BestOfSpec& spec) {
+  if (is_completed(&run) != is_completed(&other)) return is_completed(&run);
+  if (!is_completed(&run)) return run.summary.created > other.summary.created;
+  const double own = figure_of(run.summary, spec.by).value_or(std::nan(""));
+  const double theirs = figure_of(other.summary, spec.by).value_or(std::nan(""));
+  if (std::isnan(own) || std::isnan(theirs)) return std::isnan(theirs) && !std::isnan(own);
+  return spec.take == Extreme::highest ? own > theirs : own < theirs;
+}
+
 /// Builds the rows of a table one after the other.
 class Builder {
  public:
@@ -56,8 +84,22 @@ class Builder {
     group_ = choose_group(table_, candidates);
   }
 
-  /// The run that the row shows, or null; the others of its config are left out.
-  const ConfiguredRun* choose(const RowSpec& row, std::vector<LeftOut>& left_out) const {
+  /// Fills in the run that the row shows and returns it, null where there is none; the others of
+  /// its config are left out.
+  const ConfiguredRun* fill(AblationRow& row, std::vector<LeftOut>& left_out) const {
+    const Runs runs = comparable(row.spec, left_out);
+    const ConfiguredRun* shown =
+        table_.best_of ? best_of(*table_.best_of, runs, row, left_out) : choose(runs, left_out);
+    if (shown) row.run = shown->summary;
+    return shown;
+  }
+
+ private:
+  bool has_wanted_profile(const ConfiguredRun& run) const {
+    return profile_.empty() || run.summary.profile == profile_;
+  }
+
+  Runs comparable(const RowSpec& row, std::vector<LeftOut>& left_out) const {
     Runs comparable;
     for (const ConfiguredRun* run : runs_) {
       if (run->summary.config != row.config) continue;
@@ -67,20 +109,46 @@ class Builder {
         comparable.push_back(run);
       }
     }
-    const ConfiguredRun* shown = nullptr;
-    for (const ConfiguredRun* run : comparable) {
-      if (!shown && run->summary.status == run::RunState::completed) shown = run;
-    }
-    if (!shown && !comparable.empty()) shown = comparable.front();
-    for (const ConfiguredRun* run : comparable) {
+    return comparable;
+  }
+
+  /// The newest completed one, else the newest.
+  static const ConfiguredRun* choose(const Runs& runs, std::vector<LeftOut>& left_out) {
+    const auto completed = std::find_if(runs.begin(), runs.end(), is_completed);
+    const ConfiguredRun* shown = completed != runs.end() ? *completed
+                                 : runs.empty()          ? nullptr
+                                                         : runs.front();
+    for (const ConfiguredRun* run : runs) {
       if (run != shown) leave_out(run->summary, reason_beside(run->summary), left_out);
     }
     return shown;
   }
 
- private:
-  bool has_wanted_profile(const ConfiguredRun& run) const {
-    return profile_.empty() || run.summary.profile == profile_;
+  static const ConfiguredRun* best_of(const BestOfSpec& spec,
+                                      const Runs& runs,
+                                      AblationRow& row,
+                                      std::vector<LeftOut>& left_out) {
+    std::vector<Runs> of_value(spec.values.size());
+    for (const ConfiguredRun* run : runs) {
+      const double value = number_at(run->config, spec.key);
+      const auto found = std::find(spec.values.begin(), spec.values.end(), value);
+      if (found == spec.values.end()) {
+        leave_out(run->summary, spec.key + " " + shortest(value) + ", not in best_of", left_out);
+      } else {
+        of_value[static_cast<size_t>(found - spec.values.begin())].push_back(run);
+      }
+    }
+    const ConfiguredRun* best = nullptr;
+    for (size_t i = 0; i < spec.values.size(); ++i) {
+      const ConfiguredRun* shown = choose(of_value[i], left_out);
+      row.points.push_back({spec.values[i], std::nullopt});
+      if (!shown) continue;
+      row.points.back().run = shown->summary;
+      if (best && !is_better(*shown, *best, spec)) continue;
+      best = shown;
+      row.varied = spec.values[i];
+    }
+    return best;
   }
 
   std::optional<std::string> reason_against(const ConfiguredRun& run) const {
@@ -125,6 +193,13 @@ Runs of_table(const TableSpec& table, const Runs& runs) {
   return own;
 }
 
+SetupEntry describe(const BestOfSpec& best_of) {
+  std::vector<std::string> values;
+  for (const double value : best_of.values) values.push_back(shortest(value));
+  const std::string text = best_of.key + " " + join(values, ", ") + " by " + best_of.by;
+  return {"Best of", text, "best of " + text};
+}
+
 }  // namespace
 
 Ablation build_ablation(const TableSpec& table,
@@ -139,8 +214,7 @@ Ablation build_ablation(const TableSpec& table,
   for (const RowSpec& spec : table.rows) {
     AblationRow row;
     row.spec = spec;
-    if (const ConfiguredRun* run = builder.choose(spec, ablation.left_out)) {
-      row.run = run->summary;
+    if (const ConfiguredRun* run = builder.fill(row, ablation.left_out)) {
       if (row.completed()) completed.push_back(run);
       if (ablation.profile.empty()) ablation.profile = run->summary.profile;
     }
@@ -154,6 +228,7 @@ Ablation build_ablation(const TableSpec& table,
     for (AblationRow& row : ablation.rows) add_changes(*baseline.run, row);
   }
   ablation.setup = describe_setup(completed);
+  if (table.best_of && !completed.empty()) ablation.setup.push_back(describe(*table.best_of));
   return ablation;
 }
 
@@ -161,9 +236,12 @@ std::string state_text(const AblationRow& row) {
   return row.run ? state_text(*row.run) : "missing";
 }
 
-std::string command_for(const AblationRow& row, const Ablation& ablation) {
-  const std::string command = "forge run " + row.spec.config;
-  return ablation.profile.empty() ? command : command + " --set profile=" + ablation.profile;
+std::vector<std::string> open_values(const AblationRow& row) {
+  std::vector<std::string> values;
+  for (const Point& point : row.points) {
+    if (!point.completed()) values.push_back(shortest(point.value));
+  }
+  return values;
 }
 
 }  // namespace forge::report

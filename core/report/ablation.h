@@ -10,10 +10,20 @@
 
 namespace forge::report {
 
+/// What a row has for one value of the key that best_of varies.
+struct Point {
+  double value = 0;
+  std::optional<store::RunSummary> run;  ///< none: missing
+
+  bool completed() const { return run && run->status == run::RunState::completed; }
+};
+
 /// One row of a table.
 struct AblationRow {
   RowSpec spec;
   std::optional<store::RunSummary> run;     ///< none: missing
+  std::vector<Point> points;                ///< for each value of best_of; empty without it
+  std::optional<double> varied;             ///< the value of best_of in `run`
   std::optional<double> throughput_change;  ///< own tokens/s ÷ the baseline's − 1
   std::optional<double> memory_change;      ///< own peak memory ÷ the baseline's − 1
   std::optional<PublishedFigure> published;
@@ -51,7 +61,8 @@ struct AblationOptions {
 };
 
 /// Fills a table from the runs of its project: in every row the newest completed run of those that
-/// are comparable (core/report/comparison.h), else the newest one that is not completed.
+/// are comparable (core/report/comparison.h), else the newest one that is not completed. With
+/// best_of that holds for each of its values, and the row shows the best of the completed ones.
 Ablation build_ablation(const TableSpec& table,
                         const std::vector<store::ConfiguredRun>& runs,
                         const AblationOptions& options = {});
@@ -59,7 +70,7 @@ Ablation build_ablation(const TableSpec& table,
 /// "running 43 %", "stopped at 43 %", "queued", "failed", "missing", "completed".
 std::string state_text(const AblationRow& row);
 
-/// The command that makes the run of a row whose run is missing.
-std::string command_for(const AblationRow& row, const Ablation& ablation);
+/// The values of best_of for which a row that it is the best of has no completed run.
+std::vector<std::string> open_values(const AblationRow& row);
 
 }  // namespace forge::report

@@ -80,6 +80,11 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
       add_config_key(config, word, conditions);
     }
   }
+  if (table.best_of) {
+    const auto is_varied = [&](const Condition& c) { return c.name == table.best_of->key; };
+    conditions.erase(std::remove_if(conditions.begin(), conditions.end(), is_varied),
+                     conditions.end());
+  }
   conditions.push_back({"seed", std::to_string(summary.seed)});
   return conditions;
 }

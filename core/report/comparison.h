@@ -17,7 +17,7 @@ struct Condition {
 };
 
 /// Everything that `table` wants equal, as it is for `run`; the seed last. A section of the config
-/// counts key by key, less the keys that cannot change a number.
+/// counts key by key, less the keys that cannot change a number and the one that best_of varies.
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table);
 
 /// The first condition that keeps a run out of a group, as "profile full, this table shows quick";

@@ -20,6 +20,11 @@ std::string loss_text(double loss) {
   return std::isfinite(loss) ? decimals(loss, 4) : shortest(loss);
 }
 
+std::string score_text(double value, bool percent) {
+  if (!std::isfinite(value)) return shortest(value);
+  return percent ? decimals(100 * value, 1) + " %" : decimals(value, 4);
+}
+
 std::string throughput_text(double tokens_per_second) {
   if (!std::isfinite(tokens_per_second)) return shortest(tokens_per_second);
   // The limits are where rounding would give a digit more.

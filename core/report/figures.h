@@ -8,6 +8,9 @@ namespace forge::report {
 /// Four decimals: "1.3011".
 std::string loss_text(double loss);
 
+/// A percentage with one decimal, "87.5 %", or four decimals.
+std::string score_text(double value, bool percent);
+
 /// "4,312", "43.1K", "291K", "3.31M".
 std::string throughput_text(double tokens_per_second);
 

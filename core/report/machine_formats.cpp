@@ -4,6 +4,7 @@
 
 #include "core/base/text.h"
 #include "core/report/claims.h"
+#include "core/report/commands.h"
 
 namespace forge::report {
 namespace {
@@ -35,6 +36,38 @@ Json figures_of(const AblationRow& row) {
   return figures;
 }
 
+Json scores_json(const AblationRow& row) {
+  Json scores = Json::object();
+  if (!row.completed()) return scores;
+  for (const auto& [name, score] : row.run->scores) {
+    scores[name]["value"] = value_or_null(std::optional<double>(score.value));
+    scores[name]["count"] = score.count;
+  }
+  return scores;
+}
+
+std::string status_of(const std::optional<store::RunSummary>& run) {
+  return run ? run::name_of(run->status) : "missing";
+}
+
+/// The value of best_of that the row shows, and all that it was chosen from.
+Json best_of_json(const AblationRow& row, const Ablation& ablation) {
+  Json points = Json::array();
+  for (const Point& point : row.points) {
+    Json json;
+    json["value"] = point.value;
+    json["status"] = status_of(point.run);
+    json["run_id"] = point.run ? Json(point.run->id) : Json(nullptr);
+    json["figure"] = nullptr;
+    if (point.completed()) {
+      json["figure"] = value_or_null(figure_of(*point.run, ablation.table.best_of->by));
+    }
+    if (!point.run) json["command"] = command_for(row, ablation, point.value);
+    points.push_back(std::move(json));
+  }
+  return {{"value", value_or_null(row.varied)}, {"points", std::move(points)}};
+}
+
 Json published_of(const AblationRow& row) {
   if (!row.published) return nullptr;
   Json figures;
@@ -44,24 +77,22 @@ Json published_of(const AblationRow& row) {
   return figures;
 }
 
-std::string status_of(const AblationRow& row) {
-  return row.run ? run::name_of(row.run->status) : "missing";
-}
-
 Json row_to_json(const AblationRow& row, const Ablation& ablation) {
   Json json;
   json["config"] = row.spec.config;
   json["name"] = row.spec.name;
   json["positions"] = row.spec.positions;
   json["notes"] = row.spec.notes;
-  json["status"] = status_of(row);
+  json["status"] = status_of(row.run);
   json["run_id"] = row.run ? Json(row.run->id) : Json(nullptr);
   json.update(figures_of(row));
+  json["scores"] = scores_json(row);
+  if (ablation.table.best_of) json["best_of"] = best_of_json(row, ablation);
   if (row.run && !row.completed()) {
     json["progress_percent"] = store::progress_percent(*row.run);
     json["failure_reason"] = row.run->failure_reason;
   }
-  if (!row.run) json["command"] = command_for(row, ablation);
+  if (!row.run && !ablation.table.best_of) json["command"] = command_for(row, ablation);
   if (ablation.published) json["published"] = published_of(row);
   return json;
 }
@@ -78,6 +109,19 @@ std::string csv_field(const Json& value) {
   return csv_field(value.is_string() ? value.get<std::string>() : value.dump());
 }
 
+/// The scores of a table's row, value and count of each in turn.
+std::vector<std::string> csv_scores(const AblationRow& row, const TableSpec& table) {
+  const Json scores = scores_json(row);
+  std::vector<std::string> fields;
+  for (const std::string& name : scores_of(table)) {
+    const auto found = scores.find(name);
+    const bool has = found != scores.end();
+    fields.push_back(has ? csv_field(found->at("value")) : "");
+    fields.push_back(has ? csv_field(found->at("count")) : "");
+  }
+  return fields;
+}
+
 std::string csv_line(const std::vector<std::string>& fields) { return join(fields, ",") + "\r\n"; }
 
 }  // namespace
@@ -90,6 +134,12 @@ Json to_json(const Ablation& ablation) {
   json["profile"] = ablation.profile;
   json["setup"] = Json::object();
   for (const SetupEntry& entry : ablation.setup) json["setup"][entry.name] = entry.value;
+  if (ablation.table.best_of) {
+    const BestOfSpec& best_of = *ablation.table.best_of;
+    json["best_of"] = {{"key", best_of.key},
+                       {"by", best_of.by},
+                       {"take", names_of(best_of.take)[static_cast<size_t>(best_of.take)]}};
+  }
   json["rows"] = Json::array();
   for (const AblationRow& row : ablation.rows) json["rows"].push_back(row_to_json(row, ablation));
   json["left_out"] = Json::array();
@@ -118,6 +168,11 @@ std::string to_csv(const Ablation& ablation) {
   const std::vector<std::string> published = {"eval_loss", "tokens_per_second", "peak_memory_gib"};
   const Json no_figures = figures_of({});
   for (const auto& [name, value] : no_figures.items()) header.push_back(name);
+  for (const std::string& name : scores_of(ablation.table)) {
+    header.push_back(name);
+    header.push_back(name + "_count");
+  }
+  if (ablation.table.best_of) header.push_back(ablation.table.best_of->key);
   if (ablation.published) {
     for (const std::string& name : published) header.push_back("published_" + name);
   }
@@ -126,10 +181,12 @@ std::string to_csv(const Ablation& ablation) {
     std::vector<std::string> line = {csv_field(row.spec.config),
                                      csv_field(row.spec.name),
                                      csv_field(row.spec.positions),
-                                     status_of(row),
+                                     status_of(row.run),
                                      csv_field(row.run ? row.run->id : "")};
     const Json figures = figures_of(row);
     for (const auto& [name, value] : figures.items()) line.push_back(csv_field(value));
+    for (const std::string& field : csv_scores(row, ablation.table)) line.push_back(field);
+    if (ablation.table.best_of) line.push_back(csv_field(value_or_null(row.varied)));
     if (ablation.published) {
       const Json theirs = published_of(row);
       for (const std::string& name : published) {

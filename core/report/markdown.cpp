@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/text.h"
+#include "core/report/commands.h"
 #include "core/report/display_text.h"
 #include "core/report/sheet.h"
 
@@ -78,6 +79,9 @@ std::vector<std::string> reproduction(const std::vector<Ablation>& ablations) {
     commands.push_back("forge run --all --set profile=" + profile);
   }
   if (profiles.empty()) commands.push_back("forge run --all");
+  for (const Ablation& ablation : ablations) {
+    for (const std::string& command : best_of_commands(ablation)) commands.push_back(command);
+  }
   for (const Ablation& ablation : ablations) {
     commands.push_back("forge compare --table " + ablation.table.name);
   }

@@ -24,12 +24,21 @@ std::string training_of(const ConfiguredRun& run) {
 
 std::string data_of(const ConfiguredRun& run) {
   const config::DataConfig data = config::experiment_from_json(run.config).data;
-  const std::string name = data.path.empty() ? data.source : data.source + " " + data.path;
+  const std::string& what = data.is_task() ? data.task.name : data.path;
+  std::string name = what.empty() ? data.source : data.source + " " + what;
+  std::vector<std::string> mixed;
+  for (const auto& [source, config] : data.sources) {
+    if (config.weight > 0) mixed.push_back(source + " " + shortest(config.weight));
+  }
+  if (!mixed.empty()) name += " of " + join(mixed, ", ");
   return name + " (" + shortened(run.summary.data_fingerprint) + ")";
 }
 
+/// "" where the ids are no tokenizer's.
 std::string tokenizer_of(const ConfiguredRun& run) {
-  const config::TokenizerConfig tokenizer = config::experiment_from_json(run.config).tokenizer;
+  const config::Experiment experiment = config::experiment_from_json(run.config);
+  if (experiment.data.has_own_ids()) return "";
+  const config::TokenizerConfig& tokenizer = experiment.tokenizer;
   return tokenizer.kind + ", " + with_thousands(tokenizer.vocab_size) + " entries (" +
          shortened(run.summary.tokenizer_fingerprint) + ")";
 }

@@ -4,6 +4,7 @@
 
 #include "core/base/text.h"
 #include "core/report/claims.h"
+#include "core/report/commands.h"
 #include "core/report/figures.h"
 
 namespace forge::report {
@@ -31,9 +32,16 @@ std::string overhead_text(const AblationRow& row, const Ablation& ablation) {
   return parts.empty() ? nothing : join(parts, ", ");
 }
 
-std::string measured_text(const AblationRow& row, ColumnKind kind, const Ablation& ablation) {
+bool in_percent(const ColumnSpec& column) {
+  if (column.format == ScoreFormat::by_name) return is_share(column.score);
+  return column.format == ScoreFormat::percent;
+}
+
+std::string measured_text(const AblationRow& row,
+                          const ColumnSpec& column,
+                          const Ablation& ablation) {
   if (!row.completed()) return nothing;
-  switch (kind) {
+  switch (column.kind) {
     case ColumnKind::parameters: return with_thousands(row.run->parameters);
     case ColumnKind::eval_loss: return or_nothing(row.run->eval_loss, loss_text);
     case ColumnKind::train_loss: return or_nothing(row.run->train_loss, loss_text);
@@ -41,6 +49,10 @@ std::string measured_text(const AblationRow& row, ColumnKind kind, const Ablatio
       return or_nothing(row.run->tokens_per_second, throughput_text);
     case ColumnKind::peak_memory: return or_nothing(row.run->peak_memory_bytes, memory_text);
     case ColumnKind::overhead: return overhead_text(row, ablation);
+    case ColumnKind::score:
+      return or_nothing(figure_of(*row.run, column.score),
+                        [&](double value) { return score_text(value, in_percent(column)); });
+    case ColumnKind::varied: return or_nothing(row.varied, shortest);
     default: return nothing;
   }
 }
@@ -66,15 +78,25 @@ std::string spec_text(const RowSpec& row, ColumnKind kind) {
   }
 }
 
-std::string cell_text(const AblationRow& row, ColumnKind kind, const Ablation& ablation) {
-  if (is_text(kind)) return spec_text(row.spec, kind);
-  if (is_published(kind)) return published_text(row.published, kind);
-  return measured_text(row, kind, ablation);
+std::string cell_text(const AblationRow& row, const ColumnSpec& column, const Ablation& ablation) {
+  if (is_text(column.kind)) return spec_text(row.spec, column.kind);
+  if (is_published(column.kind)) return published_text(row.published, column.kind);
+  return measured_text(row, column, ablation);
+}
+
+/// What a completed row is the best of, where runs are lacking; else "".
+std::string lacking_values(const AblationRow& row, const Ablation& ablation) {
+  const std::vector<std::string> values = open_values(row);
+  if (values.empty()) return "";
+  return "the best of " + std::to_string(row.points.size() - values.size()) +
+         " of " + std::to_string(row.points.size()) + "; not completed with " +
+         ablation.table.best_of->key + " " + join(values, ", ");
 }
 
 /// Why the row has no figures, in a sentence; "" where its state says all.
-std::string footnote_of(const AblationRow& row) {
+std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
   if (!row.run) return "";
+  if (row.completed()) return lacking_values(row, ablation);
   const store::RunSummary& run = *row.run;
   if (run.status == run::RunState::stopped) {
     return run.config + ": stopped; 'forge run " + run.config + "' goes on where it was";
@@ -86,35 +108,49 @@ std::string footnote_of(const AblationRow& row) {
   return run.config + ": " + reason + hint;
 }
 
+bool lacks_score(const AblationRow& row, const ColumnSpec& column) {
+  return column.kind == ColumnKind::score && row.completed() && !figure_of(*row.run, column.score);
+}
+
+/// Which scores of the columns a completed row does not have, in a sentence; "" where it has all.
+std::string lacking_scores(const AblationRow& row, const std::vector<ColumnSpec>& columns) {
+  std::vector<std::string> scores;
+  for (const ColumnSpec& column : columns) {
+    if (lacks_score(row, column)) scores.push_back(column.score);
+  }
+  if (scores.empty()) return "";
+  return "no " + join(scores, ", ") + " in the run's last evaluation";
+}
+
+/// The mark that leads to a footnote, which is added where it is not there; "" for none.
+std::string mark_of(const std::string& footnote, std::vector<std::string>& footnotes) {
+  if (footnote.empty()) return "";
+  const auto found = std::find(footnotes.begin(), footnotes.end(), footnote);
+  const auto number = found - footnotes.begin() + 1;
+  if (found == footnotes.end()) footnotes.push_back(footnote);
+  return " [" + std::to_string(number) + "]";
+}
+
 /// The row's cells. A run that is not completed says so in the first column of figures.
 std::vector<std::string> cells_of(const AblationRow& row,
                                   const std::vector<ColumnSpec>& columns,
                                   const Ablation& ablation,
                                   std::vector<std::string>& footnotes) {
+  const std::string state_mark = mark_of(footnote_of(row, ablation), footnotes);
+  const std::string score_mark = mark_of(lacking_scores(row, columns), footnotes);
   std::vector<std::string> cells;
-  bool state_is_told = row.completed();
+  bool state_is_told = false;
   for (const ColumnSpec& column : columns) {
-    if (state_is_told || !is_measured(column.kind)) {
-      cells.push_back(cell_text(row, column.kind, ablation));
-      continue;
+    std::string text = cell_text(row, column, ablation);
+    if (is_measured(column.kind) && !state_is_told) {
+      if (!row.completed()) text = state_text(row);
+      text += state_mark;
+      state_is_told = true;
     }
-    state_is_told = true;
-    std::string text = state_text(row);
-    if (const std::string footnote = footnote_of(row); !footnote.empty()) {
-      footnotes.push_back(footnote);
-      text += " [" + std::to_string(footnotes.size()) + "]";
-    }
+    if (lacks_score(row, column)) text += score_mark;
     cells.push_back(std::move(text));
   }
   return cells;
-}
-
-std::vector<std::string> missing_commands(const Ablation& ablation) {
-  std::vector<std::string> commands;
-  for (const AblationRow& row : ablation.rows) {
-    if (!row.run) commands.push_back(command_for(row, ablation));
-  }
-  return commands;
 }
 
 std::vector<std::string> left_out_lines(const Ablation& ablation) {

@@ -18,6 +18,8 @@ template <class Visitor>
 void fields(Visitor& visit, ColumnSpec& column) {
   visit.field("kind", column.kind, "what the column shows", required());
   visit.field("title", column.title, "its header", required());
+  visit.field("score", column.score, "which figure of the task");
+  visit.field("format", column.format, "of a score; by_name: accuracies and validities in percent");
 }
 
 template <class Visitor>
@@ -30,9 +32,21 @@ void fields(Visitor& visit, RowSpec& row) {
 
 template <class Visitor>
 void fields(Visitor& visit, ClaimSpec& claim) {
-  visit.field("config", claim.config, "row whose loss is the lower one", required());
-  visit.field("below", claim.below, "row whose loss is the higher one", required());
+  visit.field("config", claim.config, "row that the claim is about", required());
+  visit.field("below", claim.below, "row whose figure is the higher one");
+  visit.field("above", claim.above, "row whose figure is the lower one");
+  visit.field("at_least", claim.at_least, "number that the figure reaches");
+  visit.field("at_most", claim.at_most, "number that the figure does not exceed");
+  visit.field("score", claim.score, "the figure, a score of the task or eval_loss");
   visit.field("profile", claim.profile, "profile of the runs that can decide it");
+}
+
+template <class Visitor>
+void fields(Visitor& visit, BestOfSpec& best_of) {
+  visit.field("key", best_of.key, "config key that the runs of a row differ in", required());
+  visit.field("values", best_of.values, "that it takes", required());
+  visit.field("by", best_of.by, "the figure that decides, a score or eval_loss", required());
+  visit.field("take", best_of.take, "highest or lowest", required());
 }
 
 template <class Visitor>
@@ -43,6 +57,7 @@ void fields(Visitor& visit, TableSpec& table) {
   visit.field("columns", table.columns, "from left to right", required());
   visit.field("must_be_equal", table.must_be_equal, "what makes runs comparable", required());
   visit.field("claims", table.claims, "what the table is to decide");
+  visit.field("best_of", table.best_of, "the values of a key of which a row shows the best");
   visit.field("published", table.published, "file with published figures");
 }
 
@@ -76,21 +91,81 @@ void check_rows(const yaml::Node& node,
   }
 }
 
-void check_claims(const yaml::Node& node, const TableSpec& table) {
-  std::vector<std::string> rows;
-  for (const RowSpec& row : table.rows) rows.push_back(row.config);
-  for (size_t i = 0; i < table.claims.size(); ++i) {
-    const ClaimSpec& claim = table.claims[i];
-    const yaml::Node& place = item(node, "claims", i);
-    for (const auto& [key, config] : {std::pair("config", claim.config), {"below", claim.below}}) {
-      if (std::find(rows.begin(), rows.end(), config) != rows.end()) continue;
+void check_columns(const yaml::Node& node, const TableSpec& table) {
+  if (table.columns.empty()) throw Error("the table has no columns", node.find("columns")->origin);
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const ColumnSpec& column = table.columns[i];
+    const yaml::Node& place = item(node, "columns", i);
+    const bool is_score = column.kind == ColumnKind::score;
+    if (is_score && column.score.empty()) {
+      throw Error("a column of kind score names the score",
+                  place.origin,
+                  "e.g. score: token_accuracy; docs/TASKS.md lists those of each task");
+    }
+    for (const char* key : {"score", "format"}) {
+      if (is_score || !place.find(key)) continue;
+      throw Error(std::string("'") + key + "' is for columns of kind score",
+                  place.find(key)->origin);
+    }
+    if (column.kind == ColumnKind::varied && !table.best_of) {
+      throw Error("a column of kind varied shows what best_of varies, and the table has no best_of",
+                  place.origin);
+    }
+  }
+}
+
+void check_claim(const ClaimSpec& claim,
+                 const yaml::Node& place,
+                 const std::vector<std::string>& rows) {
+  const int comparisons = !claim.below.empty() + !claim.above.empty() + claim.at_least.has_value() +
+                          claim.at_most.has_value();
+  if (comparisons != 1) {
+    throw Error("a claim has one of below, above, at_least, at_most", place.origin);
+  }
+  for (const auto& [key, config] :
+       {std::pair("config", claim.config), {"below", claim.below}, {"above", claim.above}}) {
+    if (config.empty()) continue;
+    if (std::find(rows.begin(), rows.end(), config) == rows.end()) {
       throw Error("the claim is about '" + config + "', which has no row",
                   place.find(key)->origin,
                   did_you_mean(config, rows));
     }
-    if (claim.config == claim.below) {
-      throw Error("'" + claim.config + "' cannot be below itself", place.find("below")->origin);
+    if (key != std::string("config") && config == claim.config) {
+      throw Error("'" + config + "' cannot be " + key + " itself", place.find(key)->origin);
     }
+  }
+}
+
+void check_claims(const yaml::Node& node, const TableSpec& table) {
+  std::vector<std::string> rows;
+  for (const RowSpec& row : table.rows) rows.push_back(row.config);
+  for (size_t i = 0; i < table.claims.size(); ++i) {
+    check_claim(table.claims[i], item(node, "claims", i), rows);
+  }
+}
+
+void check_best_of(const yaml::Node& node, const TableSpec& table) {
+  if (!table.best_of) return;
+  const yaml::Node& place = *node.find("best_of");
+  const BestOfSpec& best_of = *table.best_of;
+  const std::vector<std::string> keys = config::all_key_paths();
+  if (std::find(keys.begin(), keys.end(), best_of.key) == keys.end()) {
+    throw Error("there is no config key '" + best_of.key + "'",
+                place.find("key")->origin,
+                did_you_mean(best_of.key, keys));
+  }
+  const std::vector<std::string>& equal = table.must_be_equal;
+  if (std::find(equal.begin(), equal.end(), best_of.key) != equal.end()) {
+    throw Error("'" + best_of.key + "' cannot vary within a row and be equal in all of them",
+                place.find("key")->origin,
+                "leave it out of must_be_equal");
+  }
+  if (best_of.values.empty()) throw Error("best_of has no values", place.find("values")->origin);
+  std::set<double> seen;
+  for (size_t i = 0; i < best_of.values.size(); ++i) {
+    if (seen.insert(best_of.values[i]).second) continue;
+    throw Error("the value " + shortest(best_of.values[i]) + " is given twice",
+                item(place, "values", i).origin);
   }
 }
 
@@ -119,6 +194,8 @@ const std::vector<std::string>& names_of(ColumnKind) {
                                                  "tokens_per_second",
                                                  "peak_memory",
                                                  "overhead",
+                                                 "score",
+                                                 "varied",
                                                  "notes",
                                                  "published_eval_loss",
                                                  "published_tokens_per_second",
@@ -126,10 +203,32 @@ const std::vector<std::string>& names_of(ColumnKind) {
   return names;
 }
 
+const std::vector<std::string>& names_of(ScoreFormat) {
+  static const std::vector<std::string> names = {"by_name", "percent", "decimals"};
+  return names;
+}
+
+const std::vector<std::string>& names_of(Extreme) {
+  static const std::vector<std::string> names = {"highest", "lowest"};
+  return names;
+}
+
 bool is_published(ColumnKind kind) {
   return kind == ColumnKind::published_eval_loss ||
          kind == ColumnKind::published_tokens_per_second ||
          kind == ColumnKind::published_peak_memory;
+}
+
+std::vector<std::string> scores_of(const TableSpec& table) {
+  std::vector<std::string> scores;
+  const auto add = [&](const std::string& score) {
+    if (std::find(scores.begin(), scores.end(), score) == scores.end()) scores.push_back(score);
+  };
+  for (const ColumnSpec& column : table.columns) {
+    if (column.kind == ColumnKind::score) add(column.score);
+  }
+  if (table.best_of && table.best_of->by != eval_loss_name) add(table.best_of->by);
+  return scores;
 }
 
 const std::vector<std::string>& equality_words() {
@@ -143,9 +242,10 @@ TableSpec table_from_node(const yaml::Node& node, const std::vector<std::string>
   }
   TableSpec table = config::read_fields<TableSpec>(node);
   check_rows(node, table, configs);
-  if (table.columns.empty()) throw Error("the table has no columns", node.find("columns")->origin);
+  check_columns(node, table);
   check_equality(node, table);
   check_claims(node, table);
+  check_best_of(node, table);
   return table;
 }
 

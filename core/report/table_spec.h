@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/report/scores.h"
 #include "core/yaml/node.h"
 
 /// Ablation tables are files of a project, tables/NAME.yaml: which runs stand in which row, what
@@ -19,6 +21,8 @@ enum class ColumnKind {
   tokens_per_second,
   peak_memory,
   overhead,  ///< change of throughput and memory against the baseline
+  score,     ///< a figure of a synthetic task
+  varied,    ///< value of best_of's key in the run shown
   notes,
   published_eval_loss,
   published_tokens_per_second,
@@ -27,9 +31,15 @@ enum class ColumnKind {
 const std::vector<std::string>& names_of(ColumnKind);
 bool is_published(ColumnKind kind);
 
+/// How a score is written: `by_name` is a percentage for accuracies and validities.
+enum class ScoreFormat { by_name, percent, decimals };
+const std::vector<std::string>& names_of(ScoreFormat);
+
 struct ColumnSpec {
   ColumnKind kind = ColumnKind::model;
   std::string title;
+  std::string score = {};                     ///< its name, for `score`
+  ScoreFormat format = ScoreFormat::by_name;  ///< for `score`
 };
 
 struct RowSpec {
@@ -39,11 +49,28 @@ struct RowSpec {
   std::string notes;
 };
 
-/// That one row's evaluation loss is below another's: what the table is there to decide.
+/// What the table is there to decide: that a row's figure is below or above another row's, or at
+/// least or at most a number. Exactly one of the four is given.
 struct ClaimSpec {
   std::string config;
-  std::string below;             ///< config of the other row
-  std::string profile = "full";  ///< of the runs that can decide it
+  std::string below;  ///< config of the other row
+  std::string above;  ///< config of the other row
+  std::optional<double> at_least;
+  std::optional<double> at_most;
+  std::string score = eval_loss_name;  ///< the figure, a score or eval_loss
+  std::string profile = "full";        ///< of the runs that can decide it
+};
+
+enum class Extreme { highest, lowest };
+const std::vector<std::string>& names_of(Extreme);
+
+/// Lets every row show the best of its config's runs over the values of one key, as papers give the
+/// best of a few learning rates. The key need not be equal between the runs of the table.
+struct BestOfSpec {
+  std::string key;             ///< dotted, e.g. "optimizer.lr"
+  std::vector<double> values;  ///< of equally good ones the first is shown
+  std::string by;              ///< the figure that decides, a score or eval_loss
+  Extreme take = Extreme::highest;
 };
 
 struct TableSpec {
@@ -56,8 +83,12 @@ struct TableSpec {
   /// or a dotted key or section of the config. Their seed must be equal whether named or not.
   std::vector<std::string> must_be_equal;
   std::vector<ClaimSpec> claims;
+  std::optional<BestOfSpec> best_of;
   std::string published;  ///< file with published figures, beside the table's own; "": none
 };
+
+/// The scores that the table shows or chooses by, each once.
+std::vector<std::string> scores_of(const TableSpec& table);
 
 /// The words of must_be_equal that are no config keys.
 const std::vector<std::string>& equality_words();

@@ -17,11 +17,17 @@ namespace {
 constexpr double silence_seconds = 600;  // of one batch
 
 int64_t bytes_of(const RunModel& model, const EvaluationData& data) {
-  const data::TokenFile file(data.tokens);
+  if (model.tokenizer.empty()) return 0;
   const data::Tokenizer tokenizer = data::load_tokenizer(model.tokenizer);
   const int seq_len = model.experiment.train.seq_len;
-  if (data.pad_id) return data::scored_bytes_of_documents(file, data.rows, seq_len, tokenizer);
-  return data::scored_bytes(file, std::min(data.rows * seq_len, file.size() - 1), tokenizer);
+  int64_t bytes = 0;
+  for (const protocol::TokenSource& source : data.tokens) {
+    const data::TokenFile file(source.path);
+    bytes += source.pad_id ? data::scored_bytes_of_documents(file, source.rows, seq_len, tokenizer)
+                           : data::scored_bytes(
+                                 file, std::min(source.rows * seq_len, file.size() - 1), tokenizer);
+  }
+  return bytes;
 }
 
 protocol::Request request_of(const RunModel& model,
@@ -31,12 +37,7 @@ protocol::Request request_of(const RunModel& model,
   protocol::Request request;
   request.job = protocol::Job::evaluate;
   request.experiment = config::to_json(model.experiment);
-  request.evaluation_tokens = {data.tokens.empty() ? "" : fs::absolute(data.tokens).string(),
-                               data.rows,
-                               data.document_start,
-                               data.short_last_row,
-                               data.pad_id,
-                               data.task};
+  request.evaluation_tokens = data.tokens;
   ask_for_answers(model.experiment, request);
   request.initial_weights = fs::absolute(model.checkpoint).string();
   request.device = device;
@@ -71,7 +72,7 @@ ModelEvaluation evaluate(const RunModel& model,
   evaluation.seconds = values.at("seconds").get<double>();
   evaluation.perplexity = std::exp(evaluation.loss);
   evaluation.scores = examiner.finish();
-  if (!data.tokens.empty()) evaluation.bytes = bytes_of(model, data);
+  evaluation.bytes = bytes_of(model, data);
   if (evaluation.bytes > 0) {
     const double nats = evaluation.loss * static_cast<double>(evaluation.tokens);
     evaluation.bits_per_byte = nats / std::log(2.0) / static_cast<double>(evaluation.bytes);

@@ -15,6 +15,7 @@
 #include "core/data/token_file_writer.h"
 #include "core/data/token_stream.h"
 #include "core/data/tokenizer_json.h"
+#include "core/run/token_sources.h"
 
 namespace forge::run {
 namespace {
@@ -55,14 +56,14 @@ void require_own_ids(const RunModel& model,
   }
 }
 
-void set_document_start(const RunModel& model, EvaluationData& data) {
-  if (!model.experiment.train.document_mask) return;
+std::optional<int32_t> document_start_of(const RunModel& model) {
+  if (!model.experiment.train.document_mask) return std::nullopt;
   const int32_t bos = tokenizer_of(model).bos_id();
   if (bos < 0) {
     throw Error(
         "train.document_mask is true, but the tokenizer has no BOS to begin a document with");
   }
-  data.document_start = bos;
+  return bos;
 }
 
 bool is_token_file(const fs::path& path) {
@@ -99,19 +100,19 @@ EvaluationData whole_token_file(const RunModel& model,
                                 const std::string& name) {
   const data::TokenFile file(tokens);
   require_own_tokenizer(model, file.tokenizer_fingerprint(), name);
-  EvaluationData data;
-  data.name = name;
-  data.tokens = tokens;
-  data.rows =
+  file.check_content();
+  protocol::TokenSource source;
+  source.path = fs::absolute(tokens).string();
+  source.rows =
       data::rows_of(file.size(), model.experiment.train.seq_len, data::LastRow::may_be_short);
-  data.short_last_row = true;
-  set_document_start(model, data);
-  if (data.rows == 0) {
+  source.short_last_row = true;
+  source.document_start = document_start_of(model);
+  if (source.rows == 0) {
     throw Error(name + " is too short: it has " + with_thousands(file.size()) + " token(s)",
                 {},
                 "the first token is only read, each later one is scored: two are the least");
   }
-  return data;
+  return {name, {source}, nullptr};
 }
 
 EvaluationData prepared(const RunModel& model,
@@ -135,15 +136,17 @@ EvaluationData prepared(const RunModel& model,
   }
   EvaluationData data;
   data.name = name.empty() ? "its own held-out rows" : "the held-out rows of " + name;
-  data.tokens = made.evaluation_tokens;
-  data.rows = made.evaluation_rows;
-  data.document_start = made.document_start;
-  data.pad_id = made.pad_id;
-  data.task = made.task;
+  data.tokens = evaluation_sources(made);
   return data;
 }
 
 }  // namespace
+
+int64_t EvaluationData::rows() const {
+  int64_t sum = 0;
+  for (const protocol::TokenSource& source : tokens) sum += source.rows;
+  return sum;
+}
 
 EvaluationData own_evaluation_data(const RunModel& model,
                                    const fs::path& cache_dir,

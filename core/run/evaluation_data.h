@@ -1,27 +1,23 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/data/progress.h"
+#include "core/protocol/messages.h"
 #include "core/run/run_model.h"
 
 namespace forge::run {
 
 /// Token ids that a model is evaluated on, in its own vocabulary.
 struct EvaluationData {
-  std::string name;                          ///< what to call it
-  std::filesystem::path tokens;              ///< a token file
-  int64_t rows = 0;                          ///< of the model's train.seq_len
-  bool short_last_row = false;               ///< its missing targets are not scored
-  std::optional<int32_t> document_start;     ///< with train.document_mask
-  std::optional<int32_t> pad_id;             ///< of padded rows, each of which is a document
-  nlohmann::json task = nlohmann::json::object();  ///< that the rows are of, {}: of none
-  std::shared_ptr<const void> keeps_tokens;  ///< removes a token file that was made for this alone
+  std::string name;                           ///< what to call it
+  std::vector<protocol::TokenSource> tokens;  ///< of the model's train.seq_len
+  std::shared_ptr<const void> keeps_tokens;   ///< removes a token file that was made for this alone
+
+  int64_t rows() const;
 };
 
 /// The held-out rows that the run itself was evaluated on. Throws Error where the model was not

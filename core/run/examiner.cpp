@@ -17,6 +17,7 @@ std::unique_ptr<data::tasks::Examination> examination_of(const config::Experimen
   data::tasks::ExaminationOptions options;
   options.seq_len = experiment.train.seq_len;
   options.rows = rows.rows;
+  options.padded = rows.pad_id.has_value();
   options.tokens = rows.path;
   options.tokenizer = tokenizer;
   options.parameters = model::parameter_count(experiment.model);
@@ -26,7 +27,7 @@ std::unique_ptr<data::tasks::Examination> examination_of(const config::Experimen
 }  // namespace
 
 void ask_for_answers(const config::Experiment& experiment, protocol::Request& request) {
-  const protocol::TokenSource& rows = request.evaluation_tokens;
+  const protocol::TokenSource rows = protocol::first_of(request.evaluation_tokens);
   request.answers.clear();
   if (rows.task.empty()) return;
   const data::tasks::Wanted wanted = examination_of(experiment, rows, "")->wanted();
@@ -43,7 +44,7 @@ void ask_for_answers(const config::Experiment& experiment, protocol::Request& re
 Examiner::Examiner(const protocol::Request& request, const std::filesystem::path& tokenizer) {
   if (request.answers.empty()) return;
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  examination_ = examination_of(experiment, request.evaluation_tokens, tokenizer);
+  examination_ = examination_of(experiment, first_of(request.evaluation_tokens), tokenizer);
 }
 
 void Examiner::take(const protocol::Answers& answers) {

@@ -16,6 +16,12 @@ constexpr int64_t most_samples = 65'536;
 
 data::Tokenizer tokenizer_of(const RunModel& model) {
   if (!model.tokenizer.empty()) return data::load_tokenizer(model.tokenizer);
+  if (model.experiment.data.has_own_ids()) {
+    throw Error("'" + model.name + "' reads the ids of the task " +
+                    model.experiment.data.task.name + ", not text",
+                {},
+                "'forge eval' scores what it answers, 'forge data sample' shows the task's texts");
+  }
   throw Error("'" + shown_path(model.checkpoint) + "' has no tokenizer that forge can use",
               {},
               "it needs a tokenizer.json of BPE beside its weights; 'forge import-hf' "

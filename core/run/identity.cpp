@@ -42,6 +42,21 @@ void drop_later_keys_at_default(Json& part) {
   }
 }
 
+/// What stands for nothing in the sources of a mixture: those of weight 0, and where text lies.
+void drop_of_sources(Json& part) {
+  const Json::json_pointer sources("/data/sources");
+  if (!part.contains(sources)) return;
+  for (auto source = part[sources].begin(); source != part[sources].end();) {
+    if (source->value("weight", 1.0) == 0) {
+      source = part[sources].erase(source);
+      continue;
+    }
+    source->erase("path");
+    source->erase("evaluation_path");
+    ++source;
+  }
+}
+
 }  // namespace
 
 Json identifying_part(const Json& experiment) {
@@ -58,6 +73,7 @@ Json identifying_part(const Json& experiment) {
   drop("data", "path");
   drop("data", "evaluation_path");
   drop("tokenizer", "path");
+  drop_of_sources(part);
   drop_later_keys_at_default(part);
   return part;
 }

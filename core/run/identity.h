@@ -20,7 +20,8 @@ struct Identity {
 /// The experiment's JSON without the keys that cannot change a number: name, description,
 /// train.log_every, train.checkpoint_every; and without data.path, data.evaluation_path,
 /// tokenizer.path and train.initial_weights, for which hashes of their content stand: the same text
-/// in another folder is the same data. Keys that came later are left out at their default.
+/// in another folder is the same data, of each source of a mixture too; a source of weight 0 is
+/// none. Keys that came later are left out at their default.
 nlohmann::json identifying_part(const nlohmann::json& experiment);
 
 nlohmann::json to_json(const Identity& identity);

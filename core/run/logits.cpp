@@ -64,7 +64,7 @@ nlohmann::json write_logits(const RunModel& model,
   protocol::Request request;
   request.job = protocol::Job::logits;
   request.experiment = config::to_json(experiment);
-  request.evaluation_tokens = {fs::absolute(tokens.path()).string(), question.rows};
+  request.evaluation_tokens = {{fs::absolute(tokens.path()).string(), question.rows}};
   request.initial_weights = fs::absolute(model.checkpoint).string();
   request.output = fs::absolute(question.output).string();
   request.device = question.device;

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/run/backend.h"
-#include "core/run/run_model.h"
 #include "core/run/launcher.h"
+#include "core/run/run_model.h"
 
 namespace forge::run {
 

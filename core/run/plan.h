@@ -23,8 +23,8 @@ struct RunInputs {
   std::string tokenizer_fingerprint;
   std::filesystem::path tokenizer;  ///< tokenizer.json, of which the run folder gets a copy
   InitialWeights initial_weights;
-  protocol::TokenSource train_tokens;
-  protocol::TokenSource evaluation_tokens;
+  std::vector<protocol::TokenSource> train_tokens;
+  std::vector<protocol::TokenSource> evaluation_tokens;
   std::string device = "auto";  ///< as chosen by the user; "auto": what the worker chose
   BackendInfo backend;          ///< what the worker said it would run on
 };

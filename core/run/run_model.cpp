@@ -57,7 +57,8 @@ fs::path tokenizer_file_of(const RunFolder& folder) {
     return folder.tokenizer_file();
   }
   const protocol::Request request = protocol::request_from_line(read_file(folder.request_file()));
-  return fs::path(request.train_tokens.path).parent_path() / "tokenizer.json";
+  if (request.train_tokens.empty()) return folder.tokenizer_file();
+  return fs::path(request.train_tokens[0].path).parent_path() / "tokenizer.json";
 }
 
 void read_tokenizer(const RunFolder& folder, RunModel& model) {

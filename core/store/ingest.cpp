@@ -93,11 +93,14 @@ Ingester::Ingester(SQLite::Database& database)
                                         "elapsed_seconds"})),
       upsert_evaluation_(
           database, upsert_sql("evaluations", {"run_id", "step", "loss", "tokens", "seconds"})),
+      delete_scores_(database, "DELETE FROM scores WHERE run_id = ? AND step = ?"),
+      insert_score_(database, upsert_sql("scores", {"run_id", "step", "name", "value", "count"})),
       insert_result_(database, upsert_sql("results", {"run_id", "byte_offset", "result"})),
       insert_damaged_line_(database,
                            upsert_sql("damaged_lines", {"run_id", "byte_offset", "reason"})),
       forget_train_metrics_(database, "DELETE FROM train_metrics WHERE run_id = ? AND step > ?"),
-      forget_evaluations_(database, "DELETE FROM evaluations WHERE run_id = ? AND step > ?") {}
+      forget_evaluations_(database, "DELETE FROM evaluations WHERE run_id = ? AND step > ?"),
+      forget_scores_(database, "DELETE FROM scores WHERE run_id = ? AND step > ?") {}
 
 template <class... Values>
 void Ingester::execute(SQLite::Statement& statement, const Values&... values) {
@@ -256,14 +259,23 @@ void Ingester::write_event(const protocol::Event& event,
             metrics->tokens_per_second,
             metrics->elapsed_seconds);
   } else if (const auto* evaluation = std::get_if<protocol::Evaluation>(&event)) {
-    execute(upsert_evaluation_,
-            run_id,
-            evaluation->step,
-            evaluation->loss,
-            evaluation->tokens,
-            evaluation->seconds);
+    write_evaluation(*evaluation, run_id);
   } else if (const auto* result = std::get_if<protocol::Result>(&event)) {
     execute(insert_result_, run_id, byte_offset, dump(result->values));
+  }
+}
+
+/// An evaluation made again takes the place of the earlier one with all its scores.
+void Ingester::write_evaluation(const protocol::Evaluation& evaluation, const std::string& run_id) {
+  execute(upsert_evaluation_,
+          run_id,
+          evaluation.step,
+          evaluation.loss,
+          evaluation.tokens,
+          evaluation.seconds);
+  execute(delete_scores_, run_id, evaluation.step);
+  for (const auto& [name, score] : evaluation.scores) {
+    execute(insert_score_, run_id, evaluation.step, name, score.value, score.count);
   }
 }
 
@@ -272,6 +284,7 @@ void Ingester::write_event(const protocol::Event& event,
 void Ingester::forget_after(const std::string& run_id, int64_t step) {
   execute(forget_train_metrics_, run_id, step);
   execute(forget_evaluations_, run_id, step);
+  execute(forget_scores_, run_id, step);
 }
 
 }  // namespace forge::store

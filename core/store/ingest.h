@@ -60,6 +60,7 @@ class Ingester {
                         std::vector<std::string>& warnings);
   void ingest_line(const std::string& line, int64_t byte_offset, RunSummary& run);
   void write_event(const protocol::Event& event, int64_t byte_offset, const std::string& run_id);
+  void write_evaluation(const protocol::Evaluation& evaluation, const std::string& run_id);
   void forget_after(const std::string& run_id, int64_t step);
 
   /// Binds the values in their order and runs the statement.
@@ -76,10 +77,13 @@ class Ingester {
   SQLite::Statement upsert_environment_;
   SQLite::Statement upsert_train_metrics_;
   SQLite::Statement upsert_evaluation_;
+  SQLite::Statement delete_scores_;
+  SQLite::Statement insert_score_;
   SQLite::Statement insert_result_;
   SQLite::Statement insert_damaged_line_;
   SQLite::Statement forget_train_metrics_;
   SQLite::Statement forget_evaluations_;
+  SQLite::Statement forget_scores_;
 };
 
 }  // namespace forge::store

@@ -120,6 +120,60 @@ void bind_all(SQLite::Statement& statement, const std::vector<std::string>& valu
   for (const std::string& value : values) binder.value(value);
 }
 
+using Scores = std::map<std::string, protocol::Score>;
+
+void read_score(RowReader& row, Scores& scores) {
+  std::string name;
+  row.value(name);
+  protocol::Score& score = scores[name];
+  row.value(score.value);
+  row.value(score.count);
+}
+
+/// Runs with their last scores. Both are read in one transaction, so that they belong together.
+std::vector<RunSummary> select_runs(SQLite::Database& database, const Condition& condition) {
+  SQLite::Transaction transaction(database);
+  std::map<std::string, Scores> scores;
+  SQLite::Statement of_last_evaluation(
+      database,
+      "SELECT run_id, scores.name, value, count FROM runs JOIN scores ON run_id = id AND "
+      "scores.step = eval_step" +
+          condition.sql);
+  bind_all(of_last_evaluation, condition.values);
+  while (of_last_evaluation.executeStep()) {
+    std::string run_id;
+    RowReader row(of_last_evaluation);
+    row.value(run_id);
+    read_score(row, scores[run_id]);
+  }
+  SQLite::Statement statement(database,
+                              "SELECT " + join(run_column_names(), ", ") + " FROM runs" +
+                                  condition.sql + " ORDER BY created DESC, id DESC");
+  bind_all(statement, condition.values);
+  std::vector<RunSummary> runs;
+  while (statement.executeStep()) {
+    RunSummary& run = runs.emplace_back(read_run(statement));
+    const auto found = scores.find(run.id);
+    if (found != scores.end()) run.scores = std::move(found->second);
+  }
+  return runs;
+}
+
+/// The scores of a run by the step of their evaluation.
+std::map<int64_t, Scores> select_scores(SQLite::Database& database, const std::string& run_id) {
+  SQLite::Statement statement(database,
+                              "SELECT step, name, value, count FROM scores WHERE run_id = ?");
+  statement.bind(1, run_id);
+  std::map<int64_t, Scores> scores;
+  while (statement.executeStep()) {
+    int64_t step = 0;
+    RowReader row(statement);
+    row.value(step);
+    read_score(row, scores[step]);
+  }
+  return scores;
+}
+
 nlohmann::json select_json(SQLite::Database& database,
                            const std::string& sql,
                            const std::string& run_id) {
@@ -166,16 +220,7 @@ SyncReport ResultStore::sync(const fs::path& runs_dir) {
 }
 
 std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
-  return guarded(path_, [&] {
-    const Condition condition = where(filter);
-    SQLite::Statement statement(*database_,
-                                "SELECT " + join(run_column_names(), ", ") + " FROM runs" +
-                                    condition.sql + " ORDER BY created DESC, id DESC");
-    bind_all(statement, condition.values);
-    std::vector<RunSummary> runs;
-    while (statement.executeStep()) runs.push_back(read_run(statement));
-    return runs;
-  });
+  return guarded(path_, [&] { return select_runs(*database_, where(filter)); });
 }
 
 std::vector<ConfiguredRun> ResultStore::configured_runs(const RunFilter& filter) const {
@@ -191,11 +236,9 @@ std::vector<ConfiguredRun> ResultStore::configured_runs(const RunFilter& filter)
 
 std::optional<RunSummary> ResultStore::run(const std::string& run_id) const {
   return guarded(path_, [&]() -> std::optional<RunSummary> {
-    SQLite::Statement statement(
-        *database_, "SELECT " + join(run_column_names(), ", ") + " FROM runs WHERE id = ?");
-    statement.bind(1, run_id);
-    if (!statement.executeStep()) return std::nullopt;
-    return read_run(statement);
+    std::vector<RunSummary> found = select_runs(*database_, {" WHERE id = ?", {run_id}});
+    if (found.empty()) return std::nullopt;
+    return std::move(found.front());
   });
 }
 
@@ -234,6 +277,8 @@ std::vector<protocol::TrainMetrics> ResultStore::train_metrics(const std::string
 
 std::vector<protocol::Evaluation> ResultStore::evaluations(const std::string& run_id) const {
   return guarded(path_, [&] {
+    SQLite::Transaction transaction(*database_);
+    std::map<int64_t, Scores> scores = select_scores(*database_, run_id);
     SQLite::Statement statement(
         *database_,
         "SELECT step, loss, tokens, seconds FROM evaluations WHERE run_id = ? ORDER BY step");
@@ -246,6 +291,7 @@ std::vector<protocol::Evaluation> ResultStore::evaluations(const std::string& ru
       row.value(evaluation.loss);
       row.value(evaluation.tokens);
       row.value(evaluation.seconds);
+      evaluation.scores = std::move(scores[evaluation.step]);
     }
     return rows;
   });

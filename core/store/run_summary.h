@@ -1,14 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
+#include "core/protocol/messages.h"
 #include "core/run/run_folder.h"
 
 namespace forge::store {
 
-/// One row of the table `runs`: what a run is and how far it got. Fields have the columns' names.
+/// What a run is and how far it got: its row of the table `runs`, whose columns have the fields'
+/// names, and the scores of its last evaluation.
 struct RunSummary {
   std::string id;
   std::string project;
@@ -49,6 +52,7 @@ struct RunSummary {
   std::optional<int64_t> exit_signal;
   std::string failure_reason;  ///< why it failed or stopped, ""
   std::string failure_hint;
+  std::map<std::string, protocol::Score> scores;  ///< at eval_step; rows of the table `scores`
 };
 
 /// The columns of the table, once: `visit.column(name, field)` for each, in the table's order.

@@ -9,6 +9,18 @@ namespace forge::store {
 extern const char* const schema_version_1;  // schema.sql, embedded by CMake
 namespace {
 
+/// Version 2: what a task measures beside the loss. A figure that is no number is NULL.
+constexpr const char* add_scores = R"sql(
+CREATE TABLE scores (
+  run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  step   INTEGER NOT NULL,                  -- of the evaluation
+  name   TEXT NOT NULL,                     -- e.g. "answer_accuracy.hop_8"
+  value  REAL,
+  count  INTEGER NOT NULL,                  -- cases that the value is the mean of
+  PRIMARY KEY (run_id, step, name)
+) STRICT, WITHOUT ROWID;
+)sql";
+
 /// "frge": tells a results store from any other SQLite file.
 constexpr int application_id = 0x66726765;
 
@@ -36,7 +48,7 @@ void refuse_foreign(const SQLite::Database& database) {
 }  // namespace
 
 const std::vector<std::string>& schema_steps() {
-  static const std::vector<std::string> steps = {schema_version_1};
+  static const std::vector<std::string> steps = {schema_version_1, add_scores};
   return steps;
 }
 

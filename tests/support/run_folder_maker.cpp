@@ -133,7 +133,7 @@ run::RunFolder make_completed_run(const std::filesystem::path& runs_dir,
   const run::RunFolder folder = make_queued_run(runs_dir, run);
   const int64_t steps = run.experiment.train.max_steps;
   append_training(folder, run, steps);
-  append_event(folder, protocol::Evaluation{steps, outcome.eval_loss, 8192, 0.75});
+  append_event(folder, protocol::Evaluation{steps, outcome.eval_loss, 8192, 0.75, outcome.scores});
   protocol::Finished finished;
   finished.completed = true;
   finished.step = steps;

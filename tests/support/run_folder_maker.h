@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "core/base/fs.h"
@@ -32,6 +33,7 @@ struct Outcome {
   double eval_loss = 3.25;
   double tokens_per_second = 4300;
   int64_t peak_memory_bytes = int64_t{1} << 30;
+  std::map<std::string, protocol::Score> scores = {};
 };
 
 /// Writes run.json, config.json and config.origin.json: a run that waits to be started.

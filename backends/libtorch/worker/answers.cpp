@@ -46,7 +46,7 @@ Answers::Answers(const protocol::Request& request,
       events_(events),
       seq_len_(experiment.train.seq_len),
       batch_size_(experiment.train.eval_batch_size) {
-  const protocol::TokenSource& source = request.evaluation_tokens;
+  const protocol::TokenSource source = protocol::first_of(request.evaluation_tokens);
   const bool of_task = !source.task.empty() && source.path.empty();
   if (of_task) {
     task_ = data::tasks::task_of(source.task);
@@ -126,7 +126,7 @@ void Answers::send_continuations(int64_t step,
   wanted.context = seq_len_;
   wanted.batch_size = batch_size_;
   wanted.temperature = task_->asked() == data::tasks::Asked::sampled ? 1 : 0;
-  wanted.seed = data::tasks::seed_of(request_.evaluation_tokens.task);
+  wanted.seed = data::tasks::seed_of(protocol::first_of(request_.evaluation_tokens).task);
   std::vector<protocol::Answers> answers;
   for (int64_t row = 0; row < request_.answer_rows; ++row) {
     std::optional<data::tasks::Prompt> prompt = rows_->prompt(row);

@@ -6,54 +6,55 @@
 namespace forge::worker {
 namespace {
 
-data::Dataset rows_of(const protocol::TokenSource& source,
+/// Rows of several files are alike: the first of them says how all are made.
+data::Dataset rows_of(const std::vector<protocol::TokenSource>& sources,
                       const config::Experiment& experiment,
                       data::Split split,
-                      config::RowOrder order,
-                      data::LastRow last_row) {
+                      data::RowOptions options) {
+  if (sources.empty()) throw Error("the request names no rows");
   const config::TrainConfig& train = experiment.train;
-  if (source.path.empty() && !source.task.empty()) {
-    return {data::tasks::task_of(source.task),
-            data::tasks::seed_of(source.task),
+  const protocol::TokenSource& first = sources[0];
+  if (first.path.empty() && !first.task.empty()) {
+    return {data::tasks::task_of(first.task),
+            data::tasks::seed_of(first.task),
             split,
             train.seq_len,
-            source.rows};
+            first.rows};
   }
-  if (train.document_mask && !source.document_start) {
+  if (train.document_mask && !first.document_start) {
     throw Error("train.document_mask is true, but the request does not say what begins a document",
                 {},
                 "give document_start with the token file");
   }
-  data::RowOptions options;
   options.seq_len = train.seq_len;
-  options.order = order;
   options.seed = experiment.data.seed;
-  options.rows = source.rows;
-  if (train.document_mask) options.document_start = source.document_start;
-  options.last_row = last_row;
-  options.pad_id = source.pad_id;
-  return {source.path, options};
+  if (train.document_mask) options.document_start = first.document_start;
+  options.pad_id = first.pad_id;
+  std::vector<data::RowSource> rows;
+  for (const protocol::TokenSource& source : sources) {
+    rows.push_back({source.path, source.rows, source.name, source.weight});
+  }
+  return {rows, options};
 }
 
 }  // namespace
 
 data::Dataset training_rows(const protocol::Request& request,
                             const config::Experiment& experiment) {
-  return rows_of(request.train_tokens,
-                 experiment,
-                 data::Split::training,
-                 experiment.data.order,
-                 data::LastRow::whole);
+  data::RowOptions options;
+  options.order = experiment.data.order;
+  return rows_of(request.train_tokens, experiment, data::Split::training, options);
 }
 
 data::Dataset evaluation_rows(const protocol::Request& request,
                               const config::Experiment& experiment) {
-  const protocol::TokenSource& source = request.evaluation_tokens;
-  return rows_of(source,
-                 experiment,
-                 data::Split::evaluation,
-                 config::RowOrder::sequential,
-                 source.short_last_row ? data::LastRow::may_be_short : data::LastRow::whole);
+  const std::vector<protocol::TokenSource>& sources = request.evaluation_tokens;
+  data::RowOptions options;
+  options.turns = data::Turns::one_after_another;
+  if (!sources.empty() && sources[0].short_last_row) {
+    options.last_row = data::LastRow::may_be_short;
+  }
+  return rows_of(sources, experiment, data::Split::evaluation, options);
 }
 
 }  // namespace forge::worker

@@ -10,7 +10,7 @@ namespace forge::worker {
 /// it asks for that. Throw Error where they cannot be.
 data::Dataset training_rows(const protocol::Request& request, const config::Experiment& experiment);
 
-/// The same for evaluation: always in the order of the file.
+/// The same for evaluation: always in the order of the files, one after another.
 data::Dataset evaluation_rows(const protocol::Request& request,
                               const config::Experiment& experiment);
 

@@ -14,9 +14,10 @@ protocol::Result write_logits(const protocol::Request& request, const at::Device
   Trainer trainer(experiment, device);
   load_beginning(
       trainer.model(), experiment.seed, request.initial_weights, request.initial_weights_hash);
+  if (request.evaluation_tokens.empty()) throw Error("logits need 'evaluation_tokens'");
+  const protocol::TokenSource& tokens = request.evaluation_tokens[0];
   const data::Dataset dataset(
-      request.evaluation_tokens.path,
-      {experiment.train.seq_len, config::RowOrder::sequential, 0, request.evaluation_tokens.rows});
+      tokens.path, {experiment.train.seq_len, config::RowOrder::sequential, 0, tokens.rows});
   const at::NoGradGuard no_grad;
   const Batch batch = load_batch(dataset, 0, dataset.rows(), device);
   std::vector<at::Tensor> owners;

@@ -162,6 +162,6 @@ void Corpus::divide_records(const config::DataConfig& config, const Progress& pr
   fingerprint_ = hasher.hex();
 }
 
-NextDocument Corpus::sample() const { return sample_of(training_); }
+NextDocument Corpus::sample(int64_t bytes) const { return sample_of(training_, bytes); }
 
 }  // namespace forge::data

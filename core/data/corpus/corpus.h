@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/data/bpe_trainer.h"
+#include "core/data/corpus/sample.h"
 #include "core/data/corpus/text_files.h"
 #include "core/data/progress.h"
 
@@ -30,9 +31,9 @@ class Corpus {
   /// Of training and evaluation; -1 where a file is a document.
   int64_t training_documents() const { return training_documents_; }
 
-  /// The text that a tokenizer is trained on: a few megabytes, in slices spread evenly over all of
+  /// Text that a tokenizer is trained on, about so many bytes, in slices spread evenly over all of
   /// the training text.
-  NextDocument sample() const;
+  NextDocument sample(int64_t bytes = tokenizer_sample_bytes) const;
 
  private:
   void divide_files(const config::DataConfig& config, const Progress& progress);

@@ -25,21 +25,31 @@ void CapoExamination::open() {
   }
 }
 
-/// Row r reads the tokens from r * seq_len on, and its targets are the seq_len behind its first.
+/// The tokens that a row reads: all but the first are its targets.
+TokenSpan CapoExamination::span_of(int64_t row) const {
+  const int64_t seq_len = options_.seq_len;
+  if (!options_.padded) return {row * seq_len, seq_len + 1};
+  const TokenSpan document = tokens_->document(row);
+  return {document.first, std::min(seq_len, document.count)};
+}
+
 void CapoExamination::take_losses(int64_t row, const std::vector<double>& losses) {
+  if (row < 0 || row >= options_.rows) {
+    throw Error("the worker answered for row " + std::to_string(row) + " of " +
+                std::to_string(options_.rows));
+  }
   if (!tokens_) open();
-  const int64_t first = row * options_.seq_len;
-  const int64_t end = first + options_.seq_len + 1;
-  if (static_cast<int64_t>(losses.size()) != options_.seq_len || row < 0 || row >= options_.rows) {
+  const TokenSpan read = span_of(row);
+  if (static_cast<int64_t>(losses.size()) != read.count - 1) {
     throw Error("the worker answered row " + std::to_string(row) + " with " +
                 std::to_string(losses.size()) + " losses instead of " +
-                std::to_string(options_.seq_len));
+                std::to_string(read.count - 1));
   }
-  const auto begin = std::lower_bound(beginnings_.begin(), beginnings_.end(), first);
+  const auto begin = std::lower_bound(beginnings_.begin(), beginnings_.end(), read.first);
   for (int64_t i = begin - beginnings_.begin(); i < tokens_->documents(); ++i) {
     const TokenSpan span = tokens_->document(i);
-    if (span.first + span.count > end) break;
-    measure(i, losses, first + 1);
+    if (span.first + span.count > read.first + read.count) break;
+    measure(i, losses, read.first + 1);
   }
 }
 

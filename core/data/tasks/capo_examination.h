@@ -20,6 +20,7 @@ class CapoExamination : public Examination {
 
  private:
   void open();
+  TokenSpan span_of(int64_t row) const;
   void measure(int64_t document, const std::vector<double>& losses, int64_t first_target);
 
   Capo capo_;

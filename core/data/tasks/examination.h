@@ -40,6 +40,7 @@ class Examination {
 struct ExaminationOptions {
   int seq_len = 0;
   int64_t rows = 0;
+  bool padded = false;              ///< capo: a row is a document of the token file
   std::filesystem::path tokens;     ///< capo: the token file of the rows
   std::filesystem::path tokenizer;  ///< capo: its tokenizer.json
   int64_t parameters = 0;           ///< capo: of the model

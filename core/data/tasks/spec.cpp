@@ -1,5 +1,6 @@
 #include "core/data/tasks/spec.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -12,24 +13,41 @@ namespace {
 
 using Json = nlohmann::json;
 
+[[noreturn]] void refuse_key(const char* key) {
+  throw Error(std::string("the task's description has no usable '") + key + "'");
+}
+
 /// Throws Error naming what is missing or of another type.
 template <class T>
 T value_of(const Json& spec, const char* key) {
   try {
     return spec.at(key).get<T>();
   } catch (const Json::exception&) {
-    throw Error(std::string("the task's description has no usable '") + key + "'");
+    refuse_key(key);
   }
 }
 
+/// An int as it stands: the library would round a fraction and wrap what is too large.
+int size_of(const Json& spec, const char* key) {
+  using Limits = std::numeric_limits<int>;
+  const auto value = value_of<Json>(spec, key);
+  if (!value.is_number_integer()) refuse_key(key);
+  const auto number = value.get<double>();
+  if (number < Limits::min() || number > Limits::max()) refuse_key(key);
+  return value.get<int>();
+}
+
 Variant variant_of(const Json& spec) {
-  return value_of<std::string>(spec, "variant") == "code" ? Variant::code : Variant::paper;
+  const auto name = value_of<std::string>(spec, "variant");
+  if (name == "code") return Variant::code;
+  if (name != "paper") refuse_key("variant");
+  return Variant::paper;
 }
 
 TaskConfig config_of(const Json& spec) {
   const auto name = value_of<std::string>(spec, "name");
   const Variant variant = variant_of(spec);
-  const auto size = [&](const char* key) { return value_of<int>(spec, key); };
+  const auto size = [&](const char* key) { return size_of(spec, key); };
   if (name == "depo1") return depo1(size("max_nodes"), size("max_hops"));
   if (name == "depo2") return depo2(size("max_nodes"), size("max_hops"), variant);
   if (name == "brevo1") return brevo1(size("max_nodes"), variant);
@@ -67,11 +85,13 @@ std::string spec_fingerprint(const Json& spec) {
 std::unique_ptr<const Task> task_of(const Json& spec) { return make_task(config_of(spec)); }
 
 Capo capo_of(const Json& spec) {
-  return Capo({value_of<int>(spec, "people"), variant_of(spec)}, seed_of(spec));
+  return Capo({size_of(spec, "people"), variant_of(spec)}, seed_of(spec));
 }
 
 uint64_t seed_of(const Json& spec) { return value_of<uint64_t>(spec, "seed"); }
 
-bool is_capo(const Json& spec) { return spec.is_object() && spec.value("name", "") == "capo"; }
+bool is_capo(const Json& spec) {
+  return spec.is_object() && spec.contains("name") && spec.at("name") == "capo";
+}
 
 }  // namespace forge::data::tasks

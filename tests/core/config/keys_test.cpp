@@ -29,7 +29,9 @@ TEST_CASE("every key has its type and meaning and default") {
 }
 
 TEST_CASE("the keys are exactly those of the JSON") {
-  const nlohmann::json flat = to_json(Experiment{}).flatten();
+  Experiment experiment;
+  experiment.data.sources[any_name];
+  const nlohmann::json flat = to_json(experiment).flatten();
   size_t leaves = 0;
   for (const auto& [pointer, value] : flat.items()) {
     if (pointer.find("/betas/") == std::string::npos) ++leaves;
@@ -44,6 +46,8 @@ TEST_CASE("a path is known where it is a key or a section") {
   REQUIRE_FALSE(is_known_path("train.z"));
   REQUIRE_FALSE(is_known_path("train.seed"));
   REQUIRE_FALSE(is_known_path(""));
+  REQUIRE(is_known_path("data.sources.anything.weight"));
+  REQUIRE_FALSE(is_known_path("data.sources.anything.wait"));
 }
 
 }  // namespace

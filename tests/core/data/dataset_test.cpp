@@ -1,8 +1,10 @@
 #include "core/data/dataset.h"
 
+#include <algorithm>
 #include <set>
 
 #include "core/base/hash.h"
+#include "core/data/batch_loader.h"
 #include "core/data/token_file_writer.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
@@ -165,6 +167,77 @@ TEST_CASE("a padded row is one document, cut or padded to its length, pads unsco
   REQUIRE(tests::error_of([&] {
             Dataset(folder / "documents.tokens", options);
           }).find("holds 5 documents, not 6") != std::string::npos);
+}
+
+struct Rows {
+  Ids inputs;
+  Ids targets;
+};
+
+TEST_CASE("a dataset over a task has the task's rows in order at any position") {
+  const std::shared_ptr<const tasks::Task> task = tasks::make_task(tasks::depo1(9, 3));
+  for (const Split split : {Split::training, Split::evaluation}) {
+    const tasks::TaskRows rows(*task, 5, split, 40);
+    const Dataset data(task, 5, split, 40, 1000);
+    REQUIRE(data.rows() == 1000);
+    REQUIRE(data.seq_len() == 40);
+    REQUIRE_FALSE(data.divides_documents());
+    for (const int64_t position : {0, 1, 7, 997}) {
+      Rows expected = {Ids(120), Ids(120)};
+      Rows served = expected;
+      for (int row = 0; row < 3; ++row) {
+        rows.fill(position + row, &expected.inputs[row * 40], &expected.targets[row * 40]);
+      }
+      data.fill(position, 3, served.inputs.data(), served.targets.data());
+      REQUIRE(served.inputs == expected.inputs);
+      REQUIRE(served.targets == expected.targets);
+    }
+  }
+}
+
+TEST_CASE("a dataset over a task begins again behind its last row") {
+  const Dataset data(tasks::make_task(tasks::ManoConfig{3}), 5, Split::evaluation, 20, 4);
+  Rows once = {Ids(80), Ids(80)};
+  Rows later = once;
+  data.fill(0, 4, once.inputs.data(), once.targets.data());
+  data.fill(6, 4, later.inputs.data(), later.targets.data());
+  std::rotate(once.inputs.begin(), once.inputs.begin() + 40, once.inputs.end());
+  REQUIRE(later.inputs == once.inputs);
+}
+
+TEST_CASE("batches of a task are the same for any number of threads and from any step") {
+  const Dataset data(tasks::make_task(tasks::brevo1(8)), 5, Split::training, 30, 4000);
+  Rows expected = {Ids(60 * 4 * 30), Ids(60 * 4 * 30)};
+  data.fill(0, 240, expected.inputs.data(), expected.targets.data());
+  const auto batches_from = [&](int64_t first, int threads) {
+    BatchLoader loader(data, {4, first, threads, 3, {}});
+    Rows rows;
+    for (int64_t batch = first; batch < 60; ++batch) {
+      const RowBatch& next = loader.next();
+      REQUIRE(next.documents.empty());
+      rows.inputs.insert(rows.inputs.end(), next.inputs.begin(), next.inputs.end());
+      rows.targets.insert(rows.targets.end(), next.targets.begin(), next.targets.end());
+    }
+    return rows;
+  };
+  for (const int threads : {1, 2, 5}) {
+    const Rows all = batches_from(0, threads);
+    REQUIRE(all.inputs == expected.inputs);
+    REQUIRE(all.targets == expected.targets);
+    const Rows rest = batches_from(37, threads);
+    REQUIRE(rest.inputs == Ids(expected.inputs.begin() + 37 * 120, expected.inputs.end()));
+    REQUIRE(rest.targets == Ids(expected.targets.begin() + 37 * 120, expected.targets.end()));
+  }
+}
+
+TEST_CASE("a dataset over a task needs rows") {
+  const std::shared_ptr<const tasks::Task> task = tasks::make_task(tasks::CopyConfig{5, 0});
+  const auto error = [&](int seq_len, int64_t rows) {
+    return tests::error_of([&] { Dataset(task, 5, Split::training, seq_len, rows); });
+  };
+  REQUIRE(error(20, 0).find("no rows of the task copy") != std::string::npos);
+  REQUIRE(error(0, 5).find("seq_len") != std::string::npos);
+  REQUIRE(error(20, 1) == "");
 }
 
 }  // namespace

@@ -88,21 +88,21 @@ TEST_CASE("generated text is prepared as the rows that a run needs") {
   tests::TemporaryFolder cache;
   const config::Experiment experiment = small_experiment();
   const PreparedData prepared = prepare(experiment, cache.path(), {});
-  REQUIRE(prepared.train_rows == 8);
-  REQUIRE(prepared.evaluation_rows == 3);
+  REQUIRE(prepared.train[0].rows == 8);
+  REQUIRE(prepared.evaluation[0].rows == 3);
   const Tokenizer tokenizer = load_tokenizer(prepared.tokenizer);
   REQUIRE(tokenizer.vocab_size() == 400);
   REQUIRE(tokenizer.fingerprint() == prepared.tokenizer_fingerprint);
-  const std::vector<int32_t> ids = all_ids(prepared.train_tokens);
+  const std::vector<int32_t> ids = all_ids(prepared.train[0].tokens);
   REQUIRE(ids.size() >= 8 * 64 + 1);
   std::vector<int32_t> expected = tokenizer.encode_document(toy_story(1, Split::training, 0));
   tokenizer.append_document(toy_story(1, Split::training, 1), expected);
   REQUIRE(std::equal(expected.begin(), expected.end(), ids.begin()));
   const std::vector<int32_t> held_out =
       tokenizer.encode_document(toy_story(1, Split::evaluation, 0));
-  const std::vector<int32_t> evaluation = all_ids(prepared.evaluation_tokens);
+  const std::vector<int32_t> evaluation = all_ids(prepared.evaluation[0].tokens);
   REQUIRE(std::equal(held_out.begin(), held_out.end(), evaluation.begin()));
-  REQUIRE(Dataset(prepared.train_tokens, {64, config::RowOrder::shuffled, 1, prepared.train_rows})
+  REQUIRE(Dataset(prepared.train[0].tokens, {64, config::RowOrder::shuffled, 1, prepared.train[0].rows})
               .rows() == 8);
 }
 
@@ -116,17 +116,17 @@ TEST_CASE("a longer run has the tokens of a shorter one as its beginning") {
   tests::TemporaryFolder cache;
   config::Experiment experiment = small_experiment();
   const PreparedData first = prepare(experiment, cache.path(), {});
-  const std::vector<int32_t> before = all_ids(first.train_tokens);
+  const std::vector<int32_t> before = all_ids(first.train[0].tokens);
   experiment.train.max_steps = static_cast<int64_t>(before.size()) / (2 * 64) + 1;
   const PreparedData second = prepare(experiment, cache.path(), {});
-  const std::vector<int32_t> after = all_ids(second.train_tokens);
+  const std::vector<int32_t> after = all_ids(second.train[0].tokens);
   REQUIRE(second.data_fingerprint == first.data_fingerprint);
-  REQUIRE(second.train_tokens == first.train_tokens);
+  REQUIRE(second.train[0].tokens == first.train[0].tokens);
   REQUIRE(after.size() > before.size());
   REQUIRE(std::equal(before.begin(), before.end(), after.begin()));
   // and the longer file serves the shorter run, with the rows of before
   REQUIRE(phases(small_experiment(), cache.path()).empty());
-  REQUIRE(prepare(small_experiment(), cache.path(), {}).train_rows == 8);
+  REQUIRE(prepare(small_experiment(), cache.path(), {}).train[0].rows == 8);
 }
 
 TEST_CASE("another seed or vocabulary is other data") {
@@ -140,14 +140,14 @@ TEST_CASE("another seed or vocabulary is other data") {
   const PreparedData three = prepare(experiment, cache.path(), {});
   REQUIRE(three.data_fingerprint == two.data_fingerprint);
   REQUIRE(three.tokenizer_fingerprint != two.tokenizer_fingerprint);
-  REQUIRE(three.train_tokens != two.train_tokens);
+  REQUIRE(three.train[0].tokens != two.train[0].tokens);
 }
 
 TEST_CASE("what a killed preparation left is cleared away") {
   tests::TemporaryFolder cache;
   const PreparedData prepared = prepare(small_experiment(), cache.path(), {});
-  const auto folder = prepared.train_tokens.parent_path();
-  std::filesystem::remove(prepared.train_tokens);
+  const auto folder = prepared.train[0].tokens.parent_path();
+  std::filesystem::remove(prepared.train[0].tokens);
   write_file_atomic(folder / "train.tokens.tmp-123", "half");
   REQUIRE(phases(small_experiment(), cache.path()) ==
           std::vector<std::string>{"writing training tokens"});
@@ -164,9 +164,9 @@ TEST_CASE("a preparation that is stopped leaves no token file and is gone on wit
     REQUIRE(entry.path().extension() != ".tokens");
   }
   const PreparedData prepared = prepare(small_experiment(), cache.path(), {});
-  REQUIRE(prepared.train_rows == 8);
+  REQUIRE(prepared.train[0].rows == 8);
   for (const auto& entry :
-       std::filesystem::directory_iterator(prepared.train_tokens.parent_path())) {
+       std::filesystem::directory_iterator(prepared.train[0].tokens.parent_path())) {
     REQUIRE_FALSE(contains(entry.path().string(), ".partial"));
   }
 }
@@ -176,13 +176,13 @@ TEST_CASE("padded rows of stories are one story each, as many as the run needs")
   config::Experiment experiment = small_experiment();
   experiment.data.rows = config::RowKind::padded;
   const PreparedData prepared = prepare(experiment, cache.path(), {});
-  REQUIRE(prepared.train_rows == 8);
-  REQUIRE(prepared.evaluation_rows == 3);
+  REQUIRE(prepared.train[0].rows == 8);
+  REQUIRE(prepared.evaluation[0].rows == 3);
   REQUIRE(prepared.pad_id == 1);
-  REQUIRE(TokenFile(prepared.train_tokens).documents() >= 8);
+  REQUIRE(TokenFile(prepared.train[0].tokens).documents() >= 8);
   // The token files are those of packed rows: how rows are cut does not change them.
   experiment.data.rows = config::RowKind::packed;
-  REQUIRE(prepare(experiment, cache.path(), {}).train_tokens == prepared.train_tokens);
+  REQUIRE(prepare(experiment, cache.path(), {}).train[0].tokens == prepared.train[0].tokens);
 }
 
 TEST_CASE("documents of a file are rows, the first part of them and the others for evaluation") {
@@ -197,9 +197,9 @@ TEST_CASE("documents of a file are rows, the first part of them and the others f
   experiment.data.training_fraction = 0.1;
   experiment.data.evaluation_path = folder.write("valid.txt", text.substr(0, text.size() / 2));
   const PreparedData prepared = prepare(experiment, folder / "cache", {});
-  REQUIRE(prepared.train_rows == 4);
-  REQUIRE(prepared.evaluation_rows == 3);  // train.eval_rows
-  const TokenFile evaluation(prepared.evaluation_tokens);
+  REQUIRE(prepared.train[0].rows == 4);
+  REQUIRE(prepared.evaluation[0].rows == 3);  // train.eval_rows
+  const TokenFile evaluation(prepared.evaluation[0].tokens);
   REQUIRE(evaluation.documents() > 15);
   const Tokenizer tokenizer = load_tokenizer(prepared.tokenizer);
   const TokenSpan span = evaluation.document(2);
@@ -211,21 +211,19 @@ TEST_CASE("documents of a file are rows, the first part of them and the others f
 TEST_CASE("damaged files in the cache are made anew") {
   tests::TemporaryFolder cache;
   const PreparedData prepared = prepare(small_experiment(), cache.path(), {});
-  const std::string tokens = read_file(prepared.train_tokens);
+  const std::string tokens = read_file(prepared.train[0].tokens);
   const std::string tokenizer = read_file(prepared.tokenizer);
 
-  write_file_atomic(prepared.train_tokens, tokens.substr(0, tokens.size() - 2));
+  write_file_atomic(prepared.train[0].tokens, tokens.substr(0, tokens.size() - 2));
   REQUIRE(phases(small_experiment(), cache.path()) ==
           std::vector<std::string>{"writing training tokens"});
-  REQUIRE(read_file(prepared.train_tokens) == tokens);
+  REQUIRE(read_file(prepared.train[0].tokens) == tokens);
 
   std::string changed = tokens;
   changed[90] ^= 1;
-  write_file_atomic(prepared.train_tokens, changed);
+  write_file_atomic(prepared.train[0].tokens, changed);
   prepare(small_experiment(), cache.path(), {});
-  REQUIRE(read_file(prepared.train_tokens) == changed);  // only a full check finds it
-  prepare(small_experiment(), cache.path(), {}, /*check_content=*/true);
-  REQUIRE(read_file(prepared.train_tokens) == tokens);
+  REQUIRE(read_file(prepared.train[0].tokens) == tokens);
 
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(tokenizer);
   std::swap(json["model"]["merges"][0], json["model"]["merges"][1]);
@@ -253,14 +251,14 @@ TEST_CASE("text of one's own is split encoded and packed") {
   const config::Experiment experiment = text_experiment(folder / "texts");
   const PreparedData prepared = prepare(experiment, folder / "cache", {});
   const Tokenizer tokenizer = load_tokenizer(prepared.tokenizer);
-  std::vector<int32_t> ids = all_ids(prepared.train_tokens);
+  std::vector<int32_t> ids = all_ids(prepared.train[0].tokens);
   REQUIRE(std::count(ids.begin(), ids.end(), 0) == 2);  // a BOS for each file
   REQUIRE(ids[0] == 0);
-  REQUIRE(prepared.train_rows == (static_cast<int64_t>(ids.size()) - 1) / 16);
-  REQUIRE(prepared.evaluation_rows == 3);
+  REQUIRE(prepared.train[0].rows == (static_cast<int64_t>(ids.size()) - 1) / 16);
+  REQUIRE(prepared.evaluation[0].rows == 3);
   const std::string first = some_text(30);
   REQUIRE(tokenizer.decode(ids).substr(0, first.size()) == first);
-  const std::vector<int32_t> held_out = all_ids(prepared.evaluation_tokens);
+  const std::vector<int32_t> held_out = all_ids(prepared.evaluation[0].tokens);
   const std::string end = tokenizer.decode(held_out);
   REQUIRE(some_text(20).substr(some_text(20).size() - end.size()) == end);
   REQUIRE(phases(experiment, folder / "cache") == std::vector<std::string>{"reading the text"});
@@ -272,7 +270,7 @@ TEST_CASE("a text longer than what is encoded at once has the ids of the whole")
   const config::Experiment experiment = text_experiment(folder.write("long.txt", text));
   const PreparedData prepared = prepare(experiment, folder / "cache", {});
   const Tokenizer tokenizer = load_tokenizer(prepared.tokenizer);
-  const std::vector<int32_t> ids = all_ids(prepared.train_tokens);
+  const std::vector<int32_t> ids = all_ids(prepared.train[0].tokens);
   const std::string part = tokenizer.decode(ids);
   REQUIRE(part == text.substr(0, part.size()));
   REQUIRE(ids == tokenizer.encode_document(part));
@@ -285,7 +283,7 @@ TEST_CASE("text that changed is prepared anew") {
   folder.write("a.txt", some_text(31));
   const PreparedData after = prepare(text_experiment(path), folder / "cache", {});
   REQUIRE(before.data_fingerprint != after.data_fingerprint);
-  REQUIRE(before.train_tokens != after.train_tokens);
+  REQUIRE(before.train[0].tokens != after.train[0].tokens);
 }
 
 TEST_CASE("a tokenizer of one's own is used and must fit the model") {
@@ -316,10 +314,10 @@ TEST_CASE("tokenizers of SentencePiece and tiktoken are prepared as tokenizer js
   };
   const PreparedData llama2 = prepared_with("sentencepiece", "llama_like.model");
   REQUIRE(load_tokenizer(llama2.tokenizer).fingerprint() == llama2.tokenizer_fingerprint);
-  REQUIRE(all_ids(llama2.train_tokens)[0] == 1);
+  REQUIRE(all_ids(llama2.train[0].tokens)[0] == 1);
   const PreparedData llama3 = prepared_with("tiktoken", "llama3_like.tiktoken");
   REQUIRE(load_tokenizer(llama3.tokenizer).fingerprint() == llama3.tokenizer_fingerprint);
-  REQUIRE(all_ids(llama3.train_tokens)[0] == 414);
+  REQUIRE(all_ids(llama3.train[0].tokens)[0] == 414);
   REQUIRE(contains(tests::error_of([&] { prepared_with("tiktoken", "llama_like.model"); }),
                    "tokenizer.kind is tiktoken, but"));
   REQUIRE(contains(tests::error_of([&] { prepared_with("sentencepiece", "byte_level.json"); }),

@@ -32,11 +32,11 @@ TEST_CASE("prepared data is listed with what it holds and where it is from") {
   const std::string name = "toy_stories-" + made.data_fingerprint.substr(0, 8);
   const PreparedFolder found = find_prepared(cache.path(), name);
   REQUIRE(found.name == name + "/byte_level_bpe-300-v1");
-  REQUIRE(found.folder == made.train_tokens.parent_path());
+  REQUIRE(found.folder == made.train[0].tokens.parent_path());
   REQUIRE(found.source == "toy_stories");
   REQUIRE(found.train->tokens > 64);
   REQUIRE(found.train->documents == 256);
-  REQUIRE(found.bytes > static_cast<int64_t>(fs::file_size(made.train_tokens)));
+  REQUIRE(found.bytes > static_cast<int64_t>(fs::file_size(made.train[0].tokens)));
   REQUIRE_FALSE(found.unfinished);
   REQUIRE(find_prepared(cache.path(), found.folder.string()).bytes == found.bytes);
   REQUIRE(contains(tests::error_of([&] { find_prepared(cache.path(), "toy"); }),
@@ -48,8 +48,8 @@ TEST_CASE("prepared data is listed with what it holds and where it is from") {
 TEST_CASE("a token file that is not whole is listed as none") {
   tests::TemporaryFolder cache;
   const PreparedData made = prepare(small_experiment(1), cache.path(), {});
-  fs::resize_file(made.train_tokens, 100);
-  write_file_atomic(made.train_tokens.string() + ".partial", "x");
+  fs::resize_file(made.train[0].tokens, 100);
+  write_file_atomic(made.train[0].tokens.string() + ".partial", "x");
   const PreparedFolder found = list_prepared(cache.path()).at(0);
   REQUIRE_FALSE(found.train.has_value());
   REQUIRE(found.evaluation.has_value());

@@ -1,5 +1,6 @@
 #include "core/data/token_statistics.h"
 
+#include "core/base/fs.h"
 #include "core/base/hash.h"
 #include "core/data/token_file_writer.h"
 #include "tests/support/catch.h"
@@ -31,6 +32,22 @@ TEST_CASE("statistics count tokens and documents and the bytes that they stand f
   REQUIRE(statistics.top[0].count == 10);
   REQUIRE(tokenizer.decode_continuation({statistics.top[0].id}) == "c");
   REQUIRE(statistics.unused_entries == tokenizer.vocab_size() - 5);
+}
+
+TEST_CASE("statistics of a token file that was damaged are refused") {
+  tests::TemporaryFolder folder;
+  const Tokenizer tokenizer(initial_vocabulary());
+  TokenFileWriter writer(folder / "a.tokens", tokenizer.vocab_size(), tokenizer.fingerprint());
+  const std::vector<int32_t> ids = tokenizer.encode_document("some text");
+  writer.append(ids.data(), ids.size(), {0});
+  writer.finish();
+  std::string content = read_file(folder / "a.tokens");
+  content[75] ^= 1;
+  const TokenFile file(folder.write("a.tokens", content));
+  const std::string error = tests::error_of([&] { statistics_of(file, tokenizer, 2, {}); });
+  INFO(error);
+  REQUIRE(error.find("does not have the hash in its header") != std::string::npos);
+  REQUIRE(error.find("remove it") != std::string::npos);
 }
 
 TEST_CASE("statistics refuse ids that the vocabulary does not have") {

@@ -22,7 +22,7 @@ std::string deflated(const std::string& content) {
 }
 
 void add(std::string& to, uint64_t number, int bytes) {
-  for (int i = 0; i < bytes; ++i) to += static_cast<char>(number >> (8 * i) & 0xff);
+  for (int i = 0; i < bytes; ++i, number >>= 8) to += static_cast<char>(number & 0xff);
 }
 
 }  // namespace

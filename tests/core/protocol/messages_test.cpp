@@ -67,9 +67,10 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
   request.job = Job::train;
   request.run_dir = "/runs/a-1";
   request.experiment = {{"seed", 42}};
-  request.train_tokens = {"/cache/train.tokens", 1000, 0};
-  request.evaluation_tokens = {"/cache/evaluation.tokens", 64};
-  request.evaluation_tokens.task = {{"name", "copy"}, {"length", 500}};
+  request.train_tokens = {{"/cache/train.tokens", 1000, 0},
+                          {"/cache/other.tokens", 20, 0, false, {}, "other", 0.25}};
+  request.evaluation_tokens = {{"/cache/evaluation.tokens", 64}};
+  request.evaluation_tokens[0].task = {{"name", "copy"}, {"length", 500}};
   request.answers = {AnswerKind::likeliest, AnswerKind::continuation};
   request.answer_rows = 100;
   request.resume_from = "/runs/a-1/checkpoints/000000100";
@@ -92,7 +93,19 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
   REQUIRE_FALSE(describe.generation.has_value());
   REQUIRE(describe.device == "auto");
   REQUIRE(describe.resume_from.empty());
-  REQUIRE_FALSE(describe.train_tokens.document_start.has_value());
+  REQUIRE(describe.train_tokens.empty());
+}
+
+TEST_CASE("a request from when there was one token file is read as a list of one", "[protocol]") {
+  const Request request = request_from_line(
+      R"({"job":"train","train_tokens":{"path":"/cache/train.tokens","rows":7}})");
+  REQUIRE(request.train_tokens.size() == 1);
+  REQUIRE(request.train_tokens[0].path == "/cache/train.tokens");
+  REQUIRE(request.train_tokens[0].weight == 1);
+  REQUIRE_FALSE(request.train_tokens[0].document_start.has_value());
+  REQUIRE(
+      contains(tests::error_of([] { request_from_line(R"({"job":"train","train_tokens":"x"})"); }),
+               "a list"));
 }
 
 TEST_CASE("numbers that JSON cannot write travel as words", "[protocol]") {

@@ -1,5 +1,6 @@
 #include "core/report/ablation.h"
 
+#include "core/report/commands.h"
 #include "core/report/comparison.h"
 #include "tests/core/report/lab.h"
 #include "tests/support/catch.h"

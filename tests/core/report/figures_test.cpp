@@ -15,6 +15,13 @@ TEST_CASE("losses have four decimals", "[report]") {
   REQUIRE(loss_text(std::numeric_limits<double>::infinity()) == "inf");
 }
 
+TEST_CASE("a score is a percentage or has four decimals", "[report]") {
+  REQUIRE(score_text(0.87549, true) == "87.5 %");
+  REQUIRE(score_text(1, true) == "100.0 %");
+  REQUIRE(score_text(1.30109, false) == "1.3011");
+  REQUIRE(score_text(std::nan(""), true) == "nan");
+}
+
 TEST_CASE("throughput keeps three digits or four", "[report]") {
   REQUIRE(throughput_text(87.6) == "88");
   REQUIRE(throughput_text(4311.6) == "4,312");

@@ -145,5 +145,69 @@ TEST_CASE("claims are about two rows of the table", "[report]") {
                    "'llama' cannot be below itself"));
 }
 
+TEST_CASE("a column of a score names it and says how it is written", "[report]") {
+  const std::string score = "{kind: score, score: answer_accuracy.hop_8, title: k = 8}";
+  const std::string column = "{kind: eval_loss, title: Eval Loss}";
+  const TableSpec table = read(with(column, score));
+  REQUIRE(table.columns[1].kind == ColumnKind::score);
+  REQUIRE(table.columns[1].score == "answer_accuracy.hop_8");
+  REQUIRE(table.columns[1].title == "k = 8");
+  REQUIRE(table.columns[1].format == ScoreFormat::by_name);
+  REQUIRE(scores_of(table) == std::vector<std::string>{"answer_accuracy.hop_8"});
+  REQUIRE(
+      read(with(column, "{kind: score, score: a, format: decimals, title: A}")).columns[1].format ==
+      ScoreFormat::decimals);
+  REQUIRE(contains(error_in(with(column, "{kind: score, title: A}")), "names the score"));
+  REQUIRE(contains(error_in(with(column, "{kind: eval_loss, score: a, title: A}")),
+                   "'score' is for columns of kind score"));
+  REQUIRE(contains(error_in(with(column, "{kind: notes, format: percent, title: A}")),
+                   "'format' is for columns of kind score"));
+  REQUIRE(contains(error_in(with(column, "{kind: score, score: a, format: roman, title: A}")),
+                   "percent"));
+}
+
+TEST_CASE("a claim compares with another row or with a number", "[report]") {
+  const auto claim = [](const std::string& words) {
+    return good_table + ("claims:\n  - {config: canon_a, " + words + "}\n");
+  };
+  const TableSpec table = read(claim("score: token_accuracy, at_least: 0.99, profile: paper"));
+  REQUIRE(table.claims[0].score == "token_accuracy");
+  REQUIRE(table.claims[0].at_least == 0.99);
+  REQUIRE(table.claims[0].profile == "paper");
+  REQUIRE(read(claim("below: llama")).claims[0].score == "eval_loss");
+  REQUIRE(read(claim("above: llama, score: token_accuracy")).claims[0].above == "llama");
+  const char* one_of = "one of below, above, at_least, at_most";
+  REQUIRE(contains(error_in(claim("score: token_accuracy")), one_of));
+  REQUIRE(contains(error_in(claim("below: llama, at_most: 1")), one_of));
+  REQUIRE(contains(error_in(claim("at_most: null")), one_of));
+  REQUIRE(contains(error_in(claim("above: canon_b")), "'canon_b', which has no row"));
+  REQUIRE(contains(error_in(claim("above: canon_a")), "'canon_a' cannot be above itself"));
+}
+
+TEST_CASE("what a row is the best of is read and checked", "[report]") {
+  const auto best_of = [](const std::string& words) {
+    return good_table + ("best_of: {" + words + "}\n");
+  };
+  const std::string good = "key: optimizer.lr, values: [5e-4, 1e-3], by: a, take: highest";
+  const TableSpec table = read(best_of(good));
+  REQUIRE(table.best_of->key == "optimizer.lr");
+  REQUIRE(table.best_of->values == std::vector<double>{5e-4, 1e-3});
+  REQUIRE(table.best_of->take == Extreme::highest);
+  REQUIRE(scores_of(table) == std::vector<std::string>{"a"});
+  REQUIRE_FALSE(read(good_table).best_of.has_value());
+
+  const std::string rest = ", values: [1], by: a, take: lowest";
+  REQUIRE(contains(error_in(best_of("key: optimizer.rl" + rest)), "did you mean"));
+  REQUIRE(contains(error_in(best_of("key: optimizer" + rest)), "no config key 'optimizer'"));
+  REQUIRE(contains(error_in(best_of("key: train.seq_len" + rest)), "vary within a row"));
+  const std::string key = "key: optimizer.lr, by: a, take: lowest, ";
+  REQUIRE(contains(error_in(best_of(key + "values: []")), "best_of has no values"));
+  REQUIRE(contains(error_in(best_of(key + "values: [1e-3, 0.001]")), "given twice"));
+  REQUIRE(contains(error_in(best_of("key: optimizer.lr, values: [1], by: a")), "'best_of.take'"));
+  const std::string varied = "{kind: varied, title: LR}";
+  REQUIRE(contains(error_in(with("{kind: eval_loss, title: Eval Loss}", varied)),
+                   "the table has no best_of"));
+}
+
 }  // namespace
 }  // namespace forge::report

@@ -45,11 +45,11 @@ TEST_CASE("text becomes tokens that go when they are no longer wanted", "[run]")
   fs::path tokens;
   {
     const EvaluationData data = fixture.at("texts");
-    tokens = data.tokens;
+    tokens = data.tokens.at(0).path;
     REQUIRE(data::TokenFile(tokens).size() == 1 + 1 + 12 + 1 + 1 + 1);
-    REQUIRE(data.rows == 2);  // 16 targets
-    REQUIRE(data.short_last_row);
-    REQUIRE_FALSE(data.document_start.has_value());
+    REQUIRE(data.tokens.at(0).rows == 2);  // 16 targets
+    REQUIRE(data.tokens.at(0).short_last_row);
+    REQUIRE_FALSE(data.tokens.at(0).document_start.has_value());
     const EvaluationData copy = data;
   }
   REQUIRE_FALSE(fs::exists(tokens));
@@ -66,10 +66,23 @@ TEST_CASE("a token file and the folder of prepared data that holds one are used 
   writer.finish();
   for (const char* path : {"evaluation.tokens", "."}) {
     const EvaluationData data = fixture.at(path);
-    REQUIRE(data.rows == 2);
-    REQUIRE(data.document_start == 0);
+    REQUIRE(data.tokens.at(0).rows == 2);
+    REQUIRE(data.tokens.at(0).document_start == 0);
     REQUIRE_FALSE(data.keeps_tokens);
   }
+}
+
+TEST_CASE("a token file that was damaged is refused", "[run]") {
+  const Fixture fixture;
+  data::TokenFileWriter writer(
+      fixture.folder / "a.tokens", 262, fixture.model.tokenizer_fingerprint);
+  const std::vector<int32_t> ids(10, 7);
+  writer.append(ids.data(), ids.size());
+  writer.finish();
+  std::string content = read_file(fixture.folder / "a.tokens");
+  content[75] ^= 1;
+  fixture.folder.write("a.tokens", content);
+  REQUIRE(contains(fixture.fault("a.tokens"), "does not have the hash in its header"));
 }
 
 TEST_CASE("tokens of another tokenizer and too few of them are refused", "[run]") {
@@ -111,8 +124,8 @@ TEST_CASE("a run whose text has changed has no held-out rows of its own", "[run]
                    "has changed since"));
   const EvaluationData data =
       evaluation_data_of(fixture.model, experiment, "other", fixture.cache(), {});
-  REQUIRE(data.rows == 4);
-  REQUIRE_FALSE(data.short_last_row);
+  REQUIRE(data.tokens.at(0).rows == 4);
+  REQUIRE_FALSE(data.tokens.at(0).short_last_row);
   REQUIRE(data.name == "the held-out rows of other");
 }
 

@@ -39,8 +39,8 @@ inline run::RunInputs small_inputs() {
   inputs.origins = {{"seed", {{"origin", "train_x.yaml:1:1"}}}};
   inputs.data_fingerprint = "d";
   inputs.tokenizer_fingerprint = "t";
-  inputs.train_tokens = {"/cache/train.tokens", 10};
-  inputs.evaluation_tokens = {"/cache/evaluation.tokens", 2};
+  inputs.train_tokens = {{"/cache/train.tokens", 10}};
+  inputs.evaluation_tokens = {{"/cache/evaluation.tokens", 2}};
   inputs.backend.hello = {protocol::version, "fake", "1.0", 1};
   inputs.backend.environment.device_type = "cpu";
   inputs.backend.environment.threads = 2;

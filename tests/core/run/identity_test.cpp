@@ -47,6 +47,21 @@ TEST_CASE("keys that came later are part of the identity only where they change 
   REQUIRE(identifying_part(other) != identifying_part(experiment()));
 }
 
+TEST_CASE("a mixture is told by names and weights and not by where its texts lie",
+          "[run][identity]") {
+  json mixed = experiment();
+  mixed["data"] = json::parse(R"({"source":"mixture","sources":{
+      "web":{"weight":2.0,"source":"text","path":"/home/ada/web.txt","evaluation_path":""},
+      "code":{"weight":1.0,"source":"jsonl","path":"/home/ada/code.jsonl"}}})");
+  json other = mixed;
+  other["data"]["sources"]["web"]["path"] = "/elsewhere/web.txt";
+  other["data"]["sources"]["web"]["evaluation_path"] = "/elsewhere/held_out.txt";
+  other["data"]["sources"]["off"] = {{"weight", 0.0}, {"path", "/elsewhere/off.txt"}};
+  REQUIRE(identifying_part(other) == identifying_part(mixed));
+  other["data"]["sources"]["web"]["weight"] = 3.0;
+  REQUIRE(identifying_part(other) != identifying_part(mixed));
+}
+
 TEST_CASE("what can change a number is", "[run][identity]") {
   for (const char* pointer : {"/seed",
                               "/profile",

@@ -82,7 +82,7 @@ TEST_CASE("a run folder holds all that a supervisor needs", "[run][plan]") {
   REQUIRE(request.job == protocol::Job::train);
   REQUIRE(request.run_dir == run.path().string());
   REQUIRE(request.experiment == small_inputs().experiment);
-  REQUIRE(request.train_tokens.rows == 10);
+  REQUIRE(request.train_tokens.at(0).rows == 10);
   REQUIRE(request.device == "cpu");
   REQUIRE(request.threads == 2);
   REQUIRE(std::distance(fs::directory_iterator(runs.path()), fs::directory_iterator()) == 1);
@@ -107,12 +107,12 @@ TEST_CASE("going on refreshes the request and keeps the rest", "[run][plan]") {
                     "\n");
   RunInputs moved = small_inputs();
   moved.experiment["name"] = "renamed";
-  moved.train_tokens.path = "/elsewhere/train.tokens";
+  moved.train_tokens.at(0).path = "/elsewhere/train.tokens";
   const PlannedRun planned = plan_run(moved, runs.path(), false);
   REQUIRE(planned.action == Action::resume);
   write_run_folder(planned, moved);
   const auto request = protocol::request_from_line(read_file(run.request_file()));
-  REQUIRE(request.train_tokens.path == "/elsewhere/train.tokens");
+  REQUIRE(request.train_tokens.at(0).path == "/elsewhere/train.tokens");
   REQUIRE(read_file(run.config_file()) == config);
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("a run without a copy of its tokenizer finds it beside its tokens", "[
   fs::remove(folder.tokenizer_file());
   const TemporaryFolder cache;
   protocol::Request request;
-  request.train_tokens.path = (cache / "train.tokens").string();
+  request.train_tokens = {{(cache / "train.tokens").string(), 1}};
   write_file_atomic(folder.request_file(), protocol::to_line(request));
   tests::write_sample_tokenizer(cache.path());
   REQUIRE(open_run(folder).tokenizer == cache / "tokenizer.json");

@@ -209,6 +209,71 @@ TEST_CASE("a resumed run forgets the steps that it repeats", "[store]") {
   REQUIRE_FALSE(summary.exit_status.has_value());
 }
 
+TEST_CASE("scores stand with their evaluation and the last ones with their run", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 30, "worker killed by SIGBUS");
+  append_event(folder,
+               protocol::Evaluation{
+                   10,
+                   4.5,
+                   100,
+                   1,
+                   {{"token_accuracy", {0.25, 640}}, {"answer_accuracy.hop_8", {1.0 / 3, 30}}}});
+  append_event(folder, protocol::Evaluation{20, 4.0, 100, 1, {{"token_accuracy", {0.5, 640}}}});
+  make_completed_run(place.runs, made("y"));
+  place.store.sync(place.runs);
+
+  const auto evaluations = place.store.evaluations(run.id);
+  REQUIRE(evaluations.size() == 2);
+  REQUIRE(evaluations[0].scores.size() == 2);
+  REQUIRE(evaluations[0].scores.at("answer_accuracy.hop_8").value == 1.0 / 3);
+  REQUIRE(evaluations[0].scores.at("answer_accuracy.hop_8").count == 30);
+  REQUIRE(evaluations[1].scores.size() == 1);
+  REQUIRE(evaluations[1].scores.at("token_accuracy").value == 0.5);
+  REQUIRE(place.store.run(run.id)->scores.size() == 1);
+  REQUIRE(place.store.run(run.id)->scores.at("token_accuracy").count == 640);
+  REQUIRE(place.store.run("y-20")->scores.empty());
+  for (const RunSummary& listed : place.store.runs()) {
+    REQUIRE(listed.scores.size() == (listed.config == "x" ? 1 : 0));
+  }
+  const RunFilter only_x = {{"x"}, "projects/canon", "quick", run::RunState::failed};
+  REQUIRE(place.store.configured_runs(only_x)[0].summary.scores.size() == 1);
+}
+
+TEST_CASE("scores go with the steps that a resumed run repeats", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 30, "worker killed by SIGBUS");
+  append_event(folder, protocol::Evaluation{10, 4.5, 100, 1, {{"a", {0.5, 2}}, {"b", {0.5, 2}}}});
+  append_event(folder, protocol::Evaluation{20, 4.0, 100, 1, {{"a", {1, 2}}}});
+  append_attempt(folder, 2);
+  append_event(folder, protocol::Started{4434176, 9, 30, 1024}, 2);
+  place.store.sync(place.runs);
+  REQUIRE(count_rows(place.database, "scores") == 0);
+  // A resume may begin at the step of an evaluation, which is then made once more.
+  append_event(
+      folder, protocol::Evaluation{10, 4.5, 100, 1, {{"a", {0.5, 2}}, {"b", {0.5, 2}}}}, 2);
+  append_attempt(folder, 3);
+  append_event(folder, protocol::Started{4434176, 10, 30, 1024}, 3);
+  append_event(folder, protocol::Evaluation{10, 4.5, 100, 1, {{"a", {0.25, 4}}}}, 3);
+  place.store.sync(place.runs);
+  REQUIRE(place.store.evaluations(run.id)[0].scores.size() == 1);
+  REQUIRE(place.store.run(run.id)->scores.at("a").value == 0.25);
+  remove_tree(folder.path());
+  place.store.sync(place.runs);
+  REQUIRE(count_rows(place.database, "scores") == 0);
+}
+
+TEST_CASE("a score that is not a number stays one", "[store]") {
+  Workplace place;
+  const run::RunFolder folder = make_queued_run(place.runs, made("x"));
+  append_event(folder, protocol::Evaluation{10, 4.5, 100, 1, {{"kl_divergence", {NAN, 9}}}});
+  place.store.sync(place.runs);
+  REQUIRE(std::isnan(place.store.run("x-20")->scores.at("kl_divergence").value));
+  REQUIRE(std::isnan(place.store.evaluations("x-20")[0].scores.at("kl_divergence").value));
+}
+
 TEST_CASE("a loss that is not a number stays one", "[store]") {
   Workplace place;
   const MadeRun run = made("x");

@@ -5,16 +5,16 @@
 #include "core/base/fs.h"
 #include "core/store/result_store.h"
 #include "core/store/rows.h"
+#include "tests/core/store/store_dump.h"
 #include "tests/support/catch.h"
 #include "tests/support/contains.h"
+#include "tests/support/run_folder_maker.h"
 #include "tests/support/support.h"
 
 namespace forge::store {
 namespace {
 
-using tests::contains;
-using tests::error_of;
-using tests::TemporaryFolder;
+using namespace tests;
 
 SQLite::Database open_raw(const std::filesystem::path& path) {
   return SQLite::Database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
@@ -67,6 +67,34 @@ TEST_CASE("an older store is brought forward step by step", "[store]") {
   REQUIRE(database.execAndGet("PRAGMA user_version").getInt() == 3);
   bring_up_to_date(database, later);
   REQUIRE(database.execAndGet("SELECT y FROM a").getInt() == 8);
+}
+
+TEST_CASE("a store of version 1 keeps what it holds and learns of scores", "[store]") {
+  TemporaryFolder folder;
+  const auto runs = folder / "runs";
+  MadeRun made;
+  made.id = "old";
+  const run::RunFolder run = make_failed_run(runs, made, 20, "no");
+  append_event(run, protocol::Evaluation{20, 3.5, 8192, 1});
+  {  // as a program left it that knew version 1 alone
+    ResultStore(folder / "forge.sqlite").sync(runs);
+    SQLite::Database database = open_raw(folder / "forge.sqlite");
+    database.exec("DROP TABLE scores");
+    database.exec("PRAGMA user_version = 1");
+  }
+  ResultStore store(folder / "forge.sqlite");
+  REQUIRE(open_raw(folder / "forge.sqlite").execAndGet("PRAGMA user_version").getInt() == 2);
+  REQUIRE(store.evaluations("old").size() == 1);
+  REQUIRE(store.evaluations("old")[0].loss == 3.5);
+  REQUIRE(store.run("old")->scores.empty());
+
+  append_event(run, protocol::Evaluation{30, 3.25, 8192, 1, {{"token_accuracy", {0.5, 64}}}});
+  REQUIRE(store.sync(runs).updated == 1);
+  REQUIRE(store.run("old")->scores.at("token_accuracy").value == 0.5);
+  REQUIRE(dump_store(folder / "forge.sqlite") == [&] {
+    reindex(folder / "new.sqlite", runs);
+    return dump_store(folder / "new.sqlite");
+  }());
 }
 
 TEST_CASE("a migration that fails leaves the store as it was", "[store]") {

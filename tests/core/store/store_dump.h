@@ -17,6 +17,7 @@ inline std::string dump_store(const std::filesystem::path& path) {
                             "environments",
                             "train_metrics",
                             "evaluations",
+                            "scores",
                             "results",
                             "damaged_lines"}) {
     dump += std::string("== ") + table + "\n";

@@ -36,15 +36,18 @@ class Job {
     write_tokens("evaluation.tokens", 80, 2);
   }
 
+  protocol::TokenSource tokens(const std::string& name) const {
+    return {(folder_ / name).string(), 0, document_start};
+  }
+
   std::vector<json> run(const std::string& run_name, const std::string& resume_from = "") {
     protocol::Request request;
     request.job = protocol::Job::train;
     request.run_dir = (folder_ / run_name).string();
     request.experiment = config::to_json(experiment);
-    request.train_tokens.path = (folder_ / "train.tokens").string();
-    request.evaluation_tokens.path = (folder_ / "evaluation.tokens").string();
+    request.train_tokens = {tokens("train.tokens")};
+    request.evaluation_tokens = {tokens("evaluation.tokens")};
     request.resume_from = resume_from;
-    request.train_tokens.document_start = request.evaluation_tokens.document_start = document_start;
     std::filesystem::create_directories(request.run_dir);
     const std::string log = request.run_dir + "/lines";
     const int fd = ::open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666);

@@ -124,5 +124,72 @@ TEST_CASE("a text longer than the row is cut") {
           std::string::npos);
 }
 
+TEST_CASE("a row's first text is that of its first instance, whole") {
+  const auto task = make_task(CopyConfig{50, 0});
+  const TaskRows rows(*task, 3, Split::evaluation, 20);  // one instance begins in a row
+  for (const int64_t row : {0, 1, 6}) {
+    Instance expected;
+    task->generate(3, Split::evaluation, static_cast<uint64_t>(row), expected);
+    const Instance first = rows.first_instance(row);
+    REQUIRE(first.tokens == expected.tokens);
+    REQUIRE(first.tokens.size() == 102);
+    REQUIRE(first.answers.size() == 1);
+    const std::vector<int32_t> inputs = row_of(rows, row).inputs;
+    REQUIRE(std::equal(inputs.begin(), inputs.end(), first.tokens.begin()));
+  }
+  const auto shorter = make_task(ManoConfig{2, Variant::paper, true});
+  const TaskRows several(*shorter, 3, Split::training, 69);  // 10 instances of 7 tokens
+  Instance expected;
+  shorter->generate(3, Split::training, 20, expected);
+  REQUIRE(several.first_instance(2).tokens == expected.tokens);
+}
+
+TEST_CASE("a prompt of Brevo is its text up to the answer, where the whole text fits the row") {
+  const auto task = make_task(brevo1(12));
+  const auto row_of_length = [&](int seq_len) {
+    return TaskRows(*task, 3, Split::evaluation, seq_len);
+  };
+  const Instance first = row_of_length(500).first_instance(0);
+  const auto length = static_cast<int>(first.tokens.size());
+  const int32_t behind_marker = first.answers.at(0).begin;
+  for (const int seq_len : {500, length}) {
+    const std::optional<Prompt> prompt = row_of_length(seq_len).prompt(0);
+    REQUIRE(prompt);
+    REQUIRE(prompt->tokens ==
+            std::vector<int32_t>(first.tokens.begin(), first.tokens.begin() + behind_marker));
+    REQUIRE(prompt->max_new_tokens == length - behind_marker);
+    REQUIRE(prompt->stop == first.tokens.back());
+  }
+  for (const int seq_len : {length - 1, behind_marker, 5, 1}) {
+    REQUIRE_FALSE(row_of_length(seq_len).prompt(0));
+  }
+}
+
+TEST_CASE("a prompt of Lano is a bos with room for a sentence or up to the row's end") {
+  const auto task = make_task(LanoConfig{Grammar::parse(R"({"4": [[1, 2, 3], [1, 3]]})", "g")});
+  const auto room = [&](int seq_len) {
+    const std::optional<Prompt> prompt = TaskRows(*task, 3, Split::evaluation, seq_len).prompt(2);
+    REQUIRE(prompt);
+    REQUIRE(prompt->tokens == std::vector<int32_t>{0});
+    REQUIRE(prompt->stop == 0);
+    return prompt->max_new_tokens;
+  };
+  REQUIRE(room(100) == 4);  // the longest sentence and the bos behind it
+  REQUIRE(room(5) == 4);
+  REQUIRE(room(4) == 3);
+  REQUIRE(room(2) == 1);
+  REQUIRE_FALSE(TaskRows(*task, 3, Split::evaluation, 1).prompt(2));
+}
+
+TEST_CASE("rows of a task that is asked teacher forced have no prompt") {
+  for (const TaskConfig& config :
+       {TaskConfig(depo1(5, 2)), TaskConfig(ManoConfig{2}), TaskConfig(CopyConfig{5, 0})}) {
+    const auto task = make_task(config);
+    const TaskRows rows(*task, 3, Split::evaluation, 100);
+    REQUIRE(tests::error_of([&] { rows.prompt(0); }).find("is scored teacher forced") !=
+            std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace forge::data::tasks

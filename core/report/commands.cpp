@@ -1,0 +1,58 @@
+#include "core/report/commands.h"
+
+#include <functional>
+
+#include "core/base/text.h"
+
+namespace forge::report {
+namespace {
+
+std::string run_command(const std::vector<std::string>& configs,
+                        const Ablation& ablation,
+                        std::optional<double> value) {
+  std::string command = "forge run " + join(configs, " ");
+  if (value) command += " --set " + ablation.table.best_of->key + "=" + shortest(*value);
+  if (!ablation.profile.empty()) command += " --set profile=" + ablation.profile;
+  return command;
+}
+
+/// For each value of best_of the command that runs the rows whose point is wanted.
+std::vector<std::string> commands_by_value(const Ablation& ablation,
+                                           const std::function<bool(const Point&)>& is_wanted) {
+  std::vector<std::string> commands;
+  if (!ablation.table.best_of) return commands;
+  for (const double value : ablation.table.best_of->values) {
+    std::vector<std::string> configs;
+    for (const AblationRow& row : ablation.rows) {
+      for (const Point& point : row.points) {
+        if (point.value == value && is_wanted(point)) configs.push_back(row.spec.config);
+      }
+    }
+    if (!configs.empty()) commands.push_back(run_command(configs, ablation, value));
+  }
+  return commands;
+}
+
+}  // namespace
+
+std::string command_for(const AblationRow& row,
+                        const Ablation& ablation,
+                        std::optional<double> value) {
+  return run_command({row.spec.config}, ablation, value);
+}
+
+std::vector<std::string> best_of_commands(const Ablation& ablation) {
+  return commands_by_value(ablation, [](const Point&) { return true; });
+}
+
+std::vector<std::string> missing_commands(const Ablation& ablation) {
+  std::vector<std::string> commands =
+      commands_by_value(ablation, [](const Point& point) { return !point.run; });
+  if (ablation.table.best_of) return commands;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.run) commands.push_back(command_for(row, ablation));
+  }
+  return commands;
+}
+
+}  // namespace forge::report

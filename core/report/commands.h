@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/report/ablation.h"
+
+/// The commands that make the runs of a table.
+namespace forge::report {
+
+/// The command that makes the run of a row whose run is missing, with `value` for what best_of
+/// varies.
+std::string command_for(const AblationRow& row,
+                        const Ablation& ablation,
+                        std::optional<double> value = std::nullopt);
+
+/// The commands that make the runs which best_of asks for, one for each value; none without it.
+std::vector<std::string> best_of_commands(const Ablation& ablation);
+
+/// The commands that make every run that the table lacks.
+std::vector<std::string> missing_commands(const Ablation& ablation);
+
+}  // namespace forge::report

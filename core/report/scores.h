@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/store/run_summary.h"
+
+/// The figures of synthetic tasks (docs/TASKS.md), as tables and claims treat them.
+namespace forge::report {
+
+using Scores = std::map<std::string, protocol::Score>;
+
+/// Whether the score is the share of its cases in which something holds, as accuracies and
+/// validities are: between 0 and 1, and shown as a percentage.
+bool is_share(const std::string& name);
+
+/// The score that says the most in one line: the first that is not of a part, as
+/// "answer_accuracy.hop_8" is. Null where there is none.
+const Scores::value_type* headline(const Scores& scores);
+
+/// What a table file calls the evaluation loss where it could also name a score.
+constexpr const char* eval_loss_name = "eval_loss";
+
+/// The score of that name at the run's last evaluation, or its evaluation loss; none: not measured.
+std::optional<double> figure_of(const store::RunSummary& run, const std::string& name);
+
+/// A range that holds the true share with 95 % confidence.
+struct Interval {
+  double low = 0;
+  double high = 1;
+};
+
+/// Wilson's score interval for a share of `count` independent cases, within [0, 1]; all of it where
+/// there are no cases. E. B. Wilson, JASA 22 (1927) 209.
+Interval wilson_interval(double share, int64_t count);
+
+}  // namespace forge::report
