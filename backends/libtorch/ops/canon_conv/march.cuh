@@ -1,41 +1,116 @@
 #pragma once
 
+#include <cuda_pipeline.h>
+
 #include <type_traits>
 
 #include "backends/libtorch/ops/common/cuda.cuh"
 
 /// The causal convolution of a Canon layer as a march over time: a thread owns a few channels and
-/// goes from token to token, with what the taps reach back to in registers. So each input is read
-/// once (but for the taps' reach at the beginning of a stretch), and what an operation does next
-/// with the outputs costs no memory at all.
+/// goes from token to token, with what the taps reach back to in registers. What an operation does
+/// next with the outputs costs no memory at all. A block brings a tile of tokens and channels to
+/// shared memory at once, so that many bytes are under way while other blocks compute.
 ///
 /// A thread owns two packs of neighbouring channels, a and b, because what follows mostly joins two
 /// channels that lie apart: gate and up, or the two halves of a rotated pair.
 namespace forge::ops::cuda {
 
-/// Where a thread's channels lie in a token.
+/// Where a thread's channels lie in a token; -1: it has none.
 struct Unit {
   int64_t a, b;
 };
 
-/// A stretch of tokens of one row.
+constexpr int unit_lanes = warp_size;  // threads of a block side by side
+constexpr int stretch_lanes = 4;       // stretches of tokens of a block
+constexpr int stretch_tokens = 16;
+constexpr int tile_tokens = stretch_lanes * stretch_tokens;
+
+/// The tokens of a block, and of a thread among them.
 struct Stretch {
-  int64_t row;
-  int begin, end;  ///< tokens
-  int length;      ///< of the row
+  int64_t first_token;  ///< of the row, in the batch
+  int tile_begin;       ///< tokens of the row
+  int begin, end;       ///< none where begin >= end
+  int length;           ///< of the row
 };
 
-/// The stretch of thread lane y: `tokens` of them, rows cut into as many as they need.
-__device__ __forceinline__ bool stretch_of(const Sequences& s, int tokens, Stretch& out) {
+__device__ __forceinline__ Stretch stretch_of(const Sequences& s) {
   const int length = static_cast<int>(s.length);
-  const int per_row = (length + tokens - 1) / tokens;
-  const int64_t index = int64_t{blockIdx.y} * blockDim.y + threadIdx.y;
-  if (index >= s.batch * per_row) return false;
-  out.row = index / per_row;
-  out.begin = static_cast<int>(index % per_row) * tokens;
-  out.end = min(out.begin + tokens, length);
+  const int tiles = (length + tile_tokens - 1) / tile_tokens;
+  Stretch out;
+  out.first_token = blockIdx.y / tiles * s.length;
+  out.tile_begin = static_cast<int>(blockIdx.y % tiles) * tile_tokens;
+  out.begin = out.tile_begin + static_cast<int>(threadIdx.y) * stretch_tokens;
+  out.end = min(out.begin + stretch_tokens, length);
   out.length = length;
-  return true;
+  return out;
+}
+
+/// Blocks of a march over units of channels.
+struct MarchShape {
+  dim3 grid, block;
+  int64_t block_rows() const { return grid.y; }
+};
+
+inline MarchShape march_shape(const Sequences& s, int64_t units) {
+  const int64_t tiles = s.batch * ((s.length + tile_tokens - 1) / tile_tokens);
+  return {dim3(static_cast<unsigned>((units + unit_lanes - 1) / unit_lanes),
+               static_cast<unsigned>(tiles)),
+          dim3(unit_lanes, stretch_lanes)};
+}
+
+/// Values of a thread's pack: token t's lie at first[t * stride].
+template <class T>
+struct Values {
+  const T* first;
+  int64_t stride;
+};
+
+/// Rows of shared memory that hold one pack of each lane for the tokens tile_begin - before … .
+template <class T, int width, int before, int after>
+struct Staged {
+  static constexpr int rows = before + tile_tokens + after;
+  static constexpr int row_size = unit_lanes * width;
+  T of[rows][row_size];
+
+  /// Begins to copy from x [tokens, stride], the row's first token; channel(lane) is where a lane's
+  /// pack begins, -1 without one. Packs of 4 channels lie side by side. Tokens before and behind
+  /// the row become zeros. Wait with wait_for_staged().
+  template <class Channel>
+  __device__ __forceinline__ void begin(const T* x,
+                                        int64_t stride,
+                                        const Stretch& stretch,
+                                        const Channel& channel) {
+    // A thread stays in its column, so that where its pack lies is found once.
+    constexpr int chunk = 4, chunks = row_size / chunk;
+    constexpr int rows_at_once = unit_lanes * stretch_lanes / chunks;
+    static_assert(rows_at_once * chunks == unit_lanes * stretch_lanes, "threads fill whole rows");
+    const int thread = threadIdx.y * unit_lanes + threadIdx.x;
+    const int within = thread % chunks * chunk;
+    const int64_t c = channel(within / width);
+    int t = stretch.tile_begin - before + thread / chunks;
+    const T* from = x + t * stride + c + within % width;
+#pragma unroll 4
+    for (int row = thread / chunks; row < rows; row += rows_at_once) {
+      auto* to = reinterpret_cast<Pack<T, chunk>*>(&of[row][within]);
+      if (t >= 0 && t < stretch.length && c >= 0) {
+        __pipeline_memcpy_async(to, from, sizeof(*to));
+      } else {
+        *to = {};
+      }
+      t += rows_at_once;
+      from += rows_at_once * stride;
+    }
+  }
+
+  __device__ __forceinline__ Values<T> of_lane(const Stretch& stretch) const {
+    return {&of[0][0] + threadIdx.x * width - (stretch.tile_begin - before) * row_size, row_size};
+  }
+};
+
+__device__ __forceinline__ void wait_for_staged() {
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
 }
 
 /// The taps of neighbouring channels from weights [C, taps], current token first. With a residual
@@ -65,6 +140,15 @@ struct Taps {
     if constexpr (taps > 0) {
       load_taps(weights, unit.a, residual, of[0]);
       load_taps(weights, unit.b, residual, of[1]);
+    }
+  }
+  __device__ __forceinline__ void clear() {
+    if constexpr (taps > 0) {
+#pragma unroll
+      for (int tap = 0; tap < taps; ++tap) {
+        fill(of[0][tap], 0);
+        fill(of[1][tap], 0);
+      }
     }
   }
 };
@@ -123,13 +207,56 @@ struct DocumentWindow {
   }
 };
 
+/// The convolution's outputs for the newest tokens of a window.
+template <int taps, int width, bool documents>
+__device__ __forceinline__ void convolve(const Window<taps, width>& past,
+                                         const DocumentWindow<taps, documents>& docs,
+                                         const Taps<taps, width>& w,
+                                         float (&a)[width],
+                                         float (&b)[width]) {
+#pragma unroll
+  for (int j = 0; j < width; ++j) {
+    a[j] = w.of[0][0][j] * past.of[0][0][j];
+    b[j] = w.of[1][0][j] * past.of[1][0][j];
+  }
+#pragma unroll
+  for (int tap = 1; tap < taps; ++tap) {
+    if (!docs.same(0, tap)) continue;
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      a[j] += w.of[0][tap][j] * past.of[0][tap][j];
+      b[j] += w.of[1][tap][j] * past.of[1][tap][j];
+    }
+  }
+}
+
+/// A window of the tokens before the stretch.
+template <class T, int taps, int width, bool documents>
+__device__ __forceinline__ void begin_windows(const Values<T>& xa,
+                                              const Values<T>& xb,
+                                              const int32_t* doc_ids,
+                                              const Stretch& stretch,
+                                              Window<taps, width>& past,
+                                              DocumentWindow<taps, documents>& docs) {
+  past.clear();
+  docs.clear();
+#pragma unroll
+  for (int i = 1; i < taps; ++i) {
+    const int t = stretch.begin - taps + i;
+    float a[width], b[width];
+    load(xa.first + t * xa.stride, a);
+    load(xb.first + t * xb.stride, b);
+    past.push(a, b);
+    if constexpr (documents) docs.push(t >= 0 ? doc_ids[t] : -1);
+  }
+}
+
 /// Calls emit(t, a, b) with the convolution's outputs for every token of the stretch; without taps
-/// with x itself. x points at the row's first token.
+/// with x itself. With taps x must be readable from taps - 1 tokens before the stretch on.
 template <class T, int taps, int width, bool documents, class Emit>
-__device__ __forceinline__ void march(const T* x,
-                                      int64_t channels,
+__device__ __forceinline__ void march(const Values<T>& xa,
+                                      const Values<T>& xb,
                                       const int32_t* doc_ids,
-                                      const Unit& unit,
                                       const Stretch& stretch,
                                       const Taps<taps, width>& w,
                                       const Emit& emit) {
@@ -137,114 +264,71 @@ __device__ __forceinline__ void march(const T* x,
   if constexpr (taps == 0) {
 #pragma unroll 4
     for (int t = stretch.begin; t < stretch.end; ++t) {
-      load(x + t * channels + unit.a, a);
-      load(x + t * channels + unit.b, b);
+      load(xa.first + t * xa.stride, a);
+      load(xb.first + t * xb.stride, b);
       emit(t, a, b);
     }
   } else {
     Window<taps, width> past;
     DocumentWindow<taps, documents> docs;
-    past.clear();
-    docs.clear();
-    for (int t = max(0, stretch.begin - taps + 1); t < stretch.begin; ++t) {
-      load(x + t * channels + unit.a, a);
-      load(x + t * channels + unit.b, b);
-      past.push(a, b);
-      if constexpr (documents) docs.push(doc_ids[t]);
-    }
+    begin_windows(xa, xb, doc_ids, stretch, past, docs);
 #pragma unroll 4
     for (int t = stretch.begin; t < stretch.end; ++t) {
-      load(x + t * channels + unit.a, a);
-      load(x + t * channels + unit.b, b);
+      load(xa.first + t * xa.stride, a);
+      load(xb.first + t * xb.stride, b);
       past.push(a, b);
       if constexpr (documents) docs.push(doc_ids[t]);
-#pragma unroll
-      for (int j = 0; j < width; ++j) {
-        a[j] = w.of[0][0][j] * past.of[0][0][j];
-        b[j] = w.of[1][0][j] * past.of[1][0][j];
-      }
-#pragma unroll
-      for (int tap = 1; tap < taps; ++tap) {
-        if (!docs.same(0, tap)) continue;
-#pragma unroll
-        for (int j = 0; j < width; ++j) {
-          a[j] += w.of[0][tap][j] * past.of[0][tap][j];
-          b[j] += w.of[1][tap][j] * past.of[1][tap][j];
-        }
-      }
+      convolve(past, docs, w, a, b);
       emit(t, a, b);
     }
   }
 }
 
-/// The way back: the gradient of x, written to grad_x, and that of the taps, added to grad_taps
+/// The way back: gives the gradient of x to emit(t, a, b), and adds that of the taps to grad_taps
 /// (current token first). upstream(t, own, a, b) turns the convolution's outputs a and b at token t
-/// into their gradient; `own` says that t lies in the stretch and not in the taps' reach behind it.
-/// Where needs_outputs is false a and b come in without a meaning.
-template <class T, int taps, int width, bool documents, bool needs_outputs, class Upstream>
-__device__ __forceinline__ void march_back(const T* x,
-                                           T* grad_x,
-                                           int64_t channels,
+/// into their gradient, zeros behind the row; `own` says that t lies in the stretch and not in the
+/// taps' reach behind it. Where needs_outputs is false a and b come in without a meaning. With taps
+/// x must be readable from taps - 1 tokens before the stretch on, and to as many behind it.
+template <class T,
+          int taps,
+          int width,
+          bool documents,
+          bool needs_outputs,
+          class Upstream,
+          class Emit>
+__device__ __forceinline__ void march_back(const Values<T>& xa,
+                                           const Values<T>& xb,
                                            const int32_t* doc_ids,
-                                           const Unit& unit,
                                            const Stretch& stretch,
                                            const Taps<taps, width>& w,
                                            Taps<taps, width>& grad_taps,
-                                           const Upstream& upstream) {
+                                           const Upstream& upstream,
+                                           const Emit& emit) {
   float a[width], b[width];
   if constexpr (taps == 0) {
 #pragma unroll 4
     for (int t = stretch.begin; t < stretch.end; ++t) {
       if constexpr (needs_outputs) {
-        load(x + t * channels + unit.a, a);
-        load(x + t * channels + unit.b, b);
+        load(xa.first + t * xa.stride, a);
+        load(xb.first + t * xb.stride, b);
       }
       upstream(t, true, a, b);
-      store(grad_x + t * channels + unit.a, a);
-      store(grad_x + t * channels + unit.b, b);
+      emit(t, a, b);
     }
   } else {
     Window<taps, width> past, grad;
     DocumentWindow<taps, documents> docs;
-    past.clear();
+    begin_windows(xa, xb, doc_ids, stretch, past, docs);
     grad.clear();
-    docs.clear();
-    for (int t = max(0, stretch.begin - taps + 1); t < stretch.begin; ++t) {
-      load(x + t * channels + unit.a, a);
-      load(x + t * channels + unit.b, b);
-      past.push(a, b);
-      if constexpr (documents) docs.push(doc_ids[t]);
-    }
-#pragma unroll 2
+#pragma unroll 4
     for (int t = stretch.begin; t < stretch.end + taps - 1; ++t) {
-      const bool own = t < stretch.end, inside = t < stretch.length;
-      fill(a, 0);
-      fill(b, 0);
-      if (inside && (own || needs_outputs)) {
-        load(x + t * channels + unit.a, a);
-        load(x + t * channels + unit.b, b);
-      }
+      const bool own = t < stretch.end;
+      load(xa.first + t * xa.stride, a);
+      load(xb.first + t * xb.stride, b);
       past.push(a, b);
-      if constexpr (documents) docs.push(inside ? doc_ids[t] : -2);
-      if (inside) {
-        if constexpr (needs_outputs) {
-#pragma unroll
-          for (int j = 0; j < width; ++j) {
-            a[j] = w.of[0][0][j] * past.of[0][0][j];
-            b[j] = w.of[1][0][j] * past.of[1][0][j];
-          }
-#pragma unroll
-          for (int tap = 1; tap < taps; ++tap) {
-            if (!docs.same(0, tap)) continue;
-#pragma unroll
-            for (int j = 0; j < width; ++j) {
-              a[j] += w.of[0][tap][j] * past.of[0][tap][j];
-              b[j] += w.of[1][tap][j] * past.of[1][tap][j];
-            }
-          }
-        }
-        upstream(t, own, a, b);
-      }
+      if constexpr (documents) docs.push(t < stretch.length ? doc_ids[t] : -2);
+      if constexpr (needs_outputs) convolve(past, docs, w, a, b);
+      upstream(t, own, a, b);
       grad.push(a, b);
       if (own) {
 #pragma unroll
@@ -271,32 +355,9 @@ __device__ __forceinline__ void march_back(const T* x,
           b[j] += w.of[1][tap][j] * grad.of[1][taps - 1 - tap][j];
         }
       }
-      store(grad_x + s * channels + unit.a, a);
-      store(grad_x + s * channels + unit.b, b);
+      emit(s, a, b);
     }
   }
-}
-
-/// The grid of a march: 32 units by 8 stretches a block.
-struct MarchShape {
-  dim3 grid, block;
-  int tokens;  ///< of a stretch
-  int64_t block_rows() const { return grid.y; }
-};
-
-inline MarchShape march_shape(const Sequences& s, int64_t units) {
-  constexpr int unit_lanes = 32, stretch_lanes = 8;
-  // Long stretches read little twice; short ones keep a large GPU busy with little work.
-  constexpr int64_t threads_wanted = 132 * 1024;
-  int tokens = 64;
-  const auto stretches = [&] { return s.batch * ((s.length + tokens - 1) / tokens); };
-  while (tokens > 16 && units * stretches() < threads_wanted) tokens /= 2;
-  MarchShape shape;
-  shape.tokens = tokens;
-  shape.block = dim3(unit_lanes, stretch_lanes);
-  shape.grid = dim3(static_cast<unsigned>((units + unit_lanes - 1) / unit_lanes),
-                    static_cast<unsigned>((stretches() + stretch_lanes - 1) / stretch_lanes));
-  return shape;
 }
 
 /// Adds the taps' gradients of a block's stretches up, in their order, and writes them to

@@ -32,9 +32,14 @@ struct alignas(sizeof(T) * count) Pack {
   T values[count];
 };
 
-/// Elements of T in an access of at most 16 bytes for `count` elements.
+/// Elements of T in an access of at most 16 bytes, for `count` elements: a power of two that divides
+/// it.
 template <class T, int count>
-constexpr int elements_of_access = count * sizeof(T) <= 16 ? count : 16 / sizeof(T);
+constexpr int elements_of_access = [] {
+  int width = 16 / sizeof(T);
+  while (count % width != 0) width /= 2;
+  return width;
+}();
 
 /// `count` neighbouring elements, in as few accesses as there can be; p must be aligned to one.
 template <class T, int count>

@@ -8,8 +8,9 @@
 namespace forge::ops::cuda {
 namespace {
 
-// Tokens of one row that a block takes at a time: what it reads twice stays in the L1 cache.
-constexpr int tile_tokens = 16;
+// Tokens of one row that a block takes at a time. It reads them twice, so they are brought to
+// shared memory where there is room.
+constexpr int norm_tile = 16;
 constexpr int group = 2;       // tokens whose sums a warp takes at a time
 constexpr int row_width = 8;   // elements of a lane where a warp reads a row
 constexpr int pack_width = 4;  // channels of a thread that goes from token to token
@@ -21,13 +22,28 @@ struct Tile {
 
 __device__ __forceinline__ Tile tile_of(const Sequences& s, int64_t index) {
   const int length = static_cast<int>(s.length);
-  const int per_row = (length + tile_tokens - 1) / tile_tokens;
-  const int begin = static_cast<int>(index % per_row) * tile_tokens;
-  return {index / per_row * s.length, begin, min(begin + tile_tokens, length), length};
+  const int per_row = (length + norm_tile - 1) / norm_tile;
+  const int begin = static_cast<int>(index % per_row) * norm_tile;
+  return {index / per_row * s.length, begin, min(begin + norm_tile, length), length};
 }
 
 __host__ __device__ inline int64_t tile_count(const Sequences& s) {
-  return s.batch * ((s.length + tile_tokens - 1) / tile_tokens);
+  return s.batch * ((s.length + norm_tile - 1) / norm_tile);
+}
+
+/// Begins to copy the tokens begin … end - 1 of a row to shared memory. Returns where token 0 would
+/// lie there.
+template <class T>
+__device__ __forceinline__ const T* stage_rows(
+    const T* x, int begin, int end, int64_t channels, float* memory) {
+  constexpr int chunk = 16 / sizeof(T);
+  T* to = reinterpret_cast<T*>(memory);
+  const T* from = x + begin * channels;
+  const int count = static_cast<int>((end - begin) * channels);
+  for (int i = static_cast<int>(threadIdx.x) * chunk; i < count; i += blockDim.x * chunk) {
+    __pipeline_memcpy_async(to + i, from + i, 16);
+  }
+  return to - begin * channels;
 }
 
 /// 1 / sqrt(mean(x^2) + eps) of a row, by a warp.
@@ -78,19 +94,24 @@ struct Walk {
 __device__ __forceinline__ Walk walk_of(const Tile& tile, int64_t packs, int parts, int64_t lane) {
   if (lane >= packs * parts) return {-1, 0, 0, 0};
   const int part = static_cast<int>(lane / packs);
-  const int each = (tile_tokens + parts - 1) / parts;
+  const int each = (norm_tile + parts - 1) / parts;
   const int begin = min(tile.begin + part * each, tile.end);
   return {lane % packs * pack_width, part, begin, min(begin + each, tile.end)};
 }
 
 template <class T, int taps, bool documents>
-__global__ void norm_canon_kernel(NormCanon<T> in, T* y, int parts) {
+__global__ void norm_canon_kernel(NormCanon<T> in, T* y, int parts, bool staged) {
   constexpr int reach = taps - 1;
-  __shared__ float scales[tile_tokens + reach];  // of tokens tile.begin - reach …
+  extern __shared__ float memory[];
+  __shared__ float scales[norm_tile + reach];  // of tokens tile.begin - reach …
   const Sequences& s = in.sequences;
   const Tile tile = tile_of(s, blockIdx.x);
   const T* x = in.x + tile.first * s.channels;
   const int32_t* doc_ids = documents ? s.doc_ids + tile.first : nullptr;
+  if (staged) {
+    x = stage_rows(x, max(0, tile.begin - reach), tile.end, s.channels, memory);
+    wait_for_staged();
+  }
   const int warps = blockDim.x / warp_size, warp = threadIdx.x / warp_size;
   for (int t = tile.begin - reach + warp; t < tile.end; t += warps) {
     if (t < 0) continue;
@@ -187,12 +208,15 @@ __global__ void backward_kernel(NormCanon<T> in,
                                 const T* grad_residual,
                                 T* grad_x,
                                 float* partial,
-                                int parts) {
+                                int parts,
+                                bool staged) {
   extern __shared__ float sums[];
-  __shared__ float scales[tile_tokens], factors[tile_tokens];
+  __shared__ float scales[norm_tile], factors[norm_tile];
   const Sequences& s = in.sequences;
   const int64_t columns = s.channels * (1 + taps), packs = s.channels / pack_width;
   for (int64_t i = threadIdx.x; i < parts * columns; i += blockDim.x) sums[i] = 0;
+  float* staged_x = sums + parts * columns;
+  float* staged_grad = staged_x + norm_tile * s.channels * sizeof(T) / sizeof(float);
   const int warps = blockDim.x / warp_size, warp = threadIdx.x / warp_size;
   const int lane = threadIdx.x % warp_size;
   for (int64_t index = blockIdx.x; index < tile_count(s); index += gridDim.x) {
@@ -200,7 +224,14 @@ __global__ void backward_kernel(NormCanon<T> in,
     const T* x = in.x + tile.first * s.channels;
     const T* grad = grad_y + tile.first * s.channels;
     const int32_t* doc_ids = documents ? s.doc_ids + tile.first : nullptr;
-    __syncthreads();  // nobody still reads the last tile's scales
+    __syncthreads();  // nobody still reads what is there of the last tile
+    if (staged) {
+      const int reach = taps > 0 ? taps - 1 : 0;
+      x = stage_rows(x, tile.begin, tile.end, s.channels, staged_x);
+      grad =
+          stage_rows(grad, tile.begin, min(tile.end + reach, tile.length), s.channels, staged_grad);
+      wait_for_staged();
+    }
     for (int first = tile.begin + warp * group; first < tile.end; first += warps * group) {
       float squares[group], products[group];
       fill(squares, 0);
@@ -252,7 +283,7 @@ __global__ void backward_kernel(NormCanon<T> in,
         }
       }
       for (int t = walk.begin; t < walk.end; ++t) {
-        float value[pack_width], g[pack_width], n[pack_width];
+        float value[pack_width], g[pack_width], n[pack_width], weighted[pack_width];
         load(x + t * s.channels + walk.channel, value);
         const float scale = scales[t - tile.begin], factor = factors[t - tile.begin];
         if constexpr (taps == 0) {
@@ -272,6 +303,7 @@ __global__ void backward_kernel(NormCanon<T> in,
 #pragma unroll
         for (int j = 0; j < pack_width; ++j) {
           n[j] = normalised<T>(value[j], scale, in.round_first);
+          weighted[j] = n[j] * w[j];
         }
         if constexpr (taps > 0) {
 #pragma unroll
@@ -280,7 +312,7 @@ __global__ void backward_kernel(NormCanon<T> in,
 #pragma unroll
             for (int j = 0; j < pack_width; ++j) {
               g[j] += tap[i][j] * later[i][j];
-              tap_sum[i][j] += later[i][j] * n[j] * w[j];
+              tap_sum[i][j] += later[i][j] * weighted[j];
             }
           }
         }
@@ -317,26 +349,55 @@ __global__ void backward_kernel(NormCanon<T> in,
   }
 }
 
-/// As many lanes of packs side by side as make a block of some 256 threads.
+// Threads of a block, about. More of them would go through fewer tokens each, and read the taps'
+// reach more often.
+constexpr int64_t block_lanes = 128;
+
+/// As many lanes of packs side by side as make a block.
 struct BlockShape {
   int threads, parts;
 };
 
 BlockShape block_shape(int64_t channels) {
   const int64_t packs = channels / pack_width;
-  int64_t parts = packs >= 256 ? 1 : 256 / packs;
-  if (parts > tile_tokens) parts = tile_tokens;
+  int64_t parts = packs >= block_lanes ? 1 : block_lanes / packs;
+  if (parts > norm_tile) parts = norm_tile;
   const int64_t threads = packs * parts > 512 ? 512 : packs * parts;
   return {static_cast<int>((threads + warp_size - 1) / warp_size * warp_size),
           static_cast<int>(parts)};
 }
 
-int64_t sums_bytes(int64_t channels, int taps) {
-  return block_shape(channels).parts * channels * (1 + taps) * static_cast<int64_t>(sizeof(float));
+/// Dynamic shared memory of a block. Without room for the tile the kernels read it twice.
+struct Memory {
+  int64_t bytes;
+  bool staged;
+};
+
+constexpr int64_t most_staged_bytes = 160 << 10;
+
+template <class T>
+Memory forward_memory(const NormCanon<T>& in) {
+  const int64_t tile = (norm_tile + in.taps - 1) * in.sequences.channels * sizeof(T);
+  return tile <= most_staged_bytes ? Memory{tile, true} : Memory{0, false};
 }
 
 template <class T>
-using BackwardKernel = void (*)(NormCanon<T>, const T*, const T*, T*, float*, int);
+Memory backward_memory(const NormCanon<T>& in) {
+  const int64_t channels = in.sequences.channels, reach = in.taps > 0 ? in.taps - 1 : 0;
+  const int64_t sums = block_shape(channels).parts * channels * (1 + in.taps) * sizeof(float);
+  const int64_t tile = (2 * norm_tile + reach) * channels * sizeof(T);
+  return sums + tile <= most_staged_bytes ? Memory{sums + tile, true} : Memory{sums, false};
+}
+
+/// More than 48 KiB must be allowed.
+template <class Kernel>
+void allow(Kernel kernel, const Memory& memory) {
+  cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(memory.bytes));
+}
+
+template <class T>
+using BackwardKernel = void (*)(NormCanon<T>, const T*, const T*, T*, float*, int, bool);
 
 /// The kernel for such arguments, allowed the shared memory that it needs.
 template <class T>
@@ -345,9 +406,7 @@ BackwardKernel<T> backward_kernel_for(const NormCanon<T>& in) {
   with_taps(in.taps, in.sequences.doc_ids, [&](auto taps, auto documents) {
     kernel = backward_kernel<T, decltype(taps)::value, decltype(documents)::value>;
   });
-  const int64_t bytes = sums_bytes(in.sequences.channels, in.taps);
-  cudaFuncSetAttribute(
-      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  allow(kernel, backward_memory(in));
   return kernel;
 }
 
@@ -367,8 +426,11 @@ void norm_canon_forward(const NormCanon<T>& in, T* y, cudaStream_t stream) {
   const BlockShape shape = block_shape(s.channels);
   with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
     if constexpr (decltype(taps)::value > 0) {
-      norm_canon_kernel<T, decltype(taps)::value, decltype(documents)::value>
-          <<<static_cast<unsigned>(tile_count(s)), shape.threads, 0, stream>>>(in, y, shape.parts);
+      const auto kernel = norm_canon_kernel<T, decltype(taps)::value, decltype(documents)::value>;
+      const Memory memory = forward_memory(in);
+      allow(kernel, memory);
+      kernel<<<static_cast<unsigned>(tile_count(s)), shape.threads, memory.bytes, stream>>>(
+          in, y, shape.parts, memory.staged);
     }
   });
 }
@@ -380,7 +442,7 @@ int64_t norm_canon_partial_rows(const NormCanon<T>& in, int multiprocessors) {
   cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident,
                                                 backward_kernel_for(in),
                                                 block_shape(s.channels).threads,
-                                                sums_bytes(s.channels, in.taps));
+                                                backward_memory(in).bytes);
   const int64_t blocks = int64_t{multiprocessors} * (resident > 1 ? resident : 1);
   return tile_count(s) < blocks ? tile_count(s) : blocks;
 }
@@ -396,10 +458,10 @@ void norm_canon_backward(const NormCanon<T>& in,
   const Sequences& s = in.sequences;
   if (s.batch * s.length == 0) return;
   const BlockShape shape = block_shape(s.channels);
-  backward_kernel_for(in)<<<static_cast<unsigned>(partial_rows),
-                            shape.threads,
-                            sums_bytes(s.channels, in.taps),
-                            stream>>>(in, grad_y, grad_residual, grad_x, partial, shape.parts);
+  const Memory memory = backward_memory(in);
+  backward_kernel_for(
+      in)<<<static_cast<unsigned>(partial_rows), shape.threads, memory.bytes, stream>>>(
+      in, grad_y, grad_residual, grad_x, partial, shape.parts, memory.staged);
 }
 
 template int64_t norm_canon_partial_rows(const NormCanon<float>&, int);

@@ -5,11 +5,13 @@
 namespace forge::ops::cuda {
 namespace {
 
-constexpr int forward_width = 4;
-constexpr int backward_width = 4;
+// Channels of a pack. With a convolution the way back keeps three windows of registers for each.
+template <class T, int taps>
+constexpr int forward_width = taps == 0 ? 4 : 8 / sizeof(T);
+template <int taps>
+constexpr int backward_width = taps == 0 ? 4 : 2;
 
 /// A thread's two packs, and where the angles of their pairs lie; -1 where they do not turn.
-template <int width>
 struct Pair {
   Unit unit;
   int angle;
@@ -19,20 +21,17 @@ struct Pair {
 /// channels, or, with interleaved pairs, any two packs. The rest of a head, and heads that do not
 /// turn, are halved as well.
 template <int width>
-__device__ __forceinline__ Pair<width> pair_of(const Heads& heads, int64_t channels) {
-  const int64_t index = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+__device__ __forceinline__ Pair pair_of(int lane, const Heads& heads, int64_t channels) {
+  const int64_t index = int64_t{blockIdx.x} * unit_lanes + lane;
   if (index >= channels / 2 / width) return {{-1, -1}, -1};
   if (heads.rope_dim == 0) return {{index * width, channels / 2 + index * width}, -1};
   const int per_head = heads.head_dim / 2 / width;
-  const int64_t head = index / per_head, base = head * heads.head_dim;
-  const int within = static_cast<int>(index % per_head) * width;
+  const int head = static_cast<int>(index) / per_head;
+  const int64_t base = int64_t{head} * heads.head_dim;
+  const int within = static_cast<int>(index) % per_head * width;
   const int half = heads.rope_dim / 2;
-  if (head < heads.turning && within < half) {
-    return {{base + within, base + half + within}, within};
-  }
-  if (head >= heads.turning) {
-    return {{base + within, base + heads.head_dim / 2 + within}, -1};
-  }
+  if (head >= heads.turning) return {{base + within, base + heads.head_dim / 2 + within}, -1};
+  if (within < half) return {{base + within, base + half + within}, within};
   const int rest = within - half, half_rest = (heads.head_dim - heads.rope_dim) / 2;
   return {{base + heads.rope_dim + rest, base + heads.rope_dim + half_rest + rest}, -1};
 }
@@ -71,20 +70,32 @@ __device__ __forceinline__ void turn(
 }
 
 template <class T, int taps, bool documents>
-__global__ void forward_kernel(PrepareHeads<T> in, T* y, int tokens) {
-  constexpr int width = forward_width;
+__global__ void forward_kernel(PrepareHeads<T> in, T* y) {
+  constexpr int width = forward_width<T, taps>, reach = taps > 0 ? taps - 1 : 0;
   const Sequences& s = in.sequences;
-  const Pair<width> pair = pair_of<width>(in.heads, s.channels);
-  Stretch stretch;
-  if (pair.unit.a < 0 || !stretch_of(s, tokens, stretch)) return;
+  const Stretch stretch = stretch_of(s);
+  const Pair pair = pair_of<width>(threadIdx.x, in.heads, s.channels);
+  const T* x = in.x + stretch.first_token * s.channels;
+  Values<T> of_a{x + pair.unit.a, s.channels}, of_b{x + pair.unit.b, s.channels};
+  if constexpr (taps > 0) {
+    __shared__ Staged<T, width, reach, 0> staged[2];
+    staged[0].begin(x, s.channels, stretch, [&](int lane) {
+      return pair_of<width>(lane, in.heads, s.channels).unit.a;
+    });
+    staged[1].begin(x, s.channels, stretch, [&](int lane) {
+      return pair_of<width>(lane, in.heads, s.channels).unit.b;
+    });
+    wait_for_staged();
+    of_a = staged[0].of_lane(stretch);
+    of_b = staged[1].of_lane(stretch);
+  }
+  if (pair.unit.a < 0 || stretch.begin >= stretch.end) return;
   Taps<taps, width> w;
   w.load(in.weights, in.residual, pair.unit);
-  const int64_t first = stretch.row * s.length;
-  T* out = y + first * s.channels;
-  march<T, taps, width, documents>(in.x + first * s.channels,
-                                   s.channels,
-                                   documents ? s.doc_ids + first : nullptr,
-                                   pair.unit,
+  T* out = y + stretch.first_token * s.channels;
+  march<T, taps, width, documents>(of_a,
+                                   of_b,
+                                   documents ? s.doc_ids + stretch.first_token : nullptr,
                                    stretch,
                                    w,
                                    [&](int t, float(&a)[width], float(&b)[width]) {
@@ -94,17 +105,11 @@ __global__ void forward_kernel(PrepareHeads<T> in, T* y, int tokens) {
                                    });
 }
 
-/// Where the gradient of a channel lies, and how far its tokens are apart.
+/// Where the gradient of a channel lies, from the row's first token on.
 template <class T>
-struct GradientOf {
-  const T* first;
-  int64_t stride;
-};
-
-template <class T>
-__device__ __forceinline__ GradientOf<T> gradient_of(const HeadGradientsOf<T>& grad,
-                                                     int64_t first_token,
-                                                     int64_t channel) {
+__device__ __forceinline__ Values<T> gradient_of(const HeadGradientsOf<T>& grad,
+                                                 int64_t first_token,
+                                                 int64_t channel) {
   if (channel < grad.q_channels) {
     return {grad.q + first_token * grad.q_channels + channel, grad.q_channels};
   }
@@ -115,40 +120,57 @@ __device__ __forceinline__ GradientOf<T> gradient_of(const HeadGradientsOf<T>& g
 }
 
 template <class T, int taps, bool documents>
-__global__ void backward_kernel(
-    PrepareHeads<T> in, HeadGradientsOf<T> grad_y, T* grad_x, float* partial, int tokens) {
-  constexpr int width = backward_width;
+__global__ void backward_kernel(PrepareHeads<T> in,
+                                HeadGradientsOf<T> grad_y,
+                                T* grad_x,
+                                float* partial) {
+  constexpr int width = backward_width<taps>, reach = taps > 0 ? taps - 1 : 0;
   const Sequences& s = in.sequences;
-  const Pair<width> pair = pair_of<width>(in.heads, s.channels);
-  Stretch stretch;
-  const bool active = stretch_of(s, tokens, stretch) && pair.unit.a >= 0;
+  const Stretch stretch = stretch_of(s);
+  const Pair pair = pair_of<width>(threadIdx.x, in.heads, s.channels);
+  const T* x = in.x + stretch.first_token * s.channels;
+  Values<T> of_a{x, s.channels}, of_b{x, s.channels};
+  if constexpr (taps > 0) {
+    __shared__ Staged<T, width, reach, reach> staged[2];
+    staged[0].begin(x, s.channels, stretch, [&](int lane) {
+      return pair_of<width>(lane, in.heads, s.channels).unit.a;
+    });
+    staged[1].begin(x, s.channels, stretch, [&](int lane) {
+      return pair_of<width>(lane, in.heads, s.channels).unit.b;
+    });
+    wait_for_staged();
+    of_a = staged[0].of_lane(stretch);
+    of_b = staged[1].of_lane(stretch);
+  }
+  const bool active = pair.unit.a >= 0 && stretch.begin < stretch.end;
   Taps<taps, width> grad_taps;
   if (active) {
     Taps<taps, width> w;
     w.load(in.weights, in.residual, pair.unit);
-    if constexpr (taps > 0) {
-#pragma unroll
-      for (int tap = 0; tap < taps; ++tap) {
-        fill(grad_taps.of[0][tap], 0);
-        fill(grad_taps.of[1][tap], 0);
-      }
-    }
-    const int64_t first = stretch.row * s.length;
-    const GradientOf<T> of_a = gradient_of(grad_y, first, pair.unit.a);
-    const GradientOf<T> of_b = gradient_of(grad_y, first, pair.unit.b);
+    grad_taps.clear();
+    const Values<T> grad_a = gradient_of(grad_y, stretch.first_token, pair.unit.a);
+    const Values<T> grad_b = gradient_of(grad_y, stretch.first_token, pair.unit.b);
+    T* out = grad_x + stretch.first_token * s.channels;
     march_back<T, taps, width, documents, /*needs_outputs=*/false>(
-        in.x + first * s.channels,
-        grad_x + first * s.channels,
-        s.channels,
-        documents ? s.doc_ids + first : nullptr,
-        pair.unit,
+        of_a,
+        of_b,
+        documents ? s.doc_ids + stretch.first_token : nullptr,
         stretch,
         w,
         grad_taps,
         [&](int t, bool, float(&a)[width], float(&b)[width]) {
-          load(of_a.first + t * of_a.stride, a);
-          load(of_b.first + t * of_b.stride, b);
+          if (t >= stretch.length) {
+            fill(a, 0);
+            fill(b, 0);
+            return;
+          }
+          load(grad_a.first + t * grad_a.stride, a);
+          load(grad_b.first + t * grad_b.stride, b);
           if (pair.angle >= 0) turn(in.heads, pair.angle, t, -1, a, b);
+        },
+        [&](int t, const float(&a)[width], const float(&b)[width]) {
+          store(out + t * s.channels + pair.unit.a, a);
+          store(out + t * s.channels + pair.unit.b, b);
         });
   }
   write_tap_sums(grad_taps, active, pair.unit, s.channels, partial);
@@ -157,7 +179,7 @@ __global__ void backward_kernel(
 }  // namespace
 
 bool heads_fit(const Heads& heads) {
-  constexpr int width = forward_width > backward_width ? forward_width : backward_width;
+  constexpr int width = 4;  // the widest pack
   return heads.head_dim % (2 * width) == 0 && heads.rope_dim % (2 * width) == 0 &&
          (heads.head_dim - heads.rope_dim) % (2 * width) == 0;
 }
@@ -166,16 +188,15 @@ template <class T>
 void prepare_heads(const PrepareHeads<T>& in, T* y, cudaStream_t stream) {
   const Sequences& s = in.sequences;
   if (s.batch * s.length == 0) return;
-  const MarchShape shape = march_shape(s, s.channels / 2 / forward_width);
   with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
-    forward_kernel<T, decltype(taps)::value, decltype(documents)::value>
-        <<<shape.grid, shape.block, 0, stream>>>(in, y, shape.tokens);
+    constexpr int count = decltype(taps)::value;
+    const MarchShape shape = march_shape(s, s.channels / 2 / forward_width<T, count>);
+    forward_kernel<T, count, decltype(documents)::value>
+        <<<shape.grid, shape.block, 0, stream>>>(in, y);
   });
 }
 
-int64_t prepare_heads_partial_rows(const Sequences& s) {
-  return march_shape(s, s.channels / 2 / backward_width).block_rows();
-}
+int64_t prepare_heads_partial_rows(const Sequences& s) { return march_shape(s, 1).block_rows(); }
 
 template <class T>
 void prepare_heads_backward(const PrepareHeads<T>& in,
@@ -185,10 +206,11 @@ void prepare_heads_backward(const PrepareHeads<T>& in,
                             cudaStream_t stream) {
   const Sequences& s = in.sequences;
   if (s.batch * s.length == 0) return;
-  const MarchShape shape = march_shape(s, s.channels / 2 / backward_width);
   with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
-    backward_kernel<T, decltype(taps)::value, decltype(documents)::value>
-        <<<shape.grid, shape.block, 0, stream>>>(in, grad_y, grad_x, partial, shape.tokens);
+    constexpr int count = decltype(taps)::value;
+    const MarchShape shape = march_shape(s, s.channels / 2 / backward_width<count>);
+    backward_kernel<T, count, decltype(documents)::value>
+        <<<shape.grid, shape.block, 0, stream>>>(in, grad_y, grad_x, partial);
   });
 }
 

@@ -5,32 +5,50 @@
 namespace forge::ops::cuda {
 namespace {
 
-constexpr int forward_width = 4;
-constexpr int backward_width = 2;  // it keeps four windows of registers
+// Channels of gate, and as many of up, that a thread takes at a time. With a convolution the way
+// back keeps four windows of registers for each.
+template <class T, int taps>
+constexpr int forward_width = taps == 0 ? 8 : 8 / sizeof(T);
+template <class T, int taps>
+constexpr int backward_width = taps == 0 ? 8 : 4 / sizeof(T);
 
-/// Gate and up of one channel of the output.
+/// Gate and up of some channels of the output.
 template <int width>
-__device__ __forceinline__ Unit unit_of(int64_t channels) {
-  const int64_t first = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * width;
+__device__ __forceinline__ Unit unit_of(int lane, int64_t channels) {
+  const int64_t first = (int64_t{blockIdx.x} * unit_lanes + lane) * width;
   if (first >= channels / 2) return {-1, -1};
   return {first, channels / 2 + first};
 }
 
 template <class T, int taps, bool documents>
-__global__ void forward_kernel(CanonSwiGlu<T> in, T* y, int tokens) {
-  constexpr int width = forward_width;
+__global__ void forward_kernel(CanonSwiGlu<T> in, T* y) {
+  constexpr int width = forward_width<T, taps>, reach = taps > 0 ? taps - 1 : 0;
   const Sequences& s = in.sequences;
-  const Unit unit = unit_of<width>(s.channels);
-  Stretch stretch;
-  if (unit.a < 0 || !stretch_of(s, tokens, stretch)) return;
+  const Stretch stretch = stretch_of(s);
+  const Unit unit = unit_of<width>(threadIdx.x, s.channels);
+  const T* x = in.gate_up + stretch.first_token * s.channels;
+  Values<T> gates{x + unit.a, s.channels}, ups{x + unit.b, s.channels};
+  if constexpr (taps > 0) {
+    __shared__ Staged<T, width, reach, 0> staged[2];
+    const auto side = [&](int which) {
+      staged[which].begin(x, s.channels, stretch, [&](int lane) {
+        const Unit of_lane = unit_of<width>(lane, s.channels);
+        return which == 0 ? of_lane.a : of_lane.b;
+      });
+    };
+    side(0);
+    side(1);
+    wait_for_staged();
+    gates = staged[0].of_lane(stretch);
+    ups = staged[1].of_lane(stretch);
+  }
+  if (unit.a < 0 || stretch.begin >= stretch.end) return;
   Taps<taps, width> w;
   w.load(in.weights, in.residual, unit);
-  const int64_t first = stretch.row * s.length;
-  T* out = y + first * (s.channels / 2) + unit.a;
-  march<T, taps, width, documents>(in.gate_up + first * s.channels,
-                                   s.channels,
-                                   documents ? s.doc_ids + first : nullptr,
-                                   unit,
+  T* out = y + stretch.first_token * (s.channels / 2) + unit.a;
+  march<T, taps, width, documents>(gates,
+                                   ups,
+                                   documents ? s.doc_ids + stretch.first_token : nullptr,
                                    stretch,
                                    w,
                                    [&](int t, const float(&gate)[width], const float(&up)[width]) {
@@ -44,47 +62,64 @@ __global__ void forward_kernel(CanonSwiGlu<T> in, T* y, int tokens) {
 
 template <class T, int taps, bool documents>
 __global__ void backward_kernel(
-    CanonSwiGlu<T> in, const T* grad_y, T* y, T* grad_gate_up, float* partial, int tokens) {
-  constexpr int width = backward_width;
+    CanonSwiGlu<T> in, const T* grad_y, T* y, T* grad_gate_up, float* partial) {
+  constexpr int width = backward_width<T, taps>, reach = taps > 0 ? taps - 1 : 0;
   const Sequences& s = in.sequences;
-  const Unit unit = unit_of<width>(s.channels);
-  Stretch stretch;
-  const bool active = stretch_of(s, tokens, stretch) && unit.a >= 0;
+  const int64_t half = s.channels / 2;
+  const Stretch stretch = stretch_of(s);
+  const Unit unit = unit_of<width>(threadIdx.x, s.channels);
+  const T* x = in.gate_up + stretch.first_token * s.channels;
+  const T* upstream = grad_y + stretch.first_token * half;
+  Values<T> gates{x + unit.a, s.channels}, ups{x + unit.b, s.channels},
+      grads{upstream + unit.a, half};
+  if constexpr (taps > 0) {
+    __shared__ Staged<T, width, reach, reach> staged[2];
+    __shared__ Staged<T, width, 0, reach> staged_grads;
+    const auto side = [&](int which) {
+      return [&, which](int lane) {
+        const Unit of_lane = unit_of<width>(lane, s.channels);
+        return which == 0 ? of_lane.a : of_lane.b;
+      };
+    };
+    staged[0].begin(x, s.channels, stretch, side(0));
+    staged[1].begin(x, s.channels, stretch, side(1));
+    staged_grads.begin(upstream, half, stretch, side(0));
+    wait_for_staged();
+    gates = staged[0].of_lane(stretch);
+    ups = staged[1].of_lane(stretch);
+    grads = staged_grads.of_lane(stretch);
+  }
+  const bool active = unit.a >= 0 && stretch.begin < stretch.end;
   Taps<taps, width> grad_taps;
   if (active) {
     Taps<taps, width> w;
     w.load(in.weights, in.residual, unit);
-    if constexpr (taps > 0) {
-#pragma unroll
-      for (int tap = 0; tap < taps; ++tap) {
-        fill(grad_taps.of[0][tap], 0);
-        fill(grad_taps.of[1][tap], 0);
-      }
-    }
-    const int64_t first = stretch.row * s.length, half = s.channels / 2;
-    const T* upstream = grad_y + first * half + unit.a;
-    T* out = y + first * half + unit.a;
+    grad_taps.clear();
+    T* out = y + stretch.first_token * half + unit.a;
+    T* grad_x = grad_gate_up + stretch.first_token * s.channels;
     march_back<T, taps, width, documents, /*needs_outputs=*/true>(
-        in.gate_up + first * s.channels,
-        grad_gate_up + first * s.channels,
-        s.channels,
-        documents ? s.doc_ids + first : nullptr,
-        unit,
+        gates,
+        ups,
+        documents ? s.doc_ids + stretch.first_token : nullptr,
         stretch,
         w,
         grad_taps,
         [&](int t, bool own, float(&gate)[width], float(&up)[width]) {
           float grad[width], value[width];
-          load(upstream + t * half, grad);
+          load(grads.first + t * grads.stride, grad);
 #pragma unroll
           for (int j = 0; j < width; ++j) {
-            const float sigmoid = 1 / (1 + __expf(-gate[j]));
+            const float sigmoid = __fdividef(1.0f, 1 + __expf(-gate[j]));
             const float silu = gate[j] * sigmoid;
             value[j] = silu * up[j];
             gate[j] = grad[j] * up[j] * sigmoid * (1 + gate[j] - silu);
             up[j] = grad[j] * silu;
           }
           if (own) store(out + t * half, value);
+        },
+        [&](int t, const float(&gate)[width], const float(&up)[width]) {
+          store(grad_x + t * s.channels + unit.a, gate);
+          store(grad_x + t * s.channels + unit.b, up);
         });
   }
   write_tap_sums(grad_taps, active, unit, s.channels, partial);
@@ -96,16 +131,15 @@ template <class T>
 void canon_swiglu_forward(const CanonSwiGlu<T>& in, T* y, cudaStream_t stream) {
   const Sequences& s = in.sequences;
   if (s.batch * s.length == 0) return;
-  const MarchShape shape = march_shape(s, s.channels / 2 / forward_width);
   with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
-    forward_kernel<T, decltype(taps)::value, decltype(documents)::value>
-        <<<shape.grid, shape.block, 0, stream>>>(in, y, shape.tokens);
+    constexpr int count = decltype(taps)::value;
+    const MarchShape shape = march_shape(s, s.channels / 2 / forward_width<T, count>);
+    forward_kernel<T, count, decltype(documents)::value>
+        <<<shape.grid, shape.block, 0, stream>>>(in, y);
   });
 }
 
-int64_t canon_swiglu_partial_rows(const Sequences& s) {
-  return march_shape(s, s.channels / 2 / backward_width).block_rows();
-}
+int64_t canon_swiglu_partial_rows(const Sequences& s) { return march_shape(s, 1).block_rows(); }
 
 template <class T>
 void canon_swiglu_backward(const CanonSwiGlu<T>& in,
@@ -116,11 +150,11 @@ void canon_swiglu_backward(const CanonSwiGlu<T>& in,
                            cudaStream_t stream) {
   const Sequences& s = in.sequences;
   if (s.batch * s.length == 0) return;
-  const MarchShape shape = march_shape(s, s.channels / 2 / backward_width);
   with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
-    backward_kernel<T, decltype(taps)::value, decltype(documents)::value>
-        <<<shape.grid, shape.block, 0, stream>>>(
-            in, grad_y, y, grad_gate_up, partial, shape.tokens);
+    constexpr int count = decltype(taps)::value;
+    const MarchShape shape = march_shape(s, s.channels / 2 / backward_width<T, count>);
+    backward_kernel<T, count, decltype(documents)::value>
+        <<<shape.grid, shape.block, 0, stream>>>(in, grad_y, y, grad_gate_up, partial);
   });
 }
 
