@@ -284,11 +284,88 @@ __device__ __forceinline__ void march(const Values<T>& xa,
   }
 }
 
+/// What the newest token's gradient a, b adds to the taps'.
+template <int taps, int width, bool documents>
+__device__ __forceinline__ void add_tap_products(const Window<taps, width>& past,
+                                                 const DocumentWindow<taps, documents>& docs,
+                                                 const float (&a)[width],
+                                                 const float (&b)[width],
+                                                 Taps<taps, width>& grad_taps) {
+#pragma unroll
+  for (int tap = 0; tap < taps; ++tap) {
+    if (!docs.same(0, tap)) continue;
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      grad_taps.of[0][tap][j] += a[j] * past.of[0][tap][j];
+      grad_taps.of[1][tap][j] += b[j] * past.of[1][tap][j];
+    }
+  }
+}
+
+/// The gradient of the oldest token of a window, from those of all that read it.
+template <int taps, int width, bool documents>
+__device__ __forceinline__ void gather(const Window<taps, width>& grad,
+                                       const DocumentWindow<taps, documents>& docs,
+                                       const Taps<taps, width>& w,
+                                       float (&a)[width],
+                                       float (&b)[width]) {
+  fill(a, 0);
+  fill(b, 0);
+#pragma unroll
+  for (int tap = 0; tap < taps; ++tap) {
+    if (!docs.same(taps - 1 - tap, taps - 1)) continue;
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      a[j] += w.of[0][tap][j] * grad.of[0][taps - 1 - tap][j];
+      b[j] += w.of[1][tap][j] * grad.of[1][taps - 1 - tap][j];
+    }
+  }
+}
+
+/// One token of the way back. `own`: it lies in the stretch; `known`: so does the token taps - 1
+/// before it, whose gradient is known with this one's.
+template <bool needs_outputs,
+          bool own,
+          bool known,
+          class T,
+          int taps,
+          int width,
+          bool documents,
+          class Upstream,
+          class Emit>
+__device__ __forceinline__ void step_back(int t,
+                                          const Values<T>& xa,
+                                          const Values<T>& xb,
+                                          const int32_t* doc_ids,
+                                          const Stretch& stretch,
+                                          const Taps<taps, width>& w,
+                                          Window<taps, width>& past,
+                                          Window<taps, width>& grad,
+                                          DocumentWindow<taps, documents>& docs,
+                                          Taps<taps, width>& grad_taps,
+                                          const Upstream& upstream,
+                                          const Emit& emit) {
+  float a[width], b[width];
+  load(xa.first + t * xa.stride, a);
+  load(xb.first + t * xb.stride, b);
+  past.push(a, b);
+  if constexpr (documents) docs.push(t < stretch.length ? doc_ids[t] : -2);
+  if constexpr (needs_outputs) convolve(past, docs, w, a, b);
+  upstream(t, own, a, b);
+  grad.push(a, b);
+  if constexpr (own) add_tap_products(past, docs, a, b, grad_taps);
+  if constexpr (known) {
+    gather(grad, docs, w, a, b);
+    emit(t - taps + 1, a, b);
+  }
+}
+
 /// The way back: gives the gradient of x to emit(t, a, b), and adds that of the taps to grad_taps
 /// (current token first). upstream(t, own, a, b) turns the convolution's outputs a and b at token t
-/// into their gradient, zeros behind the row; `own` says that t lies in the stretch and not in the
-/// taps' reach behind it. Where needs_outputs is false a and b come in without a meaning. With taps
-/// x must be readable from taps - 1 tokens before the stretch on, and to as many behind it.
+/// into their gradient, zeros behind the row; `own`, a constant, says that t lies in the stretch
+/// and not in the taps' reach behind it. Where needs_outputs is false a and b come in without a
+/// meaning. With taps x must be readable from taps - 1 tokens before the stretch on, and to as many
+/// behind it.
 template <class T,
           int taps,
           int width,
@@ -304,8 +381,8 @@ __device__ __forceinline__ void march_back(const Values<T>& xa,
                                            Taps<taps, width>& grad_taps,
                                            const Upstream& upstream,
                                            const Emit& emit) {
-  float a[width], b[width];
   if constexpr (taps == 0) {
+    float a[width], b[width];
 #pragma unroll 4
     for (int t = stretch.begin; t < stretch.end; ++t) {
       if constexpr (needs_outputs) {
@@ -320,42 +397,25 @@ __device__ __forceinline__ void march_back(const Values<T>& xa,
     DocumentWindow<taps, documents> docs;
     begin_windows(xa, xb, doc_ids, stretch, past, docs);
     grad.clear();
+    constexpr int reach = taps - 1;
+    const int known = min(stretch.begin + reach, stretch.end);
+    for (int t = stretch.begin; t < known; ++t) {
+      step_back<needs_outputs, true, false>(
+          t, xa, xb, doc_ids, stretch, w, past, grad, docs, grad_taps, upstream, emit);
+    }
 #pragma unroll 4
-    for (int t = stretch.begin; t < stretch.end + taps - 1; ++t) {
-      const bool own = t < stretch.end;
-      load(xa.first + t * xa.stride, a);
-      load(xb.first + t * xb.stride, b);
-      past.push(a, b);
-      if constexpr (documents) docs.push(t < stretch.length ? doc_ids[t] : -2);
-      if constexpr (needs_outputs) convolve(past, docs, w, a, b);
-      upstream(t, own, a, b);
-      grad.push(a, b);
-      if (own) {
-#pragma unroll
-        for (int tap = 0; tap < taps; ++tap) {
-          if (!docs.same(0, tap)) continue;
-#pragma unroll
-          for (int j = 0; j < width; ++j) {
-            grad_taps.of[0][tap][j] += a[j] * past.of[0][tap][j];
-            grad_taps.of[1][tap][j] += b[j] * past.of[1][tap][j];
-          }
-        }
+    for (int t = known; t < stretch.end; ++t) {
+      step_back<needs_outputs, true, true>(
+          t, xa, xb, doc_ids, stretch, w, past, grad, docs, grad_taps, upstream, emit);
+    }
+    for (int t = stretch.end; t < stretch.end + reach; ++t) {
+      if (t < stretch.begin + reach) {
+        step_back<needs_outputs, false, false>(
+            t, xa, xb, doc_ids, stretch, w, past, grad, docs, grad_taps, upstream, emit);
+      } else {
+        step_back<needs_outputs, false, true>(
+            t, xa, xb, doc_ids, stretch, w, past, grad, docs, grad_taps, upstream, emit);
       }
-      // Token s was read by s … t: the newest gradient is that of t = s + taps - 1.
-      const int s = t - taps + 1;
-      if (s < stretch.begin) continue;
-      fill(a, 0);
-      fill(b, 0);
-#pragma unroll
-      for (int tap = 0; tap < taps; ++tap) {
-        if (!docs.same(taps - 1 - tap, taps - 1)) continue;
-#pragma unroll
-        for (int j = 0; j < width; ++j) {
-          a[j] += w.of[0][tap][j] * grad.of[0][taps - 1 - tap][j];
-          b[j] += w.of[1][tap][j] * grad.of[1][taps - 1 - tap][j];
-        }
-      }
-      emit(s, a, b);
     }
   }
 }

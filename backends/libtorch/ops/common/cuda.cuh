@@ -32,8 +32,8 @@ struct alignas(sizeof(T) * count) Pack {
   T values[count];
 };
 
-/// Elements of T in an access of at most 16 bytes, for `count` elements: a power of two that divides
-/// it.
+/// Elements of T in an access of at most 16 bytes, for `count` elements: a power of two that
+/// divides it.
 template <class T, int count>
 constexpr int elements_of_access = [] {
   int width = 16 / sizeof(T);

@@ -30,14 +30,19 @@ __device__ __forceinline__ Exponentials warp_join(Exponentials x) {
   return x;
 }
 
-/// The same in all threads of a block.
-__device__ __forceinline__ Exponentials block_join(Exponentials x) {
-  __shared__ Exponentials of_warp[warp_size];
+/// The same in all threads of a row; rows of one warp need no barrier.
+template <int row_threads>
+__device__ __forceinline__ Exponentials row_join(Exponentials x) {
   x = warp_join(x);
-  if (threadIdx.x % warp_size == 0) of_warp[threadIdx.x / warp_size] = x;
-  __syncthreads();
-  const int lane = threadIdx.x % warp_size, warps = blockDim.x / warp_size;
-  return warp_join(lane < warps ? of_warp[lane] : Exponentials{-INFINITY, 0});
+  if constexpr (row_threads > warp_size) {
+    __shared__ Exponentials of_warp[warp_size];
+    constexpr int warps = row_threads / warp_size;
+    const int lane = threadIdx.x % warp_size, first = threadIdx.x / row_threads * warps;
+    if (lane == 0) of_warp[threadIdx.x / warp_size] = x;
+    __syncthreads();
+    x = warp_join(lane < warps ? of_warp[first + lane] : Exponentials{-INFINITY, 0});
+  }
+  return x;
 }
 
 /// A row's loss, and what the two parts of its gradient are multiplied by.
@@ -54,55 +59,93 @@ __device__ __forceinline__ RowLoss row_loss(ZLossKind kind, float c, float log_s
   return {n, 1, 1};
 }
 
-/// A block a row: it reads the row twice, the second time from the L2 cache.
+/// Largest logit and sum of exponentials of `width` logits more.
 template <class T>
-__global__ void loss_rows_kernel(LossRows<T> in) {
-  const int64_t row = blockIdx.x;
-  T* logits = in.logits + row * in.stride;
-  const int32_t target = in.targets[row];
-  if (target == unscored) {
-    if (threadIdx.x == 0) in.losses[row] = 0;
-    if (!in.gradients) return;
-    float zeros[width];
-    fill(zeros, 0);
-    for (int64_t i = threadIdx.x * width; i < in.stride; i += blockDim.x * width)
-      store(logits + i, zeros);
-    return;
+__device__ __forceinline__ void add_logits(const Pack<T, width>& pack,
+                                           int64_t first,
+                                           int64_t vocabulary,
+                                           Exponentials& part) {
+  float x[width], largest = part.largest;
+#pragma unroll
+  for (int j = 0; j < width; ++j) {
+    x[j] = first + j < vocabulary ? to_float(pack.values[j]) : -INFINITY;
+    largest = fmaxf(largest, x[j]);
   }
-  const float of_target = to_float(logits[target]);
+  float sum = part.largest == -INFINITY ? 0.0f : part.sum * __expf(part.largest - largest);
+#pragma unroll
+  for (int j = 0; j < width; ++j) sum += __expf(x[j] - largest);
+  part = {largest, sum};
+}
+
+/// Logits of a thread that stay in registers between the two passes over them.
+constexpr int kept_packs = 8;
+
+/// `row_threads` threads a row. Longer rows than they can keep are read twice.
+template <class T, int row_threads>
+__global__ void loss_rows_kernel(LossRows<T> in) {
+  const int thread = threadIdx.x % row_threads;
+  const int64_t row = int64_t{blockIdx.x} * (blockDim.x / row_threads) + threadIdx.x / row_threads;
+  // Threads without a row go on to the barriers.
+  const bool active = row < in.rows;
+  T* logits = in.logits + (active ? row : 0) * in.stride;
+  const int32_t target = active ? in.targets[row] : unscored;
+  const bool scored = target != unscored;
+  const float of_target = scored ? to_float(logits[target]) : 0;
+  const auto pack_at = [&](int64_t i) -> Pack<T, width>& {
+    return *reinterpret_cast<Pack<T, width>*>(logits + i);
+  };
+  constexpr int64_t step = row_threads * width;
+  const int64_t begin = thread * width, kept_end = kept_packs * step;
+  Pack<T, width> kept[kept_packs];
   Exponentials part{-INFINITY, 0};
-  for (int64_t i = threadIdx.x * width; i < in.vocabulary; i += blockDim.x * width) {
-    float x[width];
-    load(logits + i, x);
-    float largest = part.largest;
+  if (scored) {
 #pragma unroll
-    for (int j = 0; j < width; ++j) {
-      if (i + j >= in.vocabulary) x[j] = -INFINITY;
-      largest = fmaxf(largest, x[j]);
+    for (int k = 0; k < kept_packs; ++k) {
+      const int64_t i = begin + k * step;
+      if (i < in.vocabulary) kept[k] = pack_at(i);
     }
-    float sum = part.largest == -INFINITY ? 0.0f : part.sum * __expf(part.largest - largest);
 #pragma unroll
-    for (int j = 0; j < width; ++j) sum += __expf(x[j] - largest);
-    part = {largest, sum};
+    for (int k = 0; k < kept_packs; ++k) {
+      const int64_t i = begin + k * step;
+      if (i < in.vocabulary) add_logits(kept[k], i, in.vocabulary, part);
+    }
+    for (int64_t i = begin + kept_end; i < in.vocabulary; i += step)
+      add_logits(pack_at(i), i, in.vocabulary, part);
   }
   // Behind its barrier every thread has read the row, and nobody has written it.
-  const Exponentials all = block_join(part);
+  const Exponentials all = row_join<row_threads>(part);
+  if (!active) return;
   const float log_sum_exp = all.largest + logf(all.sum);
   const RowLoss result = row_loss(in.z_loss, in.coefficient, log_sum_exp, log_sum_exp - of_target);
-  if (threadIdx.x == 0) in.losses[row] = result.loss;
+  if (thread == 0) in.losses[row] = scored ? result.loss : 0;
   if (!in.gradients) return;
-  const float inverse_count = 1 / in.count[0];
-  const float scale = result.p_scale * inverse_count / all.sum;
-  for (int64_t i = threadIdx.x * width; i < in.stride; i += blockDim.x * width) {
+  const float inverse_count = scored ? 1 / in.count[0] : 0;
+  const float scale = scored ? result.p_scale * inverse_count / all.sum : 0;
+  const float of_one = scored ? result.target_scale * inverse_count : 0;
+  const auto write = [&](const Pack<T, width>& pack, int64_t i) {
     float x[width];
-    load(logits + i, x);
 #pragma unroll
     for (int j = 0; j < width; ++j) {
-      x[j] = i + j < in.vocabulary ? __expf(x[j] - all.largest) * scale : 0;
-      if (i + j == target) x[j] -= result.target_scale * inverse_count;
+      const bool inside = scored && i + j < in.vocabulary;
+      x[j] = inside ? __expf(to_float(pack.values[j]) - all.largest) * scale : 0;
+      if (i + j == target) x[j] -= of_one;
     }
     store(logits + i, x);
+  };
+#pragma unroll
+  for (int k = 0; k < kept_packs; ++k) {
+    const int64_t i = begin + k * step;
+    if (i < in.stride) write(kept[k], i);
   }
+  for (int64_t i = begin + kept_end; i < in.stride; i += step) write(pack_at(i), i);
+}
+
+template <class T, int row_threads>
+void launch_loss_rows(const LossRows<T>& in, cudaStream_t stream) {
+  constexpr int threads = row_threads < 128 ? 128 : row_threads;
+  constexpr int rows_of_block = threads / row_threads;
+  const auto blocks = static_cast<unsigned>((in.rows + rows_of_block - 1) / rows_of_block);
+  loss_rows_kernel<T, row_threads><<<blocks, threads, 0, stream>>>(in);
 }
 
 constexpr int sum_threads = 1024;
@@ -158,9 +201,10 @@ __global__ void scale_kernel(T* x, int64_t count, const float* factor) {
 template <class T>
 void loss_rows(const LossRows<T>& in, cudaStream_t stream) {
   if (in.rows == 0) return;
-  const int64_t packs = in.stride / width;
-  const unsigned threads = packs >= 2048 ? 512 : packs >= 256 ? 256 : 128;
-  loss_rows_kernel<<<static_cast<unsigned>(in.rows), threads, 0, stream>>>(in);
+  const int64_t threads = (in.stride / width + kept_packs - 1) / kept_packs;
+  if (threads <= 32) return launch_loss_rows<T, 32>(in, stream);
+  if (threads <= 128) return launch_loss_rows<T, 128>(in, stream);
+  launch_loss_rows<T, 512>(in, stream);
 }
 
 void count_scored(const int32_t* targets, int64_t rows, float* count, cudaStream_t stream) {

@@ -8,9 +8,13 @@
 namespace forge::ops::cuda {
 namespace {
 
-// Tokens of one row that a block takes at a time. It reads them twice, so they are brought to
-// shared memory where there is room.
-constexpr int norm_tile = 16;
+// Tokens of one row that a block takes at a time, at most. It reads them twice, so they are brought
+// to shared memory where there is room.
+constexpr int most_tile_tokens = 32;
+__host__ __device__ constexpr int tile_tokens_of(int64_t channels) {
+  return channels <= 512 ? 32 : 16;
+}
+
 constexpr int group = 2;       // tokens whose sums a warp takes at a time
 constexpr int row_width = 8;   // elements of a lane where a warp reads a row
 constexpr int pack_width = 4;  // channels of a thread that goes from token to token
@@ -22,13 +26,14 @@ struct Tile {
 
 __device__ __forceinline__ Tile tile_of(const Sequences& s, int64_t index) {
   const int length = static_cast<int>(s.length);
-  const int per_row = (length + norm_tile - 1) / norm_tile;
-  const int begin = static_cast<int>(index % per_row) * norm_tile;
-  return {index / per_row * s.length, begin, min(begin + norm_tile, length), length};
+  const int tokens = tile_tokens_of(s.channels), per_row = (length + tokens - 1) / tokens;
+  const int begin = static_cast<int>(index % per_row) * tokens;
+  return {index / per_row * s.length, begin, min(begin + tokens, length), length};
 }
 
 __host__ __device__ inline int64_t tile_count(const Sequences& s) {
-  return s.batch * ((s.length + norm_tile - 1) / norm_tile);
+  const int64_t tokens = tile_tokens_of(s.channels);
+  return s.batch * ((s.length + tokens - 1) / tokens);
 }
 
 /// Begins to copy the tokens begin … end - 1 of a row to shared memory. Returns where token 0 would
@@ -94,7 +99,7 @@ struct Walk {
 __device__ __forceinline__ Walk walk_of(const Tile& tile, int64_t packs, int parts, int64_t lane) {
   if (lane >= packs * parts) return {-1, 0, 0, 0};
   const int part = static_cast<int>(lane / packs);
-  const int each = (norm_tile + parts - 1) / parts;
+  const int each = (tile_tokens_of(packs * pack_width) + parts - 1) / parts;
   const int begin = min(tile.begin + part * each, tile.end);
   return {lane % packs * pack_width, part, begin, min(begin + each, tile.end)};
 }
@@ -103,7 +108,7 @@ template <class T, int taps, bool documents>
 __global__ void norm_canon_kernel(NormCanon<T> in, T* y, int parts, bool staged) {
   constexpr int reach = taps - 1;
   extern __shared__ float memory[];
-  __shared__ float scales[norm_tile + reach];  // of tokens tile.begin - reach …
+  __shared__ float scales[most_tile_tokens + reach];  // of tokens tile.begin - reach …
   const Sequences& s = in.sequences;
   const Tile tile = tile_of(s, blockIdx.x);
   const T* x = in.x + tile.first * s.channels;
@@ -211,12 +216,13 @@ __global__ void backward_kernel(NormCanon<T> in,
                                 int parts,
                                 bool staged) {
   extern __shared__ float sums[];
-  __shared__ float scales[norm_tile], factors[norm_tile];
+  __shared__ float scales[most_tile_tokens], factors[most_tile_tokens];
   const Sequences& s = in.sequences;
   const int64_t columns = s.channels * (1 + taps), packs = s.channels / pack_width;
   for (int64_t i = threadIdx.x; i < parts * columns; i += blockDim.x) sums[i] = 0;
   float* staged_x = sums + parts * columns;
-  float* staged_grad = staged_x + norm_tile * s.channels * sizeof(T) / sizeof(float);
+  float* staged_grad =
+      staged_x + tile_tokens_of(s.channels) * s.channels * sizeof(T) / sizeof(float);
   const int warps = blockDim.x / warp_size, warp = threadIdx.x / warp_size;
   const int lane = threadIdx.x % warp_size;
   for (int64_t index = blockIdx.x; index < tile_count(s); index += gridDim.x) {
@@ -361,7 +367,7 @@ struct BlockShape {
 BlockShape block_shape(int64_t channels) {
   const int64_t packs = channels / pack_width;
   int64_t parts = packs >= block_lanes ? 1 : block_lanes / packs;
-  if (parts > norm_tile) parts = norm_tile;
+  if (parts > tile_tokens_of(channels)) parts = tile_tokens_of(channels);
   const int64_t threads = packs * parts > 512 ? 512 : packs * parts;
   return {static_cast<int>((threads + warp_size - 1) / warp_size * warp_size),
           static_cast<int>(parts)};
@@ -377,7 +383,8 @@ constexpr int64_t most_staged_bytes = 160 << 10;
 
 template <class T>
 Memory forward_memory(const NormCanon<T>& in) {
-  const int64_t tile = (norm_tile + in.taps - 1) * in.sequences.channels * sizeof(T);
+  const int64_t tile =
+      (tile_tokens_of(in.sequences.channels) + in.taps - 1) * in.sequences.channels * sizeof(T);
   return tile <= most_staged_bytes ? Memory{tile, true} : Memory{0, false};
 }
 
@@ -385,7 +392,7 @@ template <class T>
 Memory backward_memory(const NormCanon<T>& in) {
   const int64_t channels = in.sequences.channels, reach = in.taps > 0 ? in.taps - 1 : 0;
   const int64_t sums = block_shape(channels).parts * channels * (1 + in.taps) * sizeof(float);
-  const int64_t tile = (2 * norm_tile + reach) * channels * sizeof(T);
+  const int64_t tile = (2 * tile_tokens_of(channels) + reach) * channels * sizeof(T);
   return sums + tile <= most_staged_bytes ? Memory{sums + tile, true} : Memory{sums, false};
 }
 

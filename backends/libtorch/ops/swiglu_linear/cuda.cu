@@ -55,7 +55,7 @@ __global__ void forward_kernel(CanonSwiGlu<T> in, T* y) {
                                      float value[width];
 #pragma unroll
                                      for (int j = 0; j < width; ++j)
-                                       value[j] = gate[j] / (1 + __expf(-gate[j])) * up[j];
+                                       value[j] = __fdividef(gate[j], 1 + __expf(-gate[j])) * up[j];
                                      store(out + t * (s.channels / 2), value);
                                    });
 }
