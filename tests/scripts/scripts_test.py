@@ -80,6 +80,37 @@ class BenchPeer(unittest.TestCase):
         self.assertEqual(self.bench(self.GPU, "canon_x").returncode, 2)
 
 
+class WriteBenchmarks(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+
+    def write(self, *arguments):
+        return call([SCRIPTS / "write-benchmarks", "--results", self.folder, "--page", self.folder / "page.md",
+                     "--targets", HERE / "targets.json", *arguments])
+
+    def test_a_page_that_is_out_of_date_is_shown_with_its_difference(self):
+        lines = (HERE / "benchmarks" / "peer_cuda_tiny.json").read_text().splitlines(True)
+        (self.folder / "peer.json").write_text(lines[0])
+        self.assertEqual(self.write().returncode, 0)
+        self.assertEqual(self.write("--check").returncode, 0)
+        (self.folder / "peer.json").write_text("".join(lines))
+        done = self.write("--check")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("+| Llama 4.4M, 32 × 512, bfloat16 | 8.00M", done.stdout)
+
+    def test_without_figures_there_is_no_page(self):
+        self.assertEqual(self.write().returncode, 0)
+        self.assertFalse((self.folder / "page.md").exists())
+
+    def test_a_damaged_file_is_named(self):
+        (self.folder / "peer.json").write_text("{\n")
+        done = self.write()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("peer.json", done.stderr)
+
+
 class BuildCuda(unittest.TestCase):
     def test_a_dry_run_prints_the_commands(self):
         with tempfile.TemporaryDirectory() as folder:
