@@ -20,14 +20,20 @@ def load_targets(path=TARGETS):
     return json.loads(Path(path).read_text())
 
 
+def matching(entries, record, measure):
+    """The first entry that is for a record's measure; one without a precision is for all of them."""
+    for entry in entries:
+        same = all(entry[key] == record[key] for key in ("device_type", "size", "case"))
+        precision = entry.get("precision", record["precision"])
+        if same and entry["measure"] == measure and precision == record["precision"]:
+            return entry
+    return None
+
+
 def target_of(targets, record, measure):
-    """What a record's measure is held to; a target without a precision is for all of them."""
-    for target in targets:
-        same = all(target[key] == record[key] for key in ("device_type", "size", "case"))
-        precision = target.get("precision", record["precision"])
-        if same and target["measure"] == measure and precision == record["precision"]:
-            return Target(target.get("must"), target.get("aim"))
-    return Target()
+    """What a record's measure is held to."""
+    target = matching(targets, record, measure) or {}
+    return Target(target.get("must"), target.get("aim"))
 
 
 def reaches(measure, value, bound):
@@ -61,5 +67,6 @@ def llama_of(record, records):
 
 
 def setting_text(setting):
-    """A setting's values that say something, e.g. "bf16, reduce-overhead"."""
-    return ", ".join(str(value) for value in setting.values() if value not in ("", "none", None))
+    """What a setting says, e.g. "bf16, reduce-overhead"."""
+    words = [key if value is True else value for key, value in setting.items() if value not in ("", "none", False)]
+    return ", ".join(words)
