@@ -13,6 +13,15 @@ nlohmann::ordered_json side_to_json(const std::optional<Leaf>& leaf) {
   return json;
 }
 
+/// Whether nobody gave the value: a config leaves it open, and a run says what its device made of
+/// that.
+bool is_left_open(const Leaf& left, const Leaf& right) {
+  const auto is_default = [](const Leaf& leaf) {
+    return leaf.origin.set_by.layer == default_layer;
+  };
+  return left.value.is_null() != right.value.is_null() && is_default(left) && is_default(right);
+}
+
 }  // namespace
 
 std::vector<Change> diff(const std::vector<Leaf>& left, const std::vector<Leaf>& right) {
@@ -25,7 +34,9 @@ std::vector<Change> diff(const std::vector<Leaf>& left, const std::vector<Leaf>&
       changes.push_back({leaf.path, leaf, std::nullopt});
       continue;
     }
-    if (found->second->value != leaf.value) changes.push_back({leaf.path, leaf, *found->second});
+    const Leaf& other = *found->second;
+    if (other.value != leaf.value && !is_left_open(leaf, other))
+      changes.push_back({leaf.path, leaf, other});
     on_the_right.erase(found);
   }
   for (const Leaf& leaf : right) {

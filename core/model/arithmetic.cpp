@@ -110,21 +110,26 @@ Kept kept_by_mlp(const config::ModelConfig& model) {
 /// Final norm: its input and the root; output projection and loss: the gradient of their input.
 Kept kept_by_head(const config::ModelConfig& model) { return {2 * int64_t{model.hidden_size}, 1}; }
 
-/// Weights, gradients and AdamW's state of `count` weights. Moments are as exact as the computation
-/// and float32 at least.
-void add_state(TrainingBytes& bytes, int64_t count, const config::TrainConfig& train) {
+/// Weights, gradients and AdamW's state. Moments are as exact as the computation and float32 at
+/// least; so are the weights of norms and Canon layers, which are few.
+void add_state(TrainingBytes& bytes,
+               const ParameterCounts& counts,
+               const config::TrainConfig& train) {
   const int64_t size = bytes_of(train.precision), wide = bytes_of_wide(train.precision);
-  bytes.optimizer = 2 * count * wide;
+  const int64_t matrices = counts.of(Part::embedding) + counts.of(Part::attention) +
+                           counts.of(Part::mlp) + counts.of(Part::lm_head);
+  const int64_t others = counts.total() - matrices;
+  bytes.optimizer = 2 * counts.total() * wide;
   if (train.bfloat16_weights == config::Bfloat16Weights::none) {
-    bytes.weights = count * wide;
-    bytes.gradients = count * wide;
-    if (size < wide) bytes.weights += count * size;  // the copies that a step computes with
+    bytes.weights = counts.total() * wide;
+    bytes.gradients = counts.total() * wide;
+    if (size < wide) bytes.weights += matrices * size;  // the copies that products are made of
     return;
   }
-  bytes.weights = count * size;
-  bytes.gradients = count * size;
+  bytes.weights = matrices * size + others * wide;
+  bytes.gradients = bytes.weights;
   if (train.bfloat16_weights == config::Bfloat16Weights::master_copies) {
-    bytes.optimizer += count * wide;
+    bytes.optimizer += matrices * wide;
   }
 }
 
@@ -150,7 +155,7 @@ int64_t loss_rows_at_once(int64_t vocab_size) {
 TrainingBytes training_bytes(const config::ModelConfig& model, const config::TrainConfig& train) {
   const int64_t tokens = int64_t{train.batch_size} * train.seq_len;
   TrainingBytes bytes;
-  add_state(bytes, parameter_count(model), train);
+  add_state(bytes, count_parameters(model), train);
   bytes.activations = activation_bytes(model, train);
   const int64_t rows = std::min(tokens, loss_rows_at_once(model.vocab_size));
   bytes.logits_gradient = rows * model.vocab_size * bytes_of_wide(train.precision);

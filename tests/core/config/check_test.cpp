@@ -50,6 +50,9 @@ TEST_CASE("bfloat16 weights need bfloat16 computation") {
   REQUIRE(says(error, "has no meaning where train.precision is float32"));
   REQUIRE(says(error, "set train.precision bfloat16"));
   REQUIRE(says(refusal({"train.bfloat16_weights=copies"}), "none, master_copies, stochastic"));
+  const std::string in_file =
+      ConfigFixture().small_error("train.bfloat16_weights: master_copies\n");
+  REQUIRE(says(in_file, "c.yaml:8:25: error: train.bfloat16_weights master_copies has no meaning"));
 }
 
 TEST_CASE("a later layer that computes in float32 takes bfloat16 weights back") {

@@ -42,6 +42,19 @@ TEST_CASE("two configs differ in the leaves that were changed and what follows f
   CHECK(diff(left, left).empty());
 }
 
+TEST_CASE("what a config leaves to the device is no difference from a run that says it") {
+  const ConfigFixture fixture;
+  ResolvedConfig run = fixture.small("");
+  settle_for_device(run, "cuda");
+  const auto config = leaves_of(fixture.small(""));
+  const auto of_run = leaves_of_run(run.json, to_json(run.origins));
+  CHECK(diff(config, of_run).empty());
+  CHECK(diff(of_run, config).empty());
+  const auto asked = leaves_of(fixture.small("", {"train.deterministic=true"}));
+  CHECK(lines_of(diff(asked, of_run)) == Lines{"train.deterministic true -> false"});
+  CHECK(lines_of(diff(config, asked)) == Lines{"train.deterministic null -> true"});
+}
+
 TEST_CASE("documents differ by path and tag and order does not count") {
   const auto left = document("a: !call:f:g {x: 1, y: [1, 2]}\nb: 1\n");
   const auto right = document("c: ~\na: !call:f:h {y: [1, 3, 4], x: 1}\n");

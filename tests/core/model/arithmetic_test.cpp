@@ -92,20 +92,24 @@ TEST_CASE("bytes of weights, gradients and moments follow the precision") {
   REQUIRE(training_bytes(model, train).weights == 2 * single.weights);
 }
 
-TEST_CASE("bfloat16 keeps float32 weights beside copies, copies beside bfloat16 ones, or neither") {
-  const ModelConfig model = tests::llama_4m();
-  const int64_t count = 4'434'176;
+TEST_CASE("bfloat16 keeps float32 matrices and copies, bfloat16 ones and copies, or no copies") {
+  ModelConfig model = tests::llama_4m();
+  model.canon.set = "A";
+  const int64_t others = 9 * 256 + 4 * 4 * 256;  // norms and taps, float32 always
+  const int64_t matrices = 4'434'176 + 4 * 4 * 256 - others;
   config::TrainConfig train = rows_of(2, 8);
   train.precision = config::Precision::bfloat16;
-  const auto state_of = [&](config::Bfloat16Weights kept) {
-    train.bfloat16_weights = kept;
-    const TrainingBytes bytes = training_bytes(model, train);
-    return std::vector<int64_t>{
-        bytes.weights / count, bytes.gradients / count, bytes.optimizer / count};
-  };
-  REQUIRE(state_of(config::Bfloat16Weights::none) == std::vector<int64_t>{4 + 2, 4, 8});
-  REQUIRE(state_of(config::Bfloat16Weights::master_copies) == std::vector<int64_t>{2, 2, 8 + 4});
-  REQUIRE(state_of(config::Bfloat16Weights::stochastic_rounding) == std::vector<int64_t>{2, 2, 8});
+  const auto require_bytes =
+      [&](config::Bfloat16Weights kept, int weight, int gradient, int state) {
+        train.bfloat16_weights = kept;
+        const TrainingBytes bytes = training_bytes(model, train);
+        REQUIRE(bytes.weights == weight * matrices + 4 * others);
+        REQUIRE(bytes.gradients == gradient * matrices + 4 * others);
+        REQUIRE(bytes.optimizer == state * matrices + 8 * others);
+      };
+  require_bytes(config::Bfloat16Weights::none, 4 + 2, 4, 8);
+  require_bytes(config::Bfloat16Weights::master_copies, 2, 2, 8 + 4);
+  require_bytes(config::Bfloat16Weights::stochastic_rounding, 2, 2, 8);
 }
 
 TEST_CASE("in bfloat16 logits and statistics stay float32") {

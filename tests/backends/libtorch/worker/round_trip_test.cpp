@@ -4,7 +4,9 @@
 #include "core/hf/export_model.h"
 #include "core/hf/model_config.h"
 #include "core/hf/model_weights.h"
+#include "core/weights/checkpoint.h"
 #include "core/weights/model_files.h"
+#include "core/weights/safetensors.h"
 #include "tests/backends/libtorch/model/small_models.h"
 #include "tests/support/support.h"
 
@@ -75,6 +77,28 @@ TEST_CASE("a bfloat16 export comes back as the rounded weights", "[worker]") {
     const worker::NamedTensors after = back.named_weights();
     for (size_t i = 0; i < before.size(); ++i) {
       REQUIRE(at::equal(after[i].second, before[i].second.to(type).to(at::kFloat)));
+    }
+  }
+}
+
+TEST_CASE("a checkpoint of float32 or bfloat16 weights loads into either", "[worker]") {
+  const config::ModelConfig config = small_model("ABCD", config::PositionKind::rope);
+  for (const at::ScalarType stored : {at::kFloat, at::kBFloat16}) {
+    worker::LlamaCanon saved(config, at::TensorOptions(stored));
+    worker::load_initial(saved, 5);
+    const TemporaryFolder folder;
+    std::vector<at::Tensor> owners;
+    const std::filesystem::path checkpoint = weights::write_checkpoint(
+        folder.path(), {}, worker::views_of(saved.named_weights(), owners), {});
+    for (const at::ScalarType loaded : {at::kFloat, at::kBFloat16}) {
+      const worker::LlamaCanon model(config, at::TensorOptions(loaded));
+      worker::load_tensors(weights::SafetensorsFile(checkpoint / weights::weights_file),
+                           model.named_weights());
+      const worker::NamedTensors before = saved.named_weights();
+      const worker::NamedTensors after = model.named_weights();
+      for (size_t i = 0; i < before.size(); ++i) {
+        REQUIRE(at::equal(after[i].second, before[i].second.to(loaded)));
+      }
     }
   }
 }

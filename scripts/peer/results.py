@@ -1,0 +1,72 @@
+"""Stored figures of forge and its PyTorch peer, and what they are held to."""
+import json
+import statistics
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+TARGETS = Path(__file__).resolve().parent / "targets.json"
+
+# Of a record: larger is better, but for memory (a ratio to the peer's) and start (seconds).
+MEASURES = ("speed", "against_llama", "memory", "start")
+SMALLER_IS_BETTER = ("memory", "start")
+
+
+class Target(NamedTuple):
+    must: Optional[float] = None
+    aim: Optional[float] = None
+
+
+def load_targets(path=TARGETS):
+    return json.loads(Path(path).read_text())
+
+
+def matching(entries, record, measure):
+    """The first entry that is for a record's measure; one without a precision is for all of them."""
+    for entry in entries:
+        same = all(entry[key] == record[key] for key in ("device_type", "size", "case"))
+        precision = entry.get("precision", record["precision"])
+        if same and entry["measure"] == measure and precision == record["precision"]:
+            return entry
+    return None
+
+
+def target_of(targets, record, measure):
+    """What a record's measure is held to."""
+    target = matching(targets, record, measure) or {}
+    return Target(target.get("must"), target.get("aim"))
+
+
+def reaches(measure, value, bound):
+    return value <= bound if measure in SMALLER_IS_BETTER else value >= bound
+
+
+def median_speed(side):
+    """Of the windows of all rounds."""
+    return statistics.median(side["windows"])
+
+
+def measures_of(record, llama=None):
+    """The measures that a record has; `llama` is the record of the plain Llama of the same call."""
+    forge, peer = record["forge"], record["peer"]
+    values = {"speed": median_speed(forge) / median_speed(peer),
+              "memory": forge["peak_memory_bytes"] / peer["peak_memory_bytes"]}
+    if llama is not None and record["case"] != "llama":
+        values["against_llama"] = median_speed(forge) / median_speed(llama["forge"])
+    if forge.get("start_seconds") is not None:
+        values["start"] = forge["start_seconds"]
+    return values
+
+
+def llama_of(record, records):
+    """The plain Llama that was measured in the same call."""
+    for other in records:
+        same = all(other[key] == record[key] for key in ("date", "device", "size", "precision"))
+        if same and other["case"] == "llama":
+            return other
+    return None
+
+
+def setting_text(setting):
+    """What a setting says, e.g. "bf16, reduce-overhead"."""
+    words = [key if value is True else value for key, value in setting.items() if value not in ("", "none", False)]
+    return ", ".join(words)

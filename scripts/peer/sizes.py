@@ -1,0 +1,9 @@
+"""Shapes that forge and its PyTorch peer are measured at, as multi-head Llamas with untied output."""
+
+SIZES = {
+    "tiny": {"vocab": 2000, "hidden": 256, "mlp": 768, "heads": 4, "layers": 4, "batch": 32, "seq": 512},
+    "medium": {"vocab": 32000, "hidden": 768, "mlp": 2048, "heads": 8, "layers": 16, "batch": 32, "seq": 1024},
+}
+EPS = 1e-5  # of RMSNorm
+TAPS = 4  # of a Canon layer
+GRADIENT_CLIP = 1.0

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Tests of scripts/bench-peer and scripts/build-cuda, with stand-ins for what they run."""
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SCRIPTS = HERE.parent.parent / "scripts"
+
+
+def call(command, **options):
+    return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          **options)
+
+
+class BenchPeer(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.results = Path(scratch.name, "results")
+
+    def bench(self, fake, *arguments):
+        command = [SCRIPTS / "bench-peer", "--forge", HERE / "fake_forge", "--python", HERE / "fake_peer",
+                   "--results", self.results, *arguments]
+        return call(command, env=dict(os.environ, FAKE=json.dumps(fake)))
+
+    def records(self):
+        return [json.loads(line) for file in self.results.glob("*.json") for line in file.read_text().splitlines()]
+
+    GPU = {"forge": {"none": 8e6, "master_copies": 8.5e6, "stochastic_rounding": 9e6},
+           "peer": {"autocast": 5e6, "bf16": 6e6}}
+
+    def test_the_fastest_setting_of_either_side_counts(self):
+        done = self.bench(self.GPU, "llama", "canon_abcd")
+        self.assertEqual(self.records()[0]["peer"]["setting"]["precision"], "bf16")
+        self.assertEqual(self.records()[0]["forge"]["setting"]["bfloat16_weights"], "stochastic_rounding")
+        self.assertEqual(len(self.records()[0]["forge"]["windows"]), 10)  # of two rounds
+        self.assertEqual(len(self.records()[0]["other_settings"]["forge"]), 2)
+        self.assertEqual(len(self.records()[0]["other_settings"]["forge"][0]["windows"]), 5)
+        self.assertEqual(self.records()[0]["forge"]["peak_memory_bytes"], 2**30)
+        self.assertEqual(self.records()[0]["deterministic"]["windows"][0], 8.1e6)
+        self.assertLess(self.records()[0]["forge"]["start_seconds"], 60)
+        self.assertRegex(done.stdout, r"llama +speed +9,000,000 +6,000,000 +1\.50 +>= 1 +>= 1\.4 +ok")
+        self.assertRegex(done.stdout, r"canon_abcd +speed +9,000,000 +6,000,000 +1\.50 +>= 1\.6 +>= 2\.4 +MISSED")
+        self.assertRegex(done.stdout, r"canon_abcd +against_llama +9,000,000 +9,000,000 +1\.00 ")
+        self.assertEqual(done.returncode, 1)
+
+    def test_the_command_line_says_what_a_case_must_reach(self):
+        self.assertEqual(self.bench(self.GPU, "llama", "--at-least", "llama=1.5").returncode, 0)
+        self.assertEqual(self.bench(self.GPU, "llama", "--at-least", "llama=1.51").returncode, 1)
+
+    def test_a_setting_that_fails_leaves_the_others(self):
+        done = self.bench(dict(self.GPU, failing_weights=["stochastic_rounding"]), "llama", "--no-start")
+        self.assertEqual(self.records()[0]["forge"]["setting"]["bfloat16_weights"], "master_copies")
+        self.assertIn("no stochastic_rounding here", done.stderr)
+        everything = ["none", "master_copies", "stochastic_rounding"]
+        done = self.bench(dict(self.GPU, failing_weights=everything), "llama")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(self.records()), 1)
+
+    def test_models_that_differ_are_not_compared(self):
+        done = self.bench(dict(self.GPU, hidden_size=512), "llama")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("forge's hidden_size is 512 and the peer's 256", done.stderr)
+        self.assertEqual(self.records(), [])
+
+    def test_on_a_cpu_both_forms_of_canon_are_tried(self):
+        fake = {"forge": {"none": 8000}, "peer": {"": 5000, "shift": 3000, "conv": 4000}}
+        self.bench(fake, "--device", "cpu", "llama", "canon_abcd", "--no-start")
+        llama, abcd = self.records()
+        self.assertEqual((llama["rows"], llama["precision"]), (8, "float32"))
+        self.assertEqual(abcd["peer"]["setting"]["canon_form"], "conv")
+        self.assertEqual(abcd["forge"]["peak_memory_bytes"], 2**31)  # resident
+        self.assertNotIn("deterministic", abcd)
+
+    def test_a_case_that_is_none_is_a_usage_error(self):
+        self.assertEqual(self.bench(self.GPU, "canon_x").returncode, 2)
+
+
+class WriteBenchmarks(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+
+    def write(self, *arguments):
+        return call([SCRIPTS / "write-benchmarks", "--results", self.folder, "--page", self.folder / "page.md",
+                     "--targets", HERE / "targets.json", *arguments])
+
+    def test_a_page_that_is_out_of_date_is_shown_with_its_difference(self):
+        lines = (HERE / "benchmarks" / "peer_cuda_tiny.json").read_text().splitlines(True)
+        (self.folder / "peer.json").write_text(lines[0])
+        self.assertEqual(self.write().returncode, 0)
+        self.assertEqual(self.write("--check").returncode, 0)
+        (self.folder / "peer.json").write_text("".join(lines))
+        done = self.write("--check")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("+| Llama 4.4M, 32 × 512, bfloat16 | 8.00M", done.stdout)
+
+    def test_without_figures_there_is_no_page(self):
+        self.assertEqual(self.write().returncode, 0)
+        self.assertFalse((self.folder / "page.md").exists())
+
+    def test_a_damaged_file_is_named(self):
+        (self.folder / "peer.json").write_text("{\n")
+        done = self.write()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("peer.json", done.stderr)
+
+
+class BuildCuda(unittest.TestCase):
+    def test_a_dry_run_prints_the_commands(self):
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "a_1.0_amd64.deb").write_text("")
+            done = call([SCRIPTS / "build-cuda", "--dry-run", "--debs", folder, "--architectures", "80,90a",
+                         "--build", folder + "/build", "--torch", "/somewhere/torch"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("a_1.0_amd64.deb", done.stdout)
+        self.assertIn("TORCH_CUDA_ARCH_LIST=8.0\\ 9.0a", done.stdout)
+        self.assertIn("-DCMAKE_CUDA_ARCHITECTURES=80\\;90a", done.stdout)
+        self.assertIn(f"cmake --build {folder}/build", done.stdout)
+        self.assertIn(f"export LD_LIBRARY_PATH={folder}/build/prefix/usr/lib/", done.stdout)
+
+    def test_wrong_arguments_are_usage_errors(self):
+        for arguments in (["--architectures", "hopper"], ["--debs", "/no/such/folder"], ["--bulid", "x"], ["--build"]):
+            self.assertEqual(call([SCRIPTS / "build-cuda", *arguments]).returncode, 2, arguments)
+
+    def test_every_script_has_help(self):
+        for name in ("build-cuda", "fetch-deps", "test-gpu", "bench-peer", "write-benchmarks"):
+            done = call([SCRIPTS / name, "--help"])
+            self.assertEqual(done.returncode, 0, name)
+            self.assertIn(f"scripts/{name}", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
