@@ -25,13 +25,24 @@ double Trainer::learning_rate(int64_t step) const {
 }
 
 StepResult Trainer::step(const Batch& batch, int64_t step) {
-  optimizer_.zero_gradients();
-  const at::Tensor loss = model_.loss(
-      batch.inputs, batch.doc_ids, batch.targets, loss_options(experiment_.train.z_loss));
-  loss.backward();
-  const at::Tensor norm = optimizer_.gradient_norm(experiment_.train.grad_clip);
-  optimizer_.step(step + 1, learning_rate(step));
+  const at::Tensor loss = this->loss(batch);
+  backward(loss);
+  const at::Tensor norm = update(step);
   return {loss.detach(), norm};
+}
+
+at::Tensor Trainer::loss(const Batch& batch) {
+  optimizer_.zero_gradients();
+  return model_.loss(
+      batch.inputs, batch.doc_ids, batch.targets, loss_options(experiment_.train.z_loss));
+}
+
+void Trainer::backward(const at::Tensor& loss) { loss.backward(); }
+
+at::Tensor Trainer::update(int64_t step) {
+  at::Tensor norm = optimizer_.gradient_norm(experiment_.train.grad_clip);
+  optimizer_.step(step + 1, learning_rate(step));
+  return norm;
 }
 
 }  // namespace forge::worker

@@ -30,6 +30,12 @@ class Trainer {
   /// Forward, backward, clip, update with the 0-based step's learning rate.
   StepResult step(const Batch& batch, int64_t step);
 
+  /// The three parts of `step`, one after the other: the loss from cleared gradients, its
+  /// gradients, and clip and update, which give the gradients' norm before the clip.
+  at::Tensor loss(const Batch& batch);
+  void backward(const at::Tensor& loss);
+  at::Tensor update(int64_t step);
+
  private:
   const config::Experiment experiment_;
   LlamaCanon model_;
