@@ -60,7 +60,9 @@ std::vector<fs::path> list_records(const fs::path& runs_dir) {
       files.push_back(path);
     }
   }
-  std::sort(files.begin(), files.end());
+  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
+    return a.stem().string() < b.stem().string();
+  });
   return files;
 }
 

@@ -115,7 +115,7 @@ std::vector<benchmark::Record> select_benchmarks(SQLite::Database& database,
   }
   const std::string where = conditions.empty() ? "" : " WHERE " + join(conditions, " AND ");
   SQLite::Statement statement(
-      database, "SELECT record FROM benchmarks" + where + " ORDER BY created DESC, rowid DESC");
+      database, "SELECT record FROM benchmarks" + where + " ORDER BY created DESC, id");
   Binder binder(statement);
   for (const std::string& value : values) binder.value(value);
   std::vector<benchmark::Record> records;

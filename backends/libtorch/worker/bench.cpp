@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t fewest_warm_up_steps = 3;
 constexpr double warm_up_seconds = 1;
-constexpr double window_seconds = 1;  ///< about so long, where the steps are not given
+constexpr double window_seconds = 1;  ///< at least about so long, where the steps are not given
 constexpr double parts_seconds = 1;   ///< for the parts of a step, at most, but
 constexpr int64_t fewest_parts_steps = 3;
 constexpr int64_t most_parts_steps = 50;
@@ -92,7 +92,7 @@ class Bench {
       if (step_ >= fewest_warm_up_steps && long_enough) break;
       if (step_ >= fewest_warm_up_steps) count *= 2;
     }
-    return std::max<int64_t>(1, std::llround(window_seconds / std::max(seconds, 1e-6)));
+    return std::max<int64_t>(1, std::llround(std::ceil(window_seconds / std::max(seconds, 1e-6))));
   }
 
   void measure_window(const std::string& line) {
