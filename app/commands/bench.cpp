@@ -95,7 +95,8 @@ int bench(const Context& context, const Options& options) {
   if (options.json) {
     print_json(records);
   } else {
-    std::cout << bench_table(records, use_colour(STDOUT_FILENO));
+    std::cout << bench_table(records, use_colour(STDOUT_FILENO)) << "kept in "
+              << shown_path(benchmark::benchmarks_dir(context.runs_dir())) << "\n";
   }
   return 0;
 }
@@ -221,9 +222,11 @@ void add_bench(CLI::App& app, Program& program) {
   add_set_option(*command, options->launch.overrides);
   command->add_option("--windows", options->windows, "Windows of each config")
       ->check(CLI::Range(1, 1000))
+      ->type_name("N")
       ->capture_default_str();
   command->add_option("--steps", options->steps, "Steps of a window; none: about a second's")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
   add_device_options(*command, options->launch.device, options->launch.threads);
   command->add_flag("--json", options->json, "As JSON, with all that was measured");
   command->callback([&program, command, options] {

@@ -97,8 +97,11 @@ TEST_CASE("a measured speed stands in the table with how it was measured", "[rep
   REQUIRE(contains(sheet.rows[2][2], "missing"));
   REQUIRE(sheet.rows[2][3] == "500 [1]");
   REQUIRE(sheet.footnotes == std::vector<std::string>{"measured in another call, on 2026-11-21"});
-  const std::string text = to_terminal(ablation, {});
-  REQUIRE(contains(text, "speed: forge bench on 2026-11-20, Test CPU, 2 threads"));
+  REQUIRE(ablation.setup.back().name == "Speed");
+  REQUIRE(ablation.setup.back().value ==
+          "forge bench on 2026-11-20, Test CPU, 2 threads, 32 × 512 tokens, float32, median of 3 "
+          "windows, spread at most 0.5 %");
+  REQUIRE(contains(to_terminal(ablation, {}), "speed: forge bench"));
 }
 
 TEST_CASE("a row that was not measured names the command for all rows", "[report]") {
