@@ -7,6 +7,7 @@
 #include "backends/libtorch/worker/random_rows.h"
 #include "backends/libtorch/worker/stopwatch.h"
 #include "backends/libtorch/worker/trainer.h"
+#include "backends/libtorch/worker/uploader.h"
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
 #include "core/config/json.h"
@@ -39,8 +40,10 @@ class Bench {
         events_(events),
         rows_(random_rows(experiment_)),
         loader_(rows_, loading()),
+        uploader_(device, experiment_.train.seq_len),
         trainer_(experiment_, device) {
     load_initial(trainer_.model(), experiment_.seed);
+    trainer_.optimizer().copy_weights();
   }
 
   void run(std::istream& input) {
@@ -51,8 +54,7 @@ class Bench {
     for (std::string line; std::getline(input, line);) measure_window(line);
     nlohmann::json values = memory();  // before anything else takes some
     values["parts"] = parts();
-    values["ceiling"] =
-        matrix_product_ceiling(tensor_options(experiment_.train.precision, device_));
+    values["ceiling"] = matrix_product_ceiling(experiment_.train.precision, device_);
     events_.send(protocol::Result{values});
   }
 
@@ -67,7 +69,7 @@ class Bench {
     return int64_t{experiment_.train.batch_size} * experiment_.train.seq_len;
   }
 
-  Batch next_batch() { return to_batch(loader_.next(), experiment_.train.seq_len, device_); }
+  Batch next_batch() { return uploader_.upload(loader_.next()); }
 
   /// Seconds of training steps one after another.
   double run_steps(int64_t count, const char* phase) {
@@ -103,7 +105,7 @@ class Bench {
 
   nlohmann::json memory() const {
     return {{"peak_memory_bytes", peak_memory_bytes(device_)},
-            {"peak_memory", "tensors"},
+            {"peak_memory", device_.is_cuda() ? "reserved by the allocator" : "tensors"},
             {"peak_resident_bytes", peak_resident_bytes()}};
   }
 
@@ -126,7 +128,7 @@ class Bench {
       timed([&] { batch = next_batch(); });
       timed([&] { loss = trainer_.loss(batch); });
       timed([&] { trainer_.backward(loss); });
-      timed([&] { trainer_.update(step_++); });
+      timed([&] { trainer_.update(loss, step_++); });
       show_progress("parts");
     }
     nlohmann::json medians;
@@ -147,6 +149,7 @@ class Bench {
   const EventWriter& events_;
   const data::Dataset rows_;
   data::BatchLoader loader_;
+  Uploader uploader_;
   Trainer trainer_;
   int64_t step_ = 0;
   double last_progress_ = 0;

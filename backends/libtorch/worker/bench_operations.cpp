@@ -113,11 +113,12 @@ void bench_operations(const protocol::Request& request,
                       const EventWriter& events) {
   const protocol::OperationBench wanted =
       request.operation_bench.value_or(protocol::OperationBench());
-  const at::TensorOptions options = tensor_options(precision_of(wanted.precision), device);
+  const config::Precision precision = precision_of(wanted.precision);
+  const at::TensorOptions options = at::TensorOptions(device).dtype(scalar_type(precision));
   const std::vector<OperationMaker> makers = chosen_operations(wanted.operations);
   const std::vector<OperationSizes> all_sizes = chosen_sizes(wanted.sizes, device.is_cuda());
-  const nlohmann::json ceilings = {{"matrix_product", matrix_product_ceiling(options)},
-                                   {"memory", memory_ceiling(options)}};
+  const nlohmann::json ceilings = {{"matrix_product", matrix_product_ceiling(precision, device)},
+                                   {"memory", memory_ceiling(device)}};
   events.send(protocol::Result{nlohmann::json{{"ceilings", ceilings}}});
   for (const OperationSizes& sizes : all_sizes) {
     for (const OperationMaker& maker : makers) {

@@ -33,9 +33,17 @@ double fastest(const at::Device& device, double budget, const std::function<void
 
 }  // namespace
 
-nlohmann::json matrix_product_ceiling(const at::TensorOptions& options) {
+at::ScalarType scalar_type(config::Precision precision) {
+  switch (precision) {
+    case config::Precision::float64: return at::kDouble;
+    case config::Precision::bfloat16: return at::kBFloat16;
+    default: return at::kFloat;
+  }
+}
+
+nlohmann::json matrix_product_ceiling(config::Precision precision, const at::Device& device) {
   const at::NoGradGuard no_grad;
-  const at::Device device = options.device();
+  const at::TensorOptions options = at::TensorOptions(device).dtype(scalar_type(precision));
   const std::vector<int64_t> sizes = device.is_cuda() ? std::vector<int64_t>{2048, 4096, 8192}
                                                       : std::vector<int64_t>{512, 1024, 2048};
   nlohmann::json of_size = nlohmann::json::object();
@@ -60,9 +68,8 @@ nlohmann::json matrix_product_ceiling(const at::TensorOptions& options) {
           {"sizes", of_size}};
 }
 
-nlohmann::json memory_ceiling(const at::TensorOptions& options) {
+nlohmann::json memory_ceiling(const at::Device& device) {
   const at::NoGradGuard no_grad;
-  const at::Device device = options.device();
   const int64_t bytes = device.is_cuda() ? int64_t{1} << 30 : int64_t{1} << 28;
   const at::Tensor from = at::ones({bytes / 4}, at::TensorOptions(device).dtype(at::kFloat));
   at::Tensor to = at::empty_like(from);

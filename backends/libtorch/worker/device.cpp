@@ -22,17 +22,6 @@
 namespace forge::worker {
 namespace {
 
-at::ScalarType scalar_type(config::Precision precision) {
-  switch (precision) {
-    case config::Precision::float32: return at::kFloat;
-    case config::Precision::float64: return at::kDouble;
-    case config::Precision::bfloat16: break;
-  }
-  throw Error("train.precision " + config::name_of(precision) + " is not supported by this backend",
-              {},
-              "float32 or float64");
-}
-
 /// Cores that this process may use (a container or taskset may leave fewer than there are).
 int usable_cores() {
   cpu_set_t set;
@@ -93,21 +82,22 @@ std::vector<std::string> device_names() {
 
 int index_of(const at::Device& device) { return device.has_index() ? device.index() : 0; }
 
-}  // namespace
-
-at::TensorOptions tensor_options(config::Precision precision, const at::Device& device) {
-  return at::TensorOptions(device).dtype(scalar_type(precision));
+at::Device use(const at::Device& device) {
+  if (device.is_cuda()) cuda::use_own_stream(index_of(device));
+  return device;
 }
+
+}  // namespace
 
 at::Device choose_device(const std::string& name, int threads) {
   at::set_num_threads(threads > 0 ? threads : usable_cores());
   // A Torch that brings an OpenMP library of its own has set that one alone.
   ::omp_set_num_threads(at::get_num_threads());
   const std::vector<std::string> names = device_names();
-  if (name == "auto") return at::Device(names.size() > 1 ? "cuda:0" : "cpu");
+  if (name == "auto") return use(at::Device(names.size() > 1 ? "cuda:0" : "cpu"));
   const std::string full = name == "cuda" ? "cuda:0" : name;
   for (const std::string& known : names) {
-    if (known == full) return at::Device(full);
+    if (known == full) return use(at::Device(full));
   }
   throw Error("there is no device '" + name + "' here", {}, "devices: auto, " + join(names, ", "));
 }

@@ -12,16 +12,14 @@ namespace forge::worker {
 /// Throws forge::Error naming the devices that there are.
 at::Device choose_device(const std::string& name, int threads);
 
-/// Device and dtype of a model's tensors. Throws forge::Error for a precision that this backend lacks.
-at::TensorOptions tensor_options(config::Precision precision, const at::Device& device);
-
 /// What this process runs on; warns on stderr of a BLAS that costs speed.
 protocol::Environment describe_environment(const at::Device& device);
 
 /// Returns when the device has done all it was given. Nothing to wait for on a CPU.
 void synchronize(const at::Device& device);
 
-/// Most bytes that tensors held at once on the device since the last reset.
+/// Since the last reset, on a CPU: most bytes that tensors held at once; on a GPU: most bytes that
+/// Torch's allocator had taken.
 int64_t peak_memory_bytes(const at::Device& device);
 void reset_peak_memory(const at::Device& device);
 

@@ -39,6 +39,11 @@ OperationCase differentiated(const std::string& name,
   return {name, both_passes(own, inputs), both_passes(peer, inputs), flops, bytes};
 }
 
+/// In which norms and taps are kept: float32 beside bfloat16.
+Options small(const Options& options) {
+  return options.dtype() == at::kBFloat16 ? options.dtype(at::kFloat) : options;
+}
+
 at::Tensor normal(at::IntArrayRef shape, const Options& options) {
   return at::randn(shape, options) * 0.3;
 }
@@ -46,7 +51,7 @@ at::Tensor stream(const Sizes& s, int64_t channels, const Options& options) {
   return normal({s.batch, s.length, channels}, options);
 }
 at::Tensor taps(int64_t channels, const Options& options) {
-  return at::rand({channels, 1, kernel}, options) - 0.5;
+  return at::rand({channels, 1, kernel}, small(options)) - 0.5;
 }
 
 /// Of a product forward and its two backward.
@@ -61,7 +66,8 @@ double pass_bytes(const Sizes& s, int64_t numbers, const Options& options) {
 }
 
 at::Tensor grouped_conv1d(const at::Tensor& x, const at::Tensor& w) {
-  const at::Tensor y = at::conv1d(x.transpose(1, 2), w, {}, 1, kernel - 1, 1, x.size(2));
+  const at::Tensor y =
+      at::conv1d(x.transpose(1, 2), w.to(x.scalar_type()), {}, 1, kernel - 1, 1, x.size(2));
   return x + y.narrow(2, 0, x.size(1)).transpose(1, 2);
 }
 
@@ -92,7 +98,7 @@ OperationCase rms_norm(const Sizes& s, const Options& o) {
       "rms_norm",
       [](const Tensors& in) { return ops::rms_norm(in[0], in[1], {}); },
       [](const Tensors& in) { return ops::rms_norm_reference(in[0], in[1], {}); },
-      {stream(s, s.hidden, o), normal({s.hidden}, o)},
+      {stream(s, s.hidden, o), normal({s.hidden}, small(o))},
       0,
       pass_bytes(s, 5 * s.hidden, o));
 }
@@ -132,13 +138,13 @@ OperationCase norm_linear(const Sizes& s, const Options& o, bool canon) {
   return differentiated(
       joint_name("norm_linear", canon),
       [=](const Tensors& in) {
-        return ops::norm_linear(in[0], in[1], {}, layer_of(canon, in), in[2]);
+        return ops::norm_linear(in[0], in[1], {}, layer_of(canon, in), in[2]).projection;
       },
       [=](const Tensors& in) {
-        return ops::norm_linear_reference(in[0], in[1], {}, layer_of(canon, in), in[2]);
+        return ops::norm_linear_reference(in[0], in[1], {}, layer_of(canon, in), in[2]).projection;
       },
       {stream(s, s.hidden, o),
-       normal({s.hidden}, o),
+       normal({s.hidden}, small(o)),
        normal({2 * s.intermediate, s.hidden}, o),
        taps(s.hidden, o)},
       product_flops(s, s.hidden, 2 * s.intermediate),

@@ -47,4 +47,28 @@ void causal_attention_backward_cpu(const at::Tensor& q,
                                    at::Tensor& grad_k,
                                    at::Tensor& grad_v);
 
+/// What the backward pass of the library's attention needs besides its inputs.
+struct LibraryAttention {
+  at::Tensor out;          ///< [B, T, H, D], contiguous
+  at::Tensor log_sum_exp;  ///< in the library's own shape
+  at::Tensor seed, offset;
+};
+
+/// Whether the GPU's library has a kernel for such heads.
+bool has_library_attention(const at::Tensor& q, const at::Tensor& k);
+
+/// Causal attention of q [B, T, H, D], k and v [B, T, G, D], of any strides but the last, by the
+/// fastest of the GPU library's kernels: cuDNN's, or where results must be the same bits each time
+/// (at::globalContext().deterministicAlgorithms()) flash attention.
+LibraryAttention library_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
+
+struct HeadGradients {
+  at::Tensor q, k, v;  ///< contiguous
+};
+HeadGradients library_attention_backward(const at::Tensor& q,
+                                         const at::Tensor& k,
+                                         const at::Tensor& v,
+                                         const LibraryAttention& saved,
+                                         const at::Tensor& grad_out);
+
 }  // namespace forge::ops

@@ -59,11 +59,17 @@ void add_up(int64_t chunks, int64_t channels, const T* sums, T* total) {
 }
 
 template <class T>
+FORGE_INLINE void add_token(int64_t channels, const T* x, T* sum) {
+  for (int64_t c = 0; c < channels; ++c) sum[c] += x[c];
+}
+
+template <class T>
 void backward(const at::Tensor& x,
               const at::Tensor& norm_w,
               T eps,
               const CanonLayer& layer,
               const at::Tensor& grad_y,
+              const at::Tensor& grad_residual,
               at::Tensor& grad_x,
               at::Tensor& grad_norm_w,
               at::Tensor& grad_canon) {
@@ -71,6 +77,7 @@ void backward(const at::Tensor& x,
   const T* w = norm_w.data_ptr<T>();
   const int64_t chunks = canon::chunk_count(p.batch, p.length), channels = p.channels;
   const int64_t taps_size = p.kernel * channels;
+  const T* past = grad_residual.defined() ? grad_residual.data_ptr<T>() : nullptr;
   std::vector<T> norm_sums(chunks * channels, T(0)), tap_sums(chunks * taps_size, T(0));
   const int64_t size = (chunk_rows + canon::max_kernel) * channels;
   canon::for_each_chunk_with_memory<T>(p.batch, p.length, size, [&](const Chunk& chunk, T* memory) {
@@ -97,6 +104,7 @@ void backward(const at::Tensor& x,
       for (int64_t t = chunk.begin; t < chunk.end; ++t) {
         const T scale = rms_scale(channels, eps, in.at(t));
         rms_norm_token_gradient(channels, scale, in.at(t), w, grad.at(t), out.at(t), own_norm_sums);
+        if (past) add_token(channels, past + (chunk.row * p.length + t) * channels, out.at(t));
       }
     });
   });
@@ -110,26 +118,29 @@ void backward(const at::Tensor& x,
 
 void norm_canon_forward_cpu(const at::Tensor& x,
                             const at::Tensor& norm_w,
-                            double eps,
+                            const RmsNormOptions& norm,
                             const CanonLayer& canon,
                             at::Tensor& y) {
-  x.scalar_type() == at::kFloat ? forward<float>(x, norm_w, static_cast<float>(eps), canon, y)
-                                : forward<double>(x, norm_w, eps, canon, y);
+  x.scalar_type() == at::kFloat ? forward<float>(x, norm_w, static_cast<float>(norm.eps), canon, y)
+                                : forward<double>(x, norm_w, norm.eps, canon, y);
 }
 
 void norm_canon_backward_cpu(const at::Tensor& x,
                              const at::Tensor& norm_w,
-                             double eps,
+                             const RmsNormOptions& norm,
                              const CanonLayer& canon,
                              const at::Tensor& grad_y,
+                             const at::Tensor& grad_residual,
                              at::Tensor& grad_x,
                              at::Tensor& grad_norm_w,
                              at::Tensor& grad_canon) {
   if (x.scalar_type() == at::kFloat) {
-    const float narrow = static_cast<float>(eps);
-    return backward<float>(x, norm_w, narrow, canon, grad_y, grad_x, grad_norm_w, grad_canon);
+    const float eps = static_cast<float>(norm.eps);
+    return backward<float>(
+        x, norm_w, eps, canon, grad_y, grad_residual, grad_x, grad_norm_w, grad_canon);
   }
-  backward<double>(x, norm_w, eps, canon, grad_y, grad_x, grad_norm_w, grad_canon);
+  backward<double>(
+      x, norm_w, norm.eps, canon, grad_y, grad_residual, grad_x, grad_norm_w, grad_canon);
 }
 
 }  // namespace forge::ops

@@ -99,6 +99,74 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
   }
 };
 
+/// The same on a GPU, where the library's attention keeps a state of its own.
+struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& qkv,
+                            const at::Tensor& canon,
+                            bool residual,
+                            const at::Tensor& cos,
+                            const at::Tensor& sin,
+                            bool interleaved,
+                            int64_t heads,
+                            int64_t kv_heads,
+                            int64_t head_dim) {
+    const HeadLayout layout{heads, kv_heads, head_dim};
+    const CanonLayer layer{or_undefined(canon), {residual, false}, {}};
+    const at::Tensor prepared =
+        prepare(qkv, layer, {or_undefined(cos), or_undefined(sin), interleaved}, layout);
+    const Heads part = split(prepared, layout);
+    const LibraryAttention attention = library_attention(part.q, part.k, part.v);
+    context->save_for_backward({layer.weight.defined() ? qkv : prepared,
+                                canon,
+                                cos,
+                                sin,
+                                attention.out,
+                                attention.log_sum_exp,
+                                attention.seed,
+                                attention.offset});
+    context->saved_data["residual"] = residual;
+    context->saved_data["interleaved"] = interleaved;
+    context->saved_data["heads"] = heads;
+    context->saved_data["kv_heads"] = kv_heads;
+    return attention.out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
+    const variable_list saved = context->get_saved_variables();
+    const LibraryAttention attention{saved[4], saved[5], saved[6], saved[7]};
+    const HeadLayout layout{context->saved_data["heads"].toInt(),
+                            context->saved_data["kv_heads"].toInt(),
+                            attention.out.size(3)};
+    const CanonLayer layer{
+        or_undefined(saved[1]), {context->saved_data["residual"].toBool(), false}, {}};
+    const RotaryTable rotary{or_undefined(saved[2]),
+                             or_undefined(saved[3]),
+                             context->saved_data["interleaved"].toBool()};
+    const at::Tensor prepared =
+        layer.weight.defined() ? prepare(saved[0], layer, rotary, layout) : saved[0];
+    const Heads part = split(prepared, layout);
+    const HeadGradients grads =
+        library_attention_backward(part.q, part.k, part.v, attention, grad_outputs[0].contiguous());
+    at::Tensor grad_qkv = at::empty_like(saved[0]), grad_canon;
+    if (layer.weight.defined()) grad_canon = at::empty_like(layer.weight);
+    prepare_heads_backward_cuda(
+        saved[0], layer, rotary, layout, grads.q, grads.k, grads.v, grad_qkv, grad_canon);
+    return {grad_qkv, grad_canon, {}, {}, {}, {}, {}, {}, {}};
+  }
+
+ private:
+  static at::Tensor prepare(const at::Tensor& qkv,
+                            const CanonLayer& layer,
+                            const RotaryTable& rotary,
+                            const HeadLayout& layout) {
+    if (!layer.weight.defined() && !rotary.cos.defined()) return qkv;
+    at::Tensor prepared = at::empty_like(qkv);
+    prepare_heads_cuda(qkv, layer, rotary, layout, prepared);
+    return prepared;
+  }
+};
+
 /// The same by operations that stand alone.
 at::Tensor composed(const at::Tensor& qkv,
                     const CanonLayer& canon,
@@ -142,6 +210,23 @@ at::Tensor self_attention(const at::Tensor& qkv,
                           const at::Tensor& doc_ids) {
   check(qkv, rotary, layout);
   if (canon.weight.defined()) check_canon_shapes(qkv, canon.weight, canon.doc_ids);
+  if (has_cuda_kernel(qkv) && !doc_ids.defined() && !canon.doc_ids.defined() &&
+      !(canon.weight.defined() && canon.options.silu) && can_turn_heads_cuda(rotary, layout)) {
+    const at::Tensor joint = qkv.contiguous();
+    const Heads part = split(joint, layout);
+    if (has_library_attention(part.q, part.k)) {
+      return SelfAttentionCuda::apply(joint,
+                                      or_empty(canon.weight),
+                                      canon.options.residual,
+                                      or_empty(rotary.cos),
+                                      or_empty(rotary.sin),
+                                      rotary.interleaved,
+                                      layout.heads,
+                                      layout.kv_heads,
+                                      layout.head_dim)
+          .flatten(2);
+    }
+  }
   bool fused = has_cpu_kernel(qkv) && !(canon.weight.defined() && canon.options.silu) &&
                (!rotary.cos.defined() || rotary.cos.scalar_type() == qkv.scalar_type());
   at::Tensor first;

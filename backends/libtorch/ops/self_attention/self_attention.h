@@ -35,6 +35,26 @@ void prepare_heads_cpu(const at::Tensor& qkv,
                        const RotaryTable& rotary,
                        const HeadLayout& layout,
                        at::Tensor& prepared);
+void prepare_heads_cuda(const at::Tensor& qkv,
+                        const CanonLayer& canon,
+                        const RotaryTable& rotary,
+                        const HeadLayout& layout,
+                        at::Tensor& prepared);
+
+/// Whether the GPU's kernels know how to turn such heads.
+bool can_turn_heads_cuda(const RotaryTable& rotary, const HeadLayout& layout);
+
+/// The gradient of qkv, and of canon's weight where there is a layer, from those of the prepared
+/// heads [B, T, H or G, D], in one pass.
+void prepare_heads_backward_cuda(const at::Tensor& qkv,
+                                 const CanonLayer& canon,
+                                 const RotaryTable& rotary,
+                                 const HeadLayout& layout,
+                                 const at::Tensor& grad_q,
+                                 const at::Tensor& grad_k,
+                                 const at::Tensor& grad_v,
+                                 at::Tensor& grad_qkv,
+                                 at::Tensor& grad_canon);
 
 /// Turns the gradient of queries and keys back, in place.
 void turn_heads_back_cpu(const RotaryTable& rotary, const HeadLayout& layout, at::Tensor& grad);
