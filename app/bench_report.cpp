@@ -25,6 +25,10 @@ std::string milliseconds(double seconds) {
   return decimals(value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
 }
 
+std::string part(const Record& record, double benchmark::Parts::*seconds) {
+  return record.parts ? milliseconds(*record.parts.*seconds) : "-";
+}
+
 std::string percent(double fraction) { return decimals(100 * fraction, 1) + " %"; }
 
 std::string speed(double tokens_per_second) {
@@ -107,10 +111,10 @@ std::string bench_table(const std::vector<Record>& records, bool colour) {
                                      speed(record.tokens_per_second),
                                      percent(record.spread),
                                      milliseconds(record.step_seconds),
-                                     milliseconds(record.parts.data),
-                                     milliseconds(record.parts.forward),
-                                     milliseconds(record.parts.backward),
-                                     milliseconds(record.parts.optimizer),
+                                     part(record, &benchmark::Parts::data),
+                                     part(record, &benchmark::Parts::forward),
+                                     part(record, &benchmark::Parts::backward),
+                                     part(record, &benchmark::Parts::optimizer),
                                      human_bytes(static_cast<double>(record.peak_memory_bytes)),
                                      record.mfu ? percent(*record.mfu) : "-"};
     if (compares) line.push_back(ratio_text(record));

@@ -73,7 +73,7 @@ void training_fields(Visitor& visit, Record& record) {
   visit.field("tokens_per_second", record.tokens_per_second);
   visit.field("spread", record.spread);
   visit.field("step_seconds", record.step_seconds);
-  visit.field("parts", record.parts);
+  visit.optional("parts", record.parts);
   visit.field("peak_memory_bytes", record.peak_memory_bytes);
   visit.optional("peak_memory", record.peak_memory);
   visit.optional("peak_resident_bytes", record.peak_resident_bytes);
@@ -101,7 +101,7 @@ namespace {
 
 /// What a worker says at the end of the job `bench`.
 struct WorkerResult {
-  Parts parts;
+  std::optional<Parts> parts;
   int64_t peak_memory_bytes = 0;
   std::string peak_memory;
   int64_t peak_resident_bytes = 0;
@@ -110,7 +110,7 @@ struct WorkerResult {
 
 template <class Visitor>
 void fields(Visitor& visit, WorkerResult& result) {
-  visit.field("parts", result.parts);
+  visit.optional("parts", result.parts);
   visit.field("peak_memory_bytes", result.peak_memory_bytes);
   visit.optional("peak_memory", result.peak_memory);
   visit.optional("peak_resident_bytes", result.peak_resident_bytes);

@@ -81,7 +81,7 @@ struct Record {
   double tokens_per_second = 0;  ///< their median
   double spread = 0;             ///< half of their interquartile range over the median
   double step_seconds = 0;
-  Parts parts;
+  std::optional<Parts> parts;       ///< none: they could not be measured
   int64_t peak_memory_bytes = 0;    ///< as peak_memory says
   std::string peak_memory;          ///< "tensors" or "reserved by the allocator"
   int64_t peak_resident_bytes = 0;  ///< of the process

@@ -1,6 +1,7 @@
 #include "backends/libtorch/worker/operation_cases.h"
 
 #include "backends/libtorch/ops/adamw/adamw.h"
+#include "backends/libtorch/ops/adamw/multi_tensor.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
@@ -153,7 +154,7 @@ OperationCase norm_linear(const Sizes& s, const Options& o, bool canon) {
 
 OperationCase self_attention(const Sizes& s, const Options& o, bool canon) {
   const ops::HeadLayout layout{s.heads, s.kv_heads, s.head_dim};
-  const ops::RotaryTable table = ops::rotary_table(s.length, s.head_dim, 1e4, false, o);
+  const ops::RotaryTable table = ops::rotary_table(s.length, s.head_dim, 1e4, false, small(o));
   // Two products forward and five backward, of the lower triangle.
   const double flops = 7.0 * 2 * static_cast<double>(s.tokens()) *
                        (static_cast<double>(s.length) / 2) *
@@ -185,24 +186,48 @@ OperationCase swiglu_linear(const Sizes& s, const Options& o, bool canon) {
       0);
 }
 
-/// An update of all the weights of a block's MLP. Nothing of it is differentiated.
-OperationCase adamw(const Sizes& s, const Options& o) {
-  const auto update = [&](auto operation) {
-    Tensors state;
-    for (int i = 0; i < 4; ++i) state.push_back(normal({3 * s.intermediate, s.hidden}, o).abs());
-    return [=]() mutable {
-      const at::NoGradGuard no_grad;
-      operation(
-          state[0], state[1], state[2], state[3], ops::AdamWStep{1e-3, 0.9, 0.95, 1e-8, 0.1, 7});
-    };
+using Update = std::function<void(Tensors&)>;
+
+/// A call of `update` on a weight, its gradient and its moments.
+std::function<void()> updating(const Sizes& s, const Options& o, const Update& update) {
+  Tensors state;
+  for (int i = 0; i < 4; ++i) state.push_back(normal({3 * s.intermediate, s.hidden}, o).abs());
+  return [=]() mutable {
+    const at::NoGradGuard no_grad;
+    update(state);
   };
+}
+
+Update one_by_one(decltype(&ops::adamw_) operation) {
+  return [=](Tensors& state) {
+    const ops::AdamWStep step{1e-3, 0.9, 0.95, 1e-8, 0.1, 7};
+    operation(state[0], state[1], state[2], state[3], step);
+  };
+}
+
+/// The update that trains on a GPU, with the global norm.
+Update all_at_once(const Options& o) {
+  ops::UpdateState state = ops::make_update_state({1e-3}, o.device());
+  const at::Tensor loss = at::ones({}, o);
+  return [=](Tensors& tensors) mutable {
+    const ops::WeightUpdate update{
+        {tensors[0]}, {tensors[1]}, {tensors[2]}, {tensors[3]}, {at::Tensor()}};
+    ops::adamw_step_cuda(update, {1, 0.9, 0.95, 1e-8, 0.1, 0}, loss, state);
+  };
+}
+
+/// An update of all the weights of a block's MLP, which are kept in float32 beside bfloat16.
+OperationCase adamw(const Sizes& s, const Options& options) {
+  const Options o = small(options);
+  const bool at_once = o.device().is_cuda() && o.dtype() == at::kFloat;
   const double numbers = static_cast<double>(3 * s.intermediate * s.hidden);
-  // Four tensors are read and three are written.
+  // Four tensors are read and three are written; the norm reads the gradient once more.
+  const int passes = at_once ? 8 : 7;
   return {"adamw",
-          update(ops::adamw_),
-          update(ops::adamw_reference_),
+          updating(s, o, at_once ? all_at_once(o) : one_by_one(ops::adamw_)),
+          updating(s, o, one_by_one(ops::adamw_reference_)),
           0,
-          7 * numbers * static_cast<double>(o.dtype().itemsize())};
+          passes * numbers * static_cast<double>(o.dtype().itemsize())};
 }
 
 }  // namespace
