@@ -64,6 +64,15 @@ void ProgressLine::show_phase(double fraction, const std::string& phase) {
   show(fraction, can_tell ? phase + ", " + human_duration(left) + " left" : phase);
 }
 
+void ProgressLine::show_last(const std::string& text) {
+  if (!terminal_) {
+    std::cerr << label_ << "  " << text << "\n";
+    return;
+  }
+  std::cerr << "\r\033[K" << label_ << "  " << text << std::flush;
+  drawn_ = true;
+}
+
 void ProgressLine::say(const std::string& text) {
   clear();
   std::cerr << text << "\n";

@@ -18,6 +18,8 @@ class ProgressLine {
   void show(double fraction, const std::string& text);
   /// The same with the time that a phase of the work will still take, once that can be told.
   void show_phase(double fraction, const std::string& phase);
+  /// For work whose end is not known: what was done last.
+  void show_last(const std::string& text);
   /// A line that stays; the progress goes on below it.
   void say(const std::string& text);
   /// Removes the redrawn line.

@@ -13,7 +13,14 @@
 namespace forge::app {
 namespace {
 
-std::vector<store::ConfiguredRun> runs_of(const Context& context, const project::Project& project) {
+/// What is known of a project's configs.
+struct Findings {
+  std::vector<store::ConfiguredRun> runs;
+  std::vector<benchmark::Record> benchmarks;
+  std::vector<report::LeftOut> left_out;  ///< those of other models
+};
+
+Findings find(const Context& context, const project::Project& project) {
   const std::filesystem::path runs_dir = context.runs_dir();
   if (!std::filesystem::exists(runs_dir)) return {};
   store::ResultStore store(store::store_path(runs_dir));
@@ -21,46 +28,77 @@ std::vector<store::ConfiguredRun> runs_of(const Context& context, const project:
     std::cerr << "warning: " << warning << "\n";
   store::RunFilter filter;
   filter.project = project.path;
-  return store.configured_runs(filter);
+  store::BenchmarkFilter benchmark_filter;
+  benchmark_filter.project = project.path;
+  benchmark_filter.kind = benchmark::Kind::training;
+  return {store.configured_runs(filter), store.benchmarks(benchmark_filter), {}};
 }
 
-/// Takes out the runs whose model is not that of their config as it stands: one that --set changed,
-/// or that was trained before the config was edited. They must not stand under the config's name.
-std::vector<report::LeftOut> take_out_other_models(const Context& context,
-                                                   const project::Project& project,
-                                                   std::vector<store::ConfiguredRun>& runs) {
-  std::map<std::pair<std::string, std::string>, nlohmann::json> models;  // by config and profile
-  const auto model_of = [&](const std::string& config,
-                            const std::string& profile) -> const nlohmann::json& {
-    const auto [entry, is_new] = models.try_emplace({config, profile});
-    if (is_new && project.find(config)) {
+/// Models of a project's configs as they stand.
+class Models {
+ public:
+  Models(const Context& context, const project::Project& project)
+      : context_(context), project_(project) {}
+
+  /// Where another model differs from that of a config, "model.hidden_size is 64, not the
+  /// config's"; "" where it does not, or the config is gone.
+  std::string difference(const std::string& config,
+                         const std::string& profile,
+                         const nlohmann::json& other) {
+    const nlohmann::json& model = model_of(config, profile);
+    if (model.is_null() || other == model) return "";
+    const nlohmann::json changes = nlohmann::json::diff(model.flatten(), other.flatten());
+    // The pointer of a flattened key: "/~1canon~1set" is "canon.set".
+    std::string key;
+    const auto pointer = changes.at(0).at("path").get<std::string>();
+    for (const std::string& part : split(pointer.substr(3), '~')) {
+      key += key.empty() ? part : "." + part.substr(1);
+    }
+    const bool has_value = changes[0].contains("value");
+    const std::string value = has_value ? changes[0].at("value").dump() : "nothing";
+    return "model." + key + " is " + value + ", not the config's";
+  }
+
+ private:
+  const nlohmann::json& model_of(const std::string& config, const std::string& profile) {
+    const auto [entry, is_new] = models_.try_emplace({config, profile});
+    if (is_new && project_.find(config)) {
       config::ResolveOptions options;
-      options.surroundings = context.surroundings();
+      options.surroundings = context_.surroundings();
       options.overrides = {"profile=" + profile};
-      entry->second = config::resolve(project, config, options).json.at("model");
+      entry->second = config::resolve(project_, config, options).json.at("model");
     }
     return entry->second;
+  }
+
+  const Context& context_;
+  const project::Project& project_;
+  std::map<std::pair<std::string, std::string>, nlohmann::json> models_;  // by config and profile
+};
+
+/// Takes out what was found of models that are not those of their configs as they stand: ones that
+/// --set changed, or from before the config was edited. They must not stand under its name.
+void take_out_other_models(const Context& context,
+                           const project::Project& project,
+                           Findings& findings) {
+  Models models(context, project);
+  const auto leave_out = [&](const std::string& config, const std::string& reason) {
+    if (!reason.empty()) findings.left_out.push_back({config, reason, 1});
+    return !reason.empty();
   };
-  std::vector<report::LeftOut> left_out;
-  const auto is_other = [&](const store::ConfiguredRun& run) {
-    const nlohmann::json& model = model_of(run.summary.config, run.summary.profile);
-    const nlohmann::json own = run.config.value("model", nlohmann::json());
-    if (model.is_null() || own == model) return false;
-    for (const nlohmann::json& change : nlohmann::json::diff(model.flatten(), own.flatten())) {
-      // The pointer of a flattened key: "/~1canon~1set" is "canon.set".
-      std::string key;
-      for (const std::string& part : split(change.at("path").get<std::string>().substr(3), '~')) {
-        key += key.empty() ? part : "." + part.substr(1);
-      }
-      const std::string value = change.contains("value") ? change.at("value").dump() : "nothing";
-      left_out.push_back(
-          {run.summary.config, "model." + key + " is " + value + ", not the config's", 1});
-      break;
-    }
-    return true;
+  const auto is_other_run = [&](const store::ConfiguredRun& run) {
+    const nlohmann::json model = run.config.value("model", nlohmann::json());
+    return leave_out(run.summary.config,
+                     models.difference(run.summary.config, run.summary.profile, model));
   };
-  runs.erase(std::remove_if(runs.begin(), runs.end(), is_other), runs.end());
-  return left_out;
+  const auto is_other_benchmark = [&](const benchmark::Record& record) {
+    return !models.difference(record.config, record.profile, record.model).empty();
+  };
+  auto& runs = findings.runs;
+  auto& benchmarks = findings.benchmarks;
+  runs.erase(std::remove_if(runs.begin(), runs.end(), is_other_run), runs.end());
+  benchmarks.erase(std::remove_if(benchmarks.begin(), benchmarks.end(), is_other_benchmark),
+                   benchmarks.end());
 }
 
 std::filesystem::path tables_folder(const project::Project& project) {
@@ -89,8 +127,8 @@ std::vector<report::Ablation> build_tables(const Context& context,
   const std::vector<std::string> known = table_names(project);
   std::vector<std::string> configs;
   for (const project::Config& config : project.configs) configs.push_back(config.name);
-  std::vector<store::ConfiguredRun> runs = runs_of(context, project);
-  const std::vector<report::LeftOut> other_models = take_out_other_models(context, project, runs);
+  Findings findings = find(context, project);
+  take_out_other_models(context, project, findings);
   std::vector<report::Ablation> tables;
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -110,8 +148,9 @@ std::vector<report::Ablation> build_tables(const Context& context,
       if (table.published.empty()) throw Error("table '" + name + "' names no published figures");
       ablation_options.published = report::read_published(shown_path(folder / table.published));
     }
-    report::Ablation ablation = report::build_ablation(table, runs, ablation_options);
-    for (const report::LeftOut& other : other_models) {
+    ablation_options.benchmarks = findings.benchmarks;
+    report::Ablation ablation = report::build_ablation(table, findings.runs, ablation_options);
+    for (const report::LeftOut& other : findings.left_out) {
       const bool in_table =
           std::any_of(table.rows.begin(), table.rows.end(), [&](const report::RowSpec& row) {
             return row.config == other.config;

@@ -27,6 +27,17 @@ const CLI::App* chosen_command(const CLI::App& app,
   return nullptr;
 }
 
+/// The command below it that the next word names, if there is one.
+const CLI::App* below(const CLI::App* command,
+                      const std::vector<std::string>& words,
+                      size_t place) {
+  if (!command || place + 1 >= words.size()) return command;
+  for (const CLI::App* inner : command->get_subcommands([](const CLI::App*) { return true; })) {
+    if (inner->get_name() == words[place + 1]) return inner;
+  }
+  return command;
+}
+
 /// A word that begins like an option and is no negative number.
 bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word[1] != '.' && (word[1] < '0' || word[1] > '9');
@@ -54,7 +65,7 @@ std::vector<std::string> take_template_arguments(const CLI::App& app,
                                                  Program& program,
                                                  const std::vector<std::string>& words) {
   size_t place = 0;
-  const CLI::App* command = chosen_command(app, words, place);
+  const CLI::App* command = below(chosen_command(app, words, place), words, place);
   if (!command || program.takes_template_arguments.count(command) == 0) return words;
   program.globals.command_options = option_names(*command);
   std::vector<std::string> kept;

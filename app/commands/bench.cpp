@@ -1,15 +1,23 @@
 #include <unistd.h>
 
-#include <cmath>
 #include <iostream>
 
+#include "app/bench_report.h"
 #include "app/commands.h"
 #include "app/launch.h"
+#include "app/progress_line.h"
 #include "app/terminal.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/text.h"
+#include "core/base/fs.h"
+#include "core/benchmark/files.h"
+#include "core/benchmark/operations.h"
+#include "core/run/host.h"
 #include "core/run/job.h"
 #include "core/run/local_launcher.h"
+#include "core/run/runs_dir.h"
+#include "core/store/location.h"
+#include "core/store/result_store.h"
 
 namespace forge::app {
 namespace {
@@ -17,83 +25,223 @@ namespace {
 struct Options {
   std::vector<std::string> configs;
   LaunchOptions launch;
+  int windows = 5;
+  int64_t steps = 0;
   bool json = false;
 };
 
-constexpr double silence_seconds = 300;
+struct OperationOptions {
+  protocol::OperationBench wanted;
+  std::string device = "auto";
+  int threads = 0;
+  bool json = false;
+};
 
-nlohmann::json bench_config(const Context& context,
-                            const std::string& name,
-                            const Options& options) {
-  const Launch launch = check_launch(context, context.config(name), options.launch);
-  protocol::Request request;
-  request.job = protocol::Job::bench;
-  request.experiment = launch.resolved.json;
-  request.device = options.launch.device;
-  request.threads = options.launch.threads;
-  const auto backend = context.backend(launch.resolved.experiment.backend);
-  run::LocalLauncher launcher;
-  nlohmann::json values;
-  run::run_job(launcher,
-               backend->command(request),
-               request,
-               silence_seconds,
-               [&](const protocol::Event& event) {
-                 if (const auto* result = std::get_if<protocol::Result>(&event))
-                   values = result->values;
-               });
-  if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
-  values["config"] = launch.resolved.config_name;
-  values["device_type"] = launch.backend.environment.device_type;
-  values["device"] = launch.backend.environment.device_name;
-  values["threads"] = launch.backend.environment.threads;
-  return values;
+benchmark::Call this_call(const Context& context, run::Launcher& launcher) {
+  benchmark::Call call;
+  call.created = utc_timestamp();
+  call.id = benchmark::new_call_id(call.created);
+  call.command = context.command_line();
+  call.revision = run::git_revision(launcher, context.workspace().root);
+  call.forge_version = FORGE_VERSION;
+  call.host = run::host_name();
+  return call;
+}
+
+/// Files first, they are the truth; then the index.
+void store_records(const std::filesystem::path& runs_dir, std::vector<benchmark::Record>& records) {
+  for (benchmark::Record& record : records) benchmark::write_record(runs_dir, record);
+  store::ResultStore store(store::store_path(runs_dir));
+  for (const std::string& warning : store.sync(runs_dir).warnings)
+    std::cerr << "warning: " << warning << "\n";
+}
+
+void print_json(const std::vector<benchmark::Record>& records) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const benchmark::Record& record : records) list.push_back(benchmark::to_json(record));
+  std::cout << nlohmann::json{{"benchmarks", list}}.dump(2) << "\n";
 }
 
 int bench(const Context& context, const Options& options) {
-  std::vector<std::vector<std::string>> lines = {{"Config", "Tok/s", "Step", "Memory"}};
+  run::make_runs_dir(context.runs_dir());
+  run::LocalLauncher launcher;
+  benchmark::Call call = this_call(context, launcher);
+  std::vector<benchmark::MeasuredConfig> configs;
+  std::vector<benchmark::Subject> subjects;
   for (const std::string& name : options.configs) {
-    const nlohmann::json values = bench_config(context, name, options);
-    if (options.json) {
-      std::cout << values.dump() << std::endl;
-      continue;
-    }
-    char step[32];
-    std::snprintf(step, sizeof step, "%.1f ms", values.at("step_seconds").get<double>() * 1000);
-    lines.push_back({values.at("config"),
-                     with_thousands(std::llround(values.at("tokens_per_second").get<double>())),
-                     step,
-                     human_bytes(values.at("peak_memory_bytes").get<double>())});
+    const Launch launch = check_launch(context, context.config(name), options.launch);
+    benchmark::Subject subject;
+    subject.name = launch.resolved.config_name;
+    subject.request.job = protocol::Job::bench;
+    subject.request.experiment = launch.resolved.json;
+    subject.request.window_steps = options.steps;
+    subject.request.device = options.launch.device;
+    subject.request.threads = options.launch.threads;
+    subject.command = context.backend(launch.resolved.experiment.backend)->command(subject.request);
+    call.configs.push_back(subject.name);
+    configs.push_back({launch.resolved.project, subject.name, launch.resolved.json});
+    subjects.push_back(std::move(subject));
   }
-  if (!options.json) std::cout << aligned(lines, {1, 2, 3});
+  std::vector<benchmark::Measurement> measurements;
+  {
+    ProgressLine line("bench");
+    measurements = benchmark::measure_in_turns(
+        launcher, subjects, options.windows, [&](double fraction, const std::string& text) {
+          line.show(fraction, text);
+        });
+  }
+  std::vector<benchmark::Record> records = benchmark::make_records(call, configs, measurements);
+  store_records(context.runs_dir(), records);
+  if (options.json) {
+    print_json(records);
+  } else {
+    std::cout << bench_table(records, use_colour(STDOUT_FILENO)) << "kept in "
+              << shown_path(benchmark::benchmarks_dir(context.runs_dir())) << "\n";
+  }
   return 0;
+}
+
+int bench_operations(const Context& context, const OperationOptions& options) {
+  run::make_runs_dir(context.runs_dir());
+  run::LocalLauncher launcher;
+  protocol::Request request;
+  request.job = protocol::Job::bench_ops;
+  request.operation_bench = options.wanted;
+  request.device = options.device;
+  request.threads = options.threads;
+  const auto backend = context.backend(config::Experiment().backend);
+  std::vector<benchmark::Record> records(1);
+  {
+    ProgressLine line("bench ops");
+    records[0] =
+        benchmark::measure_operations(launcher,
+                                      backend->command(request),
+                                      request,
+                                      this_call(context, launcher),
+                                      [&](const nlohmann::json& values) {
+                                        line.show_last(values.at("operation").get<std::string>() +
+                                                       ", " + values.at("size").get<std::string>());
+                                      });
+  }
+  store_records(context.runs_dir(), records);
+  if (options.json) {
+    print_json(records);
+  } else {
+    std::cout << operations_table(records[0], use_colour(STDOUT_FILENO));
+  }
+  return 0;
+}
+
+int list(const Context& context, bool json) {
+  const std::filesystem::path runs_dir = context.runs_dir();
+  std::vector<benchmark::Record> records;
+  if (std::filesystem::exists(runs_dir)) {
+    store::ResultStore store(store::store_path(runs_dir));
+    for (const std::string& warning : store.sync(runs_dir).warnings)
+      std::cerr << "warning: " << warning << "\n";
+    records = store.benchmarks();
+  }
+  if (json) {
+    print_json(records);
+  } else if (records.empty()) {
+    std::cerr << "no benchmarks in " << shown_path(runs_dir)
+              << "; 'forge bench CONFIG' makes one\n";
+  } else {
+    std::cout << bench_list(records, use_colour(STDOUT_FILENO));
+  }
+  return 0;
+}
+
+void add_device_options(CLI::App& command, std::string& device, int& threads) {
+  command.add_option("--device", device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command.add_option("--threads", threads, "CPU threads; 0: all cores")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
+void add_operations(CLI::App& bench, Program& program) {
+  auto options = std::make_shared<OperationOptions>();
+  CLI::App* command = bench.add_subcommand(
+      "ops", "Measure the backend's operations, each beside plain operations of its library");
+  command->footer(
+      "Examples:\n"
+      "  forge bench ops\n"
+      "  forge bench ops canon_conv swiglu --size 4m\n"
+      "  forge bench ops --precision bfloat16 --device cuda --json");
+  command->add_option(
+      "operation", options->wanted.operations, "Names, or beginnings of names; none: all");
+  command
+      ->add_option("--size",
+                   options->wanted.sizes,
+                   "Shapes; none: those that suit the device; may be repeated")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--precision", options->wanted.precision, "float32, float64 or bfloat16")
+      ->capture_default_str();
+  add_device_options(*command, options->device, options->threads);
+  command->add_flag("--json", options->json, "As JSON");
+  command->callback([&program, options] {
+    program.action = [options](const Context& c) { return bench_operations(c, *options); };
+  });
+}
+
+void add_list(CLI::App& bench, Program& program) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = bench.add_subcommand("list", "List stored measurements, newest first");
+  command->add_flag("--json", *json, "As JSON, each with all that was measured");
+  command->callback(
+      [&program, json] { program.action = [json](const Context& c) { return list(c, *json); }; });
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app, Program& program) {
   auto options = std::make_shared<Options>();
-  options->launch.overrides = {"train.max_steps=3"};
-  CLI::App* command = app.add_subcommand("bench",
-                                         "Measure training speed: after a warm-up, the median of "
-                                         "five windows of train.max_steps steps");
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measure training speed, of several configs in alternating windows, and store it");
   command->footer(
-      "Example:\n  forge bench train_llama train_baseline --set train.batch_size=8 --set "
-      "train.seq_len=512");
+      "Examples:\n"
+      "  forge bench train_llama\n"
+      "  forge bench train_llama train_baseline --set train.batch_size=8\n"
+      "  forge bench train_llama --windows 9 --steps 20 --device cuda --json\n"
+      "  forge bench list\n"
+      "  forge bench ops\n"
+      "\n"
+      "After a warm-up each config trains on random tokens for windows of about a second, in "
+      "turns.\n"
+      "Tok/s is the median of the windows, ± half of their interquartile range. The parts of a "
+      "step\n"
+      "are measured afterwards, with the device waited for between them. MFU is the model's FLOPs "
+      "a\n"
+      "second over those of the fastest large matrix product measured on the device.\n"
+      "docs/BENCHMARKING.md describes it; tables show such figures with tokens_per_second: "
+      "benchmark.");
   add_configs_options(*command, program, options->configs);
-  auto overrides = std::make_shared<std::vector<std::string>>();
-  add_set_option(*command, *overrides);
-  command->add_option("--device", options->launch.device, "auto, cpu, cuda or cuda:N")
+  add_set_option(*command, options->launch.overrides);
+  command->add_option("--windows", options->windows, "Windows of each config")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N")
       ->capture_default_str();
-  command->add_option("--threads", options->launch.threads, "CPU threads; 0: all cores")
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "One JSON object a line");
-  command->callback([&program, options, overrides] {
-    options->launch.overrides.insert(
-        options->launch.overrides.end(), overrides->begin(), overrides->end());
+  command->add_option("--steps", options->steps, "Steps of a window; none: about a second's")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  add_device_options(*command, options->launch.device, options->launch.threads);
+  command->add_flag("--json", options->json, "As JSON, with all that was measured");
+  command->callback([&program, command, options] {
+    if (!command->get_subcommands().empty()) {
+      if (options->configs.empty()) return;
+      throw Error("'" + options->configs[0] + "' is in the way of '" +
+                      command->get_subcommands()[0]->get_name() + "'",
+                  {},
+                  "'forge bench --help' shows what there is");
+    }
     if (options->configs.empty()) options->configs = {""};
     program.action = [options](const Context& c) { return bench(c, *options); };
   });
+  add_operations(*command, program);
+  add_list(*command, program);
 }
 
 }  // namespace forge::app

@@ -17,9 +17,14 @@ int rebuild(const Context& context, bool json) {
   const store::SyncReport report = store::reindex(path, runs_dir);
   for (const std::string& warning : report.warnings) std::cerr << "warning: " << warning << "\n";
   if (json) {
-    std::cout << nlohmann::json{{"store", path.string()}, {"runs", report.added}}.dump(2) << "\n";
+    std::cout << nlohmann::json{{"store", path.string()},
+                                {"runs", report.added},
+                                {"benchmarks", report.benchmarks}}
+                     .dump(2)
+              << "\n";
   } else {
-    std::cout << "rebuilt " << shown_path(path) << " from " << report.added << " run folders\n";
+    std::cout << "rebuilt " << shown_path(path) << " from " << report.added << " run folders and "
+              << report.benchmarks << " benchmarks\n";
   }
   return 0;
 }

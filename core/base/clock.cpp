@@ -25,6 +25,14 @@ std::string utc_timestamp(double unix_seconds) {
   return text;
 }
 
+std::string compact_timestamp(const std::string& utc_timestamp) {
+  std::string compact;
+  for (const char c : utc_timestamp.substr(0, utc_timestamp.find('.'))) {
+    if (c != '-' && c != ':' && c != 'Z') compact += c;
+  }
+  return compact + "Z";
+}
+
 double parse_time(const std::string& text) {
   const bool is_number = !text.empty() && text.size() <= 12 &&
                          text.find_first_not_of("0123456789") == std::string::npos;

@@ -11,6 +11,9 @@ double unix_time();
 std::string utc_timestamp(double unix_seconds);
 inline std::string utc_timestamp() { return utc_timestamp(unix_time()); }
 
+/// The same for a file's name: "20261121T034012Z".
+std::string compact_timestamp(const std::string& utc_timestamp);
+
 /// Seconds since the Unix epoch of "2026-11-21T03:40:12" (UTC, with or without a final Z), of a
 /// date alone, or of such seconds themselves. Throws Error for anything else.
 double parse_time(const std::string& text);

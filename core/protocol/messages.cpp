@@ -11,7 +11,7 @@ using Json = nlohmann::json;
 
 const std::vector<std::string>& names_of(Job) {
   static const std::vector<std::string> names = {
-      "describe", "train", "evaluate", "generate", "bench", "logits"};
+      "describe", "train", "evaluate", "generate", "bench", "logits", "bench_ops"};
   return names;
 }
 
@@ -61,6 +61,18 @@ void fields(Visitor& visit, Generation& generation) {
 }
 
 template <class Visitor>
+void fields(Visitor& visit, OperationBench& bench) {
+  visit.optional("operations", bench.operations);
+  visit.optional("sizes", bench.sizes);
+  visit.optional("precision", bench.precision);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, WindowRequest& request) {
+  visit.field("window", request.steps);
+}
+
+template <class Visitor>
 void fields(Visitor& visit, Request& request) {
   visit.field("job", request.job);
   visit.optional("run_dir", request.run_dir);
@@ -74,6 +86,8 @@ void fields(Visitor& visit, Request& request) {
   visit.optional("initial_weights_hash", request.initial_weights_hash);
   visit.optional("output", request.output);
   visit.optional("generation", request.generation);
+  visit.optional("window_steps", request.window_steps);
+  visit.optional("operation_bench", request.operation_bench);
   visit.optional("device", request.device);
   visit.optional("threads", request.threads);
 }
@@ -181,6 +195,18 @@ void fields(Visitor& visit, Tokens& tokens) {
 }
 
 template <class Visitor>
+void fields(Visitor& visit, Ready& ready) {
+  visit.field("window_steps", ready.window_steps);
+  visit.field("tokens_per_step", ready.tokens_per_step);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Window& window) {
+  visit.field("steps", window.steps);
+  visit.field("seconds", window.seconds);
+}
+
+template <class Visitor>
 void fields(Visitor& visit, Result& result) {
   visit.field("values", result.values);
 }
@@ -199,6 +225,8 @@ constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {"he
                                                                              "failed",
                                                                              "tokens",
                                                                              "answers",
+                                                                             "ready",
+                                                                             "window",
                                                                              "result"};
 
 /// The line in quotes, cut and with control characters replaced: fit for a terminal.
@@ -250,6 +278,8 @@ Json object_from_line(const std::string& line) {
 
 std::string to_line(const Request& request) { return to_line(write_fields(request)); }
 
+std::string to_line(const WindowRequest& request) { return to_line(write_fields(request)); }
+
 std::string to_line(const Event& event) { return to_line(to_json(event)); }
 
 Json to_json(const Event& event) {
@@ -260,6 +290,10 @@ Json to_json(const Event& event) {
 
 Request request_from_line(const std::string& line) {
   return read_fields<Request>(object_from_line(line), "request");
+}
+
+WindowRequest window_request_from_line(const std::string& line) {
+  return read_fields<WindowRequest>(object_from_line(line), "window request");
 }
 
 Event event_from_line(const std::string& line) { return event_from_json(object_from_line(line)); }

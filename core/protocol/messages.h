@@ -45,7 +45,7 @@ struct TokenSource {
 /// there is none.
 TokenSource first_of(const std::vector<TokenSource>& sources);
 
-enum class Job { describe, train, evaluate, generate, bench, logits };
+enum class Job { describe, train, evaluate, generate, bench, logits, bench_ops };
 const std::vector<std::string>& names_of(Job);
 
 /// Why a sample ended; `none`: it goes on.
@@ -78,7 +78,14 @@ struct Generation {
   int batch_size = 1;             ///< samples at a time
 };
 
-/// The one line that a worker reads from its stdin.
+/// What `bench_ops` measures.
+struct OperationBench {
+  std::vector<std::string> operations;  ///< names, or the beginnings of names; none: all
+  std::vector<std::string> sizes;       ///< names of sizes; none: those that suit the device
+  std::string precision = "float32";
+};
+
+/// The line that a worker reads from its stdin, for `bench` the first one.
 struct Request {
   Job job = Job::describe;
   std::string run_dir;                                   ///< absolute; checkpoints go below it
@@ -92,6 +99,8 @@ struct Request {
   std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there
   std::string output;                ///< logits: the file to write
   std::optional<Generation> generation;
+  int64_t window_steps = 0;  ///< bench: steps of a window, 0: about a second's
+  std::optional<OperationBench> operation_bench;
   std::string device = "auto";  ///< auto | cpu | cuda | cuda:N
   int threads = 0;              ///< CPU threads, 0 = all cores
 };
@@ -198,6 +207,23 @@ struct Tokens {
   std::vector<Ending> ended;  ///< and whether it was its last
 };
 
+/// `bench` has warmed up and waits for windows to measure.
+struct Ready {
+  int64_t window_steps = 0;  ///< of each window, as asked for or chosen
+  int64_t tokens_per_step = 0;
+};
+
+/// A window that was asked for, measured: training steps alone, the device waited for at both ends.
+struct Window {
+  int64_t steps = 0;
+  double seconds = 0;
+};
+
+/// Asks a worker that is ready for a window: {"window": steps}, a line on its stdin.
+struct WindowRequest {
+  int64_t steps = 0;
+};
+
 /// Numbers the worker reports of its own accord: an answer of `bench`, `evaluate` or `generate`.
 struct Result {
   nlohmann::json values = nlohmann::json::object();
@@ -214,11 +240,14 @@ using Event = std::variant<Hello,
                            Failed,
                            Tokens,
                            Answers,
+                           Ready,
+                           Window,
                            Result>;
 
 /// One line without its newline. Non-finite numbers are written as the strings "nan", "inf",
 /// "-inf".
 std::string to_line(const Request& request);
+std::string to_line(const WindowRequest& request);
 std::string to_line(const Event& event);
 /// The event as a JSON object, e.g. {"event":"train","step":10,…}.
 nlohmann::json to_json(const Event& event);
@@ -231,11 +260,12 @@ nlohmann::json object_from_line(const std::string& line);
 /// Throw Error naming the missing, ill-typed or unknown part of the line. Extra keys are ignored,
 /// so that a newer worker may say more.
 Request request_from_line(const std::string& line);
+WindowRequest window_request_from_line(const std::string& line);
 Event event_from_line(const std::string& line);
 Event event_from_json(const nlohmann::json& json);
 
 /// "hello", "environment", "started", "progress", "train", "evaluation", "checkpoint", "finished",
-/// "failed", "tokens", "answers", "result".
+/// "failed", "tokens", "answers", "ready", "window", "result".
 const char* name_of(const Event& event);
 
 }  // namespace forge::protocol

@@ -175,12 +175,29 @@ std::optional<double> change(double own, double baseline) {
   return own / baseline - 1;
 }
 
-void add_changes(const store::RunSummary& baseline, AblationRow& row) {
-  if (!row.completed() || row.run->id == baseline.id) return;
-  row.throughput_change =
-      change(row.run->tokens_per_second.value_or(0), baseline.tokens_per_second.value_or(0));
+/// The speed to compare; none where it was measured otherwise than the others.
+std::optional<double> comparable_speed(const AblationRow& row, const TableSpec& table) {
+  if (table.tokens_per_second == SpeedSource::benchmark && row.speed &&
+      !row.speed->otherwise.empty()) {
+    return std::nullopt;
+  }
+  return tokens_per_second_of(row, table);
+}
+
+void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRow& row) {
+  if (&row == &baseline) return;
+  row.throughput_change = change(comparable_speed(row, table).value_or(0),
+                                 comparable_speed(baseline, table).value_or(0));
+  if (!row.completed() || !baseline.completed()) return;
   row.memory_change = change(static_cast<double>(row.run->peak_memory_bytes.value_or(0)),
-                             static_cast<double>(baseline.peak_memory_bytes.value_or(0)));
+                             static_cast<double>(baseline.run->peak_memory_bytes.value_or(0)));
+}
+
+void add_speeds(const std::vector<benchmark::Record>& benchmarks, Ablation& ablation) {
+  std::vector<std::optional<MeasuredSpeed>> speeds = choose_speeds(ablation.table, benchmarks);
+  const std::string text = describe_speeds(speeds);
+  if (!text.empty()) ablation.setup.push_back({"Speed", text, "speed: " + text});
+  for (size_t i = 0; i < speeds.size(); ++i) ablation.rows[i].speed = std::move(speeds[i]);
 }
 
 /// The runs of the table's own configs.
@@ -223,13 +240,22 @@ Ablation build_ablation(const TableSpec& table,
     if (figure) row.published = *figure;
     ablation.rows.push_back(std::move(row));
   }
-  for (const AblationRow& baseline : ablation.rows) {
-    if (baseline.spec.config != table.baseline || !baseline.completed()) continue;
-    for (AblationRow& row : ablation.rows) add_changes(*baseline.run, row);
-  }
   ablation.setup = describe_setup(completed);
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe(*table.best_of));
+  if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
+  for (const AblationRow& baseline : ablation.rows) {
+    if (baseline.spec.config != table.baseline) continue;
+    for (AblationRow& row : ablation.rows) add_changes(baseline, table, row);
+  }
   return ablation;
+}
+
+std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSpec& table) {
+  if (table.tokens_per_second == SpeedSource::runs) {
+    return row.completed() ? row.run->tokens_per_second : std::nullopt;
+  }
+  if (!row.speed) return std::nullopt;
+  return row.speed->record.tokens_per_second;
 }
 
 std::string state_text(const AblationRow& row) {

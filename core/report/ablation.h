@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/report/published.h"
+#include "core/report/speed.h"
 #include "core/report/table_spec.h"
 #include "core/store/result_store.h"
 
@@ -24,6 +25,7 @@ struct AblationRow {
   std::optional<store::RunSummary> run;     ///< none: missing
   std::vector<Point> points;                ///< for each value of best_of; empty without it
   std::optional<double> varied;             ///< the value of best_of in `run`
+  std::optional<MeasuredSpeed> speed;       ///< where the table takes it from measurements
   std::optional<double> throughput_change;  ///< own tokens/s ÷ the baseline's − 1
   std::optional<double> memory_change;      ///< own peak memory ÷ the baseline's − 1
   std::optional<PublishedFigure> published;
@@ -58,6 +60,7 @@ struct Ablation {
 struct AblationOptions {
   std::string profile;  ///< "": the one that fills the most rows
   std::optional<Published> published;
+  std::vector<benchmark::Record> benchmarks = {};  ///< of the project's configs, as they are now
 };
 
 /// Fills a table from the runs of its project: in every row the newest completed run of those that
@@ -66,6 +69,9 @@ struct AblationOptions {
 Ablation build_ablation(const TableSpec& table,
                         const std::vector<store::ConfiguredRun>& runs,
                         const AblationOptions& options = {});
+
+/// The speed that the row shows, of its completed run or of a measurement.
+std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSpec& table);
 
 /// "running 43 %", "stopped at 43 %", "queued", "failed", "missing", "completed".
 std::string state_text(const AblationRow& row);

@@ -21,12 +21,12 @@ Json value_or_null(const std::optional<T>& value) {
 }
 
 /// The figures of a row that both formats give, in their order.
-Json figures_of(const AblationRow& row) {
+Json figures_of(const AblationRow& row, const TableSpec& table) {
   const store::RunSummary run = row.completed() ? *row.run : store::RunSummary{};
   Json figures;
   figures["eval_loss"] = value_or_null(run.eval_loss);
   figures["train_loss"] = value_or_null(run.train_loss);
-  figures["tokens_per_second"] = value_or_null(run.tokens_per_second);
+  figures["tokens_per_second"] = value_or_null(tokens_per_second_of(row, table));
   figures["peak_memory_bytes"] = value_or_null(run.peak_memory_bytes);
   figures["peak_resident_bytes"] = value_or_null(run.peak_resident_bytes);
   figures["wall_seconds"] = value_or_null(run.wall_seconds);
@@ -68,6 +68,18 @@ Json best_of_json(const AblationRow& row, const Ablation& ablation) {
   return {{"value", value_or_null(row.varied)}, {"points", std::move(points)}};
 }
 
+/// The measurement that tokens_per_second is of; null for none.
+Json benchmark_json(const AblationRow& row) {
+  if (!row.speed) return nullptr;
+  const benchmark::Record& record = row.speed->record;
+  return {{"id", record.id},
+          {"call", record.call.id},
+          {"created", record.call.created},
+          {"device_name", record.device.name},
+          {"spread", record.spread},
+          {"otherwise", row.speed->otherwise}};
+}
+
 Json published_of(const AblationRow& row) {
   if (!row.published) return nullptr;
   Json figures;
@@ -85,8 +97,11 @@ Json row_to_json(const AblationRow& row, const Ablation& ablation) {
   json["notes"] = row.spec.notes;
   json["status"] = status_of(row.run);
   json["run_id"] = row.run ? Json(row.run->id) : Json(nullptr);
-  json.update(figures_of(row));
+  json.update(figures_of(row, ablation.table));
   json["scores"] = scores_json(row);
+  if (ablation.table.tokens_per_second == SpeedSource::benchmark) {
+    json["benchmark"] = benchmark_json(row);
+  }
   if (ablation.table.best_of) json["best_of"] = best_of_json(row, ablation);
   if (row.run && !row.completed()) {
     json["progress_percent"] = store::progress_percent(*row.run);
@@ -166,7 +181,7 @@ Json to_json(const Ablation& ablation) {
 std::string to_csv(const Ablation& ablation) {
   std::vector<std::string> header = {"config", "name", "positions", "status", "run_id"};
   const std::vector<std::string> published = {"eval_loss", "tokens_per_second", "peak_memory_gib"};
-  const Json no_figures = figures_of({});
+  const Json no_figures = figures_of({}, ablation.table);
   for (const auto& [name, value] : no_figures.items()) header.push_back(name);
   for (const std::string& name : scores_of(ablation.table)) {
     header.push_back(name);
@@ -183,7 +198,7 @@ std::string to_csv(const Ablation& ablation) {
                                      csv_field(row.spec.positions),
                                      status_of(row.run),
                                      csv_field(row.run ? row.run->id : "")};
-    const Json figures = figures_of(row);
+    const Json figures = figures_of(row, ablation.table);
     for (const auto& [name, value] : figures.items()) line.push_back(csv_field(value));
     for (const std::string& field : csv_scores(row, ablation.table)) line.push_back(field);
     if (ablation.table.best_of) line.push_back(csv_field(value_or_null(row.varied)));

@@ -16,8 +16,15 @@ bool is_text(ColumnKind kind) {
   return kind == ColumnKind::model || kind == ColumnKind::positions || kind == ColumnKind::notes;
 }
 
+bool is_benchmark(ColumnKind kind, const Ablation& ablation) {
+  return kind == ColumnKind::tokens_per_second &&
+         ablation.table.tokens_per_second == SpeedSource::benchmark;
+}
+
 /// Columns whose figures come from the row's run.
-bool is_measured(ColumnKind kind) { return !is_text(kind) && !is_published(kind); }
+bool is_measured(ColumnKind kind, const Ablation& ablation) {
+  return !is_text(kind) && !is_published(kind) && !is_benchmark(kind, ablation);
+}
 
 template <class T, class Format>
 std::string or_nothing(const std::optional<T>& value, Format format) {
@@ -40,13 +47,14 @@ bool in_percent(const ColumnSpec& column) {
 std::string measured_text(const AblationRow& row,
                           const ColumnSpec& column,
                           const Ablation& ablation) {
+  if (column.kind == ColumnKind::tokens_per_second) {
+    return or_nothing(tokens_per_second_of(row, ablation.table), throughput_text);
+  }
   if (!row.completed()) return nothing;
   switch (column.kind) {
     case ColumnKind::parameters: return with_thousands(row.run->parameters);
     case ColumnKind::eval_loss: return or_nothing(row.run->eval_loss, loss_text);
     case ColumnKind::train_loss: return or_nothing(row.run->train_loss, loss_text);
-    case ColumnKind::tokens_per_second:
-      return or_nothing(row.run->tokens_per_second, throughput_text);
     case ColumnKind::peak_memory: return or_nothing(row.run->peak_memory_bytes, memory_text);
     case ColumnKind::overhead: return overhead_text(row, ablation);
     case ColumnKind::score:
@@ -88,9 +96,9 @@ std::string cell_text(const AblationRow& row, const ColumnSpec& column, const Ab
 std::string lacking_values(const AblationRow& row, const Ablation& ablation) {
   const std::vector<std::string> values = open_values(row);
   if (values.empty()) return "";
-  return "the best of " + std::to_string(row.points.size() - values.size()) +
-         " of " + std::to_string(row.points.size()) + "; not completed with " +
-         ablation.table.best_of->key + " " + join(values, ", ");
+  return "the best of " + std::to_string(row.points.size() - values.size()) + " of " +
+         std::to_string(row.points.size()) + "; not completed with " + ablation.table.best_of->key +
+         " " + join(values, ", ");
 }
 
 /// Why the row has no figures, in a sentence; "" where its state says all.
@@ -122,6 +130,12 @@ std::string lacking_scores(const AblationRow& row, const std::vector<ColumnSpec>
   return "no " + join(scores, ", ") + " in the run's last evaluation";
 }
 
+/// What is to be said of a measured speed, in a sentence; "" for nothing.
+std::string speed_note(const AblationRow& row, const Ablation& ablation) {
+  if (row.speed) return row.speed->otherwise;
+  return "not measured; '" + bench_command(ablation.table) + "' measures all rows in one call";
+}
+
 /// The mark that leads to a footnote, which is added where it is not there; "" for none.
 std::string mark_of(const std::string& footnote, std::vector<std::string>& footnotes) {
   if (footnote.empty()) return "";
@@ -142,12 +156,15 @@ std::vector<std::string> cells_of(const AblationRow& row,
   bool state_is_told = false;
   for (const ColumnSpec& column : columns) {
     std::string text = cell_text(row, column, ablation);
-    if (is_measured(column.kind) && !state_is_told) {
+    if (is_measured(column.kind, ablation) && !state_is_told) {
       if (!row.completed()) text = state_text(row);
       text += state_mark;
       state_is_told = true;
     }
     if (lacks_score(row, column)) text += score_mark;
+    if (is_benchmark(column.kind, ablation)) {
+      text += mark_of(speed_note(row, ablation), footnotes);
+    }
     cells.push_back(std::move(text));
   }
   return cells;

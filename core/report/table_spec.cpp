@@ -59,6 +59,7 @@ void fields(Visitor& visit, TableSpec& table) {
   visit.field("claims", table.claims, "what the table is to decide");
   visit.field("best_of", table.best_of, "the values of a key of which a row shows the best");
   visit.field("published", table.published, "file with published figures");
+  visit.field("tokens_per_second", table.tokens_per_second, "where speeds come from");
 }
 
 namespace {
@@ -210,6 +211,11 @@ const std::vector<std::string>& names_of(ScoreFormat) {
 
 const std::vector<std::string>& names_of(Extreme) {
   static const std::vector<std::string> names = {"highest", "lowest"};
+  return names;
+}
+
+const std::vector<std::string>& names_of(SpeedSource) {
+  static const std::vector<std::string> names = {"runs", "benchmark"};
   return names;
 }
 

@@ -73,6 +73,11 @@ struct BestOfSpec {
   Extreme take = Extreme::highest;
 };
 
+/// Where tokens_per_second and the throughput of `overhead` come from: the runs shown, or what
+/// `forge bench` measured.
+enum class SpeedSource { runs, benchmark };
+const std::vector<std::string>& names_of(SpeedSource);
+
 struct TableSpec {
   std::string name;  ///< of the file, without .yaml
   std::string title;
@@ -85,6 +90,7 @@ struct TableSpec {
   std::vector<ClaimSpec> claims;
   std::optional<BestOfSpec> best_of;
   std::string published;  ///< file with published figures, beside the table's own; "": none
+  SpeedSource tokens_per_second = SpeedSource::runs;
 };
 
 /// The scores that the table shows or chooses by, each once.

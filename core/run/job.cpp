@@ -9,7 +9,6 @@
 #include "core/run/tail.h"
 
 namespace forge::run {
-namespace {
 
 /// A file for a job's stderr, removed with the object.
 class ScratchFile {
@@ -32,6 +31,8 @@ class ScratchFile {
   fs::path path_;
 };
 
+namespace {
+
 [[noreturn]] void refuse(const std::string& what, const std::string& hint, const fs::path& errors) {
   std::vector<std::string> lines = last_lines(errors, 0, 5, 400);
   if (!hint.empty()) lines.push_back(hint);
@@ -51,39 +52,51 @@ ExitCode exit_code_after(RunningWorker& worker, double silence_seconds) {
 
 }  // namespace
 
+JobSession::JobSession(Launcher& launcher,
+                       const WorkerCommand& command,
+                       const protocol::Request& request,
+                       double silence_seconds,
+                       bool more_input)
+    : silence_seconds_(silence_seconds),
+      errors_(std::make_unique<ScratchFile>()),
+      worker_(
+          launcher.start({command, protocol::to_line(request), "", errors_->path(), more_input})) {}
+JobSession::~JobSession() = default;
+JobSession::JobSession(JobSession&&) noexcept = default;
+
+std::optional<protocol::Event> JobSession::next() {
+  const Output output = worker_->next(silence_seconds_);
+  if (std::holds_alternative<Quiet>(output)) {
+    refuse("the worker said nothing for " + human_duration(silence_seconds_), "", errors_->path());
+  }
+  if (const auto* exit = std::get_if<ExitStatus>(&output)) {
+    if (exit->code == 0 && exit->signal == 0 && greeted_) return std::nullopt;
+    refuse("the worker ended with " + exit->describe(), "", errors_->path());
+  }
+  protocol::Event event = protocol::event_from_line(std::get<OutputLine>(output).text);
+  if (const auto* failed = std::get_if<protocol::Failed>(&event)) {
+    // What the worker says of itself is better than its log, and its exit status tells a request
+    // that cannot be from a job that went wrong.
+    throw Error(failed->message, {}, failed->hint, exit_code_after(*worker_, silence_seconds_));
+  }
+  const auto* hello = std::get_if<protocol::Hello>(&event);
+  greeted_ = greeted_ || (hello && hello->protocol == protocol::version);
+  if (!greeted_) {
+    refuse("the worker does not speak version " + std::to_string(protocol::version) +
+               " of the protocol",
+           "build forge and its worker from the same sources",
+           errors_->path());
+  }
+  return event;
+}
+
 void run_job(Launcher& launcher,
              const WorkerCommand& command,
              const protocol::Request& request,
              double silence_seconds,
              const std::function<void(const protocol::Event&)>& on_event) {
-  const ScratchFile errors;
-  const auto worker = launcher.start({command, protocol::to_line(request), "", errors.path()});
-  bool greeted = false;
-  while (true) {
-    const Output output = worker->next(silence_seconds);
-    if (std::holds_alternative<Quiet>(output)) {
-      refuse("the worker said nothing for " + human_duration(silence_seconds), "", errors.path());
-    }
-    if (const auto* exit = std::get_if<ExitStatus>(&output)) {
-      if (exit->code == 0 && exit->signal == 0 && greeted) return;
-      refuse("the worker ended with " + exit->describe(), "", errors.path());
-    }
-    const protocol::Event event = protocol::event_from_line(std::get<OutputLine>(output).text);
-    if (const auto* failed = std::get_if<protocol::Failed>(&event)) {
-      // What the worker says of itself is better than its log, and its exit status tells a request
-      // that cannot be from a job that went wrong.
-      throw Error(failed->message, {}, failed->hint, exit_code_after(*worker, silence_seconds));
-    }
-    const auto* hello = std::get_if<protocol::Hello>(&event);
-    greeted = greeted || (hello && hello->protocol == protocol::version);
-    if (!greeted) {
-      refuse("the worker does not speak version " + std::to_string(protocol::version) +
-                 " of the protocol",
-             "build forge and its worker from the same sources",
-             errors.path());
-    }
-    on_event(event);
-  }
+  JobSession session(launcher, command, request, silence_seconds);
+  while (const std::optional<protocol::Event> event = session.next()) on_event(*event);
 }
 
 std::string line_of_tool(Launcher& launcher, const std::vector<std::string>& arguments) {

@@ -1,11 +1,43 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "core/protocol/messages.h"
 #include "core/run/launcher.h"
 
 namespace forge::run {
+
+class ScratchFile;
+
+/// A worker that does a job which is over soon and needs no run folder. Destroying it kills what
+/// still runs.
+class JobSession {
+ public:
+  /// Starts the worker. `more_input`: lines follow the request (`send`).
+  JobSession(Launcher& launcher,
+             const WorkerCommand& command,
+             const protocol::Request& request,
+             double silence_seconds,
+             bool more_input = false);
+  ~JobSession();
+  JobSession(JobSession&&) noexcept;
+  JobSession& operator=(JobSession&&) = delete;
+
+  /// Its next event; none where it has ended as it should. Throws Error as run_job does.
+  std::optional<protocol::Event> next();
+  void send(const std::string& line) { worker_->send(line); }
+  void end_input() { worker_->end_input(); }
+
+ private:
+  double silence_seconds_;
+  std::unique_ptr<ScratchFile> errors_;  ///< the worker's stderr
+  std::unique_ptr<RunningWorker> worker_;
+  bool greeted_ = false;
+};
 
 /// Runs a worker for a job that is over soon and needs no run folder (describe, evaluate, generate,
 /// bench) and passes each event on as it comes. Throws Error with what is wrong and the worker's

@@ -20,6 +20,7 @@ struct Launch {
   std::string input;                     ///< the line on stdin, which ends after it
   std::filesystem::path working_folder;  ///< "": the starter's own
   std::filesystem::path stderr_file;     ///< appended to
+  bool more_input = false;               ///< stdin goes on after the line: RunningWorker::send
 };
 
 /// How a process ended: by itself with a code, or killed by a signal.
@@ -50,6 +51,11 @@ class RunningWorker {
   /// exactly one ExitStatus, after which it must not be called again. A last line without a newline
   /// is not yielded: its writer died in mid-line.
   virtual Output next(double timeout_seconds) = 0;
+  /// One more line on stdin, where the launch said that there would be more. A program that has
+  /// ended is told nothing: `next` says how it ended.
+  virtual void send(const std::string& line) = 0;
+  /// The end of such a stdin.
+  virtual void end_input() = 0;
   /// SIGTERM to the program: save and finish.
   virtual void ask_to_stop() = 0;
   /// SIGKILL to the program and all that it started.

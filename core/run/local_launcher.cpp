@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +47,21 @@ File file_of(const std::string& text) {
   }
   ::lseek(memory.get(), 0, SEEK_SET);
   return File(::fdopen(memory.release(), "r"), &std::fclose);
+}
+
+/// Both ends of a stdin that goes on: a pair of sockets rather than a pipe, because writing to one
+/// whose reader is gone can be made an error instead of a signal.
+struct OpenInput {
+  FileDescriptor ours;
+  FileDescriptor theirs;
+};
+
+OpenInput open_input() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw system_error("open a worker's stdin", errno);
+  }
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 /// For poll, rounded up so that a short wait is none of zero.
@@ -90,15 +106,20 @@ class LocalWorker : public RunningWorker {
   ~LocalWorker() override;
   int pid() const override { return child_.id(); }
   Output next(double timeout_seconds) override;
+  void send(const std::string& line) override;
+  void end_input() override { input_.reset(); }
   void ask_to_stop() override;
   void kill() override;
 
  private:
+  /// What the program reads from: all of its input, or one end of a pair whose other end is kept.
+  File stdin_of(const Launch& launch);
   /// Whether the pipe has something to read (or its end) before the time is over.
   bool wait_for_output(double seconds) const;
   void read_available();
   std::optional<ExitStatus> reap();
 
+  FileDescriptor input_;  ///< none: its stdin is at its end after the first line
   bp::pipe stdout_;
   bp::group group_;
   bp::child child_;
@@ -113,7 +134,7 @@ LocalWorker::LocalWorker(const Launch& launch) {
   for (const auto& [name, value] : launch.command.environment) environment[name] = value;
   const fs::path folder =
       launch.working_folder.empty() ? fs::current_path() : launch.working_folder;
-  const File input = file_of(launch.input + "\n");
+  const File input = stdin_of(launch);
   const File errors = open_for_append(launch.stderr_file);
   std::error_code failure;
   child_ = bp::child(bp::exe = program_of(arguments.at(0)),
@@ -130,6 +151,31 @@ LocalWorker::LocalWorker(const Launch& launch) {
   const int source = stdout_.native_source();
   ::fcntl(source, F_SETFL, O_NONBLOCK);
   ::fcntl(source, F_SETFD, FD_CLOEXEC);
+}
+
+File LocalWorker::stdin_of(const Launch& launch) {
+  if (!launch.more_input) return file_of(launch.input + "\n");
+  OpenInput ends = open_input();
+  input_ = std::move(ends.ours);
+  send(launch.input);
+  return File(::fdopen(ends.theirs.release(), "r"), &std::fclose);
+}
+
+void LocalWorker::send(const std::string& line) {
+  const std::string text = line + "\n";
+  size_t sent = 0;
+  while (input_ && sent < text.size()) {
+    // Never waits: a program that does not read its input cannot hold its starter up.
+    const ssize_t count =
+        ::send(input_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count >= 0) {
+      sent += static_cast<size_t>(count);
+    } else if (errno == EPIPE || errno == ECONNRESET) {
+      return;
+    } else if (errno != EINTR) {
+      throw system_error("write to a worker's stdin", errno);
+    }
+  }
 }
 
 LocalWorker::~LocalWorker() {

@@ -63,6 +63,8 @@ class Effects {
   void operator()(const protocol::CheckpointSaved&) {}
   void operator()(const protocol::Tokens&) {}
   void operator()(const protocol::Answers&) {}
+  void operator()(const protocol::Ready&) {}
+  void operator()(const protocol::Window&) {}
   void operator()(const protocol::Result&) {}
 
  private:

@@ -15,14 +15,6 @@
 namespace forge::store {
 namespace {
 
-FileStamp stamp_of(const fs::path& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return {};
-  return {static_cast<int64_t>(status.st_size),
-          int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
-          static_cast<int64_t>(status.st_ino)};
-}
-
 /// INSERT of `names` that replaces the row of the same id without touching what refers to it.
 std::string upsert_sql(const std::string& table, const std::vector<std::string>& names) {
   std::vector<std::string> marks(names.size(), "?");
@@ -54,6 +46,14 @@ bool continues(const Source& before, const Source& now) {
 
 bool operator==(const FileStamp& a, const FileStamp& b) {
   return a.size == b.size && a.modified_ns == b.modified_ns && a.inode == b.inode;
+}
+
+FileStamp stamp_of(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {static_cast<int64_t>(status.st_size),
+          int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
+          static_cast<int64_t>(status.st_ino)};
 }
 
 Source stamps_of(const run::RunFolder& folder) {

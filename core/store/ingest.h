@@ -3,6 +3,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct FileStamp {
   int64_t inode = 0;
 };
 bool operator==(const FileStamp& a, const FileStamp& b);
+FileStamp stamp_of(const std::filesystem::path& file);
 inline bool operator!=(const FileStamp& a, const FileStamp& b) { return !(a == b); }
 
 /// How far a run's files have been read: a row of the table `sources`.

@@ -7,6 +7,7 @@
 
 #include "core/base/fs.h"
 #include "core/base/text.h"
+#include "core/store/benchmark_index.h"
 #include "core/store/database.h"
 #include "core/store/ingest.h"
 #include "core/store/rows.h"
@@ -193,6 +194,7 @@ ResultStore& ResultStore::operator=(ResultStore&&) noexcept = default;
 SyncReport ResultStore::sync(const fs::path& runs_dir) {
   return guarded(path_, [&] {
     SyncReport report;
+    sync_benchmarks(*database_, runs_dir, report);
     std::map<std::string, KnownRun> known = read_known_runs(*database_);
     std::vector<ChangedRun> changed;
     if (fs::exists(runs_dir)) {
@@ -307,6 +309,10 @@ nlohmann::json ResultStore::environment(const std::string& run_id) const {
   return guarded(path_, [&] {
     return select_json(*database_, "SELECT environment FROM environments WHERE run_id = ?", run_id);
   });
+}
+
+std::vector<benchmark::Record> ResultStore::benchmarks(const BenchmarkFilter& filter) const {
+  return guarded(path_, [&] { return select_benchmarks(*database_, filter); });
 }
 
 SyncReport reindex(const fs::path& path, const fs::path& runs_dir) {

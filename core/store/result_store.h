@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/benchmark/record.h"
 #include "core/protocol/messages.h"
 #include "core/store/run_summary.h"
 
@@ -21,6 +22,7 @@ struct SyncReport {
   int added = 0;
   int updated = 0;
   int removed = 0;
+  int benchmarks = 0;                 ///< taken up, new or changed
   std::vector<std::string> warnings;  ///< damaged lines and runs that cannot be read, one text each
 };
 
@@ -32,6 +34,13 @@ struct RunFilter {
   std::optional<run::RunState> status;
 };
 
+/// Which measurements a query wants; an empty field asks nothing.
+struct BenchmarkFilter {
+  std::vector<std::string> configs;  ///< any of these
+  std::string project;
+  std::optional<benchmark::Kind> kind;
+};
+
 /// A run with its resolved configuration and what it ran on (null where that is not known).
 struct ConfiguredRun {
   RunSummary summary;
@@ -39,9 +48,10 @@ struct ConfiguredRun {
   nlohmann::json environment;
 };
 
-/// An SQLite index over run folders. The folders are the truth: the store can be thrown away at any
-/// time and is rebuilt from them. One object for one thread; any number of objects, threads and
-/// processes may work on one file at once. Every failure is an Error that names the file.
+/// An SQLite index over run folders and files of measurements. The files are the truth: the store
+/// can be thrown away at any time and is rebuilt from them. One object for one thread; any number
+/// of objects, threads and processes may work on one file at once. Every failure is an Error that
+/// names the file.
 class ResultStore {
  public:
   /// Opens or creates the database. Throws where its schema is newer than the program's.
@@ -52,8 +62,8 @@ class ResultStore {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Takes up what is new in the run folders below `runs_dir` and drops the runs whose folder is
-  /// gone. Two file stamps are all that a run costs in which nothing has changed.
+  /// Takes up what is new in the run folders and measurements below `runs_dir` and drops those that
+  /// are gone. Two file stamps are all that a run costs in which nothing has changed.
   SyncReport sync(const std::filesystem::path& runs_dir);
 
   /// Newest first.
@@ -69,6 +79,9 @@ class ResultStore {
   /// The resolved configuration, what the run ran on; null where there is none.
   nlohmann::json config(const std::string& run_id) const;
   nlohmann::json environment(const std::string& run_id) const;
+
+  /// Newest first.
+  std::vector<benchmark::Record> benchmarks(const BenchmarkFilter& filter = {}) const;
 
  private:
   std::filesystem::path path_;

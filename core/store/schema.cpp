@@ -21,6 +21,30 @@ CREATE TABLE scores (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+/// Version 3: measured speed, an index over the files of the folder benchmarks.
+constexpr const char* add_benchmarks = R"sql(
+CREATE TABLE benchmarks (
+  id                TEXT PRIMARY KEY,       -- name of the file, without .json
+  kind              TEXT NOT NULL CHECK (kind IN ('training', 'operations')),
+  call              TEXT NOT NULL,          -- the same for all that were measured in turns
+  created           TEXT NOT NULL,          -- UTC
+  project           TEXT NOT NULL,          -- '' for operations
+  config            TEXT NOT NULL,          -- '' for operations
+  device_type       TEXT NOT NULL,
+  device_name       TEXT NOT NULL,
+  threads           INTEGER NOT NULL,
+  precision         TEXT NOT NULL,
+  tokens_per_second REAL,                   -- median of the windows; NULL for operations
+  spread            REAL,                   -- half of their interquartile range over the median
+  record            TEXT NOT NULL CHECK (json_valid(record)),  -- all that the file says
+  file_size         INTEGER NOT NULL,
+  file_modified_ns  INTEGER NOT NULL,
+  file_inode        INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX benchmarks_by_config ON benchmarks (config, created);
+)sql";
+
 /// "frge": tells a results store from any other SQLite file.
 constexpr int application_id = 0x66726765;
 
@@ -48,7 +72,7 @@ void refuse_foreign(const SQLite::Database& database) {
 }  // namespace
 
 const std::vector<std::string>& schema_steps() {
-  static const std::vector<std::string> steps = {schema_version_1, add_scores};
+  static const std::vector<std::string> steps = {schema_version_1, add_scores, add_benchmarks};
   return steps;
 }
 

@@ -10,8 +10,11 @@ namespace {
 
 class FakeWorker : public run::RunningWorker {
  public:
-  FakeWorker(WorkerScript script, FakeClock& clock, std::vector<std::string>& signals)
-      : script_(std::move(script)), clock_(clock), signals_(signals) {}
+  FakeWorker(WorkerScript script, FakeClock& clock, FakeLauncher& launcher)
+      : script_(std::move(script)),
+        clock_(clock),
+        launcher_(launcher),
+        number_(std::to_string(launcher.launches.size())) {}
 
   int pid() const override { return 4711; }
 
@@ -36,13 +39,16 @@ class FakeWorker : public run::RunningWorker {
     return run::Quiet{};
   }
 
+  void send(const std::string& line) override { launcher_.sent.push_back(number_ + ": " + line); }
+  void end_input() override { launcher_.sent.push_back(number_ + ": end"); }
+
   void ask_to_stop() override {
-    signals_.push_back("stop");
+    launcher_.signals.push_back("stop");
     if (!script_.when_asked_to_stop.empty()) go_on_with(script_.when_asked_to_stop);
   }
 
   void kill() override {
-    signals_.push_back("kill");
+    launcher_.signals.push_back("kill");
     go_on_with({Exits{{0, SIGKILL}}});
   }
 
@@ -54,7 +60,8 @@ class FakeWorker : public run::RunningWorker {
 
   WorkerScript script_;
   FakeClock& clock_;
-  std::vector<std::string>& signals_;
+  FakeLauncher& launcher_;
+  std::string number_;  ///< of the start, from 1 on
   size_t at_ = 0;
   bool exited_ = false;
 };
@@ -64,7 +71,7 @@ class FakeWorker : public run::RunningWorker {
 std::unique_ptr<run::RunningWorker> FakeLauncher::start(const run::Launch& launch) {
   launches.push_back(launch);
   if (scripts_.empty()) throw Error("no such program", {}, "", ExitCode::failed);
-  auto worker = std::make_unique<FakeWorker>(scripts_.front(), clock_, signals);
+  auto worker = std::make_unique<FakeWorker>(scripts_.front(), clock_, *this);
   scripts_.pop_front();
   return worker;
 }

@@ -48,6 +48,8 @@ class FakeLauncher : public run::Launcher {
 
   std::vector<run::Launch> launches;
   std::vector<std::string> signals;  ///< "stop" or "kill", as sent
+  /// "1: LINE" for a line sent to the worker that was started first, "1: end" for the end of input.
+  std::vector<std::string> sent;
 
  private:
   FakeClock& clock_;

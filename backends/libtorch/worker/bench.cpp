@@ -1,70 +1,174 @@
 #include "backends/libtorch/worker/bench.h"
 
+#include <cmath>
+#include <iostream>
+
+#include "backends/libtorch/worker/ceiling.h"
+#include "backends/libtorch/worker/memory.h"
+#include "backends/libtorch/worker/random_rows.h"
 #include "backends/libtorch/worker/stopwatch.h"
 #include "backends/libtorch/worker/trainer.h"
+#include "backends/libtorch/worker/uploader.h"
 #include "backends/libtorch/worker/weights.h"
-#include "core/base/random.h"
+#include "core/base/error.h"
 #include "core/config/json.h"
+#include "core/data/batch_loader.h"
 
 namespace forge::worker {
 namespace {
 
-constexpr int warm_up_steps = 3;
-constexpr int windows = 5;
+constexpr int64_t fewest_warm_up_steps = 3;
+constexpr double warm_up_seconds = 1;
+constexpr double window_seconds = 1;  ///< at least about so long, where the steps are not given
+constexpr double parts_seconds = 1;   ///< for the parts of a step, at most, but
+constexpr int64_t fewest_parts_steps = 3;
+constexpr int64_t most_parts_steps = 50;
+constexpr double progress_interval = 0.5;
 
-Batch random_batch(const config::Experiment& experiment, const at::Device& device) {
-  RandomStream random(experiment.data.seed, stream_number("bench"));
-  const auto ids = [&] {
-    at::Tensor tensor =
-        at::empty({experiment.train.batch_size, experiment.train.seq_len}, at::kInt);
-    for (int64_t i = 0; i < tensor.numel(); ++i) {
-      tensor.data_ptr<int32_t>()[i] =
-          static_cast<int32_t>(random.below(experiment.model.vocab_size));
-    }
-    return tensor.to(device);
-  };
-  const at::Tensor inputs = ids();
-  Batch batch{inputs, ids(), {}, 0};
-  // Documents of a few hundred tokens, as long as stories are.
-  if (experiment.train.document_mask) {
-    const int64_t length = experiment.train.seq_len;
-    batch.doc_ids = (at::arange(length, at::kInt).floor_divide(256))
-                        .to(at::kInt)
-                        .expand({experiment.train.batch_size, length})
-                        .contiguous()
-                        .to(device);
-  }
-  return batch;
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
+
+/// The training of an experiment, as far as its speed goes.
+class Bench {
+ public:
+  Bench(const protocol::Request& request, const at::Device& device, const EventWriter& events)
+      : request_(request),
+        experiment_(config::experiment_from_json(request.experiment)),
+        device_(device),
+        events_(events),
+        rows_(random_rows(experiment_)),
+        loader_(rows_, loading()),
+        uploader_(device, experiment_.train.seq_len),
+        trainer_(experiment_, device) {
+    load_initial(trainer_.model(), experiment_.seed);
+    trainer_.optimizer().copy_weights();
+  }
+
+  void run(std::istream& input) {
+    const int64_t chosen = warm_up();
+    const int64_t steps = request_.window_steps > 0 ? request_.window_steps : chosen;
+    events_.send(protocol::Ready{steps, tokens_per_step()});
+    reset_peak_memory(device_);
+    for (std::string line; std::getline(input, line);) measure_window(line);
+    nlohmann::json values = memory();  // before anything else takes some
+    try {
+      values["parts"] = parts();
+    } catch (const c10::Error& problem) {
+      // Beside what a recorded step holds there may be no memory for another one.
+      std::cerr << "note: the parts of a step were not measured: "
+                << problem.what_without_backtrace() << "\n";
+    }
+    values["ceiling"] = matrix_product_ceiling(experiment_.train.precision, device_);
+    events_.send(protocol::Result{values});
+  }
+
+ private:
+  data::LoaderOptions loading() const {
+    data::LoaderOptions options;
+    options.batch_size = experiment_.train.batch_size;
+    return options;
+  }
+
+  int64_t tokens_per_step() const {
+    return int64_t{experiment_.train.batch_size} * experiment_.train.seq_len;
+  }
+
+  Batch next_batch() { return uploader_.upload(loader_.next()); }
+
+  /// Seconds of training steps one after another.
+  double run_steps(int64_t count, const char* phase) {
+    Stopwatch stopwatch(device_);
+    stopwatch.resume();
+    for (int64_t i = 0; i < count; ++i) {
+      trainer_.step(next_batch(), step_++);
+      show_progress(phase);
+    }
+    return stopwatch.pause();
+  }
+
+  /// Runs ever more steps at a time until memory, caches and whatever a device prepares are there,
+  /// and returns how many steps a window takes.
+  int64_t warm_up() {
+    const double began = steady_seconds();
+    double seconds = 0;
+    int64_t count = 1;
+    while (true) {
+      seconds = run_steps(count, "warm up") / static_cast<double>(count);
+      const bool long_enough = steady_seconds() - began >= warm_up_seconds;
+      if (step_ >= fewest_warm_up_steps && long_enough) break;
+      if (step_ >= fewest_warm_up_steps) count *= 2;
+    }
+    return std::max<int64_t>(1, std::llround(std::ceil(window_seconds / std::max(seconds, 1e-6))));
+  }
+
+  void measure_window(const std::string& line) {
+    const int64_t steps = protocol::window_request_from_line(line).steps;
+    if (steps < 1) throw Error("a window of no steps was asked for");
+    events_.send(protocol::Window{steps, run_steps(steps, "window")});
+  }
+
+  nlohmann::json memory() const {
+    return {{"peak_memory_bytes", peak_memory_bytes(device_)},
+            {"peak_memory", device_.is_cuda() ? "reserved by the allocator" : "tensors"},
+            {"peak_resident_bytes", peak_resident_bytes()}};
+  }
+
+  /// Medians of the parts of a step, with the device waited for between them.
+  nlohmann::json parts() {
+    const std::array<const char*, 4> names = {"data", "forward", "backward", "optimizer"};
+    std::array<std::vector<double>, 4> seconds;
+    const double began = steady_seconds();
+    for (int64_t i = 0; i < most_parts_steps; ++i) {
+      if (i >= fewest_parts_steps && steady_seconds() - began > parts_seconds) break;
+      Stopwatch stopwatch(device_);
+      size_t part = 0;
+      const auto timed = [&](const auto& action) {
+        stopwatch.resume();
+        action();
+        seconds[part++].push_back(stopwatch.pause());
+      };
+      Batch batch;
+      at::Tensor loss;
+      timed([&] { batch = next_batch(); });
+      timed([&] { loss = trainer_.loss(batch); });
+      timed([&] { trainer_.backward(loss); });
+      timed([&] { trainer_.update(loss, step_++); });
+      show_progress("parts");
+    }
+    nlohmann::json medians;
+    for (size_t part = 0; part < names.size(); ++part) medians[names[part]] = median(seconds[part]);
+    return medians;
+  }
+
+  void show_progress(const char* phase) {
+    const double now = steady_seconds();
+    if (now - last_progress_ < progress_interval) return;
+    last_progress_ = now;
+    events_.send(protocol::Progress{step_, phase, 0});
+  }
+
+  const protocol::Request& request_;
+  const config::Experiment experiment_;
+  const at::Device device_;
+  const EventWriter& events_;
+  const data::Dataset rows_;
+  data::BatchLoader loader_;
+  Uploader uploader_;
+  Trainer trainer_;
+  int64_t step_ = 0;
+  double last_progress_ = 0;
+};
 
 }  // namespace
 
-protocol::Result bench(const protocol::Request& request, const at::Device& device) {
-  const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  Trainer trainer(experiment, device);
-  load_initial(trainer.model(), experiment.seed);
-  const Batch batch = random_batch(experiment, device);
-  Stopwatch stopwatch(device);
-  int64_t step = 0;
-  const auto run_steps = [&](int64_t count) {
-    stopwatch.resume();
-    for (int64_t i = 0; i < count; ++i) trainer.step(batch, step++);
-    return stopwatch.pause();
-  };
-  run_steps(warm_up_steps);
-  reset_peak_memory(device);
-  const int64_t steps = std::max<int64_t>(1, experiment.train.max_steps);
-  const double tokens = double(steps) * experiment.train.batch_size * experiment.train.seq_len;
-  std::vector<double> speeds;
-  for (int i = 0; i < windows; ++i) speeds.push_back(tokens / run_steps(steps));
-  std::vector<double> sorted = speeds;
-  std::sort(sorted.begin(), sorted.end());
-  protocol::Result result;
-  result.values = {{"windows", speeds},
-                   {"tokens_per_second", sorted[windows / 2]},
-                   {"step_seconds", tokens / double(steps) / sorted[windows / 2]},
-                   {"peak_memory_bytes", peak_memory_bytes(device)}};
-  return result;
+void bench(const protocol::Request& request,
+           const at::Device& device,
+           const EventWriter& events,
+           std::istream& input) {
+  Bench(request, device, events).run(input);
 }
 
 }  // namespace forge::worker

@@ -1,10 +1,11 @@
-// forge-worker-libtorch: reads one request line on stdin, writes one JSON event a line on stdout.
+// forge-worker-libtorch: reads a request line on stdin, writes one JSON event a line on stdout.
 // docs/PROTOCOL.md describes both; stderr is prose.
 
 #include <iostream>
 
 #include "backends/libtorch/version.h"
 #include "backends/libtorch/worker/bench.h"
+#include "backends/libtorch/worker/bench_operations.h"
 #include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/evaluate_model.h"
 #include "backends/libtorch/worker/event_writer.h"
@@ -27,7 +28,8 @@ int run_job(const protocol::Request& request, const at::Device& device, const Ev
   switch (request.job) {
     case protocol::Job::describe: return exit_done;
     case protocol::Job::train: return train(request, device, events) ? exit_done : exit_stopped;
-    case protocol::Job::bench: events.send(bench(request, device)); return exit_done;
+    case protocol::Job::bench: bench(request, device, events, std::cin); return exit_done;
+    case protocol::Job::bench_ops: bench_operations(request, device, events); return exit_done;
     case protocol::Job::evaluate:
       events.send(evaluate_model(request, device, events));
       return exit_done;

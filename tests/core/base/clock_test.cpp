@@ -17,5 +17,10 @@ TEST_CASE("a time is written as a UTC date or as seconds since 1970") {
   }
 }
 
+TEST_CASE("a time in a file's name has neither dashes nor colons") {
+  REQUIRE(compact_timestamp("2026-11-21T03:40:12.345Z") == "20261121T034012Z");
+  REQUIRE(compact_timestamp(utc_timestamp(1700000000)) == "20231114T221320Z");
+}
+
 }  // namespace
 }  // namespace forge

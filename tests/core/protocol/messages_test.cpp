@@ -37,6 +37,8 @@ std::vector<Event> every_event() {
           Failed{"disk full", "train.checkpoint_every", "free some space"},
           Tokens{{0, 2}, {411, 97}, {Ending::none, Ending::stop_text}},
           Answers{100, AnswerKind::loss, 3, {}, {0.5, 2.25}},
+          Ready{12, 4096},
+          Window{12, 1.0625},
           Result{{{"tokens_per_second", 4300.0}}}};
 }
 
@@ -53,7 +55,7 @@ TEST_CASE("every event reads back from its line as it was written", "[protocol]"
   }
   REQUIRE(join(names, " ") ==
           "hello environment started progress train evaluation checkpoint finished failed tokens "
-          "answers result");
+          "answers ready window result");
 }
 
 TEST_CASE("an event's fields carry the names of the struct", "[protocol]") {
@@ -94,6 +96,27 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
   REQUIRE(describe.device == "auto");
   REQUIRE(describe.resume_from.empty());
   REQUIRE(describe.train_tokens.empty());
+}
+
+TEST_CASE("a request to bench says what to measure", "[protocol]") {
+  Request request;
+  request.job = Job::bench;
+  request.window_steps = 20;
+  REQUIRE(request_from_line(to_line(request)).window_steps == 20);
+  request.job = Job::bench_ops;
+  request.operation_bench = OperationBench{{"swiglu"}, {"4m"}, "bfloat16"};
+  const Request back = request_from_line(to_line(request));
+  REQUIRE(to_line(back) == to_line(request));
+  REQUIRE(back.operation_bench->operations == std::vector<std::string>{"swiglu"});
+  REQUIRE_FALSE(request_from_line(R"({"job":"bench_ops"})").operation_bench.has_value());
+}
+
+TEST_CASE("a window is asked for in a line of its own", "[protocol]") {
+  REQUIRE(to_line(WindowRequest{12}) == R"({"window":12})");
+  REQUIRE(window_request_from_line(R"({"window":12,"new":1})").steps == 12);
+  REQUIRE(contains(error_of([] { window_request_from_line("{}"); }), "'window'"));
+  REQUIRE(contains(error_of([] { window_request_from_line(R"({"window":-1})"); }), "whole number"));
+  REQUIRE(contains(error_of([] { window_request_from_line("12"); }), "'12'"));
 }
 
 TEST_CASE("a request from when there was one token file is read as a list of one", "[protocol]") {
@@ -227,7 +250,9 @@ TEST_CASE("every line that the protocol's document shows is understood", "[proto
     const json shown = json::parse(line);
     if (shown.contains("attempt")) continue;  // what forge itself writes to the run folder
     json read_back;
-    if (shown.contains("job")) {
+    if (shown.contains("window")) {
+      read_back = json::parse(to_line(window_request_from_line(line)));
+    } else if (shown.contains("job")) {
       ++requests;
       read_back = json::parse(to_line(request_from_line(line)));
     } else {

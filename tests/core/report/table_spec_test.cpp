@@ -59,6 +59,16 @@ TEST_CASE("a table file is read with all its parts", "[report]") {
   REQUIRE(table.published == "published.yaml");
 }
 
+TEST_CASE("a table says where its speeds come from", "[report]") {
+  REQUIRE(read(good_table).tokens_per_second == SpeedSource::runs);
+  const std::string key = "published: published.yaml\ntokens_per_second: ";
+  REQUIRE(read(with("published: published.yaml\n", key + "benchmark\n")).tokens_per_second ==
+          SpeedSource::benchmark);
+  const std::string error = error_in(with("published: published.yaml\n", key + "benchmarks\n"));
+  REQUIRE(contains(error, "positions.yaml:11:"));
+  REQUIRE(contains(error, "did you mean 'benchmark'?"));
+}
+
 TEST_CASE("every kind of column has its word", "[report]") {
   const std::vector<std::string>& names = names_of(ColumnKind{});
   REQUIRE(names.size() == static_cast<size_t>(ColumnKind::published_peak_memory) + 1);

@@ -26,8 +26,9 @@ constexpr double patience = 20;  // seconds; only a failure takes so long
 /// /bin/sh with a script, started.
 class Shell {
  public:
-  explicit Shell(const std::string& script, const std::string& input = "") {
+  explicit Shell(const std::string& script, const std::string& input = "", bool more = false) {
     Launch launch;
+    launch.more_input = more;
     launch.command = {{"/bin/sh", "-c", script}, {{"FORGE_TEST_WORD", "word of the environment"}}};
     launch.input = input;
     launch.working_folder = folder.path();
@@ -57,6 +58,25 @@ TEST_CASE("a request larger than a pipe holds up nobody", "[run][launcher]") {
   Shell shell("echo started; wc -c", std::string(1'000'000, 'x'));
   REQUIRE(shell.line() == "started");
   REQUIRE(trim(shell.line()) == "1000001");
+}
+
+TEST_CASE("a program whose input goes on gets lines until their end", "[run][launcher]") {
+  Shell shell("while read line; do echo \"got $line\"; done; echo over", "first", true);
+  REQUIRE(shell.line() == "got first");
+  REQUIRE(std::holds_alternative<Quiet>(shell.worker->next(0.01)));  // it waits for more
+  shell.worker->send("second");
+  REQUIRE(shell.line() == "got second");
+  shell.worker->end_input();
+  shell.worker->end_input();  // once more does no harm
+  shell.worker->send("too late");
+  REQUIRE(shell.line() == "over");
+  REQUIRE(shell.exit().code == 0);
+}
+
+TEST_CASE("a line for a program that has ended ends nobody else", "[run][launcher]") {
+  Shell shell("exit 3", "first", true);
+  REQUIRE(shell.exit().code == 3);
+  shell.worker->send("second");  // neither an error nor SIGPIPE
 }
 
 TEST_CASE("stderr is appended to", "[run][launcher]") {

@@ -19,7 +19,8 @@ inline std::string dump_store(const std::filesystem::path& path) {
                             "evaluations",
                             "scores",
                             "results",
-                            "damaged_lines"}) {
+                            "damaged_lines",
+                            "benchmarks"}) {
     dump += std::string("== ") + table + "\n";
     SQLite::Statement rows(database, std::string("SELECT * FROM ") + table + " ORDER BY 1, 2");
     while (rows.executeStep()) {

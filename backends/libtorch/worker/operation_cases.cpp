@@ -1,0 +1,284 @@
+#include "backends/libtorch/worker/operation_cases.h"
+
+#include "backends/libtorch/ops/adamw/adamw.h"
+#include "backends/libtorch/ops/adamw/multi_tensor.h"
+#include "backends/libtorch/ops/canon_conv/canon_conv.h"
+#include "backends/libtorch/ops/linear/linear.h"
+#include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "backends/libtorch/ops/norm_linear/norm_linear.h"
+#include "backends/libtorch/ops/rms_norm/rms_norm.h"
+#include "backends/libtorch/ops/self_attention/self_attention.h"
+#include "backends/libtorch/ops/swiglu/swiglu.h"
+#include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
+
+namespace forge::worker {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+using Operation = std::function<at::Tensor(const Tensors&)>;
+using Sizes = OperationSizes;
+using Options = at::TensorOptions;
+
+constexpr int64_t kernel = 4;
+
+/// One forward and backward pass.
+std::function<void()> both_passes(const Operation& operation, Tensors inputs) {
+  const at::Tensor gradient = at::ones_like(operation(inputs).detach());
+  return [=]() mutable {
+    for (at::Tensor& input : inputs) input.mutable_grad() = at::Tensor();
+    operation(inputs).backward(gradient);
+  };
+}
+
+OperationCase differentiated(const std::string& name,
+                             const Operation& own,
+                             const Operation& peer,
+                             Tensors inputs,
+                             double flops,
+                             double bytes) {
+  for (at::Tensor& input : inputs) input.requires_grad_(true);
+  return {name, both_passes(own, inputs), both_passes(peer, inputs), flops, bytes};
+}
+
+/// In which norms and taps are kept: float32 beside bfloat16.
+Options small(const Options& options) {
+  return options.dtype() == at::kBFloat16 ? options.dtype(at::kFloat) : options;
+}
+
+at::Tensor normal(at::IntArrayRef shape, const Options& options) {
+  return at::randn(shape, options) * 0.3;
+}
+at::Tensor stream(const Sizes& s, int64_t channels, const Options& options) {
+  return normal({s.batch, s.length, channels}, options);
+}
+at::Tensor taps(int64_t channels, const Options& options) {
+  return at::rand({channels, 1, kernel}, small(options)) - 0.5;
+}
+
+/// Of a product forward and its two backward.
+double product_flops(const Sizes& s, int64_t in, int64_t out) {
+  return 3.0 * 2 * static_cast<double>(s.tokens()) * static_cast<double>(in * out);
+}
+
+/// Bytes of so many numbers for each token.
+double pass_bytes(const Sizes& s, int64_t numbers, const Options& options) {
+  return static_cast<double>(s.tokens() * numbers) *
+         static_cast<double>(options.dtype().itemsize());
+}
+
+at::Tensor grouped_conv1d(const at::Tensor& x, const at::Tensor& w) {
+  const at::Tensor y =
+      at::conv1d(x.transpose(1, 2), w.to(x.scalar_type()), {}, 1, kernel - 1, 1, x.size(2));
+  return x + y.narrow(2, 0, x.size(1)).transpose(1, 2);
+}
+
+OperationCase canon(const std::string& name, const Sizes& s, int64_t channels, const Options& o) {
+  OperationCase result = differentiated(
+      name,
+      [](const Tensors& in) { return ops::canon_conv(in[0], in[1], {}); },
+      [](const Tensors& in) { return grouped_conv1d(in[0], in[1]); },
+      {stream(s, channels, o), taps(channels, o)},
+      0,
+      pass_bytes(s, 5 * channels, o));
+  result.peer_name = "at::conv1d, grouped";
+  return result;
+}
+
+OperationCase linear(const Sizes& s, const Options& o) {
+  return differentiated(
+      "linear",
+      [](const Tensors& in) { return ops::linear(in[0], in[1]); },
+      [](const Tensors& in) { return at::linear(in[0], in[1]); },
+      {stream(s, s.hidden, o), normal({2 * s.intermediate, s.hidden}, o)},
+      product_flops(s, s.hidden, 2 * s.intermediate),
+      0);
+}
+
+OperationCase rms_norm(const Sizes& s, const Options& o) {
+  return differentiated(
+      "rms_norm",
+      [](const Tensors& in) { return ops::rms_norm(in[0], in[1], {}); },
+      [](const Tensors& in) { return ops::rms_norm_reference(in[0], in[1], {}); },
+      {stream(s, s.hidden, o), normal({s.hidden}, small(o))},
+      0,
+      pass_bytes(s, 5 * s.hidden, o));
+}
+
+OperationCase swiglu(const Sizes& s, const Options& o) {
+  return differentiated(
+      "swiglu",
+      [](const Tensors& in) { return ops::swiglu(in[0]); },
+      [](const Tensors& in) { return ops::swiglu_reference(in[0]); },
+      {stream(s, 2 * s.intermediate, o)},
+      0,
+      pass_bytes(s, 8 * s.intermediate, o));
+}
+
+OperationCase linear_cross_entropy(const Sizes& s, const Options& o) {
+  const at::Tensor targets =
+      at::randint(0, s.vocabulary, {s.tokens()}, Options(o.device()).dtype(at::kInt));
+  return differentiated(
+      "linear_cross_entropy",
+      [=](const Tensors& in) { return ops::linear_cross_entropy(in[0], in[1], targets); },
+      [=](const Tensors& in) { return ops::linear_cross_entropy_reference(in[0], in[1], targets); },
+      {normal({s.tokens(), s.hidden}, o), normal({s.vocabulary, s.hidden}, o)},
+      product_flops(s, s.hidden, s.vocabulary),
+      0);
+}
+
+/// A joint operation's Canon layer: the last of the inputs, or none.
+ops::CanonLayer layer_of(bool with_canon, const Tensors& in) {
+  return with_canon ? ops::CanonLayer{in.back(), {}, {}} : ops::CanonLayer{};
+}
+
+std::string joint_name(const std::string& name, bool with_canon) {
+  return name + (with_canon ? ".canon" : "");
+}
+
+OperationCase norm_linear(const Sizes& s, const Options& o, bool canon) {
+  return differentiated(
+      joint_name("norm_linear", canon),
+      [=](const Tensors& in) {
+        return ops::norm_linear(in[0], in[1], {}, layer_of(canon, in), in[2]).projection;
+      },
+      [=](const Tensors& in) {
+        return ops::norm_linear_reference(in[0], in[1], {}, layer_of(canon, in), in[2]).projection;
+      },
+      {stream(s, s.hidden, o),
+       normal({s.hidden}, small(o)),
+       normal({2 * s.intermediate, s.hidden}, o),
+       taps(s.hidden, o)},
+      product_flops(s, s.hidden, 2 * s.intermediate),
+      0);
+}
+
+OperationCase self_attention(const Sizes& s, const Options& o, bool canon) {
+  const ops::HeadLayout layout{s.heads, s.kv_heads, s.head_dim};
+  const ops::RotaryTable table = ops::rotary_table(s.length, s.head_dim, 1e4, false, small(o));
+  // Two products forward and five backward, of the lower triangle.
+  const double flops = 7.0 * 2 * static_cast<double>(s.tokens()) *
+                       (static_cast<double>(s.length) / 2) *
+                       static_cast<double>(s.heads * s.head_dim);
+  return differentiated(
+      joint_name("self_attention", canon),
+      [=](const Tensors& in) {
+        return ops::self_attention(in[0], layer_of(canon, in), table, layout);
+      },
+      [=](const Tensors& in) {
+        return ops::self_attention_reference(in[0], layer_of(canon, in), table, layout);
+      },
+      {stream(s, layout.width(), o), taps(layout.width(), o)},
+      flops,
+      0);
+}
+
+OperationCase swiglu_linear(const Sizes& s, const Options& o, bool canon) {
+  return differentiated(
+      joint_name("swiglu_linear", canon),
+      [=](const Tensors& in) { return ops::swiglu_linear(in[0], layer_of(canon, in), in[1]); },
+      [=](const Tensors& in) {
+        return ops::swiglu_linear_reference(in[0], layer_of(canon, in), in[1]);
+      },
+      {stream(s, 2 * s.intermediate, o),
+       normal({s.hidden, s.intermediate}, o),
+       taps(2 * s.intermediate, o)},
+      product_flops(s, s.intermediate, s.hidden),
+      0);
+}
+
+using Update = std::function<void(Tensors&)>;
+
+/// A call of `update` on a weight, its gradient and its moments.
+std::function<void()> updating(const Sizes& s, const Options& o, const Update& update) {
+  Tensors state;
+  for (int i = 0; i < 4; ++i) state.push_back(normal({3 * s.intermediate, s.hidden}, o).abs());
+  return [=]() mutable {
+    const at::NoGradGuard no_grad;
+    update(state);
+  };
+}
+
+Update one_by_one(decltype(&ops::adamw_) operation) {
+  return [=](Tensors& state) {
+    const ops::AdamWStep step{1e-3, 0.9, 0.95, 1e-8, 0.1, 7};
+    operation(state[0], state[1], state[2], state[3], step);
+  };
+}
+
+/// The update that trains on a GPU, with the global norm.
+Update all_at_once(const Options& o) {
+  ops::UpdateState state = ops::make_update_state({1e-3}, o.device());
+  const at::Tensor loss = at::ones({}, o);
+  return [=](Tensors& tensors) mutable {
+    const ops::WeightUpdate update{
+        {tensors[0]}, {tensors[1]}, {tensors[2]}, {tensors[3]}, {at::Tensor()}};
+    ops::adamw_step_cuda(update, {1, 0.9, 0.95, 1e-8, 0.1, 0}, loss, state);
+  };
+}
+
+/// An update of all the weights of a block's MLP, which are kept in float32 beside bfloat16.
+OperationCase adamw(const Sizes& s, const Options& options) {
+  const Options o = small(options);
+  const bool at_once = o.device().is_cuda() && o.dtype() == at::kFloat;
+  const double numbers = static_cast<double>(3 * s.intermediate * s.hidden);
+  // Four tensors are read and three are written; the norm reads the gradient once more.
+  const int passes = at_once ? 8 : 7;
+  return {"adamw",
+          updating(s, o, at_once ? all_at_once(o) : one_by_one(ops::adamw_)),
+          updating(s, o, one_by_one(ops::adamw_reference_)),
+          0,
+          passes * numbers * static_cast<double>(o.dtype().itemsize())};
+}
+
+}  // namespace
+
+std::string OperationSizes::describe() const {
+  return std::to_string(batch) + " x " + std::to_string(length) + " tokens, hidden " +
+         std::to_string(hidden) + ", MLP " + std::to_string(intermediate) + ", " +
+         std::to_string(heads) + " heads of " + std::to_string(head_dim) + ", vocabulary " +
+         std::to_string(vocabulary);
+}
+
+const std::vector<OperationSizes>& operation_sizes() {
+  static const std::vector<OperationSizes> sizes = {
+      {"4m", 8, 512, 256, 768, 2000, 4, 4, 64, true, false},
+      {"4m_large_batch", 32, 512, 256, 768, 2000, 4, 4, 64, false, true},
+      {"162m", 32, 1024, 768, 2048, 32000, 8, 8, 96, false, true},
+      {"162m_one_row", 1, 1024, 768, 2048, 32000, 8, 8, 96, false, false},
+  };
+  return sizes;
+}
+
+const std::vector<OperationMaker>& operation_makers() {
+  static const std::vector<OperationMaker> makers = {
+      {"canon_conv.a",
+       [](const Sizes& s, const Options& o) { return canon("canon_conv.a", s, s.hidden, o); }},
+      {"canon_conv.b",
+       [](const Sizes& s, const Options& o) {
+         return canon("canon_conv.b", s, (s.heads + 2 * s.kv_heads) * s.head_dim, o);
+       }},
+      {"canon_conv.d",
+       [](const Sizes& s, const Options& o) {
+         return canon("canon_conv.d", s, 2 * s.intermediate, o);
+       }},
+      {"linear", linear},
+      {"rms_norm", rms_norm},
+      {"swiglu", swiglu},
+      {"linear_cross_entropy", linear_cross_entropy},
+      {"norm_linear", [](const Sizes& s, const Options& o) { return norm_linear(s, o, false); }},
+      {"self_attention",
+       [](const Sizes& s, const Options& o) { return self_attention(s, o, false); }},
+      {"swiglu_linear",
+       [](const Sizes& s, const Options& o) { return swiglu_linear(s, o, false); }},
+      {"norm_linear.canon",
+       [](const Sizes& s, const Options& o) { return norm_linear(s, o, true); }},
+      {"self_attention.canon",
+       [](const Sizes& s, const Options& o) { return self_attention(s, o, true); }},
+      {"swiglu_linear.canon",
+       [](const Sizes& s, const Options& o) { return swiglu_linear(s, o, true); }},
+      {"adamw", adamw},
+  };
+  return makers;
+}
+
+}  // namespace forge::worker
