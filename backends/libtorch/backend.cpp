@@ -167,11 +167,6 @@ void LibtorchBackend::check(const config::Experiment& experiment, const run::Bac
           "optimizer.type",
           experiment.optimizer.type,
           "it knows adamw");
-  const config::Precision precision = experiment.train.precision;
-  require(precision != config::Precision::bfloat16,
-          "train.precision",
-          config::name_of(precision),
-          "it knows float32 and float64");
 }
 
 }  // namespace forge::backends

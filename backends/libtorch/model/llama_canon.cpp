@@ -2,13 +2,13 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
+
 #include "backends/libtorch/model/inference_state.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
-#include "backends/libtorch/ops/linear/linear.h"
+#include "backends/libtorch/ops/embedding/embedding.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
-#include "backends/libtorch/ops/norm_linear/norm_linear.h"
-#include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/ops/self_attention/self_attention.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
@@ -18,38 +18,74 @@ namespace forge::worker {
 using config::PositionKind;
 using config::QkNorm;
 
-LlamaCanon::LlamaCanon(const config::ModelConfig& config, const at::TensorOptions& options)
+LlamaCanon::LlamaCanon(const config::ModelConfig& config,
+                       const WeightTypes& types,
+                       const at::Device& device)
     : config_(config) {
   const auto weight = [&](at::IntArrayRef shape) {
-    return at::empty(shape, options).requires_grad_(true);
+    return at::empty(shape, at::TensorOptions(device).dtype(types.small)).requires_grad_(true);
+  };
+  const auto matrix = [&](at::IntArrayRef shape) {
+    const at::TensorOptions options(device);
+    ops::WeightMatrix made = at::empty(shape, options.dtype(types.matrices)).requires_grad_(true);
+    if (types.products) made.rounded = at::empty(shape, options.dtype(*types.products));
+    return made;
   };
   const int64_t hidden = config.hidden_size, mlp = config.intermediate_size, head = config.head_dim;
   const int64_t q_width = config.num_heads * head, kv_width = config.num_kv_heads * head;
   const auto canon = [&](char position, int64_t channels) {
     return config.canon.has(position) ? weight({channels, 1, config.canon.kernel}) : at::Tensor();
   };
-  embedding_ = weight({config.vocab_size, hidden});
+  embedding_ = matrix({config.vocab_size, hidden});
   for (int layer = 0; layer < config.num_layers; ++layer) {
     Block block;
     block.input_norm = weight({hidden});
     block.canon_a = canon('A', hidden);
-    block.qkv = weight({q_width + 2 * kv_width, hidden});
+    block.qkv = matrix({q_width + 2 * kv_width, hidden});
     if (config.qk_norm != QkNorm::none) {
       const bool per_head = config.qk_norm == QkNorm::per_head;
       block.q_norm = weight({per_head ? head : q_width});
       block.k_norm = weight({per_head ? head : kv_width});
     }
     block.canon_b = canon('B', q_width + 2 * kv_width);
-    block.output = weight({hidden, q_width});
+    block.output = matrix({hidden, q_width});
     block.post_norm = weight({hidden});
     block.canon_c = canon('C', hidden);
-    block.gate_up = weight({2 * mlp, hidden});
+    block.gate_up = matrix({2 * mlp, hidden});
     block.canon_d = canon('D', 2 * mlp);
-    block.down = weight({hidden, mlp});
+    block.down = matrix({hidden, mlp});
     blocks_.push_back(std::move(block));
   }
   final_norm_ = weight({hidden});
-  if (!config.tie_embeddings) lm_head_ = weight({config.vocab_size, hidden});
+  if (!config.tie_embeddings) lm_head_ = matrix({config.vocab_size, hidden});
+}
+
+LlamaCanon::LlamaCanon(const config::ModelConfig& config, const at::TensorOptions& options)
+    : LlamaCanon(config,
+                 {c10::typeMetaToScalarType(options.dtype()),
+                  c10::typeMetaToScalarType(options.dtype()),
+                  std::nullopt},
+                 options.device()) {}
+
+at::TensorOptions LlamaCanon::options() const {
+  const at::Tensor& weight = embedding_.stored;
+  return at::TensorOptions(weight.device())
+      .dtype(weight.is_cuda() ? embedding_.operand().scalar_type() : weight.scalar_type());
+}
+
+std::vector<ops::WeightMatrix> LlamaCanon::rounded_matrices() const {
+  std::vector<ops::WeightMatrix> list = {embedding_, lm_head_};
+  for (const Block& b : blocks_) list.insert(list.end(), {b.qkv, b.output, b.gate_up, b.down});
+  list.erase(std::remove_if(list.begin(),
+                            list.end(),
+                            [](const ops::WeightMatrix& m) { return !m.rounded.defined(); }),
+             list.end());
+  return list;
+}
+
+void LlamaCanon::round_matrices() {
+  const at::NoGradGuard no_grad;
+  for (ops::WeightMatrix& matrix : rounded_matrices()) matrix.rounded.copy_(matrix.stored);
 }
 
 at::Tensor LlamaCanon::logits(const at::Tensor& ids,
@@ -96,10 +132,10 @@ at::Tensor LlamaCanon::next_logits(const at::Tensor& ids,
 at::Tensor LlamaCanon::stream(const at::Tensor& ids,
                               Past past,
                               std::vector<at::Tensor>* residual_stream) const {
-  at::Tensor x = at::embedding(embedding_, ids);
+  at::Tensor x = ops::embedding(embedding_, ids);
   for (const Block& block : blocks_) {
-    x = x + attention(block, x, past);
-    x = x + mlp(block, x, past);
+    x = attention(block, x, past);
+    x = mlp(block, x, past);
     if (residual_stream) residual_stream->push_back(x);
     ++past.layer;
   }
@@ -113,7 +149,7 @@ at::Tensor LlamaCanon::head(const at::Tensor& x) const {
 at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const Past& past) const {
   const int64_t batch = x.size(0), length = x.size(1), head = config_.head_dim;
   const int64_t q_width = config_.num_heads * head, kv_width = config_.num_kv_heads * head;
-  at::Tensor qkv = project(x, block.input_norm, 'A', block.canon_a, block.qkv, past);
+  auto [qkv, residual] = project(x, block.input_norm, 'A', block.canon_a, block.qkv, past);
   if (config_.qk_norm == QkNorm::full) {
     const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
     qkv = at::cat({norm(parts[0], block.q_norm), norm(parts[1], block.k_norm), parts[2]}, 2);
@@ -121,8 +157,8 @@ at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const 
   if (!past.state && config_.qk_norm != QkNorm::per_head) {
     const ops::HeadLayout layout{config_.num_heads, config_.num_kv_heads, head};
     const at::Tensor mixed = ops::self_attention(
-        qkv, canon_layer(block.canon_b, past), past.rotary, layout, past.doc_ids);
-    return ops::linear(mixed, block.output);
+        qkv, canon_layer(block.canon_b, past), past.rotary, layout, past.doc_ids, products());
+    return ops::linear(mixed, block.output, residual);
   }
   qkv = canon('B', block.canon_b, qkv, past);
   const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
@@ -138,24 +174,26 @@ at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const 
     k = rotate(k, past);
   }
   const at::Tensor mixed = past.state ? past.state->attend(past.layer, q, k, v)
-                                      : ops::causal_attention(q, k, v, past.doc_ids);
-  return ops::linear(mixed.view({batch, length, q_width}), block.output);
+                                      : ops::causal_attention(q, k, v, past.doc_ids, products());
+  return ops::linear(mixed.view({batch, length, q_width}), block.output, residual);
 }
 
 at::Tensor LlamaCanon::mlp(const Block& block, const at::Tensor& x, const Past& past) const {
-  const at::Tensor gate_up = project(x, block.post_norm, 'C', block.canon_c, block.gate_up, past);
-  if (!past.state) return ops::swiglu_linear(gate_up, canon_layer(block.canon_d, past), block.down);
-  return ops::linear(ops::swiglu(canon('D', block.canon_d, gate_up, past)), block.down);
+  const auto [gate_up, residual] =
+      project(x, block.post_norm, 'C', block.canon_c, block.gate_up, past);
+  if (!past.state)
+    return ops::swiglu_linear(gate_up, canon_layer(block.canon_d, past), block.down, residual);
+  return ops::linear(ops::swiglu(canon('D', block.canon_d, gate_up, past)), block.down, residual);
 }
 
-at::Tensor LlamaCanon::project(const at::Tensor& x,
-                               const at::Tensor& norm_weight,
-                               char position,
-                               const at::Tensor& canon_weight,
-                               const at::Tensor& weight,
-                               const Past& past) const {
+ops::NormLinear LlamaCanon::project(const at::Tensor& x,
+                                    const at::Tensor& norm_weight,
+                                    char position,
+                                    const at::Tensor& canon_weight,
+                                    const ops::WeightMatrix& weight,
+                                    const Past& past) const {
   if (past.state)
-    return ops::linear(canon(position, canon_weight, norm(x, norm_weight), past), weight);
+    return {ops::linear(canon(position, canon_weight, norm(x, norm_weight), past), weight), x};
   return ops::norm_linear(x, norm_weight, norm_options(), canon_layer(canon_weight, past), weight);
 }
 
@@ -200,7 +238,7 @@ const ops::RotaryTable& LlamaCanon::rotary_table(int64_t length) const {
                                 config_.position.rope_dim.value_or(config_.head_dim),
                                 config_.position.theta,
                                 config_.position.pairing == config::RopePairing::lingua,
-                                embedding_.options());
+                                final_norm_.options().requires_grad(false));
   }
   return rotary_;
 }
@@ -217,31 +255,31 @@ NamedTensors LlamaCanon::named(
       };
   const int64_t q_width = config_.num_heads * config_.head_dim,
                 kv_width = config_.num_kv_heads * config_.head_dim;
-  add("model.embed_tokens", embedding_);
+  add("model.embed_tokens", embedding_.stored);
   for (size_t layer = 0; layer < blocks_.size(); ++layer) {
     const Block& block = blocks_[layer];
     const std::string prefix = "model.layers." + std::to_string(layer) + ".";
     add(prefix + "input_layernorm", block.input_norm);
     add(prefix + "canonA", block.canon_a);
-    add_part(prefix + "self_attn.q_proj", block.qkv, 0, q_width);
-    add_part(prefix + "self_attn.k_proj", block.qkv, q_width, kv_width);
-    add_part(prefix + "self_attn.v_proj", block.qkv, q_width + kv_width, kv_width);
-    add(prefix + "self_attn.o_proj", block.output);
+    add_part(prefix + "self_attn.q_proj", block.qkv.stored, 0, q_width);
+    add_part(prefix + "self_attn.k_proj", block.qkv.stored, q_width, kv_width);
+    add_part(prefix + "self_attn.v_proj", block.qkv.stored, q_width + kv_width, kv_width);
+    add(prefix + "self_attn.o_proj", block.output.stored);
     add(prefix + "self_attn.q_norm", block.q_norm);
     add(prefix + "self_attn.k_norm", block.k_norm);
     add(prefix + "self_attn.canonB", block.canon_b);
     add(prefix + "post_attention_layernorm", block.post_norm);
     add(prefix + "canonC", block.canon_c);
-    add_part(prefix + "mlp.gate_proj", block.gate_up, 0, config_.intermediate_size);
+    add_part(prefix + "mlp.gate_proj", block.gate_up.stored, 0, config_.intermediate_size);
     add_part(prefix + "mlp.up_proj",
-             block.gate_up,
+             block.gate_up.stored,
              config_.intermediate_size,
              config_.intermediate_size);
-    add(prefix + "mlp.down_proj", block.down);
+    add(prefix + "mlp.down_proj", block.down.stored);
     add(prefix + "mlp.canonD", block.canon_d);
   }
   add("model.norm", final_norm_);
-  add("lm_head", lm_head_);
+  add("lm_head", lm_head_.stored);
   return list;
 }
 
@@ -256,25 +294,25 @@ NamedTensors LlamaCanon::named_gradients() const {
 }
 
 std::vector<at::Tensor> LlamaCanon::trainable() const {
-  std::vector<at::Tensor> list = {embedding_};
+  std::vector<at::Tensor> list = {embedding_.stored};
   for (const Block& b : blocks_) {
     for (const at::Tensor& weight : {b.input_norm,
                                      b.canon_a,
-                                     b.qkv,
+                                     b.qkv.stored,
                                      b.q_norm,
                                      b.k_norm,
                                      b.canon_b,
-                                     b.output,
+                                     b.output.stored,
                                      b.post_norm,
                                      b.canon_c,
-                                     b.gate_up,
+                                     b.gate_up.stored,
                                      b.canon_d,
-                                     b.down}) {
+                                     b.down.stored}) {
       if (weight.defined()) list.push_back(weight);
     }
   }
   list.push_back(final_norm_);
-  if (lm_head_.defined()) list.push_back(lm_head_);
+  if (lm_head_.defined()) list.push_back(lm_head_.stored);
   return list;
 }
 

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
-#include "backends/libtorch/ops/rms_norm/rms_norm.h"
+#include "backends/libtorch/ops/linear/linear.h"
+#include "backends/libtorch/ops/norm_linear/norm_linear.h"
 #include "backends/libtorch/ops/rotary/rotary.h"
 #include "backends/libtorch/torch_precompiled.h"
 #include "core/config/experiment.h"
@@ -17,16 +19,24 @@ class InferenceState;
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
+/// In which types a model keeps its weights.
+struct WeightTypes {
+  at::ScalarType matrices = at::kFloat;  ///< embedding, projections, head
+  at::ScalarType small = at::kFloat;     ///< norms and taps of the convolutions
+  std::optional<at::ScalarType>
+      products;  ///< what matrices are rounded to for products, if another
+};
+
 /// Weights of one block. q, k, v and gate, up are stored together, so that one matrix product
 /// serves each group and Canon-B and Canon-D are one convolution each.
 struct Block {
   at::Tensor input_norm;      ///< [hidden]
-  at::Tensor qkv;             ///< [(H+2G)*D, hidden]
+  ops::WeightMatrix qkv;      ///< [(H+2G)*D, hidden]
   at::Tensor q_norm, k_norm;  ///< [H*D], [G*D] (full) or [D], [D] (per head), or undefined
-  at::Tensor output;          ///< [hidden, H*D]
+  ops::WeightMatrix output;   ///< [hidden, H*D]
   at::Tensor post_norm;       ///< [hidden]
-  at::Tensor gate_up;         ///< [2I, hidden]
-  at::Tensor down;            ///< [hidden, I]
+  ops::WeightMatrix gate_up;  ///< [2I, hidden]
+  ops::WeightMatrix down;     ///< [hidden, I]
   at::Tensor canon_a, canon_b, canon_c, canon_d;  ///< [channels, 1, kernel], or undefined
 };
 
@@ -35,13 +45,17 @@ struct Block {
 class LlamaCanon {
  public:
   /// Weights are allocated, not set: see load_initial in weights.h.
+  LlamaCanon(const config::ModelConfig& config, const WeightTypes& types, const at::Device& device);
+  /// All of one type.
   LlamaCanon(const config::ModelConfig& config, const at::TensorOptions& options);
 
   const config::ModelConfig& config() const { return config_; }
-  /// Device and dtype of the weights.
-  at::TensorOptions options() const {
-    return at::TensorOptions(embedding_.device()).dtype(embedding_.scalar_type());
-  }
+  /// Device and dtype of the activations.
+  at::TensorOptions options() const;
+  /// Rounds the stored matrices for the products again, after they have changed.
+  void round_matrices();
+  /// The matrices that have a rounded copy.
+  std::vector<ops::WeightMatrix> rounded_matrices() const;
 
   /// Logits [B, T, V] of ids int32 [B, T]. With doc_ids int32 [B, T], attention and convolution
   /// stay within a document. `residual_stream`, where given, receives the stream after each block.
@@ -89,16 +103,21 @@ class LlamaCanon {
                     Past past,
                     std::vector<at::Tensor>* residual_stream = nullptr) const;
   at::Tensor head(const at::Tensor& x) const;
-  const at::Tensor& head_weight() const { return config_.tie_embeddings ? embedding_ : lm_head_; }
+  const ops::WeightMatrix& head_weight() const {
+    return config_.tie_embeddings ? embedding_ : lm_head_;
+  }
+  /// The type that matrix products read.
+  at::ScalarType products() const { return embedding_.operand().scalar_type(); }
+  /// The stream x behind the block's attention, and behind its MLP.
   at::Tensor attention(const Block& block, const at::Tensor& x, const Past& past) const;
   at::Tensor mlp(const Block& block, const at::Tensor& x, const Past& past) const;
-  /// Norm, Canon layer at `position` where there is one, product with `weight`.
-  at::Tensor project(const at::Tensor& x,
-                     const at::Tensor& norm_weight,
-                     char position,
-                     const at::Tensor& canon_weight,
-                     const at::Tensor& weight,
-                     const Past& past) const;
+  /// Norm, Canon layer at `position` where there is one, product with `weight`; and x.
+  ops::NormLinear project(const at::Tensor& x,
+                          const at::Tensor& norm_weight,
+                          char position,
+                          const at::Tensor& canon_weight,
+                          const ops::WeightMatrix& weight,
+                          const Past& past) const;
   ops::RmsNormOptions norm_options() const;
   at::Tensor norm(const at::Tensor& x, const at::Tensor& weight) const;
   ops::CanonLayer canon_layer(const at::Tensor& weight, const Past& past) const;
@@ -110,10 +129,10 @@ class LlamaCanon {
   const ops::RotaryTable& rotary_table(int64_t length) const;
 
   config::ModelConfig config_;
-  at::Tensor embedding_;  ///< [V, hidden]
+  ops::WeightMatrix embedding_;  ///< [V, hidden]
   std::vector<Block> blocks_;
   at::Tensor final_norm_;            ///< [hidden]
-  at::Tensor lm_head_;               ///< [V, hidden], undefined where the embedding is tied
+  ops::WeightMatrix lm_head_;        ///< [V, hidden], undefined where the embedding is tied
   mutable ops::RotaryTable rotary_;  ///< grown to the longest sequence seen
 };
 

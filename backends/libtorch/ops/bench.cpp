@@ -109,12 +109,15 @@ void bench_joint(bool with_canon) {
   const RotaryTable table = rotary_table(length, 64, 1e4, false, at::TensorOptions(at::kFloat));
   const auto taps = [](int64_t channels) { return at::rand({channels, 1, kernel}) - 0.5; };
   const double scores = 7.0 * 2 * tokens * (length / 2.0) * double(layout.heads * layout.head_dim);
-  bench(
-      {"norm_linear" + suffix,
-       [=](const Tensors& in) { return norm_linear(in[0], in[1], {}, layer(in), in[2]); },
-       [=](const Tensors& in) { return norm_linear_reference(in[0], in[1], {}, layer(in), in[2]); },
-       {stream_of(hidden), normal({hidden}), normal({2 * mlp, hidden}), taps(hidden)},
-       product_flops(hidden, 2 * mlp)});
+  bench({"norm_linear" + suffix,
+         [=](const Tensors& in) {
+           return norm_linear(in[0], in[1], {}, layer(in), in[2]).projection;
+         },
+         [=](const Tensors& in) {
+           return norm_linear_reference(in[0], in[1], {}, layer(in), in[2]).projection;
+         },
+         {stream_of(hidden), normal({hidden}), normal({2 * mlp, hidden}), taps(hidden)},
+         product_flops(hidden, 2 * mlp)});
   bench(
       {"self_attention" + suffix,
        [=](const Tensors& in) { return self_attention(in[0], layer(in), table, layout); },

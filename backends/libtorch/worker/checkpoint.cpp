@@ -58,13 +58,12 @@ protocol::CheckpointSaved save_checkpoint(const std::string& run_dir,
   return saved;
 }
 
-Progress load_checkpoint(const std::string& folder,
-                         const LlamaCanon& model,
-                         const Optimizer& optimizer) {
+Progress load_checkpoint(const std::string& folder, LlamaCanon& model, const Optimizer& optimizer) {
   const weights::CheckpointState state = weights::read_checkpoint_state(folder);
   const std::filesystem::path path = folder;
   load_tensors(weights::SafetensorsFile(path / "weights.safetensors"), model.named_weights());
   load_tensors(weights::SafetensorsFile(path / "optimizer.safetensors"), optimizer.named_state());
+  model.round_matrices();
   return from_state(state);
 }
 

@@ -27,8 +27,6 @@ protocol::CheckpointSaved save_checkpoint(const std::string& run_dir,
                                           const Optimizer& optimizer);
 
 /// Restores weights and moments from a checkpoint folder; returns where the run was.
-Progress load_checkpoint(const std::string& folder,
-                         const LlamaCanon& model,
-                         const Optimizer& optimizer);
+Progress load_checkpoint(const std::string& folder, LlamaCanon& model, const Optimizer& optimizer);
 
 }  // namespace forge::worker

@@ -22,17 +22,6 @@
 namespace forge::worker {
 namespace {
 
-at::ScalarType scalar_type(config::Precision precision) {
-  switch (precision) {
-    case config::Precision::float32: return at::kFloat;
-    case config::Precision::float64: return at::kDouble;
-    case config::Precision::bfloat16: break;
-  }
-  throw Error("train.precision " + config::name_of(precision) + " is not supported by this backend",
-              {},
-              "float32 or float64");
-}
-
 /// Cores that this process may use (a container or taskset may leave fewer than there are).
 int usable_cores() {
   cpu_set_t set;
@@ -80,6 +69,7 @@ nlohmann::json libraries() {
   }
   list["blas"] = matrix;
   list["matrix_products"] = ops::gemm_library();
+  list["bfloat16_products"] = ops::bfloat16_gemm_library();
   list["simd"] = ops::simd_name();
   return list;
 }
@@ -94,10 +84,6 @@ std::vector<std::string> device_names() {
 int index_of(const at::Device& device) { return device.has_index() ? device.index() : 0; }
 
 }  // namespace
-
-at::TensorOptions tensor_options(config::Precision precision, const at::Device& device) {
-  return at::TensorOptions(device).dtype(scalar_type(precision));
-}
 
 at::Device choose_device(const std::string& name, int threads) {
   at::set_num_threads(threads > 0 ? threads : usable_cores());

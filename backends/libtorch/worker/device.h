@@ -12,9 +12,6 @@ namespace forge::worker {
 /// Throws forge::Error naming the devices that there are.
 at::Device choose_device(const std::string& name, int threads);
 
-/// Device and dtype of a model's tensors. Throws forge::Error for a precision that this backend lacks.
-at::TensorOptions tensor_options(config::Precision precision, const at::Device& device);
-
 /// What this process runs on; warns on stderr of a BLAS that costs speed.
 protocol::Environment describe_environment(const at::Device& device);
 

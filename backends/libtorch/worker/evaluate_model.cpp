@@ -14,7 +14,7 @@ namespace {
 LlamaCanon load_model(const protocol::Request& request,
                       const config::Experiment& experiment,
                       const at::Device& device) {
-  LlamaCanon model(experiment.model, tensor_options(experiment.train.precision, device));
+  LlamaCanon model(experiment.model, weight_types(experiment.train), device);
   load_beginning(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
   return model;
 }

@@ -213,7 +213,7 @@ protocol::Result generate(const protocol::Request& request,
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   check(*request.generation, experiment.model);  // before the weights are read
   const c10::InferenceMode inference_mode;
-  LlamaCanon model(experiment.model, tensor_options(experiment.train.precision, device));
+  LlamaCanon model(experiment.model, weight_types(experiment.train), device);
   load_beginning(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
   const GenerationEffort effort = generate_tokens(
       model,

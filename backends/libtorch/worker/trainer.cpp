@@ -1,6 +1,6 @@
 #include "backends/libtorch/worker/trainer.h"
 
-#include "backends/libtorch/worker/device.h"
+#include "backends/libtorch/worker/weights.h"
 #include "core/config/schedule.h"
 
 namespace forge::worker {
@@ -16,7 +16,7 @@ ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss) {
 
 Trainer::Trainer(const config::Experiment& experiment, const at::Device& device)
     : experiment_(experiment),
-      model_(experiment.model, tensor_options(experiment.train.precision, device)),
+      model_(experiment.model, weight_types(experiment.train), device),
       optimizer_(experiment.optimizer, model_) {}
 
 double Trainer::learning_rate(int64_t step) const {
@@ -31,6 +31,7 @@ StepResult Trainer::step(const Batch& batch, int64_t step) {
   loss.backward();
   const at::Tensor norm = optimizer_.gradient_norm(experiment_.train.grad_clip);
   optimizer_.step(step + 1, learning_rate(step));
+  model_.round_matrices();
   return {loss.detach(), norm};
 }
 

@@ -51,6 +51,15 @@ void copy_into(const at::Tensor& weight, const weights::TensorView& view) {
 
 }  // namespace
 
+WeightTypes weight_types(const config::TrainConfig& train) {
+  switch (train.precision) {
+    case config::Precision::float32: return {at::kFloat, at::kFloat, std::nullopt};
+    case config::Precision::float64: return {at::kDouble, at::kDouble, std::nullopt};
+    case config::Precision::bfloat16: return {at::kFloat, at::kFloat, at::kBFloat16};
+  }
+  return {};
+}
+
 void load_initial(LlamaCanon& model, uint64_t seed) {
   const at::NoGradGuard no_grad;
   const std::vector<model::Parameter> parameters = model::parameters(model.config());
@@ -74,6 +83,7 @@ void load_initial(LlamaCanon& model, uint64_t seed) {
     model::draw_initial(parameters[i], seed, drawn.data_ptr<float>());
     at::Tensor(weight).copy_(drawn);
   }
+  model.round_matrices();
 }
 
 void load_beginning(LlamaCanon& model,
@@ -91,6 +101,7 @@ void load_beginning(LlamaCanon& model,
                 ExitCode::failed);
   }
   for (const auto& [name, weight] : model.named_weights()) copy_into(weight, stored.at(name));
+  model.round_matrices();
 }
 
 void load_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors) {

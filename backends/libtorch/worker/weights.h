@@ -7,6 +7,9 @@
 
 namespace forge::worker {
 
+/// In which types a training config keeps its weights.
+WeightTypes weight_types(const config::TrainConfig& train);
+
 /// Draws every weight from the counter-based generator: the same bits on every device.
 void load_initial(LlamaCanon& model, uint64_t seed);
 

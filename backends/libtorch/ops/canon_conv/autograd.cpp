@@ -1,4 +1,5 @@
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
+#include "backends/libtorch/ops/common/kernels.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
@@ -6,11 +7,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-/// An autograd function takes no undefined tensor: an empty one stands for "no documents".
-at::Tensor documents(const at::Tensor& doc_ids) {
-  return doc_ids.dim() == 2 ? doc_ids : at::Tensor();
-}
 
 struct CanonConv : public torch::autograd::Function<CanonConv> {
   static at::Tensor forward(AutogradContext* context,
@@ -23,7 +19,8 @@ struct CanonConv : public torch::autograd::Function<CanonConv> {
     context->saved_data["residual"] = residual;
     context->saved_data["silu"] = silu;
     at::Tensor y = at::empty_like(x);
-    canon_conv_forward_cpu(x, w, {residual, silu}, documents(doc_ids), y);
+    const auto run = x.is_cuda() ? canon_conv_forward_cuda : canon_conv_forward_cpu;
+    run(x, w, {residual, silu}, or_undefined(doc_ids), y);
     return y;
   }
 
@@ -33,13 +30,14 @@ struct CanonConv : public torch::autograd::Function<CanonConv> {
                                    context->saved_data["silu"].toBool()};
     at::Tensor grad_x = at::empty_like(saved[0]);
     at::Tensor grad_w = at::empty_like(saved[1]);
-    canon_conv_backward_cpu(saved[0],
-                            saved[1],
-                            options,
-                            documents(saved[2]),
-                            grad_outputs[0].contiguous(),
-                            grad_x,
-                            grad_w);
+    const auto run = saved[0].is_cuda() ? canon_conv_backward_cuda : canon_conv_backward_cpu;
+    run(saved[0],
+        saved[1],
+        options,
+        or_undefined(saved[2]),
+        grad_outputs[0].contiguous(),
+        grad_x,
+        grad_w);
     return {grad_x, grad_w, {}, {}, {}};
   }
 };
@@ -55,7 +53,7 @@ void check_canon_shapes(const at::Tensor& x, const at::Tensor& w, const at::Tens
               w.sizes());
   TORCH_CHECK(
       w.size(2) >= 2 && w.size(2) <= 4, "canon_conv: the kernel has 2 to 4 taps, not ", w.size(2));
-  TORCH_CHECK(w.scalar_type() == x.scalar_type(),
+  TORCH_CHECK(w.scalar_type() == x.scalar_type() || w.scalar_type() == small_weight_type(x),
               "canon_conv: x is ",
               x.scalar_type(),
               " but w is ",
@@ -75,14 +73,11 @@ at::Tensor canon_conv(const at::Tensor& x,
                       const CanonConvOptions& options,
                       const at::Tensor& doc_ids) {
   check_canon_shapes(x, w, doc_ids);
-  const bool fused =
-      x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
+  const bool fused = w.scalar_type() == small_weight_type(x) &&
+                     (has_cpu_kernel(x) || (has_cuda_kernel(x) && !options.silu));
   if (!fused) return canon_conv_reference(x, w, options, doc_ids);
-  return CanonConv::apply(x.contiguous(),
-                          w.contiguous(),
-                          options.residual,
-                          options.silu,
-                          doc_ids.defined() ? doc_ids.contiguous() : at::empty({0}, at::kInt));
+  return CanonConv::apply(
+      x.contiguous(), w.contiguous(), options.residual, options.silu, or_empty(doc_ids));
 }
 
 at::Tensor canon_layer(const at::Tensor& x, const CanonLayer& layer) {

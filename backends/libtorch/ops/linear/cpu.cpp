@@ -6,9 +6,13 @@
 namespace forge::ops {
 namespace {
 
-/// c = a b, a and b as they lie in memory or transposed.
-void multiply(
-    const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed, at::Tensor& c) {
+/// c = a b [+ c], a and b as they lie in memory or transposed.
+void multiply(const at::Tensor& a,
+              bool a_transposed,
+              const at::Tensor& b,
+              bool b_transposed,
+              bool add,
+              at::Tensor& c) {
   if (c.numel() == 0) return;
   with_operand_type(a.scalar_type(), [&](auto sum, auto element) {
     using T = decltype(sum);
@@ -18,7 +22,7 @@ void multiply(
          a.size(a_transposed ? 0 : 1),
          Operand<E>{a.data_ptr<E>(), a.size(1), a_transposed},
          Operand<E>{b.data_ptr<E>(), b.size(1), b_transposed},
-         T(0),
+         T(add ? 1 : 0),
          c.data_ptr<T>(),
          c.size(1));
   });
@@ -26,16 +30,20 @@ void multiply(
 
 }  // namespace
 
-void linear_forward_cpu(const at::Tensor& x, const at::Tensor& w, at::Tensor& y) {
-  multiply(x, false, w, true, y);
+void linear_forward_cpu(const at::Tensor& x,
+                        const at::Tensor& w,
+                        const at::Tensor& residual,
+                        at::Tensor& y) {
+  if (residual.defined()) y.copy_(residual);
+  multiply(x, false, w, true, residual.defined(), y);
 }
 
 void linear_backward_x_cpu(const at::Tensor& grad_y, const at::Tensor& w, at::Tensor& grad_x) {
-  multiply(grad_y, false, w, false, grad_x);
+  multiply(grad_y, false, w, false, false, grad_x);
 }
 
 void linear_backward_w_cpu(const at::Tensor& grad_y, const at::Tensor& x, at::Tensor& grad_w) {
-  multiply(grad_y, true, x, false, grad_w);
+  multiply(grad_y, true, x, false, false, grad_w);
 }
 
 }  // namespace forge::ops

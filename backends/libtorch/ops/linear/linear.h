@@ -4,12 +4,42 @@
 
 namespace forge::ops {
 
-/// y = x w^T for x [..., K] and w [N, K]. Returns [..., N]. Differentiable in both. On a CPU the
-/// products go through gemm.h, elsewhere through at::linear, which is the reference.
-at::Tensor linear(const at::Tensor& x, const at::Tensor& w);
+/// A matrix of weights: what is trained, and what products read.
+struct WeightMatrix {
+  at::Tensor stored;   ///< [N, K], what has gradients
+  at::Tensor rounded;  ///< the same in the products' type; undefined where that is the stored one
 
-/// x [M, K], w [N, K], y and grad_y [M, N], contiguous on the CPU, float or double.
-void linear_forward_cpu(const at::Tensor& x, const at::Tensor& w, at::Tensor& y);
+  WeightMatrix() = default;
+  WeightMatrix(at::Tensor matrix) : stored(std::move(matrix)) {}  // NOLINT: a matrix is one
+  WeightMatrix(at::Tensor matrix, at::Tensor in_products_type)
+      : stored(std::move(matrix)), rounded(std::move(in_products_type)) {}
+
+  bool defined() const { return stored.defined(); }
+  const at::Tensor& operand() const { return rounded.defined() ? rounded : stored; }
+  /// The operand for operations that Torch differentiates.
+  at::Tensor differentiable() const;
+};
+
+/// y = x w^T [+ residual] for x [..., K] of the operand's type, w [N, K] and residual [..., N].
+/// Returns [..., N]. Differentiable in all three. On a CPU the products go through gemm.h, on a GPU
+/// through cuBLASLt; at::linear is the reference.
+at::Tensor linear(const at::Tensor& x, const WeightMatrix& w, const at::Tensor& residual = {});
+
+/// Products of contiguous matrices on either device, each written in its tensor's type:
+/// y = x w^T [+ residual], grad_x = grad_y w, grad_w = grad_y^T x with x [M, K], w [N, K], y,
+/// grad_y and residual [M, N].
+void linear_forward(const at::Tensor& x,
+                    const at::Tensor& w,
+                    const at::Tensor& residual,
+                    at::Tensor& y);
+void linear_backward_x(const at::Tensor& grad_y, const at::Tensor& w, at::Tensor& grad_x);
+void linear_backward_w(const at::Tensor& grad_y, const at::Tensor& x, at::Tensor& grad_w);
+
+/// The same on the CPU: of float, of double, or of bfloat16 operands into float.
+void linear_forward_cpu(const at::Tensor& x,
+                        const at::Tensor& w,
+                        const at::Tensor& residual,
+                        at::Tensor& y);
 void linear_backward_x_cpu(const at::Tensor& grad_y, const at::Tensor& w, at::Tensor& grad_x);
 void linear_backward_w_cpu(const at::Tensor& grad_y, const at::Tensor& x, at::Tensor& grad_w);
 

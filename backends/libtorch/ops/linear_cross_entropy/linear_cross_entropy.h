@@ -1,29 +1,40 @@
 #pragma once
 
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
+#include "backends/libtorch/ops/linear/linear.h"
 
 namespace forge::ops {
 
 /// cross_entropy(linear(x, w), targets): the loss of hidden states x [N, C] under a head w [V, C]
-/// and int32 targets [N], a scalar. Differentiable in x and w. On a CPU the logits are never whole:
-/// a chunk of rows after the other becomes logits, loss and gradient at once.
+/// and int32 targets [N], a scalar, float32 at least. Differentiable in x and w. The logits are
+/// never whole: a chunk of rows after the other becomes logits, loss and gradient at once.
 at::Tensor linear_cross_entropy(const at::Tensor& x,
-                                const at::Tensor& w,
+                                const WeightMatrix& w,
                                 const at::Tensor& targets,
                                 const CrossEntropyOptions& options = {});
 
 at::Tensor linear_cross_entropy_reference(const at::Tensor& x,
-                                          const at::Tensor& w,
+                                          const WeightMatrix& w,
                                           const at::Tensor& targets,
                                           const CrossEntropyOptions& options = {});
 
-/// The loss of contiguous tensors, float or double; where grad_x and grad_w are defined they
-/// receive its gradients.
+/// The loss of contiguous tensors, float, double or, with float32 loss and gradients, bfloat16;
+/// where grad_x and grad_w are defined they receive its gradients.
 at::Tensor linear_cross_entropy_cpu(const at::Tensor& x,
                                     const at::Tensor& w,
                                     const at::Tensor& targets,
                                     const CrossEntropyOptions& options,
                                     at::Tensor& grad_x,
                                     at::Tensor& grad_w);
+/// The same on a GPU; the loss is float32, and grad_w may be too.
+at::Tensor linear_cross_entropy_cuda(const at::Tensor& x,
+                                     const at::Tensor& w,
+                                     const at::Tensor& targets,
+                                     const CrossEntropyOptions& options,
+                                     at::Tensor& grad_x,
+                                     at::Tensor& grad_w);
+
+/// Multiplies by a scalar on the GPU; reads and writes nothing of `x` where that is one.
+void scale_unless_one_cuda(at::Tensor& x, const at::Tensor& factor);
 
 }  // namespace forge::ops

@@ -4,10 +4,10 @@
 namespace forge::ops {
 
 at::Tensor linear_cross_entropy_reference(const at::Tensor& x,
-                                          const at::Tensor& w,
+                                          const WeightMatrix& w,
                                           const at::Tensor& targets,
                                           const CrossEntropyOptions& options) {
-  return cross_entropy_reference(at::linear(x, w), targets, options);
+  return cross_entropy_reference(at::linear(x, w.differentiable()), targets, options);
 }
 
 }  // namespace forge::ops

@@ -39,11 +39,16 @@ void add_up(int64_t chunks, int64_t channels, const T* sums, T* total) {
   }
 }
 
+template <class T>
+FORGE_INLINE void add_token(int64_t channels, const T* x, T* sum) {
+  for (int64_t c = 0; c < channels; ++c) sum[c] += x[c];
+}
+
 }  // namespace
 
 void norm_canon_forward_cpu(const at::Tensor& x,
                             const at::Tensor& norm_w,
-                            double eps,
+                            const RmsNormOptions& norm,
                             const CanonLayer& layer,
                             at::Tensor& y) {
   with_operand_type(y.scalar_type(), [&](auto number, auto element) {
@@ -51,7 +56,7 @@ void norm_canon_forward_cpu(const at::Tensor& x,
     using Out = decltype(element);
     const canon::Problem<T> p = problem_of<T>(x, layer);
     const T* w = norm_w.data_ptr<T>();
-    const T narrow_eps = static_cast<T>(eps);
+    const T eps = static_cast<T>(norm.eps);
     const int64_t size = (chunk_rows + canon::max_kernel) * p.channels;
     const auto task = [&](const Chunk& chunk, T* memory) {
       const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
@@ -60,8 +65,8 @@ void norm_canon_forward_cpu(const at::Tensor& x,
       const Tokens<T> normalised{memory, first, p.channels};
       const Tokens<const T> read{memory, first, p.channels};
       with_simd([&]() FORGE_SIMD_BODY {
-        if (p.kernel == 0) return normalise(chunk.begin, chunk.end, narrow_eps, in, w, out);
-        normalise(first, chunk.end, narrow_eps, in, w, normalised);
+        if (p.kernel == 0) return normalise(chunk.begin, chunk.end, eps, in, w, out);
+        normalise(first, chunk.end, eps, in, w, normalised);
         canon::convolve(p, chunk.row, chunk.begin, chunk.end, p.all(), read, out);
       });
     };
@@ -71,9 +76,10 @@ void norm_canon_forward_cpu(const at::Tensor& x,
 
 void norm_canon_backward_cpu(const at::Tensor& x,
                              const at::Tensor& norm_w,
-                             double eps,
+                             const RmsNormOptions& norm,
                              const CanonLayer& layer,
                              const at::Tensor& grad_y,
+                             const at::Tensor& grad_residual,
                              at::Tensor& grad_x,
                              at::Tensor& grad_norm_w,
                              at::Tensor& grad_canon) {
@@ -81,9 +87,10 @@ void norm_canon_backward_cpu(const at::Tensor& x,
     using T = decltype(zero);
     const canon::Problem<T> p = problem_of<T>(x, layer);
     const T* w = norm_w.data_ptr<T>();
-    const T narrow_eps = static_cast<T>(eps);
+    const T eps = static_cast<T>(norm.eps);
     const int64_t chunks = canon::chunk_count(p.batch, p.length), channels = p.channels;
     const int64_t taps_size = p.kernel * channels;
+    const T* past = grad_residual.defined() ? grad_residual.data_ptr<T>() : nullptr;
     std::vector<T> norm_sums(chunks * channels, T(0)), tap_sums(chunks * taps_size, T(0));
     const int64_t size = (chunk_rows + canon::max_kernel) * channels;
     const auto task = [&](const Chunk& chunk, T* memory) {
@@ -101,16 +108,17 @@ void norm_canon_backward_cpu(const at::Tensor& x,
           p.kernel == 0 ? upstream : Tokens<const T>{memory, chunk.begin, channels};
       with_simd([&]() FORGE_SIMD_BODY {
         if (p.kernel > 0) {
-          normalise(first, chunk.end, narrow_eps, in, w, normalised);
+          normalise(first, chunk.end, eps, in, w, normalised);
           canon::accumulate_taps(
               p, chunk.row, chunk.begin, chunk.end, p.all(), read, upstream, own_tap_sums);
           canon::convolve_transposed(
               p, chunk.row, chunk.begin, chunk.end, p.all(), upstream, written);
         }
         for (int64_t t = chunk.begin; t < chunk.end; ++t) {
-          const T scale = rms_scale(channels, narrow_eps, in.at(t));
+          const T scale = rms_scale(channels, eps, in.at(t));
           rms_norm_token_gradient(
               channels, scale, in.at(t), w, grad.at(t), out.at(t), own_norm_sums);
+          if (past) add_token(channels, past + (chunk.row * p.length + t) * channels, out.at(t));
         }
       });
     };

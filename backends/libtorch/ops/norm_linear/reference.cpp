@@ -3,12 +3,13 @@
 
 namespace forge::ops {
 
-at::Tensor norm_linear_reference(const at::Tensor& x,
+NormLinear norm_linear_reference(const at::Tensor& x,
                                  const at::Tensor& norm_w,
                                  const RmsNormOptions& norm,
                                  const CanonLayer& canon,
-                                 const at::Tensor& w) {
-  return at::linear(canon_layer_reference(rms_norm_reference(x, norm_w, norm), canon), w);
+                                 const WeightMatrix& w) {
+  const at::Tensor y = canon_layer_reference(rms_norm_reference(x, norm_w, norm), canon);
+  return {at::linear(y, w.differentiable()), x};
 }
 
 }  // namespace forge::ops

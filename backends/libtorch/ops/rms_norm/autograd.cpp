@@ -1,3 +1,5 @@
+#include "backends/libtorch/ops/common/kernels.h"
+#include "backends/libtorch/ops/norm_linear/norm_linear.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -29,6 +31,32 @@ struct RmsNorm : public torch::autograd::Function<RmsNorm> {
   }
 };
 
+/// On a GPU: norm_linear's kernels without a convolution, rows as the tokens of one sequence.
+struct RmsNormCuda : public torch::autograd::Function<RmsNormCuda> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& x,
+                            const at::Tensor& w,
+                            double eps,
+                            bool round_before_weight) {
+    context->save_for_backward({x, w});
+    context->saved_data["eps"] = eps;
+    context->saved_data["round_before_weight"] = round_before_weight;
+    at::Tensor y = at::empty_like(x);
+    norm_canon_forward_cuda(x, w, {eps, round_before_weight}, {}, y);
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
+    const variable_list saved = context->get_saved_variables();
+    const RmsNormOptions options{context->saved_data["eps"].toDouble(),
+                                 context->saved_data["round_before_weight"].toBool()};
+    at::Tensor grad_x = at::empty_like(saved[0]), grad_w = at::empty_like(saved[1]), no_taps;
+    norm_canon_backward_cuda(
+        saved[0], saved[1], options, {}, grad_outputs[0].contiguous(), {}, grad_x, grad_w, no_taps);
+    return {grad_x, grad_w, {}, {}};
+  }
+};
+
 }  // namespace
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, const RmsNormOptions& options) {
@@ -37,9 +65,15 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, const RmsNormOptio
               w.size(0),
               "], is ",
               x.sizes());
-  const bool fused = x.is_cpu() && x.scalar_type() == w.scalar_type() &&
-                     (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
-  if (!fused) return rms_norm_reference(x, w, options);
+  if (!has_kernel(x) || w.scalar_type() != small_weight_type(x))
+    return rms_norm_reference(x, w, options);
+  if (x.is_cuda()) {
+    return RmsNormCuda::apply(x.contiguous().view({1, -1, x.size(-1)}),
+                              w.contiguous(),
+                              options.eps,
+                              options.round_before_weight)
+        .view(x.sizes());
+  }
   return RmsNorm::apply(x.contiguous().view({-1, x.size(-1)}), w.contiguous(), options.eps)
       .view(x.sizes());
 }

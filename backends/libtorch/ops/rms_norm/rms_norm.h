@@ -13,7 +13,7 @@ struct RmsNormOptions {
 };
 
 /// RMSNorm (Zhang & Sennrich 2019): y = w * x / sqrt(mean(x^2) + eps) over the last dimension.
-///   x [..., C], w [C] of one dtype. Statistics in float32 where x is of lower precision.
+///   x [..., C], w [C] of x's type or float32. Statistics in float32 where x is of lower precision.
 /// Differentiable in x and w.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, const RmsNormOptions& options);
 

@@ -36,7 +36,8 @@ at::Tensor rotary_reference(const at::Tensor& x, const RotaryTable& table) {
   const at::Tensor second = a * sin + b * cos;
   const at::Tensor turned =
       table.interleaved ? at::stack({first, second}, 4).flatten(3) : at::cat({first, second}, 3);
-  return at::cat({turned, x.narrow(3, 2 * half, x.size(3) - 2 * half)}, 3);
+  const at::Tensor rest = x.narrow(3, 2 * half, x.size(3) - 2 * half);
+  return at::cat({turned.to(x.scalar_type()), rest}, 3);
 }
 
 }  // namespace forge::ops

@@ -5,7 +5,7 @@
 namespace forge::ops {
 
 /// Angles of rotary position encoding (Su et al. 2021): pair i of r/2 turns by p * theta^(-2i/r) at
-/// position p. Computed in double, kept in the model's dtype.
+/// position p. Computed in double, kept in the model's dtype, in float32 for a bfloat16 model.
 struct RotaryTable {
   at::Tensor cos;            ///< [T, r/2]
   at::Tensor sin;            ///< [T, r/2]

@@ -1,21 +1,28 @@
 #pragma once
 
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
+#include "backends/libtorch/ops/linear/linear.h"
 
 namespace forge::ops {
 
-/// The second half of a gated MLP: linear(swiglu(canon(gate_up)), w).
-///   gate_up [B, T, 2I], w [C, I]; canon over its 2I channels, or none
-/// Returns [B, T, C]. Differentiable. On a CPU the backward pass keeps gate_up alone and computes
-/// the rest again; what is between the matrix products is one pass over memory each way.
-at::Tensor swiglu_linear(const at::Tensor& gate_up, const CanonLayer& canon, const at::Tensor& w);
+/// The second half of a gated MLP: linear(swiglu(canon(gate_up)), w) [+ residual].
+///   gate_up [B, T, 2I], w [C, I], residual [B, T, C]; canon over the 2I channels, or none
+/// Returns [B, T, C]. Differentiable. The backward pass keeps gate_up alone and computes the rest
+/// again; what is between the matrix products is one pass over memory each way.
+at::Tensor swiglu_linear(const at::Tensor& gate_up,
+                         const CanonLayer& canon,
+                         const WeightMatrix& w,
+                         const at::Tensor& residual = {});
 
 at::Tensor swiglu_linear_reference(const at::Tensor& gate_up,
                                    const CanonLayer& canon,
-                                   const at::Tensor& w);
+                                   const WeightMatrix& w,
+                                   const at::Tensor& residual = {});
 
-/// y [B, T, I] = swiglu(canon(gate_up)) of contiguous tensors; canon without activation.
+/// y [B, T, I] = swiglu(canon(gate_up)) of contiguous tensors; canon without activation. On the
+/// CPU y may be bfloat16 where gate_up is float32.
 void canon_swiglu_forward_cpu(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y);
+void canon_swiglu_forward_cuda(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y);
 
 /// y again, and the gradients of sum(y * grad_y); grad_canon is written where there is a layer.
 void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
@@ -24,5 +31,11 @@ void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
                                at::Tensor& y,
                                at::Tensor& grad_gate_up,
                                at::Tensor& grad_canon);
+void canon_swiglu_backward_cuda(const at::Tensor& gate_up,
+                                const CanonLayer& canon,
+                                const at::Tensor& grad_y,
+                                at::Tensor& y,
+                                at::Tensor& grad_gate_up,
+                                at::Tensor& grad_canon);
 
 }  // namespace forge::ops

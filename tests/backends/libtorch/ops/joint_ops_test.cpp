@@ -35,7 +35,10 @@ TEST_CASE("norm_linear agrees with its reference with every Canon layer", "[ops]
           INFO("T " << length << " C " << channels << " variant " << variant);
           const auto run = [&](const auto& operation) {
             return [&](const Tensors& in) {
-              return operation(in[0], in[1], {}, layer_of(variant, in[2], 2, length), in[3]);
+              const ops::NormLinear y =
+                  operation(in[0], in[1], {}, layer_of(variant, in[2], 2, length), in[3]);
+              // What goes past the block is worth something too.
+              return at::cat({y.projection, y.residual * 0.7}, 2);
             };
           };
           const double difference =
@@ -61,7 +64,7 @@ TEST_CASE("swiglu_linear agrees with its reference with every Canon layer", "[op
           INFO("T " << length << " I " << width << " variant " << variant);
           const auto run = [&](const auto& operation) {
             return [&](const Tensors& in) {
-              return operation(in[0], layer_of(variant, in[1], 2, length), in[2]);
+              return operation(in[0], layer_of(variant, in[1], 2, length), in[2], in[3]);
             };
           };
           const double difference =
@@ -69,7 +72,8 @@ TEST_CASE("swiglu_linear agrees with its reference with every Canon layer", "[op
                                       run(ops::swiglu_linear_reference),
                                       {sliced_normal({2, length, 2 * width}, type),
                                        at::randn({2 * width, 1, variant == 1 ? 2 : 4}, type),
-                                       sliced_normal({7, width}, type)});
+                                       sliced_normal({7, width}, type),
+                                       sliced_normal({2, length, 7}, type)});
           REQUIRE(difference <= tolerance(type));
         }
       }
@@ -98,7 +102,9 @@ TEST_CASE("self_attention agrees with its reference with every Canon layer", "[o
               };
             };
             const double difference =
-                fused_against_reference(run(ops::self_attention),
+                fused_against_reference(run([](const auto&... in) {
+                                          return ops::self_attention(in...);
+                                        }),
                                         run(ops::self_attention_reference),
                                         {sliced_normal({2, length, layout.width()}, type),
                                          at::randn({layout.width(), 1, 4}, type)});
@@ -126,11 +132,11 @@ TEST_CASE("what lies between the matrix products has the same bits at any number
       return all.back();
     };
     at::Tensor y = like(x), half = like(grad_half), prepared = like(x), again = like(grad_half);
-    ops::norm_canon_forward_cpu(x, norm_w, 1e-5, layer, y);
+    ops::norm_canon_forward_cpu(x, norm_w, {}, layer, y);
     ops::canon_swiglu_forward_cpu(x, layer, half);
     ops::prepare_heads_cpu(x, layer, table, {2, 2, 4}, prepared);
     at::Tensor grad_x = like(x), grad_norm = like(norm_w), grad_canon = like(layer.weight);
-    ops::norm_canon_backward_cpu(x, norm_w, 1e-5, layer, upstream, grad_x, grad_norm, grad_canon);
+    ops::norm_canon_backward_cpu(x, norm_w, {}, layer, upstream, x, grad_x, grad_norm, grad_canon);
     at::Tensor grad_gate_up = like(x), grad_taps = like(layer.weight);
     ops::canon_swiglu_backward_cpu(x, layer, grad_half, again, grad_gate_up, grad_taps);
     for (at::Tensor& tensor : all) tensor = tensor.flatten();
@@ -149,7 +155,8 @@ TEST_CASE("the joint operations of an empty batch are empty, their weights' grad
              canon_b = at::randn({16, 1, 4}).requires_grad_(true),
              canon_d = at::randn({8, 1, 4}).requires_grad_(true);
   const at::Tensor qkv =
-      ops::norm_linear(at::empty({0, 9, 6}), norm_w, {}, {canon_a, {}, {}}, at::randn({16, 6}));
+      ops::norm_linear(at::empty({0, 9, 6}), norm_w, {}, {canon_a, {}, {}}, at::randn({16, 6}))
+          .projection;
   REQUIRE(qkv.sizes() == at::IntArrayRef({0, 9, 16}));
   const at::Tensor mixed = ops::self_attention(qkv, {canon_b, {}, {}}, {}, layout);
   REQUIRE(mixed.sizes() == at::IntArrayRef({0, 9, 8}));

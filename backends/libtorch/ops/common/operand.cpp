@@ -1,17 +1,12 @@
-#include "backends/libtorch/ops/common/products.h"
+#include "backends/libtorch/ops/common/operand.h"
 
 #include "backends/libtorch/ops/common/vector_math.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
 
-at::ScalarType operand_type(at::ScalarType stored, Products products) {
-  return products == Products::bfloat16 && stored == at::kFloat ? at::kBFloat16 : stored;
-}
-
-at::Tensor operand(const at::Tensor& x, Products products) {
-  const at::ScalarType type = operand_type(x.scalar_type(), products);
-  if (type == x.scalar_type()) return x;
+at::Tensor as_operand(const at::Tensor& x, at::ScalarType type) {
+  if (x.scalar_type() == type) return x;
   const at::Tensor wide = x.contiguous();
   at::Tensor narrow = at::empty(x.sizes(), x.options().dtype(type));
   at::parallel_for(0, x.numel(), 16384, [&](int64_t begin, int64_t end) {
