@@ -74,6 +74,8 @@ nlohmann::json libraries() {
   return list;
 }
 
+bool bfloat16_is_fast() { return ops::bfloat16_gemm_library() != "float32"; }
+
 std::vector<std::string> device_names() {
   std::vector<std::string> names = {"cpu"};
   const size_t count = torch::cuda::is_available() ? torch::cuda::device_count() : 0;
@@ -96,6 +98,13 @@ at::Device choose_device(const std::string& name, int threads) {
     if (known == full) return at::Device(full);
   }
   throw Error("there is no device '" + name + "' here", {}, "devices: auto, " + join(names, ", "));
+}
+
+void warn_of_slow_precision(config::Precision precision, const at::Device& device) {
+  if (precision != config::Precision::bfloat16 || !device.is_cpu() || bfloat16_is_fast()) return;
+  std::cerr << "warning: matrix products of train.precision bfloat16 are computed in float32 here, "
+               "more slowly than with train.precision float32: fast ones need a CPU with "
+               "avx512_bf16 and a LibTorch that shows its oneDNN, or a GPU.\n";
 }
 
 protocol::Environment describe_environment(const at::Device& device) {

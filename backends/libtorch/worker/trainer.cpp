@@ -1,5 +1,6 @@
 #include "backends/libtorch/worker/trainer.h"
 
+#include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/weights.h"
 #include "core/config/schedule.h"
 
@@ -17,7 +18,9 @@ ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss) {
 Trainer::Trainer(const config::Experiment& experiment, const at::Device& device)
     : experiment_(experiment),
       model_(experiment.model, weight_types(experiment.train), device),
-      optimizer_(experiment.optimizer, model_) {}
+      optimizer_(experiment.optimizer, model_) {
+  warn_of_slow_precision(experiment.train.precision, device);
+}
 
 double Trainer::learning_rate(int64_t step) const {
   return config::learning_rate(

@@ -144,6 +144,17 @@ void gemm(int64_t m,
   if (onednn_bfloat16_gemm() && m > 0 && n > 0 && k > 0) {
     return onednn_gemm(onednn_bfloat16_gemm(), m, n, k, a, b, beta, c, c_stride);
   }
+  gemm_in_float32(m, n, k, a, b, beta, c, c_stride);
+}
+
+void gemm_in_float32(int64_t m,
+                     int64_t n,
+                     int64_t k,
+                     const Operand<at::BFloat16>& a,
+                     const Operand<at::BFloat16>& b,
+                     float beta,
+                     float* c,
+                     int64_t c_stride) {
   const at::Tensor wide_a = matrix(a, m, k).to(at::kFloat).contiguous();
   const at::Tensor wide_b = matrix(b, k, n).to(at::kFloat).contiguous();
   const Operand<float> float_a{wide_a.data_ptr<float>(), k}, float_b{wide_b.data_ptr<float>(), n};

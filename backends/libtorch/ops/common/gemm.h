@@ -41,8 +41,7 @@ void gemm(int64_t m,
           double* c,
           int64_t c_stride);
 
-/// Sums in float32, on any CPU: one without instructions for bfloat16 multiplies in float32, which
-/// gives the same products exactly.
+/// Sums in float32. A CPU without instructions for bfloat16 uses gemm_in_float32.
 void gemm(int64_t m,
           int64_t n,
           int64_t k,
@@ -51,6 +50,17 @@ void gemm(int64_t m,
           float beta,
           float* c,
           int64_t c_stride);
+
+/// The same on any CPU, slower than a product of floats: operands are widened first, which changes
+/// no product, only the order of the sums.
+void gemm_in_float32(int64_t m,
+                     int64_t n,
+                     int64_t k,
+                     const Operand<c10::BFloat16>& a,
+                     const Operand<c10::BFloat16>& b,
+                     float beta,
+                     float* c,
+                     int64_t c_stride);
 
 /// What multiplies large matrices of floats here: "onednn" or "blas".
 std::string gemm_library();
