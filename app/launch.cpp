@@ -63,6 +63,7 @@ Launch check_launch(const Context& context,
         "run a training config; 'forge ls' lists them");
   }
   config::require_no_obstacles(launch.resolved);
+  config::settle_for_device(launch.resolved, launch.backend.environment.device_type);
   backend->check(launch.resolved.experiment, launch.backend);
   launch.initial_weights =
       run::find_initial_weights(launch.resolved.experiment, context.runs_dir());

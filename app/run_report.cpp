@@ -45,6 +45,18 @@ Style style_of(run::RunState status) {
   }
 }
 
+/// How a run's numbers are computed, e.g. "bfloat16, weights master_copies, not deterministic".
+std::string precision_text(const nlohmann::json& config) {
+  if (!config.is_object() || !config.contains("train")) return "-";
+  const nlohmann::json& train = config.at("train");
+  std::string text = report::printable(train.value("precision", "-"));
+  const std::string weights = train.value("bfloat16_weights", "none");
+  if (weights != "none") text += ", weights " + report::printable(weights);
+  const auto deterministic = train.find("deterministic");
+  if (deterministic == train.end() || !deterministic->is_boolean()) return text;
+  return text + (deterministic->get<bool>() ? ", deterministic" : ", not deterministic");
+}
+
 struct JsonColumns {
   nlohmann::json json = nlohmann::json::object();
   void column(const char* name, run::RunState status) { json[name] = run::name_of(status); }
@@ -60,7 +72,10 @@ struct JsonColumns {
 
 }  // namespace
 
-std::string result_text(const store::RunSummary& run, const std::string& folder, bool colour) {
+std::string result_text(const store::RunSummary& run,
+                        const nlohmann::json& config,
+                        const std::string& folder,
+                        bool colour) {
   std::string head = styled(run.config, Style::bold, colour) + "  " +
                      styled(status_text(run), style_of(run.status), colour);
   if (run.wall_seconds) head += "  " + human_duration(*run.wall_seconds);
@@ -83,6 +98,7 @@ std::string result_text(const store::RunSummary& run, const std::string& folder,
   lines.push_back({"  profile",
                    run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
                        std::to_string(run.seed) + ", " + run.device_name + ")"});
+  lines.push_back({"  precision", precision_text(config)});
   lines.push_back({"  run", folder});
   return head + "\n" + aligned(lines);
 }

@@ -8,8 +8,11 @@
 
 namespace forge::app {
 
-/// A run's result in some lines, its folder included.
-std::string result_text(const store::RunSummary& run, const std::string& folder, bool colour);
+/// A run's result in some lines, its folder included. `config` is the run's resolved config.
+std::string result_text(const store::RunSummary& run,
+                        const nlohmann::json& config,
+                        const std::string& folder,
+                        bool colour);
 
 /// Runs as a table, one a line.
 std::string result_table(const std::vector<store::RunSummary>& runs, bool colour);

@@ -1,6 +1,9 @@
 # Gives the target forge_torch: LibTorch with its headers as SYSTEM includes.
 # Debian's package is found by itself; for another, -DCMAKE_PREFIX_PATH=/path/to/libtorch or
 # -DCMAKE_PREFIX_PATH="$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')".
+# Torch's own files turn CMAKE_CUDA_ARCHITECTURES off: what was asked for is kept.
+set(FORGE_CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}" CACHE STRING
+  "GPU architectures to compile for, such as 80;90; empty: that of this machine's GPU")
 find_package(Torch REQUIRED)
 
 if("${TORCH_CXX_FLAGS}" MATCHES "_GLIBCXX_USE_CXX11_ABI=0")

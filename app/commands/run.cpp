@@ -87,6 +87,7 @@ void report_failure(const std::string& label,
 }
 
 int print_results(const std::vector<store::RunSummary>& runs,
+                  const store::ResultStore& store,
                   const std::filesystem::path& runs_dir,
                   bool json) {
   bool all_completed = true;
@@ -98,7 +99,8 @@ int print_results(const std::vector<store::RunSummary>& runs,
     for (const store::RunSummary& run : runs) list.push_back(to_json(run));
     std::cout << list.dump(2) << "\n";
   } else if (runs.size() == 1) {
-    std::cout << result_text(runs[0], shown_path(runs_dir / runs[0].id), colour);
+    std::cout << result_text(
+        runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id), colour);
   } else {
     std::cout << result_table(runs, colour);
   }
@@ -134,7 +136,7 @@ int run_configs(const Context& context, const Options& options) {
       results.push_back(std::move(*summary));
   }
   if (interrupted) std::cerr << "the same command goes on from the saved checkpoint\n";
-  const int code = print_results(results, runs_dir, options.json);
+  const int code = print_results(results, store, runs_dir, options.json);
   return interrupted ? static_cast<int>(ExitCode::failed) : code;
 }
 

@@ -51,10 +51,12 @@ int show_run(const Context& context, const std::string& name, bool json) {
   }
   const std::vector<protocol::Evaluation> evaluations = store.evaluations(run->id);
   if (!json) {
-    std::cout << result_text(*run, shown_path(folder.path()), use_colour(STDOUT_FILENO));
+    std::cout << result_text(
+        *run, store.config(run->id), shown_path(folder.path()), use_colour(STDOUT_FILENO));
     return 0;
   }
   nlohmann::json shown = to_json(*run);
+  shown["config"] = store.config(run->id);
   shown["evaluations"] = nlohmann::json::array();
   for (const protocol::Evaluation& evaluation : evaluations)
     shown["evaluations"].push_back(to_json(evaluation));
@@ -80,7 +82,7 @@ void add_runs(CLI::App& app, Program& program) {
 
   auto name = std::make_shared<std::string>();
   CLI::App* show = command->add_subcommand(
-      "show", "Show the results of one run; with --json every evaluation as well");
+      "show", "Show the results of one run; with --json its config and every evaluation as well");
   show->add_option("RUN", *name, "Its id or the beginning of it, or its folder")
       ->required()
       ->type_name("RUN|DIR");

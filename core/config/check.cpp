@@ -132,6 +132,18 @@ void check_z_loss(Draft& draft) {
   }
 }
 
+void check_precision(Draft& draft) {
+  TrainConfig& train = draft.experiment.train;
+  if (train.precision == Precision::bfloat16) return;
+  refuse_unused(draft,
+                "train.bfloat16_weights",
+                train.bfloat16_weights,
+                Bfloat16Weights::none,
+                "train.precision",
+                "has no meaning where train.precision is " + name_of(train.precision),
+                "set train.precision bfloat16");
+}
+
 /// A folder, of a run or of a model, is meant relative to where it was written; what is none names
 /// a run, even where another folder happens to be called so.
 void complete_initial_weights(Draft& draft, const PathBases& bases) {
@@ -155,6 +167,7 @@ void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink&
   check_and_complete_task(draft, bases, on_problem);
   const bool has_model = check_and_complete_model(draft, on_problem);
   attempt(on_problem, Kind::disagreement, [&] { complete_steps(draft); });
+  attempt(on_problem, Kind::disagreement, [&] { check_precision(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_z_loss(draft); });
   attempt(on_problem, Kind::wrong_value, [&] { check_optimizer(draft); });
   attempt(on_problem, Kind::disagreement, [&] { check_schedule(draft); });

@@ -25,6 +25,10 @@ enum class ModelInit { forgather, huggingface, lingua };
 enum class InitStdFactor { disabled, global_depth, current_depth, dim_ratio };
 enum class ZLossKind { none, palm, lingua_code };
 enum class Precision { float32, float64, bfloat16 };
+/// How weights are kept under precision bfloat16: in float32, of which each step computes with
+/// rounded copies; in bfloat16 beside a float32 copy that the optimizer updates; or in bfloat16
+/// alone, each update rounded up or down at random, by the distance.
+enum class Bfloat16Weights { none, master_copies, stochastic_rounding };
 enum class RowOrder { sequential, shuffled };
 /// What a document is: a file, a line, the lines up to a blank one, the text up to a separator, or
 /// a record of JSON.
@@ -139,8 +143,9 @@ struct TrainConfig {
   int64_t max_steps = 0;   ///< resolved: from max_tokens where that is given
   int64_t max_tokens = 0;  ///< 0: max_steps decides
   Precision precision = Precision::float32;
-  double grad_clip = 0;  ///< largest global gradient norm, 0: no clipping
-  bool deterministic = true;
+  Bfloat16Weights bfloat16_weights = Bfloat16Weights::none;
+  double grad_clip = 0;               ///< largest global gradient norm, 0: no clipping
+  std::optional<bool> deterministic;  ///< none until the device is known: see is_deterministic
   int64_t log_every = 10;
   int64_t eval_every = 500;      ///< 0: only at the end
   int64_t checkpoint_every = 0;  ///< 0: only at the end and when stopped
@@ -150,6 +155,12 @@ struct TrainConfig {
   bool document_mask = false;   ///< attention and convolution stay within a document
   std::string initial_weights;  ///< a run or a model folder to begin from; "": they are drawn
   ZLossConfig z_loss;
+
+  /// On a device of that type, "cpu" or "cuda": where nobody asked, a CPU is, since it costs
+  /// nothing there, and a GPU is not.
+  bool is_deterministic(const std::string& device_type) const {
+    return deterministic.value_or(device_type == "cpu");
+  }
 };
 
 struct OptimizerConfig {

@@ -76,6 +76,10 @@ inline const std::vector<std::string>& names_of(Precision) {
   static const std::vector<std::string> names = {"float32", "float64", "bfloat16"};
   return names;
 }
+inline const std::vector<std::string>& names_of(Bfloat16Weights) {
+  static const std::vector<std::string> names = {"none", "master_copies", "stochastic_rounding"};
+  return names;
+}
 inline const std::vector<std::string>& names_of(RowOrder) {
   static const std::vector<std::string> names = {"sequential", "shuffled"};
   return names;
@@ -244,10 +248,17 @@ void fields(Visitor& visit, TrainConfig& c) {
   visit.field("seq_len", c.seq_len, "tokens of a row", up_to(1 << 24));
   visit.field("max_steps", c.max_steps, "optimizer steps; 0: from max_tokens", at_least(0));
   visit.field("max_tokens", c.max_tokens, "tokens to train on; 0: from max_steps", at_least(0));
-  visit.field("precision", c.precision, "of weights and computation");
+  visit.field("precision",
+              c.precision,
+              "of weights and computation; bfloat16: of the computation, weights are float32");
+  visit.field("bfloat16_weights",
+              c.bfloat16_weights,
+              "precision bfloat16: weights are bfloat16 too, with or without float32 copies");
   visit.field(
       "grad_clip", c.grad_clip, "largest global gradient norm; 0: no clipping", at_least(0));
-  visit.field("deterministic", c.deterministic, "same bits for the same run on the same machine");
+  visit.field("deterministic",
+              c.deterministic,
+              "same bits for the same run on the same machine; null: on a CPU, not on a GPU");
   visit.field("log_every", c.log_every, "steps between training metrics", at_least(1));
   visit.field(
       "eval_every", c.eval_every, "steps between evaluations; 0: only at the end", at_least(0));

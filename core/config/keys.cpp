@@ -23,6 +23,7 @@ std::string type_name(const T& value) {
     return "text";
   }
 }
+std::string type_name(const std::optional<bool>&) { return "true, false or null"; }
 template <class T>
 std::string type_name(const std::optional<T>&) {
   return type_name(T{}) + " or null";

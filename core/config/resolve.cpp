@@ -206,6 +206,14 @@ ResolvedConfig resolve(const project::Project& project,
   return resolved;
 }
 
+void settle_for_device(ResolvedConfig& resolved, const std::string& device_type) {
+  TrainConfig& train = resolved.experiment.train;
+  if (train.deterministic) return;
+  train.deterministic = train.is_deterministic(device_type);
+  resolved.json.at("train").at("deterministic") = *train.deterministic;
+  resolved.origins.at("train.deterministic").set_by.text = *train.deterministic ? "true" : "false";
+}
+
 void require_no_obstacles(const ResolvedConfig& resolved) {
   if (!resolved.obstacles.empty()) throw resolved.obstacles.front();
 }

@@ -35,6 +35,10 @@ struct ResolvedConfig {
   std::vector<Error> obstacles;
 };
 
+/// Gives train.deterministic, where nobody gave it, the value that it has on a device of that type,
+/// "cpu" or "cuda": with it the config says all that a run's numbers depend on.
+void settle_for_device(ResolvedConfig& resolved, const std::string& device_type);
+
 /// Throws the first of the config's obstacles, where there is one.
 void require_no_obstacles(const ResolvedConfig& resolved);
 

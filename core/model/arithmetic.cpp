@@ -1,7 +1,6 @@
 #include "core/model/arithmetic.h"
 
 #include <algorithm>
-
 #include <numeric>
 
 #include "core/base/error.h"
@@ -50,59 +49,97 @@ int64_t bytes_of(config::Precision precision) {
   throw Error("train.precision is none of float32, float64, bfloat16");
 }
 
+/// Of a statistic, such as a root of a mean square, and of a logit: never less than float32.
+int64_t bytes_of_wide(config::Precision precision) {
+  return std::max<int64_t>(bytes_of(precision), 4);
+}
+
+/// What is kept for a token, by how exact it is.
+struct Kept {
+  int64_t numbers = 0;     ///< of the precision
+  int64_t statistics = 0;  ///< in float32 at least: roots of mean squares, log-sum-exps
+
+  Kept& operator+=(const Kept& other) {
+    numbers += other.numbers;
+    statistics += other.statistics;
+    return *this;
+  }
+  int64_t bytes(config::Precision precision) const {
+    return numbers * bytes_of(precision) + statistics * bytes_of_wide(precision);
+  }
+};
+
 /// Whether a Canon layer is an operation of its own: joint ones know none with an activation.
 bool stands_alone(const config::ModelConfig& model, char position) {
   return model.canon.has(position) && model.canon.activation != config::Activation::none;
 }
 
 /// Norm, Canon layer and projections in one keep the norm's input, and compute the rest again.
-int64_t kept_by_projections(const config::ModelConfig& model, char position) {
+Kept kept_by_projections(const config::ModelConfig& model, char position) {
   const int64_t hidden = model.hidden_size;
-  if (!stands_alone(model, position)) return hidden;
-  return 3 * hidden + 1;  // norm: input and root; Canon: input; projections: input
+  if (!stands_alone(model, position)) return {hidden, 0};
+  return {3 * hidden, 1};  // norm: input and root; Canon: input; projections: input
 }
 
-/// Numbers that one block keeps for each token, by the operation that needs them again.
-int64_t kept_by_attention(const config::ModelConfig& model) {
+/// What one block keeps for each token, by the operation that needs it again.
+Kept kept_by_attention(const config::ModelConfig& model) {
   const int64_t heads = model.num_heads, kv_heads = model.num_kv_heads;
   const int64_t query = heads * model.head_dim, key = kv_heads * model.head_dim;
   const int64_t qkv = query + 2 * key;
-  int64_t kept = kept_by_projections(model, 'A');
-  if (model.qk_norm == config::QkNorm::full) kept += query + key + 2;  // norms: inputs, two roots
-  kept += qkv;            // attention: with Canon-B its input, else q, k and v
-  kept += query + heads;  // its output, log-sum-exps
+  Kept kept = kept_by_projections(model, 'A');
+  if (model.qk_norm == config::QkNorm::full) kept += {query + key, 2};  // norms: inputs, two roots
+  kept += {qkv, 0};        // attention: with Canon-B its input, else q, k and v
+  kept += {query, heads};  // its output, log-sum-exps
   const bool per_head = model.qk_norm == config::QkNorm::per_head;
   if (!per_head && !stands_alone(model, 'B')) return kept;
-  if (model.canon.has('B')) kept += qkv;                 // Canon-B: its input, besides its output
-  if (per_head) kept += query + key + heads + kv_heads;  // norms: inputs, a root for each head
+  if (model.canon.has('B')) kept += {qkv, 0};             // Canon-B: its input, besides its output
+  if (per_head) kept += {query + key, heads + kv_heads};  // norms: inputs, a root for each head
   const bool rotated = model.position.kind == config::PositionKind::rope;
-  if (rotated || per_head) kept += query + key;  // attention: q and k as they went in
+  if (rotated || per_head) kept += {query + key, 0};  // attention: q and k as they went in
   return kept;
 }
 
-int64_t kept_by_mlp(const config::ModelConfig& model) {
+Kept kept_by_mlp(const config::ModelConfig& model) {
   const int64_t width = model.intermediate_size;
-  int64_t kept = kept_by_projections(model, 'C');
-  kept += 2 * width;  // gate and up; what becomes of them is computed again
-  if (stands_alone(model, 'D')) kept += 2 * width + width;  // Canon-D's and SwiGLU's outputs
+  Kept kept = kept_by_projections(model, 'C');
+  kept += {2 * width, 0};  // gate and up; what becomes of them is computed again
+  if (stands_alone(model, 'D')) kept += {2 * width + width, 0};  // Canon-D's and SwiGLU's outputs
   return kept;
 }
 
 /// Final norm: its input and the root; output projection and loss: the gradient of their input.
-int64_t kept_by_head(const config::ModelConfig& model) {
-  return 2 * int64_t{model.hidden_size} + 1;
+Kept kept_by_head(const config::ModelConfig& model) { return {2 * int64_t{model.hidden_size}, 1}; }
+
+/// Weights, gradients and AdamW's state of `count` weights. Moments are as exact as the computation
+/// and float32 at least.
+void add_state(TrainingBytes& bytes, int64_t count, const config::TrainConfig& train) {
+  const int64_t size = bytes_of(train.precision), wide = bytes_of_wide(train.precision);
+  bytes.optimizer = 2 * count * wide;
+  if (train.bfloat16_weights == config::Bfloat16Weights::none) {
+    bytes.weights = count * wide;
+    bytes.gradients = count * wide;
+    if (size < wide) bytes.weights += count * size;  // the copies that a step computes with
+    return;
+  }
+  bytes.weights = count * size;
+  bytes.gradients = count * size;
+  if (train.bfloat16_weights == config::Bfloat16Weights::master_copies) {
+    bytes.optimizer += count * wide;
+  }
 }
 
 }  // namespace
 
 int64_t activation_bytes(const config::ModelConfig& model, const config::TrainConfig& train) {
   const int64_t tokens = int64_t{train.batch_size} * train.seq_len;
-  const int64_t block = kept_by_attention(model) + kept_by_mlp(model);
-  const int64_t numbers = tokens * (model.num_layers * block + kept_by_head(model));
+  Kept block = kept_by_attention(model);
+  block += kept_by_mlp(model);
+  const int64_t bytes_a_token =
+      model.num_layers * block.bytes(train.precision) + kept_by_head(model).bytes(train.precision);
   int64_t rows_of_ids = 2;  // inputs and targets
   // The documents, and in each block where the document of each token begins.
   if (train.document_mask) rows_of_ids += 1 + model.num_layers;
-  return numbers * bytes_of(train.precision) + rows_of_ids * tokens * bytes_of_id;
+  return tokens * (bytes_a_token + rows_of_ids * bytes_of_id);
 }
 
 int64_t loss_rows_at_once(int64_t vocab_size) {
@@ -112,14 +149,11 @@ int64_t loss_rows_at_once(int64_t vocab_size) {
 
 TrainingBytes training_bytes(const config::ModelConfig& model, const config::TrainConfig& train) {
   const int64_t tokens = int64_t{train.batch_size} * train.seq_len;
-  const int64_t size = bytes_of(train.precision);
   TrainingBytes bytes;
-  bytes.weights = parameter_count(model) * size;
-  bytes.gradients = bytes.weights;
-  bytes.optimizer = 2 * bytes.weights;
+  add_state(bytes, parameter_count(model), train);
   bytes.activations = activation_bytes(model, train);
   const int64_t rows = std::min(tokens, loss_rows_at_once(model.vocab_size));
-  bytes.logits_gradient = rows * model.vocab_size * size;
+  bytes.logits_gradient = rows * model.vocab_size * bytes_of_wide(train.precision);
   return bytes;
 }
 

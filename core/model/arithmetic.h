@@ -46,9 +46,9 @@ TokenFlops flops_per_token(const config::ModelConfig& model, int seq_len);
 /// grow while activations are given back, so the total is a little above the peak: 4 % for Llama
 /// 4M.
 struct TrainingBytes {
-  int64_t weights = 0;
-  int64_t gradients = 0;        ///< as large as the weights
-  int64_t optimizer = 0;        ///< AdamW: two moments, each as large as the weights
+  int64_t weights = 0;          ///< with the bfloat16 copies of float32 weights
+  int64_t gradients = 0;        ///< as exact as the weights
+  int64_t optimizer = 0;        ///< AdamW: two moments; float32 copies of bfloat16 weights
   int64_t activations = 0;      ///< see activation_bytes
   int64_t logits_gradient = 0;  ///< logits of loss_rows_at_once, made their gradient in place
 
@@ -62,8 +62,7 @@ int64_t loss_rows_at_once(int64_t vocab_size);
 TrainingBytes training_bytes(const config::ModelConfig& model, const config::TrainConfig& train);
 
 /// What one forward pass keeps for the backward pass: every input that an operation needs again,
-/// with the fused operations of backends/libtorch on a CPU. docs/MATHEMATICS.md lists the tensors.
-/// A GPU's plain operations keep more.
+/// with the fused operations of backends/libtorch. docs/MATHEMATICS.md lists the tensors.
 int64_t activation_bytes(const config::ModelConfig& model, const config::TrainConfig& train);
 
 }  // namespace forge::model

@@ -30,6 +30,7 @@ constexpr const char* later_keys[][2] = {{"data", "documents"},
                                          {"data", "rows"},
                                          {"data", "task"},
                                          {"data", "training_fraction"},
+                                         {"train", "bfloat16_weights"},
                                          {"train", "eval_prompts"}};
 
 void drop_later_keys_at_default(Json& part) {

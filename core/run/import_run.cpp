@@ -133,6 +133,8 @@ config::Experiment experiment_of(const hf::ImportedModel& model,
   experiment.model = model.config.model;
   experiment.tokenizer.vocab_size = model.config.model.vocab_size;
   constexpr int64_t longest = 1 << 24;  // that the schema allows
+  // It says nothing of a training elsewhere; so it is in the keys of runs imported before.
+  experiment.train.deterministic = true;
   experiment.train.seq_len = static_cast<int>(std::min(model.config.max_positions, longest));
   return experiment;
 }

@@ -43,7 +43,7 @@ TEST_CASE("wrong names and settings are refused with the place and what would be
       {{"run", "train_llama", "--set", "profile=huge"}, {"huge", "quick"}},
       {{"run", "train_llama", "--set", "data.path=/nowhere/stories.txt"}, {"/nowhere/stories.txt"}},
       {{"run", "train_llama", "--set", "backend=jax"}, {"jax", "libtorch"}},
-      {{"run", "train_llama", "--set", "train.precision=float8"}, {"train.precision", "bfloat16"}},
+      {{"run", "train_llama", "--set", "train.precision=float16"}, {"train.precision", "bfloat16"}},
       {{"run", "train_llama", "--device", "cuda:7"}, {"cuda:7", "cpu"}},
       {{"run", "train_llama", "-p", "canno"}, {"canno"}},
       {{"compare", "--table", "position"}, {"positions"}},

@@ -38,7 +38,11 @@ TEST_CASE("three configs are trained and compared and exported") {
   const json& last = shown.at("evaluations").back();
   REQUIRE(last.at("step") == 12);
   REQUIRE(last.at("loss") == shown.at("eval_loss"));
-  REQUIRE(contains(forge.call({"runs", "show", id.substr(0, id.size() - 4)}).out, "eval loss"));
+  // On a CPU a run is deterministic without being asked.
+  REQUIRE(shown.at("config").at("train").at("deterministic") == true);
+  const std::string text = forge.call({"runs", "show", id.substr(0, id.size() - 4)}).out;
+  REQUIRE(contains(text, "eval loss"));
+  REQUIRE(contains(text, "float32, deterministic"));
   REQUIRE(forge.call({"runs", "show", "no_such_run"}).exit_code == 2);
 
   const Outcome table = forge.call({"compare", "--table", "positions"});

@@ -138,6 +138,8 @@ TEST_CASE("what the worker cannot do is refused before it starts", "[backend]") 
   const LibtorchBackend backend("/forge", "/cache");
   config::Experiment experiment;
   backend.check(experiment, {});
+  experiment.train.precision = config::Precision::bfloat16;
+  backend.check(experiment, {});
   experiment.optimizer.type = "sgd";
   REQUIRE(contains(error_of([&] { backend.check(experiment, {}); }), "optimizer.type: sgd"));
   experiment.model.family = "mamba";

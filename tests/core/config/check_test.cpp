@@ -39,6 +39,27 @@ TEST_CASE("words that forge does not know are refused") {
   REQUIRE(says(refusal({"model.position.kind=alibi"}), "must be one of rope, nope"));
 }
 
+TEST_CASE("bfloat16 weights need bfloat16 computation") {
+  const Experiment chosen =
+      accepted({"train.precision=bfloat16", "train.bfloat16_weights=master_copies"});
+  REQUIRE(chosen.train.precision == Precision::bfloat16);
+  REQUIRE(chosen.train.bfloat16_weights == Bfloat16Weights::master_copies);
+  REQUIRE(accepted({"train.precision=bfloat16"}).train.bfloat16_weights == Bfloat16Weights::none);
+  const std::string error = refusal({"train.bfloat16_weights=stochastic_rounding"});
+  REQUIRE(says(error, "--set train.bfloat16_weights=stochastic_rounding"));
+  REQUIRE(says(error, "has no meaning where train.precision is float32"));
+  REQUIRE(says(error, "set train.precision bfloat16"));
+  REQUIRE(says(refusal({"train.bfloat16_weights=copies"}), "none, master_copies, stochastic"));
+}
+
+TEST_CASE("a later layer that computes in float32 takes bfloat16 weights back") {
+  const ConfigFixture fixture;
+  const std::string train = "train.precision: bfloat16\ntrain.bfloat16_weights: master_copies\n";
+  const ResolvedConfig resolved = fixture.small(train, {"train.precision=float32"});
+  REQUIRE(resolved.experiment.train.bfloat16_weights == Bfloat16Weights::none);
+  REQUIRE(resolved.origins.at("train.bfloat16_weights").set_by.derived_from == "train.precision");
+}
+
 TEST_CASE("sizes are at least one and no product of them overflows") {
   for (const char* key : {"train.batch_size",
                           "train.seq_len",

@@ -22,7 +22,9 @@ TEST_CASE("every key has its type and meaning and default") {
   REQUIRE(key("model.num_kv_heads").default_value == "null");
   REQUIRE(key("model.hidden_size").required);
   REQUIRE(key("model.hidden_size").default_value.empty());
-  REQUIRE(key("train.deterministic").type == "true or false");
+  REQUIRE(key("train.document_mask").type == "true or false");
+  REQUIRE(key("train.deterministic").type == "true, false or null");
+  REQUIRE(key("train.deterministic").default_value == "null");
   REQUIRE(key("optimizer.betas").type == "list");
   REQUIRE(key("optimizer.lr").default_value == "0.001");
   for (const Key& each : all_keys()) REQUIRE_FALSE(each.help.empty());

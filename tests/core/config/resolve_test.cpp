@@ -36,6 +36,24 @@ TEST_CASE("profile auto is full on a GPU and quick elsewhere") {
   REQUIRE(full.experiment.train.max_steps == 10);
 }
 
+TEST_CASE("what nobody said of determinism follows from the device") {
+  const ConfigFixture fixture;
+  const auto settled = [&](std::vector<std::string> overrides, const std::string& device_type) {
+    ResolvedConfig resolved = fixture.small("", std::move(overrides));
+    settle_for_device(resolved, device_type);
+    REQUIRE(resolved.json["train"]["deterministic"] == *resolved.experiment.train.deterministic);
+    REQUIRE(resolved.origins.at("train.deterministic").set_by.text ==
+            (*resolved.experiment.train.deterministic ? "true" : "false"));
+    return *resolved.experiment.train.deterministic;
+  };
+  REQUIRE(fixture.small("").json["train"]["deterministic"].is_null());
+  REQUIRE(settled({}, "cpu"));
+  REQUIRE_FALSE(settled({}, "cuda"));
+  REQUIRE(settled({"train.deterministic=true"}, "cuda"));
+  REQUIRE_FALSE(settled({"train.deterministic=false"}, "cpu"));
+  REQUIRE(settled({"train.deterministic=null"}, "cpu"));
+}
+
 TEST_CASE("a profile is named by the config or on the command line") {
   const ConfigFixture fixture;
   REQUIRE(fixture.small("profile: long\n").experiment.train.max_steps == 99);

@@ -90,8 +90,33 @@ TEST_CASE("bytes of weights, gradients and moments follow the precision") {
   REQUIRE(single.total() == 4 * single.weights + single.activations + single.logits_gradient);
   train.precision = config::Precision::float64;
   REQUIRE(training_bytes(model, train).weights == 2 * single.weights);
+}
+
+TEST_CASE("bfloat16 keeps float32 weights beside copies, copies beside bfloat16 ones, or neither") {
+  const ModelConfig model = tests::llama_4m();
+  const int64_t count = 4'434'176;
+  config::TrainConfig train = rows_of(2, 8);
   train.precision = config::Precision::bfloat16;
-  REQUIRE(2 * training_bytes(model, train).weights == single.weights);
+  const auto state_of = [&](config::Bfloat16Weights kept) {
+    train.bfloat16_weights = kept;
+    const TrainingBytes bytes = training_bytes(model, train);
+    return std::vector<int64_t>{
+        bytes.weights / count, bytes.gradients / count, bytes.optimizer / count};
+  };
+  REQUIRE(state_of(config::Bfloat16Weights::none) == std::vector<int64_t>{4 + 2, 4, 8});
+  REQUIRE(state_of(config::Bfloat16Weights::master_copies) == std::vector<int64_t>{2, 2, 8 + 4});
+  REQUIRE(state_of(config::Bfloat16Weights::stochastic_rounding) == std::vector<int64_t>{2, 2, 8});
+}
+
+TEST_CASE("in bfloat16 logits and statistics stay float32") {
+  const ModelConfig model = tests::llama_4m();
+  config::TrainConfig train = rows_of(2, 8);
+  train.precision = config::Precision::bfloat16;
+  const TrainingBytes bytes = training_bytes(model, train);
+  REQUIRE(bytes.logits_gradient == 4 * 16 * 2000);
+  const int64_t block = 2 * (256 + 768 + 256 + 256 + 1536) + 4 * 4;
+  const int64_t head = 2 * (256 + 256) + 4 * 1;
+  REQUIRE(bytes.activations == 16 * (4 * block + head + 2 * 4));
 }
 
 TEST_CASE("activations of Llama 4M are those counted by hand") {

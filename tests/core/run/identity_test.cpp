@@ -42,8 +42,12 @@ TEST_CASE("keys that came later are part of the identity only where they change 
   other["data"]["rows"] = "packed";
   other["data"]["training_fraction"] = 1.0;
   other["data"]["evaluation_path"] = "/elsewhere/b.txt";
+  other["train"]["bfloat16_weights"] = "none";
   REQUIRE(identifying_part(other) == identifying_part(experiment()));
-  other["data"]["rows"] = "padded";
+  json padded = other;
+  padded["data"]["rows"] = "padded";
+  REQUIRE(identifying_part(padded) != identifying_part(experiment()));
+  other["train"]["bfloat16_weights"] = "master_copies";
   REQUIRE(identifying_part(other) != identifying_part(experiment()));
 }
 
@@ -67,6 +71,7 @@ TEST_CASE("what can change a number is", "[run][identity]") {
                               "/profile",
                               "/train/max_steps",
                               "/train/eval_every",
+                              "/train/deterministic",
                               "/data/seed",
                               "/tokenizer/kind"}) {
     json other = experiment();

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "backends/libtorch/ops/common/cuda.h"
+
+namespace forge::ops::cuda {
+
+/// One tensor of an update. Weights are float32, or bfloat16 where they are rounded stochastically;
+/// moments are float32; gradients are all of one type.
+struct UpdatedTensor {
+  void* weights;
+  const void* gradients;
+  float *first_moments, *second_moments;
+  bfloat16* rounded;  ///< receives the new weights rounded to nearest; or null
+  int64_t count;
+};
+
+/// As many tensors as a kernel's arguments hold.
+struct UpdatedTensors {
+  static constexpr int most = 64;
+  UpdatedTensor tensors[most];
+  int32_t first_block[most];  ///< of each tensor, in blocks of elements_of_block
+  int32_t count, blocks;
+  int64_t first_element;  ///< of the first tensor in all that are updated
+};
+
+constexpr int64_t elements_of_block = 8192;
+
+/// What a step does to every weight, computed on the GPU from the step's number.
+struct StepConstants {
+  float clip;  ///< what gradients are multiplied by
+  float keep;  ///< 1 - lr * weight_decay
+  float beta1, beta2, eps;
+  float rate;              ///< lr / (1 - beta1^t)
+  float root_correction2;  ///< sqrt(1 - beta2^t)
+  uint32_t step;
+};
+
+struct StepOptions {
+  double clip;  ///< of the global norm; 0: none
+  double beta1, beta2, eps, weight_decay;
+  const double* learning_rates;  ///< of each 0-based step; behind the last one it stays
+  int64_t learning_rate_count;
+};
+
+/// partial[block] = the sum of the squares of a block of gradients.
+template <class Gradient>
+void square_sums(const UpdatedTensors& tensors, float* partial, cudaStream_t stream);
+
+/// The step's constants from the sums of squares, and steps[0] one further. Adds loss[0] and the
+/// gradients' norm to totals[0] and totals[1].
+void begin_step(const StepOptions& options,
+                const float* partial,
+                int64_t partial_count,
+                const float* loss,
+                int64_t* steps,
+                double* totals,
+                StepConstants* constants,
+                cudaStream_t stream);
+
+enum class Storage { float32, bfloat16_stochastic };
+
+template <class Gradient>
+void adamw_update(const UpdatedTensors& tensors,
+                  Storage storage,
+                  const StepConstants* constants,
+                  uint64_t seed,
+                  cudaStream_t stream);
+
+}  // namespace forge::ops::cuda

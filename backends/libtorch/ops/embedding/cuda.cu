@@ -1,0 +1,164 @@
+#include "backends/libtorch/ops/embedding/cuda.h"
+
+#include <cub/device/device_radix_sort.cuh>
+
+#include "backends/libtorch/ops/common/cuda.cuh"
+
+namespace forge::ops::cuda {
+namespace {
+
+constexpr int width = 8;
+
+template <class T>
+__global__ void gather_kernel(
+    const T* w, const int32_t* ids, int64_t count, int64_t channels, T* y) {
+  const int64_t packs = channels / width;
+  const int64_t index = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (index >= count * packs) return;
+  const int64_t row = index / packs, c = index % packs * width;
+  float x[width];
+  load(w + ids[row] * channels + c, x);
+  store(y + row * channels + c, x);
+}
+
+__global__ void number_kernel(int32_t* places, int64_t count) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < count) places[i] = static_cast<int32_t>(i);
+}
+
+__global__ void bounds_kernel(SortedIds ids, int64_t count) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const int32_t id = ids.sorted[i];
+  if (i == 0 || ids.sorted[i - 1] != id) ids.begins[id] = static_cast<int32_t>(i);
+  if (i + 1 == count || ids.sorted[i + 1] != id) ids.ends[id] = static_cast<int32_t>(i + 1);
+}
+
+/// A block an id. Lanes of packs stand side by side as often as they fit; each takes every
+/// so-many-th place, and the first adds their sums up.
+template <class T, class Out>
+__global__ void add_rows_kernel(SortedIds ids, const T* grad_y, int64_t channels, Out* grad_w) {
+  extern __shared__ float sums[];  // [groups][channels]
+  const int64_t id = blockIdx.x;
+  const int begin = ids.begins[id], end = ids.ends[id];
+  const int packs = static_cast<int>(channels / width);
+  const int groups = max(1, static_cast<int>(blockDim.x) / packs);
+  const int group = static_cast<int>(threadIdx.x) / packs;
+  const bool many = groups > 1 && end - begin > 1;
+  for (int pack = groups == 1 ? threadIdx.x : threadIdx.x % packs; pack < packs;
+       pack += groups == 1 ? blockDim.x : packs) {
+    float sum[width];
+    fill(sum, 0);
+    if (groups == 1 || group < groups) {
+      const int first = groups == 1 ? begin : begin + group, step = groups == 1 ? 1 : groups;
+#pragma unroll 4
+      for (int i = first; i < end; i += step) {
+        float x[width];
+        load(grad_y + int64_t{ids.places[i]} * channels + pack * width, x);
+#pragma unroll
+        for (int j = 0; j < width; ++j) sum[j] += x[j];
+      }
+    }
+    if (many) {
+      if (group < groups) store(sums + group * channels + pack * width, sum);
+    } else if (groups == 1 || group == 0) {
+      store(grad_w + id * channels + pack * width, sum);
+    }
+  }
+  if (!many) return;
+  __syncthreads();
+  if (group > 0) return;
+  const int pack = threadIdx.x;
+  float sum[width];
+  fill(sum, 0);
+  for (int other = 0; other < min(groups, end - begin); ++other) {
+    float x[width];
+    load(sums + other * channels + pack * width, x);
+#pragma unroll
+    for (int j = 0; j < width; ++j) sum[j] += x[j];
+  }
+  store(grad_w + id * channels + pack * width, sum);
+}
+
+constexpr int threads = 256;
+
+unsigned blocks_for(int64_t count) {
+  return static_cast<unsigned>((count + threads - 1) / threads);
+}
+
+int bits_of(int64_t vocabulary) {
+  int bits = 1;
+  while (int64_t{1} << bits < vocabulary) ++bits;
+  return bits;
+}
+
+}  // namespace
+
+template <class T>
+void gather_rows(
+    const T* w, const int32_t* ids, int64_t count, int64_t channels, T* y, cudaStream_t stream) {
+  if (count == 0) return;
+  gather_kernel<<<blocks_for(count * (channels / width)), threads, 0, stream>>>(
+      w, ids, count, channels, y);
+}
+
+size_t sort_ids_bytes(int64_t count, int64_t vocabulary) {
+  size_t bytes = 0;
+  const int32_t* none = nullptr;
+  int32_t* out = nullptr;
+  cub::DeviceRadixSort::SortPairs(
+      nullptr, bytes, none, out, none, out, static_cast<int>(count), 0, bits_of(vocabulary));
+  return bytes;
+}
+
+void sort_ids(const int32_t* ids,
+              int64_t count,
+              int64_t vocabulary,
+              int32_t* unsorted_places,
+              const SortedIds& out,
+              void* memory,
+              size_t bytes,
+              cudaStream_t stream) {
+  cudaMemsetAsync(out.begins, 0, sizeof(int32_t) * vocabulary, stream);
+  cudaMemsetAsync(out.ends, 0, sizeof(int32_t) * vocabulary, stream);
+  if (count == 0) return;
+  number_kernel<<<blocks_for(count), threads, 0, stream>>>(unsorted_places, count);
+  cub::DeviceRadixSort::SortPairs(memory,
+                                  bytes,
+                                  ids,
+                                  out.sorted,
+                                  static_cast<const int32_t*>(unsorted_places),
+                                  out.places,
+                                  static_cast<int>(count),
+                                  0,
+                                  bits_of(vocabulary),
+                                  stream);
+  bounds_kernel<<<blocks_for(count), threads, 0, stream>>>(out, count);
+}
+
+template <class T, class Out>
+void add_rows_of_ids(const SortedIds& ids,
+                     const T* grad_y,
+                     int64_t vocabulary,
+                     int64_t channels,
+                     Out* grad_w,
+                     cudaStream_t stream) {
+  if (vocabulary == 0) return;
+  const int64_t packs = channels / width;
+  const int64_t groups = packs >= threads ? 1 : threads / packs;
+  const size_t bytes = groups > 1 ? groups * channels * sizeof(float) : 0;
+  add_rows_kernel<<<static_cast<unsigned>(vocabulary), threads, bytes, stream>>>(
+      ids, grad_y, channels, grad_w);
+}
+
+template void gather_rows(const float*, const int32_t*, int64_t, int64_t, float*, cudaStream_t);
+template void gather_rows(
+    const bfloat16*, const int32_t*, int64_t, int64_t, bfloat16*, cudaStream_t);
+template void add_rows_of_ids(
+    const SortedIds&, const float*, int64_t, int64_t, float*, cudaStream_t);
+template void add_rows_of_ids(
+    const SortedIds&, const bfloat16*, int64_t, int64_t, float*, cudaStream_t);
+template void add_rows_of_ids(
+    const SortedIds&, const bfloat16*, int64_t, int64_t, bfloat16*, cudaStream_t);
+
+}  // namespace forge::ops::cuda

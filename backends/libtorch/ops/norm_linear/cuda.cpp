@@ -1,0 +1,79 @@
+#include <ATen/cuda/CUDAContext.h>
+
+#include "backends/libtorch/ops/common/cuda_tensors.h"
+#include "backends/libtorch/ops/norm_linear/cuda.h"
+#include "backends/libtorch/ops/norm_linear/norm_linear.h"
+
+namespace forge::ops {
+namespace {
+
+template <class T>
+cuda::NormCanon<T> arguments(const at::Tensor& x,
+                             const at::Tensor& norm_w,
+                             const RmsNormOptions& norm,
+                             const CanonLayer& canon) {
+  return {cuda::sequences_of(x, canon),
+          cuda::taps_of(canon),
+          canon.options.residual,
+          norm.round_before_weight,
+          static_cast<float>(norm.eps),
+          cuda::read<T>(x),
+          cuda::read<float>(norm_w),
+          cuda::read<float>(canon.weight)};
+}
+
+}  // namespace
+
+void norm_canon_forward_cuda(const at::Tensor& x,
+                             const at::Tensor& norm_w,
+                             const RmsNormOptions& norm,
+                             const CanonLayer& canon,
+                             at::Tensor& y) {
+  cuda::with_type(x, [&](auto type) {
+    using T = decltype(type);
+    cuda::norm_canon_forward(
+        arguments<T>(x, norm_w, norm, canon), cuda::write<T>(y), cuda::current_stream());
+  });
+}
+
+void norm_canon_backward_cuda(const at::Tensor& x,
+                              const at::Tensor& norm_w,
+                              const RmsNormOptions& norm,
+                              const CanonLayer& canon,
+                              const at::Tensor& grad_y,
+                              const at::Tensor& grad_residual,
+                              at::Tensor& grad_x,
+                              at::Tensor& grad_norm_w,
+                              at::Tensor& grad_canon) {
+  if (x.numel() == 0) {
+    grad_norm_w.zero_();
+    if (grad_canon.defined()) grad_canon.zero_();
+    return;
+  }
+  const int64_t channels = x.size(2), taps = cuda::taps_of(canon);
+  const int multiprocessors = at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
+  // One row of sums for both weights, so that one kernel adds them up.
+  const at::Tensor sums = at::empty({channels * (1 + taps)}, norm_w.options());
+  cuda::with_type(x, [&](auto type) {
+    using T = decltype(type);
+    const cuda::NormCanon<T> in = arguments<T>(x, norm_w, norm, canon);
+    const int64_t rows = cuda::norm_canon_partial_rows(in, multiprocessors);
+    const at::Tensor partial = at::empty({rows, sums.size(0)}, sums.options());
+    cuda::norm_canon_backward(in,
+                              cuda::read<T>(grad_y),
+                              cuda::read<T>(grad_residual),
+                              cuda::write<T>(grad_x),
+                              cuda::write<float>(partial),
+                              rows,
+                              cuda::current_stream());
+    cuda::add_rows(cuda::read<float>(partial),
+                   rows,
+                   sums.size(0),
+                   cuda::write<float>(sums),
+                   cuda::current_stream());
+  });
+  grad_norm_w = sums.narrow(0, 0, channels);
+  if (taps > 0) grad_canon = sums.narrow(0, channels, channels * taps).view(canon.weight.sizes());
+}
+
+}  // namespace forge::ops

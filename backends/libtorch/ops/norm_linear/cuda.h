@@ -1,0 +1,38 @@
+#pragma once
+
+#include "backends/libtorch/ops/common/cuda.h"
+
+namespace forge::ops::cuda {
+
+/// Arguments of norm_canon's kernels: x [B, T, C] of T, C a multiple of 8.
+template <class T>
+struct NormCanon {
+  Sequences sequences;  ///< of x
+  int taps;             ///< 0: no convolution
+  bool residual;        ///< of the convolution
+  bool round_first;     ///< normalised values are rounded to T before they are weighted
+  float eps;
+  const T* x;
+  const float* norm_weights;  ///< [C]
+  const float* tap_weights;   ///< [C, taps]
+};
+
+template <class T>
+void norm_canon_forward(const NormCanon<T>& in, T* y, cudaStream_t stream);
+
+/// Rows of C * (1 + taps) floats that norm_canon_backward needs for `partial`: a row holds sums for
+/// norm_weights, then those for tap_weights.
+template <class T>
+int64_t norm_canon_partial_rows(const NormCanon<T>& in, int multiprocessors);
+
+/// grad_residual may be null. norm_canon_partial_rows(…) rows of `partial` are written.
+template <class T>
+void norm_canon_backward(const NormCanon<T>& in,
+                         const T* grad_y,
+                         const T* grad_residual,
+                         T* grad_x,
+                         float* partial,
+                         int64_t partial_rows,
+                         cudaStream_t stream);
+
+}  // namespace forge::ops::cuda

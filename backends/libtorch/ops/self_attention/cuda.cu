@@ -1,0 +1,205 @@
+#include "backends/libtorch/ops/self_attention/cuda.h"
+
+#include "backends/libtorch/ops/canon_conv/march.cuh"
+
+namespace forge::ops::cuda {
+namespace {
+
+constexpr int forward_width = 4;
+constexpr int backward_width = 4;
+
+/// A thread's two packs, and where the angles of their pairs lie; -1 where they do not turn.
+template <int width>
+struct Pair {
+  Unit unit;
+  int angle;
+};
+
+/// Packs that turn against each other belong to one thread: the two halves of a head's turning
+/// channels, or, with interleaved pairs, any two packs. The rest of a head, and heads that do not
+/// turn, are halved as well.
+template <int width>
+__device__ __forceinline__ Pair<width> pair_of(const Heads& heads, int64_t channels) {
+  const int64_t index = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (index >= channels / 2 / width) return {{-1, -1}, -1};
+  if (heads.rope_dim == 0) return {{index * width, channels / 2 + index * width}, -1};
+  const int per_head = heads.head_dim / 2 / width;
+  const int64_t head = index / per_head, base = head * heads.head_dim;
+  const int within = static_cast<int>(index % per_head) * width;
+  const int half = heads.rope_dim / 2;
+  if (head < heads.turning && within < half) {
+    return {{base + within, base + half + within}, within};
+  }
+  if (head >= heads.turning) {
+    return {{base + within, base + heads.head_dim / 2 + within}, -1};
+  }
+  const int rest = within - half, half_rest = (heads.head_dim - heads.rope_dim) / 2;
+  return {{base + heads.rope_dim + rest, base + heads.rope_dim + half_rest + rest}, -1};
+}
+
+/// Turns a pair of packs by the angles of position t (sign +1) or back (-1).
+template <int width>
+__device__ __forceinline__ void turn(
+    const Heads& heads, int angle, int t, float sign, float (&a)[width], float (&b)[width]) {
+  const int half = heads.rope_dim / 2;
+  const float* cos_row = heads.cos + int64_t{t} * half;
+  const float* sin_row = heads.sin + int64_t{t} * half;
+  if (!heads.interleaved) {
+    float c[width], s[width];
+    load(cos_row + angle, c);
+    load(sin_row + angle, s);
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      const float first = a[j], second = b[j];
+      a[j] = first * c[j] - sign * second * s[j];
+      b[j] = sign * first * s[j] + second * c[j];
+    }
+    return;
+  }
+  // Neighbours are a pair: packs a and b begin at channels `angle` and half + angle.
+#pragma unroll
+  for (int j = 0; j < width; j += 2) {
+    const int of_a = (angle + j) / 2, of_b = (half + angle + j) / 2;
+    const float ca = cos_row[of_a], sa = sign * sin_row[of_a];
+    const float cb = cos_row[of_b], sb = sign * sin_row[of_b];
+    const float a0 = a[j], a1 = a[j + 1], b0 = b[j], b1 = b[j + 1];
+    a[j] = a0 * ca - a1 * sa;
+    a[j + 1] = a0 * sa + a1 * ca;
+    b[j] = b0 * cb - b1 * sb;
+    b[j + 1] = b0 * sb + b1 * cb;
+  }
+}
+
+template <class T, int taps, bool documents>
+__global__ void forward_kernel(PrepareHeads<T> in, T* y, int tokens) {
+  constexpr int width = forward_width;
+  const Sequences& s = in.sequences;
+  const Pair<width> pair = pair_of<width>(in.heads, s.channels);
+  Stretch stretch;
+  if (pair.unit.a < 0 || !stretch_of(s, tokens, stretch)) return;
+  Taps<taps, width> w;
+  w.load(in.weights, in.residual, pair.unit);
+  const int64_t first = stretch.row * s.length;
+  T* out = y + first * s.channels;
+  march<T, taps, width, documents>(in.x + first * s.channels,
+                                   s.channels,
+                                   documents ? s.doc_ids + first : nullptr,
+                                   pair.unit,
+                                   stretch,
+                                   w,
+                                   [&](int t, float(&a)[width], float(&b)[width]) {
+                                     if (pair.angle >= 0) turn(in.heads, pair.angle, t, 1, a, b);
+                                     store(out + t * s.channels + pair.unit.a, a);
+                                     store(out + t * s.channels + pair.unit.b, b);
+                                   });
+}
+
+/// Where the gradient of a channel lies, and how far its tokens are apart.
+template <class T>
+struct GradientOf {
+  const T* first;
+  int64_t stride;
+};
+
+template <class T>
+__device__ __forceinline__ GradientOf<T> gradient_of(const HeadGradientsOf<T>& grad,
+                                                     int64_t first_token,
+                                                     int64_t channel) {
+  if (channel < grad.q_channels) {
+    return {grad.q + first_token * grad.q_channels + channel, grad.q_channels};
+  }
+  channel -= grad.q_channels;
+  const bool key = channel < grad.kv_channels;
+  if (!key) channel -= grad.kv_channels;
+  return {(key ? grad.k : grad.v) + first_token * grad.kv_channels + channel, grad.kv_channels};
+}
+
+template <class T, int taps, bool documents>
+__global__ void backward_kernel(
+    PrepareHeads<T> in, HeadGradientsOf<T> grad_y, T* grad_x, float* partial, int tokens) {
+  constexpr int width = backward_width;
+  const Sequences& s = in.sequences;
+  const Pair<width> pair = pair_of<width>(in.heads, s.channels);
+  Stretch stretch;
+  const bool active = stretch_of(s, tokens, stretch) && pair.unit.a >= 0;
+  Taps<taps, width> grad_taps;
+  if (active) {
+    Taps<taps, width> w;
+    w.load(in.weights, in.residual, pair.unit);
+    if constexpr (taps > 0) {
+#pragma unroll
+      for (int tap = 0; tap < taps; ++tap) {
+        fill(grad_taps.of[0][tap], 0);
+        fill(grad_taps.of[1][tap], 0);
+      }
+    }
+    const int64_t first = stretch.row * s.length;
+    const GradientOf<T> of_a = gradient_of(grad_y, first, pair.unit.a);
+    const GradientOf<T> of_b = gradient_of(grad_y, first, pair.unit.b);
+    march_back<T, taps, width, documents, /*needs_outputs=*/false>(
+        in.x + first * s.channels,
+        grad_x + first * s.channels,
+        s.channels,
+        documents ? s.doc_ids + first : nullptr,
+        pair.unit,
+        stretch,
+        w,
+        grad_taps,
+        [&](int t, bool, float(&a)[width], float(&b)[width]) {
+          load(of_a.first + t * of_a.stride, a);
+          load(of_b.first + t * of_b.stride, b);
+          if (pair.angle >= 0) turn(in.heads, pair.angle, t, -1, a, b);
+        });
+  }
+  write_tap_sums(grad_taps, active, pair.unit, s.channels, partial);
+}
+
+}  // namespace
+
+bool heads_fit(const Heads& heads) {
+  constexpr int width = forward_width > backward_width ? forward_width : backward_width;
+  return heads.head_dim % (2 * width) == 0 && heads.rope_dim % (2 * width) == 0 &&
+         (heads.head_dim - heads.rope_dim) % (2 * width) == 0;
+}
+
+template <class T>
+void prepare_heads(const PrepareHeads<T>& in, T* y, cudaStream_t stream) {
+  const Sequences& s = in.sequences;
+  if (s.batch * s.length == 0) return;
+  const MarchShape shape = march_shape(s, s.channels / 2 / forward_width);
+  with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
+    forward_kernel<T, decltype(taps)::value, decltype(documents)::value>
+        <<<shape.grid, shape.block, 0, stream>>>(in, y, shape.tokens);
+  });
+}
+
+int64_t prepare_heads_partial_rows(const Sequences& s) {
+  return march_shape(s, s.channels / 2 / backward_width).block_rows();
+}
+
+template <class T>
+void prepare_heads_backward(const PrepareHeads<T>& in,
+                            const HeadGradientsOf<T>& grad_y,
+                            T* grad_x,
+                            float* partial,
+                            cudaStream_t stream) {
+  const Sequences& s = in.sequences;
+  if (s.batch * s.length == 0) return;
+  const MarchShape shape = march_shape(s, s.channels / 2 / backward_width);
+  with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
+    backward_kernel<T, decltype(taps)::value, decltype(documents)::value>
+        <<<shape.grid, shape.block, 0, stream>>>(in, grad_y, grad_x, partial, shape.tokens);
+  });
+}
+
+template void prepare_heads(const PrepareHeads<float>&, float*, cudaStream_t);
+template void prepare_heads(const PrepareHeads<bfloat16>&, bfloat16*, cudaStream_t);
+template void prepare_heads_backward(
+    const PrepareHeads<float>&, const HeadGradientsOf<float>&, float*, float*, cudaStream_t);
+template void prepare_heads_backward(const PrepareHeads<bfloat16>&,
+                                     const HeadGradientsOf<bfloat16>&,
+                                     bfloat16*,
+                                     float*,
+                                     cudaStream_t);
+
+}  // namespace forge::ops::cuda

@@ -1,0 +1,60 @@
+#include "backends/libtorch/ops/swiglu_linear/cuda.h"
+
+#include "backends/libtorch/ops/common/cuda_tensors.h"
+#include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
+
+namespace forge::ops {
+namespace {
+
+template <class T>
+cuda::CanonSwiGlu<T> arguments(const at::Tensor& gate_up, const CanonLayer& canon) {
+  return {cuda::sequences_of(gate_up, canon),
+          cuda::taps_of(canon),
+          canon.options.residual,
+          cuda::read<T>(gate_up),
+          cuda::read<float>(canon.weight)};
+}
+
+}  // namespace
+
+void canon_swiglu_forward_cuda(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y) {
+  cuda::with_type(gate_up, [&](auto type) {
+    using T = decltype(type);
+    cuda::canon_swiglu_forward(
+        arguments<T>(gate_up, canon), cuda::write<T>(y), cuda::current_stream());
+  });
+}
+
+void canon_swiglu_backward_cuda(const at::Tensor& gate_up,
+                                const CanonLayer& canon,
+                                const at::Tensor& grad_y,
+                                at::Tensor& y,
+                                at::Tensor& grad_gate_up,
+                                at::Tensor& grad_canon) {
+  const int taps = cuda::taps_of(canon);
+  const int64_t rows = cuda::canon_swiglu_partial_rows(cuda::sequences_of(gate_up, canon));
+  const int64_t columns = taps * gate_up.size(2);
+  const at::Tensor partial =
+      taps > 0 ? at::empty({rows, columns}, gate_up.options().dtype(at::kFloat)) : at::Tensor();
+  cuda::with_type(gate_up, [&](auto type) {
+    using T = decltype(type);
+    cuda::canon_swiglu_backward(arguments<T>(gate_up, canon),
+                                cuda::read<T>(grad_y),
+                                cuda::write<T>(y),
+                                cuda::write<T>(grad_gate_up),
+                                cuda::write<float>(partial),
+                                cuda::current_stream());
+  });
+  if (taps == 0) return;
+  if (gate_up.numel() == 0) {
+    grad_canon.zero_();
+    return;
+  }
+  cuda::add_rows(cuda::read<float>(partial),
+                 rows,
+                 columns,
+                 cuda::write<float>(grad_canon),
+                 cuda::current_stream());
+}
+
+}  // namespace forge::ops
