@@ -1,5 +1,6 @@
 // Stands for the GPU's kernels where forge is built without CUDA: has_cuda_kernel() is false there,
 // so none of these is ever called.
+#include "backends/libtorch/ops/adamw/multi_tensor.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/common/gemm_cuda.h"
@@ -99,6 +100,11 @@ at::Tensor linear_cross_entropy_cuda(const at::Tensor&,
   no_cuda();
 }
 void scale_unless_one_cuda(at::Tensor&, const at::Tensor&) { no_cuda(); }
+
+UpdateState make_update_state(const std::vector<double>&, const at::Device&) { no_cuda(); }
+void adamw_step_cuda(const WeightUpdate&, const UpdateOptions&, const at::Tensor&, UpdateState&) {
+  no_cuda();
+}
 
 void embedding_forward_cuda(const at::Tensor&, const at::Tensor&, at::Tensor&) { no_cuda(); }
 void embedding_backward_cuda(const at::Tensor&, const at::Tensor&, at::Tensor&) { no_cuda(); }

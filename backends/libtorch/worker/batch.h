@@ -31,13 +31,16 @@ inline at::Tensor to_device(const std::vector<int32_t>& ids,
   return view.to(at::TensorOptions(device), /*non_blocking=*/false, /*copy=*/true);
 }
 
+inline int64_t unscored_targets(const data::RowBatch& rows) {
+  return std::count(
+      rows.targets.begin(), rows.targets.end(), static_cast<int32_t>(ops::ignored_target));
+}
+
 inline Batch to_batch(const data::RowBatch& rows, int seq_len, const at::Device& device) {
-  Batch batch{
-      to_device(rows.inputs, seq_len, device),
-      to_device(rows.targets, seq_len, device),
-      {},
-      std::count(
-          rows.targets.begin(), rows.targets.end(), static_cast<int32_t>(ops::ignored_target))};
+  Batch batch{to_device(rows.inputs, seq_len, device),
+              to_device(rows.targets, seq_len, device),
+              {},
+              unscored_targets(rows)};
   if (!rows.documents.empty()) batch.doc_ids = to_device(rows.documents, seq_len, device);
   return batch;
 }

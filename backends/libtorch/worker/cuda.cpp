@@ -1,7 +1,11 @@
 #include "backends/libtorch/worker/cuda.h"
 
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+
+#include <array>
+#include <cstring>
 
 namespace forge::worker::cuda {
 
@@ -12,9 +16,39 @@ int64_t device_memory_bytes(int index) {
 }
 
 int64_t peak_memory_bytes(int index) {
-  return c10::cuda::CUDACachingAllocator::getDeviceStats(index).allocated_bytes[0].peak;
+  return c10::cuda::CUDACachingAllocator::getDeviceStats(index).reserved_bytes[0].peak;
 }
 
 void reset_peak_memory(int index) { c10::cuda::CUDACachingAllocator::resetPeakStats(index); }
+
+void use_own_stream(int index) {
+  c10::cuda::setCurrentCUDAStream(
+      c10::cuda::getStreamFromPool(/*isHighPriority=*/false, static_cast<c10::DeviceIndex>(index)));
+}
+
+/// Buffers that are used in turn: a copy out of one may be under way while the next is filled.
+struct HostCopies::State {
+  struct Buffer {
+    at::Tensor memory;
+    at::cuda::CUDAEvent copied;
+    bool in_use = false;
+  };
+  std::array<Buffer, 16> buffers;
+  size_t next = 0;
+};
+
+HostCopies::HostCopies() : state_(std::make_unique<State>()) {}
+HostCopies::~HostCopies() = default;
+
+void HostCopies::copy(const int32_t* from, int64_t count, at::Tensor& to) {
+  State::Buffer& buffer = state_->buffers[state_->next++ % state_->buffers.size()];
+  if (buffer.in_use) buffer.copied.synchronize();
+  if (!buffer.memory.defined() || buffer.memory.numel() != count)
+    buffer.memory = at::empty({count}, at::TensorOptions(at::kInt).pinned_memory(true));
+  std::memcpy(buffer.memory.data_ptr(), from, sizeof(int32_t) * static_cast<size_t>(count));
+  to.view({-1}).copy_(buffer.memory, /*non_blocking=*/true);
+  buffer.copied.record();
+  buffer.in_use = true;
+}
 
 }  // namespace forge::worker::cuda

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+
+#include "backends/libtorch/torch_precompiled.h"
 
 /// What needs CUDA's own headers: cuda.cpp where LibTorch has CUDA, no_cuda.cpp elsewhere, so that
 /// no other file asks which one it is.
@@ -9,7 +12,26 @@ namespace forge::worker::cuda {
 
 std::string device_name(int index);
 int64_t device_memory_bytes(int index);
+/// Most bytes that Torch's allocator had taken from the device at once since the last reset.
 int64_t peak_memory_bytes(int index);
 void reset_peak_memory(int index);
+
+/// Makes a stream other than the default one current on this thread: the default one cannot be
+/// recorded.
+void use_own_stream(int index);
+
+/// Copies numbers to the device without waiting for it, through memory that the device can read by
+/// itself.
+class HostCopies {
+ public:
+  HostCopies();
+  ~HostCopies();
+  /// Queues a copy to `to`, contiguous and of as many int32; `from` may change at once.
+  void copy(const int32_t* from, int64_t count, at::Tensor& to);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace forge::worker::cuda

@@ -85,6 +85,11 @@ std::vector<std::string> device_names() {
 
 int index_of(const at::Device& device) { return device.has_index() ? device.index() : 0; }
 
+at::Device use(const at::Device& device) {
+  if (device.is_cuda()) cuda::use_own_stream(index_of(device));
+  return device;
+}
+
 }  // namespace
 
 at::Device choose_device(const std::string& name, int threads) {
@@ -92,10 +97,10 @@ at::Device choose_device(const std::string& name, int threads) {
   // A Torch that brings an OpenMP library of its own has set that one alone.
   ::omp_set_num_threads(at::get_num_threads());
   const std::vector<std::string> names = device_names();
-  if (name == "auto") return at::Device(names.size() > 1 ? "cuda:0" : "cpu");
+  if (name == "auto") return use(at::Device(names.size() > 1 ? "cuda:0" : "cpu"));
   const std::string full = name == "cuda" ? "cuda:0" : name;
   for (const std::string& known : names) {
-    if (known == full) return at::Device(full);
+    if (known == full) return use(at::Device(full));
   }
   throw Error("there is no device '" + name + "' here", {}, "devices: auto, " + join(names, ", "));
 }

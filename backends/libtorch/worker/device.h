@@ -21,7 +21,8 @@ protocol::Environment describe_environment(const at::Device& device);
 /// Returns when the device has done all it was given. Nothing to wait for on a CPU.
 void synchronize(const at::Device& device);
 
-/// Most bytes that tensors held at once on the device since the last reset.
+/// Since the last reset, on a CPU: most bytes that tensors held at once; on a GPU: most bytes that
+/// Torch's allocator had taken.
 int64_t peak_memory_bytes(const at::Device& device);
 void reset_peak_memory(const at::Device& device);
 

@@ -1,7 +1,11 @@
+// Stands for cuda.cpp and step_graph_cuda.cpp where LibTorch has no CUDA.
 #include "backends/libtorch/worker/cuda.h"
+#include "backends/libtorch/worker/step_graph.h"
+
 #include "core/base/error.h"
 
-namespace forge::worker::cuda {
+namespace forge::worker {
+namespace cuda {
 namespace {
 
 [[noreturn]] void refuse() { throw Error("this forge-worker-libtorch was built without CUDA"); }
@@ -12,5 +16,18 @@ std::string device_name(int) { refuse(); }
 int64_t device_memory_bytes(int) { refuse(); }
 int64_t peak_memory_bytes(int) { refuse(); }
 void reset_peak_memory(int) { refuse(); }
+void use_own_stream(int) { refuse(); }
 
-}  // namespace forge::worker::cuda
+struct HostCopies::State {};
+HostCopies::HostCopies() = default;
+HostCopies::~HostCopies() = default;
+void HostCopies::copy(const int32_t*, int64_t, at::Tensor&) { refuse(); }
+
+}  // namespace cuda
+
+struct StepGraph::State {};
+StepGraph::StepGraph(const at::Device&) {}
+StepGraph::~StepGraph() = default;
+void StepGraph::run(const std::function<void()>& work) { work(); }
+
+}  // namespace forge::worker

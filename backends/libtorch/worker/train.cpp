@@ -11,6 +11,7 @@
 #include "backends/libtorch/worker/stop.h"
 #include "backends/libtorch/worker/stopwatch.h"
 #include "backends/libtorch/worker/trainer.h"
+#include "backends/libtorch/worker/uploader.h"
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
 #include "core/config/json.h"
@@ -36,6 +37,7 @@ class TrainingRun {
         evaluation_data_(evaluation_rows(request, experiment_)),
         answers_(request, experiment_, events),
         trainer_(experiment_, device),
+        uploader_(device, experiment_.train.seq_len),
         stopwatch_(device) {}
 
   bool run() {
@@ -62,6 +64,7 @@ class TrainingRun {
                      experiment_.seed,
                      request_.initial_weights,
                      request_.initial_weights_hash);
+      trainer_.optimizer().copy_weights();
     } else {
       progress_ = load_checkpoint(request_.resume_from, trainer_.model(), trainer_.optimizer());
     }
@@ -87,10 +90,10 @@ class TrainingRun {
   }
 
   void train_one_step() {
-    const Batch batch = to_batch(loader_->next(), experiment_.train.seq_len, device_);
+    const Batch batch = uploader_.upload(loader_->next());
     say_unscored(batch);
-    const StepResult result = trainer_.step(batch, progress_.step);
-    add_to_window(result);
+    trainer_.step(batch, progress_.step);
+    ++progress_.window_steps;
     ++progress_.step;
     if (progress_.step - first_step_ == dropped_steps_) {
       stopwatch_.resume();
@@ -111,13 +114,6 @@ class TrainingRun {
     said_unscored_ = true;
   }
 
-  void add_to_window(const StepResult& result) {
-    const at::NoGradGuard no_grad;
-    const at::Tensor values = at::stack({result.loss, result.gradient_norm}).to(at::kDouble);
-    window_ = window_.defined() ? window_ + values : values;
-    ++progress_.window_steps;
-  }
-
   /// Moves the time and the steps since the last call into the totals; seconds of this stretch.
   void settle_time() {
     const double seconds = stopwatch_.pause();
@@ -135,11 +131,9 @@ class TrainingRun {
 
   /// Moves the window's sums from the device into progress_.
   void settle_window() {
-    if (!window_.defined()) return;
-    const at::Tensor sums = window_.cpu();
-    progress_.window_loss += sums[0].item<double>();
-    progress_.window_norm += sums[1].item<double>();
-    window_ = at::Tensor();
+    const StepTotals totals = trainer_.optimizer().take_totals();
+    progress_.window_loss += totals.loss;
+    progress_.window_norm += totals.gradient_norm;
   }
 
   void report_window() {
@@ -150,7 +144,7 @@ class TrainingRun {
     metrics.tokens = progress_.step * tokens_per_step();
     metrics.loss = progress_.window_loss / double(progress_.window_steps);
     metrics.gradient_norm = progress_.window_norm / double(progress_.window_steps);
-    metrics.learning_rate = trainer_.learning_rate(progress_.step - 1);
+    metrics.learning_rate = trainer_.optimizer().learning_rate(progress_.step - 1);
     if (window_seconds_ > 0) {
       metrics.tokens_per_second = double(window_timed_steps_ * tokens_per_step()) / window_seconds_;
     }
@@ -244,6 +238,7 @@ class TrainingRun {
   const Answers answers_;
   std::optional<data::BatchLoader> loader_;  ///< of train_data_, from the first step on
   Trainer trainer_;
+  Uploader uploader_;
   Stopwatch stopwatch_;
   Progress progress_;
   int64_t first_step_ = 0;
@@ -251,7 +246,6 @@ class TrainingRun {
   int64_t segment_steps_ = 0;  ///< steps since the stopwatch was resumed
   int64_t window_timed_steps_ = 0;
   double window_seconds_ = 0;
-  at::Tensor window_;  ///< sums of loss and gradient norm that are still on the device
   double began_ = 0;
   double last_progress_ = 0;
   int64_t last_saved_ = -1;

@@ -2,9 +2,10 @@
 
 #include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/weights.h"
-#include "core/config/schedule.h"
+#include "core/base/error.h"
 
 namespace forge::worker {
+
 ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss) {
   using Kind = ops::CrossEntropyOptions::ZLoss;
   switch (z_loss.kind) {
@@ -18,24 +19,41 @@ ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss) {
 Trainer::Trainer(const config::Experiment& experiment, const at::Device& device)
     : experiment_(experiment),
       model_(experiment.model, weight_types(experiment.train), device),
-      optimizer_(experiment.optimizer, model_) {
+      optimizer_(experiment, model_),
+      graph_(device) {
   warn_of_slow_precision(experiment.train.precision, device);
+  if (device.is_cuda()) return;
+  if (experiment.train.bfloat16_weights == config::Bfloat16Weights::none) return;
+  throw Error("train.bfloat16_weights is for a GPU: on a CPU weights are kept in float32",
+              {},
+              "train.bfloat16_weights: none, or --device cuda");
 }
 
-double Trainer::learning_rate(int64_t step) const {
-  return config::learning_rate(
-      experiment_.schedule, experiment_.optimizer.lr, step, experiment_.train.max_steps);
+void Trainer::step(const Batch& batch, int64_t step) {
+  const auto work = [&] {
+    const at::Tensor value = loss(batch);
+    backward(value);
+    optimizer_.update(value);
+  };
+  optimizer_.begin(step);
+  optimizer_.is_recordable() ? graph_.run(work) : work();
+  optimizer_.end();
 }
 
-StepResult Trainer::step(const Batch& batch, int64_t step) {
-  optimizer_.zero_gradients();
-  const at::Tensor loss = model_.loss(
+at::Tensor Trainer::loss(const Batch& batch) const {
+  return model_.loss(
       batch.inputs, batch.doc_ids, batch.targets, loss_options(experiment_.train.z_loss));
+}
+
+void Trainer::backward(const at::Tensor& loss) {
+  optimizer_.zero_gradients();
   loss.backward();
-  const at::Tensor norm = optimizer_.gradient_norm(experiment_.train.grad_clip);
-  optimizer_.step(step + 1, learning_rate(step));
-  model_.round_matrices();
-  return {loss.detach(), norm};
+}
+
+void Trainer::update(const at::Tensor& loss, int64_t step) {
+  optimizer_.begin(step);
+  optimizer_.update(loss);
+  optimizer_.end();
 }
 
 }  // namespace forge::worker

@@ -1,20 +1,13 @@
 #pragma once
 
-#include <memory>
-
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/worker/batch.h"
 #include "backends/libtorch/worker/optimizer.h"
+#include "backends/libtorch/worker/step_graph.h"
 
 namespace forge::worker {
 
 ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss);
-
-/// Loss and gradient norm of one step, scalars on the device: reading them waits for it.
-struct StepResult {
-  at::Tensor loss;
-  at::Tensor gradient_norm;
-};
 
 /// A model with its optimizer: one training step at a time.
 class Trainer {
@@ -25,15 +18,21 @@ class Trainer {
 
   LlamaCanon& model() { return model_; }
   Optimizer& optimizer() { return optimizer_; }
-  /// Learning rate of the 0-based step.
-  double learning_rate(int64_t step) const;
-  /// Forward, backward, clip, update with the 0-based step's learning rate.
-  StepResult step(const Batch& batch, int64_t step);
+
+  /// Forward, backward, clip, update with the 0-based step's learning rate. On a GPU the whole is
+  /// recorded and replayed: then every batch must lie in the same memory as the first (Uploader).
+  void step(const Batch& batch, int64_t step);
+
+  /// The parts of a step, each by itself: the loss of a batch, the gradients of a loss, the update.
+  at::Tensor loss(const Batch& batch) const;
+  void backward(const at::Tensor& loss);
+  void update(const at::Tensor& loss, int64_t step);
 
  private:
   const config::Experiment experiment_;
   LlamaCanon model_;
   Optimizer optimizer_;
+  StepGraph graph_;
 };
 
 }  // namespace forge::worker

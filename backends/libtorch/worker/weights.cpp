@@ -55,9 +55,11 @@ WeightTypes weight_types(const config::TrainConfig& train) {
   switch (train.precision) {
     case config::Precision::float32: return {at::kFloat, at::kFloat, std::nullopt};
     case config::Precision::float64: return {at::kDouble, at::kDouble, std::nullopt};
-    case config::Precision::bfloat16: return {at::kFloat, at::kFloat, at::kBFloat16};
+    case config::Precision::bfloat16: break;
   }
-  return {};
+  if (train.bfloat16_weights != config::Bfloat16Weights::none)
+    return {at::kBFloat16, at::kFloat, std::nullopt};
+  return {at::kFloat, at::kFloat, at::kBFloat16};
 }
 
 void load_initial(LlamaCanon& model, uint64_t seed) {

@@ -1,0 +1,56 @@
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <iostream>
+
+#include "backends/libtorch/worker/step_graph.h"
+
+namespace forge::worker {
+namespace {
+
+constexpr int runs_before_recording = 3;
+
+}  // namespace
+
+struct StepGraph::State {
+  bool on_gpu = false;
+  bool recordable = true;
+  int runs = 0;
+  std::unique_ptr<at::cuda::CUDAGraph> graph;
+};
+
+StepGraph::StepGraph(const at::Device& device) : state_(std::make_unique<State>()) {
+  state_->on_gpu = device.is_cuda();
+}
+
+StepGraph::~StepGraph() = default;
+
+void StepGraph::run(const std::function<void()>& work) {
+  State& state = *state_;
+  if (state.graph) return state.graph->replay();
+  if (!state.on_gpu || !state.recordable || state.runs++ < runs_before_recording) return work();
+  // What the first runs took is given back: the recording takes the same from a pool of its own.
+  c10::cuda::getCurrentCUDAStream().synchronize();
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  auto graph = std::make_unique<at::cuda::CUDAGraph>();
+  try {
+    graph->capture_begin();
+    work();
+    graph->capture_end();
+  } catch (const c10::Error& error) {
+    state.recordable = false;
+    try {
+      graph->capture_end();
+    } catch (const c10::Error&) {
+      // The recording is broken already; ending it frees the stream.
+    }
+    std::cerr << "note: steps are not replayed as a CUDA graph, so they start slower: "
+              << error.what_without_backtrace() << "\n";
+    return work();
+  }
+  state.graph = std::move(graph);
+  state.graph->replay();
+}
+
+}  // namespace forge::worker

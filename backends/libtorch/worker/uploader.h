@@ -1,0 +1,26 @@
+#pragma once
+
+#include "backends/libtorch/worker/batch.h"
+#include "backends/libtorch/worker/cuda.h"
+
+namespace forge::worker {
+
+/// Brings the rows of step after step to a device. On a GPU they come to the same memory each time,
+/// as a recorded step wants them, and nobody waits for the copy.
+class Uploader {
+ public:
+  Uploader(const at::Device& device, int seq_len) : device_(device), seq_len_(seq_len) {}
+
+  /// What comes back holds until the next call.
+  Batch upload(const data::RowBatch& rows);
+
+ private:
+  void copy(const std::vector<int32_t>& rows, at::Tensor& to);
+
+  at::Device device_;
+  int seq_len_;
+  Batch batch_;
+  cuda::HostCopies copies_;
+};
+
+}  // namespace forge::worker
