@@ -157,7 +157,7 @@ at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const 
   if (!past.state && config_.qk_norm != QkNorm::per_head) {
     const ops::HeadLayout layout{config_.num_heads, config_.num_kv_heads, head};
     const at::Tensor mixed = ops::self_attention(
-        qkv, canon_layer(block.canon_b, past), past.rotary, layout, past.doc_ids);
+        qkv, canon_layer(block.canon_b, past), past.rotary, layout, past.doc_ids, products());
     return ops::linear(mixed, block.output, residual);
   }
   qkv = canon('B', block.canon_b, qkv, past);
@@ -174,7 +174,7 @@ at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const 
     k = rotate(k, past);
   }
   const at::Tensor mixed = past.state ? past.state->attend(past.layer, q, k, v)
-                                      : ops::causal_attention(q, k, v, past.doc_ids);
+                                      : ops::causal_attention(q, k, v, past.doc_ids, products());
   return ops::linear(mixed.view({batch, length, q_width}), block.output, residual);
 }
 

@@ -106,6 +106,8 @@ class LlamaCanon {
   const ops::WeightMatrix& head_weight() const {
     return config_.tie_embeddings ? embedding_ : lm_head_;
   }
+  /// The type that matrix products read.
+  at::ScalarType products() const { return embedding_.operand().scalar_type(); }
   /// The stream x behind the block's attention, and behind its MLP.
   at::Tensor attention(const Block& block, const at::Tensor& x, const Past& past) const;
   at::Tensor mlp(const Block& block, const at::Tensor& x, const Past& past) const;

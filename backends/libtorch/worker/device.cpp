@@ -69,9 +69,12 @@ nlohmann::json libraries() {
   }
   list["blas"] = matrix;
   list["matrix_products"] = ops::gemm_library();
+  list["bfloat16_products"] = ops::bfloat16_gemm_library();
   list["simd"] = ops::simd_name();
   return list;
 }
+
+bool bfloat16_is_fast() { return ops::bfloat16_gemm_library() != "float32"; }
 
 std::vector<std::string> device_names() {
   std::vector<std::string> names = {"cpu"};
@@ -100,6 +103,13 @@ at::Device choose_device(const std::string& name, int threads) {
     if (known == full) return use(at::Device(full));
   }
   throw Error("there is no device '" + name + "' here", {}, "devices: auto, " + join(names, ", "));
+}
+
+void warn_of_slow_precision(config::Precision precision, const at::Device& device) {
+  if (precision != config::Precision::bfloat16 || !device.is_cpu() || bfloat16_is_fast()) return;
+  std::cerr << "warning: matrix products of train.precision bfloat16 are computed in float32 here, "
+               "more slowly than with train.precision float32: fast ones need a CPU with "
+               "avx512_bf16 and a LibTorch that shows its oneDNN, or a GPU.\n";
 }
 
 protocol::Environment describe_environment(const at::Device& device) {

@@ -12,6 +12,9 @@ namespace forge::worker {
 /// Throws forge::Error naming the devices that there are.
 at::Device choose_device(const std::string& name, int threads);
 
+/// Warns on stderr where a device computes in such a precision only slowly.
+void warn_of_slow_precision(config::Precision precision, const at::Device& device);
+
 /// What this process runs on; warns on stderr of a BLAS that costs speed.
 protocol::Environment describe_environment(const at::Device& device);
 

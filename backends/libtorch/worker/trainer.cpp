@@ -1,5 +1,6 @@
 #include "backends/libtorch/worker/trainer.h"
 
+#include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
 
@@ -20,6 +21,7 @@ Trainer::Trainer(const config::Experiment& experiment, const at::Device& device)
       model_(experiment.model, weight_types(experiment.train), device),
       optimizer_(experiment, model_),
       graph_(device) {
+  warn_of_slow_precision(experiment.train.precision, device);
   if (device.is_cuda()) return;
   if (experiment.train.bfloat16_weights == config::Bfloat16Weights::none) return;
   throw Error("train.bfloat16_weights is for a GPU: on a CPU weights are kept in float32",

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "backends/libtorch/ops/adamw/adamw.h"
+#include "backends/libtorch/ops/common/element_type.h"
 #include "backends/libtorch/ops/common/simd.h"
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -34,22 +35,6 @@ FORGE_INLINE void update_range(const Constants<T>& k,
     p[i] = k.keep * p[i] - k.rate * m[i] / (std::sqrt(v[i]) / k.root_correction2 + k.eps);
   }
 }
-template <class T>
-void update_all(
-    at::Tensor& p, const at::Tensor& g, at::Tensor& m, at::Tensor& v, const AdamWStep& step) {
-  const Constants<T> constants(step);
-  at::parallel_for(0, p.numel(), 16384, [&](int64_t begin, int64_t end) {
-    with_simd([&]() FORGE_SIMD_BODY {
-      update_range(constants,
-                   begin,
-                   end,
-                   p.data_ptr<T>(),
-                   g.data_ptr<T>(),
-                   m.data_ptr<T>(),
-                   v.data_ptr<T>());
-    });
-  });
-}
 
 }  // namespace
 
@@ -58,9 +43,21 @@ void adamw_cpu_(at::Tensor& parameter,
                 at::Tensor& first_moment,
                 at::Tensor& second_moment,
                 const AdamWStep& step) {
-  parameter.scalar_type() == at::kFloat
-      ? update_all<float>(parameter, gradient, first_moment, second_moment, step)
-      : update_all<double>(parameter, gradient, first_moment, second_moment, step);
+  with_element_type(parameter.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const Constants<T> constants(step);
+    at::parallel_for(0, parameter.numel(), 16384, [&](int64_t begin, int64_t end) {
+      with_simd([&]() FORGE_SIMD_BODY {
+        update_range(constants,
+                     begin,
+                     end,
+                     parameter.data_ptr<T>(),
+                     gradient.data_ptr<T>(),
+                     first_moment.data_ptr<T>(),
+                     second_moment.data_ptr<T>());
+      });
+    });
+  });
 }
 
 }  // namespace forge::ops

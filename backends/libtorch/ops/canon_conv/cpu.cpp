@@ -1,5 +1,6 @@
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/canon_conv/problem.h"
+#include "backends/libtorch/ops/common/element_type.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
@@ -57,11 +58,8 @@ void canon_conv_forward_cpu(const at::Tensor& x,
                             const at::Tensor& doc_ids,
                             at::Tensor& y) {
   const bool add_identity = options.residual && !options.silu;
-  if (x.scalar_type() == at::kFloat) {
-    forward<float>(x, w, add_identity, doc_ids, y);
-  } else {
-    forward<double>(x, w, add_identity, doc_ids, y);
-  }
+  with_element_type(x.scalar_type(),
+                    [&](auto zero) { forward<decltype(zero)>(x, w, add_identity, doc_ids, y); });
   if (!options.silu) return;
   at::silu_(y);
   if (options.residual) y.add_(x);
@@ -81,11 +79,9 @@ void canon_conv_backward_cpu(const at::Tensor& x,
     canon_conv_forward_cpu(x, w, {false, false}, doc_ids, convolved);
     grad = at::silu_backward(grad_y, convolved);
   }
-  if (x.scalar_type() == at::kFloat) {
-    backward<float>(x, w, add_identity, doc_ids, grad, grad_x, grad_w);
-  } else {
-    backward<double>(x, w, add_identity, doc_ids, grad, grad_x, grad_w);
-  }
+  with_element_type(x.scalar_type(), [&](auto zero) {
+    backward<decltype(zero)>(x, w, add_identity, doc_ids, grad, grad_x, grad_w);
+  });
   if (options.silu && options.residual) grad_x.add_(grad_y);
 }
 

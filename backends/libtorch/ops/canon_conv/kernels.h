@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/libtorch/ops/common/simd.h"
+#include "backends/libtorch/ops/common/vector_math.h"
 
 /// Loops of the Canon convolution over pointers, for the operations that hold it.
 namespace forge::ops::canon {
@@ -44,7 +44,8 @@ struct Problem {
   Tokens<const T> row_to_read(const T* x, int64_t row) const {
     return {x + row * length * channels, 0, channels};
   }
-  Tokens<T> row_to_write(T* x, int64_t row) const {
+  template <class Out>
+  Tokens<Out> row_to_write(Out* x, int64_t row) const {
     return {x + row * length * channels, 0, channels};
   }
 };
@@ -74,39 +75,41 @@ struct Terms {
 };
 
 /// y[c] = sum_i tap_i[c] * token_i[c]; a loop for each count, so that every one vectorises.
-template <class T>
-FORGE_INLINE void sum_terms(const Terms<T>& terms, T* __restrict y, int64_t channels) {
+template <class T, class Out>
+FORGE_INLINE void sum_terms(const Terms<T>& terms, Out* __restrict y, int64_t channels) {
   const T *r0 = terms.token[0], *r1 = terms.token[1], *r2 = terms.token[2], *r3 = terms.token[3];
   const T *w0 = terms.tap[0], *w1 = terms.tap[1], *w2 = terms.tap[2], *w3 = terms.tap[3];
   switch (terms.count) {
     case 0:
-      for (int64_t c = 0; c < channels; ++c) y[c] = 0;
+      for (int64_t c = 0; c < channels; ++c) y[c] = rounded<Out>(T(0));
       break;
     case 1:
-      for (int64_t c = 0; c < channels; ++c) y[c] = w0[c] * r0[c];
+      for (int64_t c = 0; c < channels; ++c) y[c] = rounded<Out>(w0[c] * r0[c]);
       break;
     case 2:
-      for (int64_t c = 0; c < channels; ++c) y[c] = w0[c] * r0[c] + w1[c] * r1[c];
+      for (int64_t c = 0; c < channels; ++c) y[c] = rounded<Out>(w0[c] * r0[c] + w1[c] * r1[c]);
       break;
     case 3:
-      for (int64_t c = 0; c < channels; ++c) y[c] = w0[c] * r0[c] + w1[c] * r1[c] + w2[c] * r2[c];
+      for (int64_t c = 0; c < channels; ++c) {
+        y[c] = rounded<Out>(w0[c] * r0[c] + w1[c] * r1[c] + w2[c] * r2[c]);
+      }
       break;
     default:
       for (int64_t c = 0; c < channels; ++c) {
-        y[c] = (w0[c] * r0[c] + w1[c] * r1[c]) + (w2[c] * r2[c] + w3[c] * r3[c]);
+        y[c] = rounded<Out>((w0[c] * r0[c] + w1[c] * r1[c]) + (w2[c] * r2[c] + w3[c] * r3[c]));
       }
   }
 }
 
 /// y[t] = sum over taps of tap * x[t - tap], for the tokens begin … end-1 of one row of the batch.
-template <class T>
+template <class T, class Out>
 FORGE_INLINE void convolve(const Problem<T>& p,
                            int64_t row,
                            int64_t begin,
                            int64_t end,
                            Channels channels,
                            const Tokens<const T>& x,
-                           const Tokens<T>& y) {
+                           const Tokens<Out>& y) {
   for (int64_t t = begin; t < end; ++t) {
     Terms<T> terms;
     for (int tap = 0; tap < p.kernel; ++tap) {

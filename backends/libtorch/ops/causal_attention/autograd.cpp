@@ -1,5 +1,7 @@
 #include "backends/libtorch/model/torch_compat.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
+#include "backends/libtorch/ops/common/kernels.h"
+#include "backends/libtorch/ops/common/operand.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
@@ -16,29 +18,32 @@ struct CausalAttention : public torch::autograd::Function<CausalAttention> {
                             const at::Tensor& q,
                             const at::Tensor& k,
                             const at::Tensor& v,
-                            const at::Tensor& first) {
+                            const at::Tensor& first,
+                            int64_t products) {
+    const auto type = static_cast<at::ScalarType>(products);
+    const variable_list read = {as_operand(q, type), as_operand(k, type), as_operand(v, type)};
     at::Tensor out = at::empty(q.sizes(), q.options());
     at::Tensor log_sum_exp = at::empty({q.size(0), q.size(2), q.size(1)}, q.options());
-    causal_attention_forward_cpu(q, k, v, documents(first), out, log_sum_exp);
-    context->save_for_backward({q, k, v, first, out, log_sum_exp});
+    causal_attention_forward_cpu(read[0], read[1], read[2], documents(first), out, log_sum_exp);
+    context->save_for_backward({read[0], read[1], read[2], first, out, log_sum_exp});
     return out;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    variable_list grads;
-    for (int i = 0; i < 3; ++i) grads.push_back(at::empty(saved[i].sizes(), saved[i].options()));
+    const at::Tensor& out = saved[4];
+    variable_list grads(5);
+    for (int i = 0; i < 3; ++i) grads[i] = at::empty(saved[i].sizes(), out.options());
     causal_attention_backward_cpu(saved[0],
                                   saved[1],
                                   saved[2],
                                   documents(saved[3]),
-                                  saved[4],
+                                  out,
                                   saved[5],
-                                  grad_outputs[0].contiguous(),
+                                  as_operand(grad_outputs[0].contiguous(), saved[0].scalar_type()),
                                   grads[0],
                                   grads[1],
                                   grads[2]);
-    grads.emplace_back();
     return grads;
   }
 };
@@ -93,17 +98,18 @@ at::Tensor first_tokens_of_documents(const at::Tensor& doc_ids, int64_t batch, i
 at::Tensor causal_attention(const at::Tensor& q,
                             const at::Tensor& k,
                             const at::Tensor& v,
-                            const at::Tensor& doc_ids) {
+                            const at::Tensor& doc_ids,
+                            std::optional<at::ScalarType> products) {
   check_shapes(q, k, v);
-  const bool fused =
-      q.is_cpu() && (q.scalar_type() == at::kFloat || q.scalar_type() == at::kDouble);
+  const at::ScalarType type = products.value_or(q.scalar_type());
+  const bool fused = has_cpu_kernel(q) && has_product_kernel(q, type);
   if (!doc_ids.defined()) {
     if (!fused) return torch_compat::scaled_dot_product_attention(q, k, v);
-    return CausalAttention::apply(q, k, v, at::empty({0}, at::kInt));
+    return CausalAttention::apply(q, k, v, at::empty({0}, at::kInt), static_cast<int64_t>(type));
   }
   const at::Tensor first = first_tokens_of_documents(doc_ids, q.size(0), q.size(1));
   if (!fused || !first.defined()) return causal_attention_reference(q, k, v, doc_ids);
-  return CausalAttention::apply(q, k, v, first);
+  return CausalAttention::apply(q, k, v, first, static_cast<int64_t>(type));
 }
 
 }  // namespace forge::ops

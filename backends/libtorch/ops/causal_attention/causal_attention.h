@@ -2,17 +2,22 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 namespace forge::ops {
 
 /// Causal softmax attention (Vaswani et al. 2017), scores scaled by 1/sqrt(D):
 ///   q        [B, T, H, D], k and v [B, T, G, D], G divides H; query head h reads key-value head
 ///            h / (H/G); last dimension contiguous, any stride elsewhere
 ///   doc_ids  [B, T] int32 or undefined; a token attends only to tokens of its own document
+///   products what the CPU's kernels round the operands of matrix products to, if another type than
+///            q's: bfloat16 beside float32
 /// Returns [B, T, H, D], contiguous. Differentiable in q, k, v.
 at::Tensor causal_attention(const at::Tensor& q,
                             const at::Tensor& k,
                             const at::Tensor& v,
-                            const at::Tensor& doc_ids = {});
+                            const at::Tensor& doc_ids = {},
+                            std::optional<at::ScalarType> products = {});
 
 /// The same by plain Torch operations on the whole [B, H, T, T] score tensor, on any device.
 at::Tensor causal_attention_reference(const at::Tensor& q,
@@ -27,7 +32,7 @@ at::Tensor first_tokens_of_documents(const at::Tensor& doc_ids, int64_t batch, i
 
 /// Blocked over queries, the upper triangle and earlier documents skipped, no score tensor kept.
 /// `first` int32 [B, T], or undefined, is the first token of each token's document. `out`
-/// [B, T, H, D] and `log_sum_exp` [B, H, T] are written.
+/// [B, T, H, D] and `log_sum_exp` [B, H, T] are written, in float32 where q, k and v are bfloat16.
 void causal_attention_forward_cpu(const at::Tensor& q,
                                   const at::Tensor& k,
                                   const at::Tensor& v,
@@ -35,7 +40,8 @@ void causal_attention_forward_cpu(const at::Tensor& q,
                                   at::Tensor& out,
                                   at::Tensor& log_sum_exp);
 
-/// Gradients of sum(out * grad_out); scores are computed again from q, k and log_sum_exp.
+/// Gradients of sum(out * grad_out), in the type of `out`; grad_out has q's. Scores are computed
+/// again from q, k and log_sum_exp.
 void causal_attention_backward_cpu(const at::Tensor& q,
                                    const at::Tensor& k,
                                    const at::Tensor& v,

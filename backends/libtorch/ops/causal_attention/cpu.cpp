@@ -1,7 +1,9 @@
 #include <cmath>
 #include <memory>
+#include <type_traits>
 
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
+#include "backends/libtorch/ops/common/element_type.h"
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/common/vector_math.h"
 #include "backends/libtorch/torch_precompiled.h"
@@ -31,14 +33,15 @@ Block block_at(int64_t begin, int64_t length, const int32_t* first) {
   return {begin, end - begin, left, end - left, first ? first + begin : nullptr};
 }
 
-/// Products q.k in `scores` [rows, columns] become exponentials of their scaled values, of which
-/// the largest of a row is 1; inverse_sum [rows] makes them a softmax. log_sum_exp [rows] is
-/// written.
-template <class T>
+/// From products q.k in `scores` [rows, columns], `p` (which may lie where they do) becomes
+/// exponentials of their scaled values, of which the largest of a row is 1; inverse_sum [rows]
+/// makes them a softmax. log_sum_exp [rows] is written.
+template <class T, class E>
 FORGE_INLINE void exponentials(
-    const Block& block, T scale, T* scores, T* inverse_sum, T* log_sum_exp) {
+    const Block& block, T scale, const T* scores, E* p, T* inverse_sum, T* log_sum_exp) {
   for (int64_t row = 0; row < block.rows; ++row) {
-    T* s = scores + row * block.columns;
+    const T* s = scores + row * block.columns;
+    E* out = p + row * block.columns;
     const int64_t from = block.from(row), to = block.to(row);
     T largest = s[from];
 #pragma omp simd reduction(max : largest)
@@ -47,32 +50,48 @@ FORGE_INLINE void exponentials(
     T sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t c = from; c < to; ++c) {
-      s[c] = fast_exp(s[c] * scale - shift);
-      sum += s[c];
+      const T e = fast_exp(s[c] * scale - shift);
+      out[c] = rounded<E>(e);
+      sum += e;
     }
-    std::fill(s, s + from, T(0));
-    std::fill(s + to, s + block.columns, T(0));
+    std::fill(out, out + from, E(0));
+    std::fill(out + to, out + block.columns, E(0));
     inverse_sum[row] = 1 / sum;
     log_sum_exp[row] = shift + std::log(sum);
   }
 }
 
-/// From the products q.k in `p` and the gradient of the softmax in `grad`: p becomes the softmax
-/// again, grad the gradient of the products, p * (grad - delta[row]) * scale.
-template <class T>
-FORGE_INLINE void score_gradient(
-    const Block& block, T scale, const T* log_sum_exp, const T* delta, T* p, T* grad) {
+/// What the backward pass works on for a block, each [rows, columns]. The last two may lie where
+/// the first two do.
+template <class T, class E>
+struct BlockMemory {
+  T *scores, *softmax_grad;
+  E *softmax, *scores_grad;
+};
+
+/// From the products q.k and the gradient of the softmax: the softmax again, and the gradient of
+/// the products, softmax * (softmax_grad - delta[row]) * scale.
+template <class T, class E>
+FORGE_INLINE void score_gradient(const Block& block,
+                                 T scale,
+                                 const T* log_sum_exp,
+                                 const T* delta,
+                                 const BlockMemory<T, E>& memory) {
   for (int64_t row = 0; row < block.rows; ++row) {
-    T* __restrict s = p + row * block.columns;
-    T* __restrict g = grad + row * block.columns;
-    const int64_t from = block.from(row), to = block.to(row);
+    const int64_t start = row * block.columns, from = block.from(row), to = block.to(row);
+    const T *s = memory.scores + start, *g = memory.softmax_grad + start;
+    E *p = memory.softmax + start, *ds = memory.scores_grad + start;
     const T shift = log_sum_exp[row], center = delta[row];
+#pragma omp simd
     for (int64_t c = from; c < to; ++c) {
-      s[c] = fast_exp(s[c] * scale - shift);
-      g[c] = s[c] * (g[c] - center) * scale;
+      const T e = fast_exp(s[c] * scale - shift);
+      ds[c] = rounded<E>(e * (g[c] - center) * scale);
+      p[c] = rounded<E>(e);
     }
-    for (int64_t c = 0; c < from; ++c) s[c] = g[c] = 0;
-    for (int64_t c = to; c < block.columns; ++c) s[c] = g[c] = 0;
+    for (E* x : {p, ds}) {
+      std::fill(x, x + from, E(0));
+      std::fill(x + to, x + block.columns, E(0));
+    }
   }
 }
 
@@ -83,8 +102,7 @@ struct Head {
   int64_t stride;  ///< elements from token to token
   T* at(int64_t token) const { return data + token * stride; }
   /// The vectors from a token on as a matrix with a row for each.
-  Operand<T> from(int64_t token) const { return {at(token), stride, false}; }
-  Operand<T> transposed_from(int64_t token) const { return {at(token), stride, true}; }
+  Operand<T> from(int64_t token) const { return {at(token), stride}; }
 };
 
 template <class T>
@@ -97,11 +115,25 @@ const int32_t* first_of(const at::Tensor& first, int64_t row) {
   return first.defined() ? first.data_ptr<int32_t>() + row * first.size(1) : nullptr;
 }
 
-/// Memory for numbers that are written before they are read.
-template <class T>
-std::unique_ptr<T[]> scratch(int64_t size) {
-  return std::unique_ptr<T[]>(new T[size]);
-}
+/// Memory for `size` sums that are written before they are read, and for as many of them as
+/// operands: the same place where both have one type.
+template <class T, class E>
+class Scratch {
+ public:
+  explicit Scratch(int64_t size)
+      : sums_(new T[size]), operands_(std::is_same_v<T, E> ? nullptr : new E[size]) {}
+  T* sums() const { return sums_.get(); }
+  E* operands() const {
+    if constexpr (std::is_same_v<T, E>)
+      return sums_.get();
+    else
+      return operands_.get();
+  }
+
+ private:
+  std::unique_ptr<T[]> sums_;
+  std::unique_ptr<E[]> operands_;
+};
 
 /// Calls task(row, head) for a part of the (row, head) pairs. Tasks of one call share a thread.
 template <class MakeTask>
@@ -112,53 +144,62 @@ void for_each_head(int64_t batch, int64_t heads, const MakeTask& make_task) {
   });
 }
 
-template <class T>
-void forward(const at::Tensor& q,
-             const at::Tensor& k,
-             const at::Tensor& v,
-             const at::Tensor& first,
-             at::Tensor& out,
-             at::Tensor& log_sum_exp) {
-  const int64_t length = q.size(1), heads = q.size(2), width = q.size(3);
-  const int64_t group = heads / k.size(2);
+/// One head's output and the logarithms of its queries' sums of exponentials.
+template <class T, class E>
+void forward_head(int64_t length,
+                  int64_t width,
+                  const int32_t* first,
+                  const Head<E>& queries,
+                  const Head<E>& keys,
+                  const Head<E>& values,
+                  const Scratch<T, E>& memory,
+                  const Head<T>& mixed,
+                  T* log_sum_exp) {
   const T scale = static_cast<T>(1 / std::sqrt(double(width)));
-  for_each_head(q.size(0), heads, [&] {
-    const std::shared_ptr<T[]> scores = scratch<T>(block_queries * length);
-    return [&, scores](int64_t row, int64_t head) {
-      const Head<T> queries = head_of<T>(q, row, head), mixed = head_of<T>(out, row, head);
-      const Head<T> keys = head_of<T>(k, row, head / group);
-      const Head<T> values = head_of<T>(v, row, head / group);
-      T* head_lse = log_sum_exp.data_ptr<T>() + (row * heads + head) * length;
-      for (int64_t begin = 0; begin < length; begin += block_queries) {
-        const Block block = block_at(begin, length, first_of(first, row));
-        T* s = scores.get();
-        T inverse_sum[block_queries];
-        gemm(block.rows,
-             block.columns,
-             width,
-             queries.from(begin),
-             keys.transposed_from(block.left),
-             T(0),
-             s,
-             block.columns);
-        with_simd([&]() FORGE_SIMD_BODY {
-          exponentials(block, scale, s, inverse_sum, head_lse + begin);
-        });
-        gemm(block.rows,
-             width,
-             block.columns,
-             {s, block.columns},
-             values.from(block.left),
-             T(0),
-             mixed.at(begin),
-             mixed.stride);
-        for (int64_t r = 0; r < block.rows; ++r) {
-          T* o = mixed.at(begin + r);
-          for (int64_t c = 0; c < width; ++c) o[c] *= inverse_sum[r];
-        }
-      }
-    };
-  });
+  for (int64_t begin = 0; begin < length; begin += block_queries) {
+    const Block block = block_at(begin, length, first);
+    const int64_t rows = block.rows, columns = block.columns, left = block.left;
+    T* scores = memory.sums();
+    E* p = memory.operands();
+    T inverse_sum[block_queries];
+    gemm(rows,
+         columns,
+         width,
+         queries.from(begin),
+         transposed(keys.from(left)),
+         T(0),
+         scores,
+         columns);
+    with_simd([&]() FORGE_SIMD_BODY {
+      exponentials(block, scale, scores, p, inverse_sum, log_sum_exp + begin);
+    });
+    gemm(rows,
+         width,
+         columns,
+         Operand<E>{p, columns},
+         values.from(left),
+         T(0),
+         mixed.at(begin),
+         mixed.stride);
+    for (int64_t r = 0; r < rows; ++r) {
+      T* o = mixed.at(begin + r);
+      for (int64_t c = 0; c < width; ++c) o[c] *= inverse_sum[r];
+    }
+  }
+}
+
+/// delta[r] = output . gradient of the output, of query begin + r.
+template <class T, class E>
+FORGE_INLINE void output_dot_gradient(
+    const Block& block, int64_t width, const Head<T>& mixed, const Head<E>& mixed_grad, T* delta) {
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const T* o = mixed.at(block.begin + r);
+    const E* g = mixed_grad.at(block.begin + r);
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t c = 0; c < width; ++c) sum += o[c] * static_cast<T>(g[c]);
+    delta[r] = sum;
+  }
 }
 
 template <class T>
@@ -167,49 +208,51 @@ struct Gradients {
 };
 
 /// One head's gradients; those of keys and values are added.
-template <class T>
+template <class T, class E>
 void backward_head(int64_t length,
                    int64_t width,
                    const int32_t* first,
-                   const Head<T>& queries,
-                   const Head<T>& keys,
-                   const Head<T>& values,
+                   const Head<E>& queries,
+                   const Head<E>& keys,
+                   const Head<E>& values,
                    const Head<T>& mixed,
-                   const Head<T>& mixed_grad,
+                   const Head<E>& mixed_grad,
                    const T* log_sum_exp,
-                   T* memory,
+                   const Scratch<T, E>& scratch,
                    const Gradients<T>& grad) {
   const T scale = static_cast<T>(1 / std::sqrt(double(width)));
+  const int64_t half = block_queries * length;
+  const BlockMemory<T, E> memory{
+      scratch.sums(), scratch.sums() + half, scratch.operands(), scratch.operands() + half};
   for (int64_t begin = 0; begin < length; begin += block_queries) {
     const Block block = block_at(begin, length, first);
     const int64_t rows = block.rows, columns = block.columns, left = block.left;
-    T *p = memory, *score_grad = memory + block_queries * length;
     T delta[block_queries];
-    for (int64_t r = 0; r < rows; ++r) {
-      const T *o = mixed.at(begin + r), *g = mixed_grad.at(begin + r);
-      T sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t c = 0; c < width; ++c) sum += o[c] * g[c];
-      delta[r] = sum;
-    }
-    const Operand<T> p_transposed = {p, columns, true},
-                     grad_transposed = {score_grad, columns, true};
-    gemm(rows, columns, width, queries.from(begin), keys.transposed_from(left), T(0), p, columns);
+    gemm(rows,
+         columns,
+         width,
+         queries.from(begin),
+         transposed(keys.from(left)),
+         T(0),
+         memory.scores,
+         columns);
     gemm(rows,
          columns,
          width,
          mixed_grad.from(begin),
-         values.transposed_from(left),
+         transposed(values.from(left)),
          T(0),
-         score_grad,
+         memory.softmax_grad,
          columns);
     with_simd([&]() FORGE_SIMD_BODY {
-      score_gradient(block, scale, log_sum_exp + begin, delta, p, score_grad);
+      output_dot_gradient(block, width, mixed, mixed_grad, delta);
+      score_gradient(block, scale, log_sum_exp + begin, delta, memory);
     });
+    const Operand<E> softmax{memory.softmax, columns}, scores_grad{memory.scores_grad, columns};
     gemm(columns,
          width,
          rows,
-         p_transposed,
+         transposed(softmax),
          mixed_grad.from(begin),
          T(1),
          grad.values.at(left),
@@ -217,7 +260,7 @@ void backward_head(int64_t length,
     gemm(columns,
          width,
          rows,
-         grad_transposed,
+         transposed(scores_grad),
          queries.from(begin),
          T(1),
          grad.keys.at(left),
@@ -225,7 +268,7 @@ void backward_head(int64_t length,
     gemm(rows,
          width,
          columns,
-         {score_grad, columns},
+         scores_grad,
          keys.from(left),
          T(0),
          grad.queries.at(begin),
@@ -238,43 +281,6 @@ void clear(const Head<T>& head, int64_t length, int64_t width) {
   for (int64_t t = 0; t < length; ++t) std::fill(head.at(t), head.at(t) + width, T(0));
 }
 
-template <class T>
-void backward(const at::Tensor& q,
-              const at::Tensor& k,
-              const at::Tensor& v,
-              const at::Tensor& first,
-              const at::Tensor& out,
-              const at::Tensor& log_sum_exp,
-              const at::Tensor& grad_out,
-              at::Tensor& grad_q,
-              at::Tensor& grad_k,
-              at::Tensor& grad_v) {
-  const int64_t length = q.size(1), heads = q.size(2), width = q.size(3);
-  const int64_t group = heads / k.size(2);
-  for_each_head(k.size(0), k.size(2), [&] {
-    const std::shared_ptr<T[]> memory = scratch<T>(2 * block_queries * length);
-    return [&, memory](int64_t row, int64_t key_head) {
-      const Head<T> keys_grad = head_of<T>(grad_k, row, key_head);
-      const Head<T> values_grad = head_of<T>(grad_v, row, key_head);
-      clear(keys_grad, length, width);
-      clear(values_grad, length, width);
-      for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
-        backward_head(length,
-                      width,
-                      first_of(first, row),
-                      head_of<T>(q, row, head),
-                      head_of<T>(k, row, key_head),
-                      head_of<T>(v, row, key_head),
-                      head_of<T>(out, row, head),
-                      head_of<T>(grad_out, row, head),
-                      log_sum_exp.data_ptr<T>() + (row * heads + head) * length,
-                      memory.get(),
-                      {head_of<T>(grad_q, row, head), keys_grad, values_grad});
-      }
-    };
-  });
-}
-
 }  // namespace
 
 void causal_attention_forward_cpu(const at::Tensor& q,
@@ -283,8 +289,26 @@ void causal_attention_forward_cpu(const at::Tensor& q,
                                   const at::Tensor& first,
                                   at::Tensor& out,
                                   at::Tensor& log_sum_exp) {
-  q.scalar_type() == at::kFloat ? forward<float>(q, k, v, first, out, log_sum_exp)
-                                : forward<double>(q, k, v, first, out, log_sum_exp);
+  const int64_t length = q.size(1), heads = q.size(2), width = q.size(3);
+  const int64_t group = heads / k.size(2);
+  with_operand_type(q.scalar_type(), [&](auto number, auto element) {
+    using T = decltype(number);
+    using E = decltype(element);
+    for_each_head(q.size(0), heads, [&] {
+      const auto memory = std::make_shared<Scratch<T, E>>(block_queries * length);
+      return [&, memory](int64_t row, int64_t head) {
+        forward_head(length,
+                     width,
+                     first_of(first, row),
+                     head_of<E>(q, row, head),
+                     head_of<E>(k, row, head / group),
+                     head_of<E>(v, row, head / group),
+                     *memory,
+                     head_of<T>(out, row, head),
+                     log_sum_exp.data_ptr<T>() + (row * heads + head) * length);
+      };
+    });
+  });
 }
 
 void causal_attention_backward_cpu(const at::Tensor& q,
@@ -297,9 +321,34 @@ void causal_attention_backward_cpu(const at::Tensor& q,
                                    at::Tensor& grad_q,
                                    at::Tensor& grad_k,
                                    at::Tensor& grad_v) {
-  q.scalar_type() == at::kFloat
-      ? backward<float>(q, k, v, first, out, log_sum_exp, grad_out, grad_q, grad_k, grad_v)
-      : backward<double>(q, k, v, first, out, log_sum_exp, grad_out, grad_q, grad_k, grad_v);
+  const int64_t length = q.size(1), heads = q.size(2), width = q.size(3);
+  const int64_t group = heads / k.size(2);
+  with_operand_type(q.scalar_type(), [&](auto number, auto element) {
+    using T = decltype(number);
+    using E = decltype(element);
+    for_each_head(k.size(0), k.size(2), [&] {
+      const auto memory = std::make_shared<Scratch<T, E>>(2 * block_queries * length);
+      return [&, memory](int64_t row, int64_t key_head) {
+        const Head<T> keys_grad = head_of<T>(grad_k, row, key_head);
+        const Head<T> values_grad = head_of<T>(grad_v, row, key_head);
+        clear(keys_grad, length, width);
+        clear(values_grad, length, width);
+        for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
+          backward_head(length,
+                        width,
+                        first_of(first, row),
+                        head_of<E>(q, row, head),
+                        head_of<E>(k, row, key_head),
+                        head_of<E>(v, row, key_head),
+                        head_of<T>(out, row, head),
+                        head_of<E>(grad_out, row, head),
+                        log_sum_exp.data_ptr<T>() + (row * heads + head) * length,
+                        *memory,
+                        {head_of<T>(grad_q, row, head), keys_grad, values_grad});
+        }
+      };
+    });
+  });
 }
 
 }  // namespace forge::ops

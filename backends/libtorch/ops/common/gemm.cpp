@@ -2,30 +2,70 @@
 
 #include <dlfcn.h>
 
+#include "backends/libtorch/ops/common/simd.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
 namespace {
 
 // oneDNN's C interface, which has no header of its own in a LibTorch that was linked to it.
-using OneDnnSgemm = int (*)(char transpose_a,
-                            char transpose_b,
-                            int64_t m,
-                            int64_t n,
-                            int64_t k,
-                            float alpha,
-                            const float* a,
-                            int64_t a_stride,
-                            const float* b,
-                            int64_t b_stride,
-                            float beta,
-                            float* c,
-                            int64_t c_stride);
+template <class E>
+using OneDnnGemm = int (*)(char transpose_a,
+                           char transpose_b,
+                           int64_t m,
+                           int64_t n,
+                           int64_t k,
+                           float alpha,
+                           const E* a,
+                           int64_t a_stride,
+                           const E* b,
+                           int64_t b_stride,
+                           float beta,
+                           float* c,
+                           int64_t c_stride);
 
-/// Of the library that this process has loaded with Torch; null where Torch keeps it to itself.
-OneDnnSgemm onednn_sgemm() {
-  static const auto function = reinterpret_cast<OneDnnSgemm>(::dlsym(RTLD_DEFAULT, "dnnl_sgemm"));
+// Of the library that this process has loaded with Torch; null where Torch keeps it to itself.
+
+OneDnnGemm<float> onednn_sgemm() {
+  static const auto function =
+      reinterpret_cast<OneDnnGemm<float>>(::dlsym(RTLD_DEFAULT, "dnnl_sgemm"));
   return function;
+}
+
+/// Null too where the CPU has no instructions for it: oneDNN's own emulation is slower than
+/// float32.
+OneDnnGemm<at::BFloat16> onednn_bfloat16_gemm() {
+  static const auto function = has_bfloat16_instructions()
+                                   ? reinterpret_cast<OneDnnGemm<at::BFloat16>>(
+                                         ::dlsym(RTLD_DEFAULT, "dnnl_gemm_bf16bf16f32"))
+                                   : nullptr;
+  return function;
+}
+
+template <class E>
+void onednn_gemm(OneDnnGemm<E> function,
+                 int64_t m,
+                 int64_t n,
+                 int64_t k,
+                 const Operand<E>& a,
+                 const Operand<E>& b,
+                 float beta,
+                 float* c,
+                 int64_t c_stride) {
+  const int status = function(a.transposed ? 'T' : 'N',
+                              b.transposed ? 'T' : 'N',
+                              m,
+                              n,
+                              k,
+                              1,
+                              a.data,
+                              a.stride,
+                              b.data,
+                              b.stride,
+                              beta,
+                              c,
+                              c_stride);
+  TORCH_CHECK(status == 0, "oneDNN cannot multiply ", m, " x ", k, " by ", k, " x ", n);
 }
 
 /// Measured on Zen 4 against OpenBLAS 0.3.21, GFLOP/s of one core: from 64 rows on 100-116 against
@@ -79,20 +119,7 @@ void gemm(int64_t m,
   if (!onednn_sgemm() || !onednn_is_faster(m, n, k)) {
     return blas_gemm(m, n, k, a, b, beta, c, c_stride);
   }
-  const int status = onednn_sgemm()(a.transposed ? 'T' : 'N',
-                                    b.transposed ? 'T' : 'N',
-                                    m,
-                                    n,
-                                    k,
-                                    1,
-                                    a.data,
-                                    a.stride,
-                                    b.data,
-                                    b.stride,
-                                    beta,
-                                    c,
-                                    c_stride);
-  TORCH_CHECK(status == 0, "oneDNN cannot multiply ", m, " x ", k, " by ", k, " x ", n);
+  onednn_gemm(onednn_sgemm(), m, n, k, a, b, beta, c, c_stride);
 }
 
 void gemm(int64_t m,
@@ -106,6 +133,36 @@ void gemm(int64_t m,
   blas_gemm(m, n, k, a, b, beta, c, c_stride);
 }
 
+void gemm(int64_t m,
+          int64_t n,
+          int64_t k,
+          const Operand<at::BFloat16>& a,
+          const Operand<at::BFloat16>& b,
+          float beta,
+          float* c,
+          int64_t c_stride) {
+  if (onednn_bfloat16_gemm() && m > 0 && n > 0 && k > 0) {
+    return onednn_gemm(onednn_bfloat16_gemm(), m, n, k, a, b, beta, c, c_stride);
+  }
+  gemm_in_float32(m, n, k, a, b, beta, c, c_stride);
+}
+
+void gemm_in_float32(int64_t m,
+                     int64_t n,
+                     int64_t k,
+                     const Operand<at::BFloat16>& a,
+                     const Operand<at::BFloat16>& b,
+                     float beta,
+                     float* c,
+                     int64_t c_stride) {
+  const at::Tensor wide_a = matrix(a, m, k).to(at::kFloat).contiguous();
+  const at::Tensor wide_b = matrix(b, k, n).to(at::kFloat).contiguous();
+  const Operand<float> float_a{wide_a.data_ptr<float>(), k}, float_b{wide_b.data_ptr<float>(), n};
+  gemm(m, n, k, float_a, float_b, beta, c, c_stride);
+}
+
 std::string gemm_library() { return onednn_sgemm() ? "onednn" : "blas"; }
+
+std::string bfloat16_gemm_library() { return onednn_bfloat16_gemm() ? "onednn" : "float32"; }
 
 }  // namespace forge::ops

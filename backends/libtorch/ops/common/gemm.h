@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/util/BFloat16.h>
+
 #include <cstdint>
 #include <string>
 
@@ -12,6 +14,11 @@ struct Operand {
   int64_t stride;  ///< elements from one row in memory to the next
   bool transposed = false;
 };
+
+template <class T>
+Operand<T> transposed(const Operand<T>& operand) {
+  return {operand.data, operand.stride, !operand.transposed};
+}
 
 /// C [m, n] = A [m, k] B [k, n] + beta C on CPU memory, C row-major with `c_stride` elements from
 /// row to row. beta is 0 or 1; with 0 what stands in C does not matter. On all threads, or on the
@@ -34,7 +41,32 @@ void gemm(int64_t m,
           double* c,
           int64_t c_stride);
 
+/// Sums in float32. A CPU without instructions for bfloat16 uses gemm_in_float32.
+void gemm(int64_t m,
+          int64_t n,
+          int64_t k,
+          const Operand<c10::BFloat16>& a,
+          const Operand<c10::BFloat16>& b,
+          float beta,
+          float* c,
+          int64_t c_stride);
+
+/// The same on any CPU, slower than a product of floats: operands are widened first, which changes
+/// no product, only the order of the sums.
+void gemm_in_float32(int64_t m,
+                     int64_t n,
+                     int64_t k,
+                     const Operand<c10::BFloat16>& a,
+                     const Operand<c10::BFloat16>& b,
+                     float beta,
+                     float* c,
+                     int64_t c_stride);
+
 /// What multiplies large matrices of floats here: "onednn" or "blas".
 std::string gemm_library();
+
+/// What multiplies matrices of bfloat16 here: "onednn", or "float32" where the CPU has no
+/// instructions for them or the library does not give its function away.
+std::string bfloat16_gemm_library();
 
 }  // namespace forge::ops

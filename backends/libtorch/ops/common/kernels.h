@@ -25,6 +25,13 @@ inline bool has_cuda_kernel(const at::Tensor& x) {
 /// Whether the operations have kernels of their own for such a tensor.
 inline bool has_kernel(const at::Tensor& x) { return has_cpu_kernel(x) || has_cuda_kernel(x); }
 
+/// Whether there are kernels for products of such a tensor with matrices of `operands`: its own
+/// type or, on a CPU, bfloat16, to which float32 is rounded.
+inline bool has_product_kernel(const at::Tensor& x, at::ScalarType operands) {
+  const bool is_rounded = x.is_cpu() && x.scalar_type() == at::kFloat && operands == at::kBFloat16;
+  return has_kernel(x) && (x.scalar_type() == operands || is_rounded);
+}
+
 /// The type of the small weights (norms, taps) that go with activations of x's type.
 inline at::ScalarType small_weight_type(const at::Tensor& x) {
   return x.scalar_type() == at::kBFloat16 ? at::kFloat : x.scalar_type();

@@ -13,4 +13,12 @@ const char* simd_name() {
   return "basic";
 }
 
+bool has_bfloat16_instructions() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return __builtin_cpu_supports("avx512bf16") != 0;  // all that have AMX have these too
+#else
+  return false;
+#endif
+}
+
 }  // namespace forge::ops

@@ -15,6 +15,9 @@ namespace forge::ops {
 /// The widest vectors that with_simd uses on this CPU: "avx512", "avx2" or "basic".
 const char* simd_name();
 
+/// Whether this CPU multiplies bfloat16 numbers itself.
+bool has_bfloat16_instructions();
+
 #if defined(__x86_64__) && defined(__GNUC__)
 
 namespace simd {
@@ -30,7 +33,7 @@ inline Width width() {
 }
 
 template <class Body>
-__attribute__((target("avx512f,avx512dq,avx2,fma"))) void run_avx512(const Body& body) {
+__attribute__((target("avx512f,avx512dq,avx2,fma,prefer-vector-width=512"))) void run_avx512(const Body& body) {
   body();
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <c10/util/BFloat16.h>
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "backends/libtorch/ops/common/simd.h"
 
@@ -31,5 +34,20 @@ FORGE_INLINE float fast_exp(float x) {
 }
 
 FORGE_INLINE double fast_exp(double x) { return std::exp(x); }
+
+/// x as an Out: itself, or the nearest bfloat16 (ties to even), written so that a loop over it
+/// vectorises.
+template <class Out, class T>
+FORGE_INLINE Out rounded(T x) {
+  if constexpr (std::is_same_v<Out, c10::BFloat16>) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    const uint32_t nearest = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    const uint32_t no_number = 0x7fc0;  // rounding could carry over into the sign
+    return {static_cast<uint16_t>(x == x ? nearest : no_number), c10::BFloat16::from_bits()};
+  } else {
+    return x;
+  }
+}
 
 }  // namespace forge::ops

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "backends/libtorch/ops/common/element_type.h"
 #include "backends/libtorch/ops/common/rows.h"
 #include "backends/libtorch/ops/common/vector_math.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
@@ -49,53 +50,26 @@ FORGE_INLINE void backward_rows(int64_t begin,
   }
 }
 
-template <class T>
-void forward(const at::Tensor& logits,
-             const at::Tensor& targets,
-             at::Tensor& log_sum_exp,
-             at::Tensor& row_loss) {
-  for_each_row_chunk(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
-    with_simd([&]() FORGE_SIMD_BODY {
-      forward_rows(begin,
-                   end,
-                   logits.size(1),
-                   logits.data_ptr<T>(),
-                   targets.data_ptr<int32_t>(),
-                   log_sum_exp.data_ptr<T>(),
-                   row_loss.data_ptr<T>());
-    });
-  });
-}
-template <class T>
-void backward(const at::Tensor& logits,
-              const at::Tensor& targets,
-              const at::Tensor& log_sum_exp,
-              const at::Tensor& p_scale,
-              const at::Tensor& target_scale,
-              at::Tensor& grad) {
-  for_each_row_chunk(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
-    with_simd([&]() FORGE_SIMD_BODY {
-      backward_rows(begin,
-                    end,
-                    logits.size(1),
-                    logits.data_ptr<T>(),
-                    targets.data_ptr<int32_t>(),
-                    log_sum_exp.data_ptr<T>(),
-                    p_scale.data_ptr<T>(),
-                    target_scale.data_ptr<T>(),
-                    grad.data_ptr<T>());
-    });
-  });
-}
-
 }  // namespace
 
 void cross_entropy_forward_cpu(const at::Tensor& logits,
                                const at::Tensor& targets,
                                at::Tensor& log_sum_exp,
                                at::Tensor& row_loss) {
-  logits.scalar_type() == at::kFloat ? forward<float>(logits, targets, log_sum_exp, row_loss)
-                                     : forward<double>(logits, targets, log_sum_exp, row_loss);
+  with_element_type(logits.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    for_each_row_chunk(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
+      with_simd([&]() FORGE_SIMD_BODY {
+        forward_rows(begin,
+                     end,
+                     logits.size(1),
+                     logits.data_ptr<T>(),
+                     targets.data_ptr<int32_t>(),
+                     log_sum_exp.data_ptr<T>(),
+                     row_loss.data_ptr<T>());
+      });
+    });
+  });
 }
 
 void cross_entropy_backward_cpu(const at::Tensor& logits,
@@ -104,9 +78,22 @@ void cross_entropy_backward_cpu(const at::Tensor& logits,
                                 const at::Tensor& p_scale,
                                 const at::Tensor& target_scale,
                                 at::Tensor& grad_logits) {
-  logits.scalar_type() == at::kFloat
-      ? backward<float>(logits, targets, log_sum_exp, p_scale, target_scale, grad_logits)
-      : backward<double>(logits, targets, log_sum_exp, p_scale, target_scale, grad_logits);
+  with_element_type(logits.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    for_each_row_chunk(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
+      with_simd([&]() FORGE_SIMD_BODY {
+        backward_rows(begin,
+                      end,
+                      logits.size(1),
+                      logits.data_ptr<T>(),
+                      targets.data_ptr<int32_t>(),
+                      log_sum_exp.data_ptr<T>(),
+                      p_scale.data_ptr<T>(),
+                      target_scale.data_ptr<T>(),
+                      grad_logits.data_ptr<T>());
+      });
+    });
+  });
 }
 
 }  // namespace forge::ops

@@ -1,5 +1,6 @@
 #include "backends/libtorch/ops/common/gemm_cuda.h"
 #include "backends/libtorch/ops/common/kernels.h"
+#include "backends/libtorch/ops/common/operand.h"
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -16,11 +17,12 @@ struct Linear : public torch::autograd::Function<Linear> {
                             const at::Tensor& rounded_w,
                             const at::Tensor& residual) {
     const WeightMatrix matrix(w, or_undefined(rounded_w));
-    context->save_for_backward({x, matrix.operand()});
+    const at::Tensor read = as_operand(x, matrix.operand().scalar_type());
+    context->save_for_backward({read, matrix.operand()});
     context->saved_data["weight_type"] = static_cast<int64_t>(w.scalar_type());
     context->saved_data["adds"] = or_undefined(residual).defined();
     at::Tensor y = at::empty({x.size(0), w.size(0)}, x.options());
-    linear_forward(x, matrix.operand(), or_undefined(residual), y);
+    linear_forward(read, matrix.operand(), or_undefined(residual), y);
     return y;
   }
 
@@ -29,10 +31,11 @@ struct Linear : public torch::autograd::Function<Linear> {
     const auto weight_type =
         static_cast<at::ScalarType>(context->saved_data["weight_type"].toInt());
     const at::Tensor grad = grad_outputs[0].contiguous();
-    at::Tensor grad_x = at::empty_like(saved[0]);
+    const at::Tensor read = as_operand(grad, saved[1].scalar_type());
+    at::Tensor grad_x = at::empty(saved[0].sizes(), grad.options());
     at::Tensor grad_w = at::empty(saved[1].sizes(), saved[1].options().dtype(weight_type));
-    linear_backward_w(grad, saved[0], grad_w);
-    linear_backward_x(grad, saved[1], grad_x);
+    linear_backward_w(read, saved[0], grad_w);
+    linear_backward_x(read, saved[1], grad_x);
     const bool adds = context->saved_data["adds"].toBool();
     return {grad_x, grad_w, {}, adds ? grad : at::Tensor()};
   }
@@ -58,7 +61,7 @@ at::Tensor linear(const at::Tensor& x, const WeightMatrix& w, const at::Tensor& 
               at::IntArrayRef(shape),
               ", is ",
               residual.sizes());
-  if (!has_kernel(x) || x.scalar_type() != operand.scalar_type()) {
+  if (!has_product_kernel(x, operand.scalar_type())) {
     const at::Tensor y = at::linear(x, w.differentiable());
     return residual.defined() ? residual + y : y;
   }

@@ -35,7 +35,7 @@ void linear_forward(const at::Tensor& x,
 void linear_backward_x(const at::Tensor& grad_y, const at::Tensor& w, at::Tensor& grad_x);
 void linear_backward_w(const at::Tensor& grad_y, const at::Tensor& x, at::Tensor& grad_w);
 
-/// The same on the CPU, float or double.
+/// The same on the CPU: of float, of double, or of bfloat16 operands into float.
 void linear_forward_cpu(const at::Tensor& x,
                         const at::Tensor& w,
                         const at::Tensor& residual,

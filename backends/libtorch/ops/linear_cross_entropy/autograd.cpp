@@ -1,4 +1,5 @@
 #include "backends/libtorch/ops/common/kernels.h"
+#include "backends/libtorch/ops/common/operand.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -7,6 +8,16 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+
+at::Tensor run_on_device(const at::Tensor& x,
+                         const at::Tensor& w,
+                         const at::Tensor& targets,
+                         const CrossEntropyOptions& options,
+                         at::Tensor& grad_x,
+                         at::Tensor& grad_w) {
+  const auto run = x.is_cuda() ? linear_cross_entropy_cuda : linear_cross_entropy_cpu;
+  return run(as_operand(x, w.scalar_type()), w, targets, options, grad_x, grad_w);
+}
 
 /// The gradients are made in the forward pass, while a chunk's logits are at hand; the backward
 /// pass only scales them, and mostly by one.
@@ -24,8 +35,7 @@ struct LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy>
     at::Tensor grad_x = gradient_of(x), grad_w = gradient_of(w);
     const CrossEntropyOptions options{static_cast<CrossEntropyOptions::ZLoss>(z_loss), coefficient};
     const WeightMatrix matrix(w, or_undefined(rounded_w));
-    const auto run = x.is_cuda() ? linear_cross_entropy_cuda : linear_cross_entropy_cpu;
-    const at::Tensor loss = run(x, matrix.operand(), targets, options, grad_x, grad_w);
+    const at::Tensor loss = run_on_device(x, matrix.operand(), targets, options, grad_x, grad_w);
     context->saved_data["grad_x"] = grad_x;
     context->saved_data["grad_w"] = grad_w;
     return loss;
@@ -60,12 +70,12 @@ at::Tensor linear_cross_entropy(const at::Tensor& x,
               " and ",
               w.sizes());
   check_targets(targets, x.size(0), w.size(0));
-  if (!has_kernel(x) || x.scalar_type() != w.scalar_type())
+  if (!has_product_kernel(x, w.scalar_type()))
     return linear_cross_entropy_reference(x, matrix, targets, options);
   if (!at::GradMode::is_enabled()) {
     at::Tensor none_x, none_w;
-    const auto run = x.is_cuda() ? linear_cross_entropy_cuda : linear_cross_entropy_cpu;
-    return run(x.contiguous(), w.contiguous(), targets.contiguous(), options, none_x, none_w);
+    return run_on_device(
+        x.contiguous(), w.contiguous(), targets.contiguous(), options, none_x, none_w);
   }
   return LinearCrossEntropy::apply(x.contiguous(),
                                    matrix.stored.contiguous(),

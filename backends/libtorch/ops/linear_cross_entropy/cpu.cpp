@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "backends/libtorch/ops/common/element_type.h"
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/common/rows.h"
 #include "backends/libtorch/ops/common/vector_math.h"
@@ -29,8 +30,9 @@ FORGE_INLINE RowLoss<T> row_loss(const CrossEntropyOptions& options, T log_sum_e
   return {n, 1, 1};
 }
 
-/// Logits become their gradient times `count`; losses are written. An unscored row gives zeros.
-template <class T>
+/// Losses and the gradient of the logits, which may lie where the logits do, are written; what
+/// stands in the logits afterwards does not matter. An unscored row gives zeros.
+template <class T, class E>
 FORGE_INLINE void loss_and_gradient(const CrossEntropyOptions& options,
                                     int64_t begin,
                                     int64_t end,
@@ -38,12 +40,14 @@ FORGE_INLINE void loss_and_gradient(const CrossEntropyOptions& options,
                                     T inverse_count,
                                     T* logits,
                                     const int32_t* targets,
-                                    T* losses) {
+                                    T* losses,
+                                    E* gradient) {
   for (int64_t row = begin; row < end; ++row) {
-    T* __restrict x = logits + row * width;
+    T* x = logits + row * width;
+    E* grad = gradient + row * width;
     if (targets[row] == ignored_target) {
       losses[row] = 0;
-      std::fill(x, x + width, T(0));
+      std::fill(grad, grad + width, E(0));
       continue;
     }
     T largest = x[0];
@@ -60,8 +64,10 @@ FORGE_INLINE void loss_and_gradient(const CrossEntropyOptions& options,
     const RowLoss<T> result = row_loss(options, log_sum_exp, log_sum_exp - of_target);
     losses[row] = result.loss;
     const T scale = result.p_scale * inverse_count / sum;
-    for (int64_t i = 0; i < width; ++i) x[i] *= scale;
-    x[targets[row]] -= result.target_scale * inverse_count;
+    const T at_target = x[targets[row]] * scale - result.target_scale * inverse_count;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) grad[i] = rounded<E>(x[i] * scale);
+    grad[targets[row]] = rounded<E>(at_target);
   }
 }
 
@@ -71,56 +77,14 @@ int64_t scored_rows(const at::Tensor& targets, const CrossEntropyOptions& option
   return targets.ne(ignored_target).sum().item<int64_t>();
 }
 
-template <class T>
-at::Tensor run(const at::Tensor& x,
-               const at::Tensor& w,
-               const at::Tensor& targets,
-               const CrossEntropyOptions& options,
-               at::Tensor& grad_x,
-               at::Tensor& grad_w) {
-  const int64_t rows = x.size(0), channels = x.size(1), vocabulary = w.size(0);
-  const int64_t count = scored_rows(targets, options);
-  const at::Tensor losses = at::empty({rows}, x.options());
-  const at::Tensor logits =
-      at::empty({std::min(rows, model::loss_rows_at_once(vocabulary)), vocabulary}, x.options());
-  if (grad_w.defined() && rows == 0) grad_w.zero_();
-  for (int64_t begin = 0; begin < rows; begin += logits.size(0)) {
-    const int64_t chunk = std::min(logits.size(0), rows - begin);
-    const T* in = x.data_ptr<T>() + begin * channels;
-    T* values = logits.data_ptr<T>();
-    const Operand<T> hidden{in, channels}, head{w.data_ptr<T>(), channels};
-    gemm(
-        chunk, vocabulary, channels, hidden, {head.data, channels, true}, T(0), values, vocabulary);
-    for_each_row_chunk(chunk, [&](int64_t, int64_t first, int64_t last) {
-      with_simd([&]() FORGE_SIMD_BODY {
-        loss_and_gradient(options,
-                          first,
-                          last,
-                          vocabulary,
-                          T(1) / static_cast<T>(count),
-                          values,
-                          targets.data_ptr<int32_t>() + begin,
-                          losses.data_ptr<T>() + begin);
-      });
-    });
-    if (grad_x.defined()) {
-      T* out = grad_x.data_ptr<T>() + begin * channels;
-      gemm(chunk, channels, vocabulary, {values, vocabulary}, head, T(0), out, channels);
-    }
-    if (grad_w.defined()) {
-      const T beta = begin == 0 ? 0 : 1;
-      gemm(vocabulary,
-           channels,
-           chunk,
-           {values, vocabulary, true},
-           hidden,
-           beta,
-           grad_w.data_ptr<T>(),
-           channels);
-    }
-  }
-  return (losses.sum(at::kDouble) / double(count)).to(x.scalar_type());
-}
+/// Memory for the rows that are worked on at once: their logits, and the gradient of those, in the
+/// same place where both have one type.
+struct Scratch {
+  at::Tensor logits, gradient;
+  Scratch(int64_t rows, int64_t vocabulary, at::ScalarType sums, at::ScalarType operands)
+      : logits(at::empty({rows, vocabulary}, sums)),
+        gradient(operands == sums ? logits : at::empty({rows, vocabulary}, operands)) {}
+};
 
 }  // namespace
 
@@ -130,8 +94,50 @@ at::Tensor linear_cross_entropy_cpu(const at::Tensor& x,
                                     const CrossEntropyOptions& options,
                                     at::Tensor& grad_x,
                                     at::Tensor& grad_w) {
-  return x.scalar_type() == at::kFloat ? run<float>(x, w, targets, options, grad_x, grad_w)
-                                       : run<double>(x, w, targets, options, grad_x, grad_w);
+  const int64_t rows = x.size(0), channels = x.size(1), vocabulary = w.size(0);
+  const int64_t count = scored_rows(targets, options);
+  const at::ScalarType operands = x.scalar_type();
+  const at::ScalarType sums = operands == at::kDouble ? at::kDouble : at::kFloat;
+  const at::Tensor losses = at::empty({rows}, sums);
+  const int64_t rows_at_once = std::min(rows, model::loss_rows_at_once(vocabulary));
+  const Scratch scratch(rows_at_once, vocabulary, sums, operands);
+  if (grad_w.defined() && rows == 0) grad_w.zero_();
+  with_operand_type(operands, [&](auto number, auto element) {
+    using T = decltype(number);
+    using E = decltype(element);
+    T* logits = scratch.logits.data_ptr<T>();
+    E* gradient = scratch.gradient.data_ptr<E>();
+    const Operand<E> head{w.data_ptr<E>(), channels}, of_logits{gradient, vocabulary};
+    const T inverse_count = T(1) / static_cast<T>(count);
+    for (int64_t begin = 0; begin < rows; begin += rows_at_once) {
+      const int64_t chunk = std::min(rows_at_once, rows - begin);
+      const Operand<E> hidden{x.data_ptr<E>() + begin * channels, channels};
+      gemm(chunk, vocabulary, channels, hidden, transposed(head), T(0), logits, vocabulary);
+      for_each_row_chunk(chunk, [&](int64_t, int64_t first, int64_t last) {
+        with_simd([&]() FORGE_SIMD_BODY {
+          loss_and_gradient(options,
+                            first,
+                            last,
+                            vocabulary,
+                            inverse_count,
+                            logits,
+                            targets.data_ptr<int32_t>() + begin,
+                            losses.data_ptr<T>() + begin,
+                            gradient);
+        });
+      });
+      if (grad_x.defined()) {
+        T* out = grad_x.data_ptr<T>() + begin * channels;
+        gemm(chunk, channels, vocabulary, of_logits, head, T(0), out, channels);
+      }
+      if (grad_w.defined()) {
+        const T beta = begin == 0 ? 0 : 1;
+        T* out = grad_w.data_ptr<T>();
+        gemm(vocabulary, channels, chunk, transposed(of_logits), hidden, beta, out, channels);
+      }
+    }
+  });
+  return (losses.sum(at::kDouble) / double(count)).to(sums);
 }
 
 }  // namespace forge::ops

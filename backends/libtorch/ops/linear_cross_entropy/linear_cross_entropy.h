@@ -18,8 +18,8 @@ at::Tensor linear_cross_entropy_reference(const at::Tensor& x,
                                           const at::Tensor& targets,
                                           const CrossEntropyOptions& options = {});
 
-/// The loss of contiguous tensors, float or double; where grad_x and grad_w are defined they
-/// receive its gradients.
+/// The loss of contiguous tensors, float, double or, with float32 loss and gradients, bfloat16;
+/// where grad_x and grad_w are defined they receive its gradients.
 at::Tensor linear_cross_entropy_cpu(const at::Tensor& x,
                                     const at::Tensor& w,
                                     const at::Tensor& targets,

@@ -1,4 +1,5 @@
 #include "backends/libtorch/ops/common/kernels.h"
+#include "backends/libtorch/ops/common/operand.h"
 #include "backends/libtorch/ops/norm_linear/norm_linear.h"
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -38,7 +39,7 @@ struct NormLinearFunction : public torch::autograd::Function<NormLinearFunction>
     context->saved_data["round_before_weight"] = round_before_weight;
     context->saved_data["residual"] = residual;
     context->saved_data["weight_type"] = static_cast<int64_t>(w.scalar_type());
-    at::Tensor y = at::empty_like(x);
+    at::Tensor y = at::empty(x.sizes(), x.options().dtype(matrix.operand().scalar_type()));
     const CanonLayer layer{or_undefined(canon), {residual, false}, or_undefined(doc_ids)};
     norm_canon_forward(x, norm_w, {eps, round_before_weight}, layer, y);
     at::Tensor out = at::empty({x.size(0), x.size(1), w.size(0)}, x.options());
@@ -60,11 +61,14 @@ struct NormLinearFunction : public torch::autograd::Function<NormLinearFunction>
                            or_undefined(saved[3])};
     const auto weight_type =
         static_cast<at::ScalarType>(context->saved_data["weight_type"].toInt());
-    const at::Tensor grad = rows(grad_outputs[0].contiguous());
-    at::Tensor y = at::empty_like(x), grad_w = at::empty(w.sizes(), w.options().dtype(weight_type));
+    const at::Tensor grad = as_operand(rows(grad_outputs[0].contiguous()), w.scalar_type());
+    at::Tensor y = at::empty(x.sizes(), x.options().dtype(w.scalar_type()));
+    at::Tensor grad_w = at::empty(w.sizes(), w.options().dtype(weight_type));
     norm_canon_forward(x, norm_w, norm, layer, y);
     linear_backward_w(grad, rows(y), grad_w);
-    at::Tensor grad_y = y, grad_y_rows = rows(grad_y);  // y is no longer needed
+    // y is no longer needed.
+    at::Tensor grad_y = y.scalar_type() == x.scalar_type() ? y : at::empty_like(x);
+    at::Tensor grad_y_rows = rows(grad_y);
     linear_backward_x(grad, w, grad_y_rows);
     at::Tensor grad_x = at::empty_like(x), grad_norm_w = at::empty_like(norm_w), grad_canon;
     if (layer.weight.defined()) grad_canon = at::empty_like(layer.weight);
@@ -92,8 +96,8 @@ NormLinear norm_linear(const at::Tensor& x,
               " and ",
               operand.sizes());
   if (canon.weight.defined()) check_canon_shapes(x, canon.weight, canon.doc_ids);
-  const bool fused = has_kernel(x) && norm_w.scalar_type() == small_weight_type(x) &&
-                     x.scalar_type() == operand.scalar_type() &&
+  const bool fused = has_product_kernel(x, operand.scalar_type()) &&
+                     norm_w.scalar_type() == small_weight_type(x) &&
                      !(canon.weight.defined() && canon.options.silu);
   if (!fused) return {ops::linear(canon_layer(rms_norm(x, norm_w, norm), canon), w), x};
   const variable_list results = NormLinearFunction::apply(x.contiguous(),

@@ -1,4 +1,5 @@
 #include "backends/libtorch/ops/canon_conv/problem.h"
+#include "backends/libtorch/ops/common/element_type.h"
 #include "backends/libtorch/ops/norm_linear/norm_linear.h"
 #include "backends/libtorch/ops/rms_norm/kernels.h"
 #include "backends/libtorch/torch_precompiled.h"
@@ -21,32 +22,12 @@ canon::Problem<T> problem_of(const at::Tensor& x, const CanonLayer& layer) {
   return {x.size(0), x.size(1), x.size(2), 0, {}, nullptr};
 }
 
-template <class T>
+template <class T, class Out>
 FORGE_INLINE void normalise(
-    int64_t begin, int64_t end, T eps, const Tokens<const T>& x, const T* w, const Tokens<T>& y) {
+    int64_t begin, int64_t end, T eps, const Tokens<const T>& x, const T* w, const Tokens<Out>& y) {
   for (int64_t t = begin; t < end; ++t) {
     rms_norm_token(x.channels, rms_scale(x.channels, eps, x.at(t)), x.at(t), w, y.at(t));
   }
-}
-
-template <class T>
-void forward(
-    const at::Tensor& x, const at::Tensor& norm_w, T eps, const CanonLayer& layer, at::Tensor& y) {
-  const canon::Problem<T> p = problem_of<T>(x, layer);
-  const T* w = norm_w.data_ptr<T>();
-  const int64_t size = (chunk_rows + canon::max_kernel) * p.channels;
-  canon::for_each_chunk_with_memory<T>(p.batch, p.length, size, [&](const Chunk& chunk, T* memory) {
-    const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
-    const auto out = p.row_to_write(y.data_ptr<T>(), chunk.row);
-    const int64_t first = std::max<int64_t>(0, chunk.begin - reach_back(layer));
-    const Tokens<T> normalised{memory, first, p.channels};
-    const Tokens<const T> read{memory, first, p.channels};
-    with_simd([&]() FORGE_SIMD_BODY {
-      if (p.kernel == 0) return normalise(chunk.begin, chunk.end, eps, in, w, out);
-      normalise(first, chunk.end, eps, in, w, normalised);
-      canon::convolve(p, chunk.row, chunk.begin, chunk.end, p.all(), read, out);
-    });
-  });
 }
 
 /// sums [chunks][C] added up in their order.
@@ -63,84 +44,90 @@ FORGE_INLINE void add_token(int64_t channels, const T* x, T* sum) {
   for (int64_t c = 0; c < channels; ++c) sum[c] += x[c];
 }
 
-template <class T>
-void backward(const at::Tensor& x,
-              const at::Tensor& norm_w,
-              T eps,
-              const CanonLayer& layer,
-              const at::Tensor& grad_y,
-              const at::Tensor& grad_residual,
-              at::Tensor& grad_x,
-              at::Tensor& grad_norm_w,
-              at::Tensor& grad_canon) {
-  const canon::Problem<T> p = problem_of<T>(x, layer);
-  const T* w = norm_w.data_ptr<T>();
-  const int64_t chunks = canon::chunk_count(p.batch, p.length), channels = p.channels;
-  const int64_t taps_size = p.kernel * channels;
-  const T* past = grad_residual.defined() ? grad_residual.data_ptr<T>() : nullptr;
-  std::vector<T> norm_sums(chunks * channels, T(0)), tap_sums(chunks * taps_size, T(0));
-  const int64_t size = (chunk_rows + canon::max_kernel) * channels;
-  canon::for_each_chunk_with_memory<T>(p.batch, p.length, size, [&](const Chunk& chunk, T* memory) {
-    const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
-    const auto upstream = p.row_to_read(grad_y.data_ptr<T>(), chunk.row);
-    const auto out = p.row_to_write(grad_x.data_ptr<T>(), chunk.row);
-    const int64_t first = std::max<int64_t>(0, chunk.begin - reach_back(layer));
-    T* own_norm_sums = norm_sums.data() + chunk.index * channels;
-    T* own_tap_sums = tap_sums.data() + chunk.index * taps_size;
-    // First what the convolution read, then, over it, the gradient of what it read.
-    const Tokens<T> normalised{memory, first, channels};
-    const Tokens<const T> read{memory, first, channels};
-    const Tokens<T> written{memory, chunk.begin, channels};
-    const Tokens<const T> grad =
-        p.kernel == 0 ? upstream : Tokens<const T>{memory, chunk.begin, channels};
-    with_simd([&]() FORGE_SIMD_BODY {
-      if (p.kernel > 0) {
-        normalise(first, chunk.end, eps, in, w, normalised);
-        canon::accumulate_taps(
-            p, chunk.row, chunk.begin, chunk.end, p.all(), read, upstream, own_tap_sums);
-        canon::convolve_transposed(
-            p, chunk.row, chunk.begin, chunk.end, p.all(), upstream, written);
-      }
-      for (int64_t t = chunk.begin; t < chunk.end; ++t) {
-        const T scale = rms_scale(channels, eps, in.at(t));
-        rms_norm_token_gradient(channels, scale, in.at(t), w, grad.at(t), out.at(t), own_norm_sums);
-        if (past) add_token(channels, past + (chunk.row * p.length + t) * channels, out.at(t));
-      }
-    });
-  });
-  add_up(chunks, channels, norm_sums.data(), grad_norm_w.data_ptr<T>());
-  if (p.kernel > 0) {
-    canon::add_up_taps(channels, p.kernel, chunks, tap_sums.data(), grad_canon.data_ptr<T>());
-  }
-}
-
 }  // namespace
 
 void norm_canon_forward_cpu(const at::Tensor& x,
                             const at::Tensor& norm_w,
                             const RmsNormOptions& norm,
-                            const CanonLayer& canon,
+                            const CanonLayer& layer,
                             at::Tensor& y) {
-  x.scalar_type() == at::kFloat ? forward<float>(x, norm_w, static_cast<float>(norm.eps), canon, y)
-                                : forward<double>(x, norm_w, norm.eps, canon, y);
+  with_operand_type(y.scalar_type(), [&](auto number, auto element) {
+    using T = decltype(number);
+    using Out = decltype(element);
+    const canon::Problem<T> p = problem_of<T>(x, layer);
+    const T* w = norm_w.data_ptr<T>();
+    const T eps = static_cast<T>(norm.eps);
+    const int64_t size = (chunk_rows + canon::max_kernel) * p.channels;
+    const auto task = [&](const Chunk& chunk, T* memory) {
+      const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
+      const auto out = p.row_to_write(y.data_ptr<Out>(), chunk.row);
+      const int64_t first = std::max<int64_t>(0, chunk.begin - reach_back(layer));
+      const Tokens<T> normalised{memory, first, p.channels};
+      const Tokens<const T> read{memory, first, p.channels};
+      with_simd([&]() FORGE_SIMD_BODY {
+        if (p.kernel == 0) return normalise(chunk.begin, chunk.end, eps, in, w, out);
+        normalise(first, chunk.end, eps, in, w, normalised);
+        canon::convolve(p, chunk.row, chunk.begin, chunk.end, p.all(), read, out);
+      });
+    };
+    canon::for_each_chunk_with_memory<T>(p.batch, p.length, size, task);
+  });
 }
 
 void norm_canon_backward_cpu(const at::Tensor& x,
                              const at::Tensor& norm_w,
                              const RmsNormOptions& norm,
-                             const CanonLayer& canon,
+                             const CanonLayer& layer,
                              const at::Tensor& grad_y,
                              const at::Tensor& grad_residual,
                              at::Tensor& grad_x,
                              at::Tensor& grad_norm_w,
                              at::Tensor& grad_canon) {
-  if (x.scalar_type() == at::kFloat) {
-    const float eps = static_cast<float>(norm.eps);
-    return backward<float>(
-        x, norm_w, eps, canon, grad_y, grad_residual, grad_x, grad_norm_w, grad_canon);
-  }
-  backward<double>(
-      x, norm_w, norm.eps, canon, grad_y, grad_residual, grad_x, grad_norm_w, grad_canon);
+  with_element_type(x.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const canon::Problem<T> p = problem_of<T>(x, layer);
+    const T* w = norm_w.data_ptr<T>();
+    const T eps = static_cast<T>(norm.eps);
+    const int64_t chunks = canon::chunk_count(p.batch, p.length), channels = p.channels;
+    const int64_t taps_size = p.kernel * channels;
+    const T* past = grad_residual.defined() ? grad_residual.data_ptr<T>() : nullptr;
+    std::vector<T> norm_sums(chunks * channels, T(0)), tap_sums(chunks * taps_size, T(0));
+    const int64_t size = (chunk_rows + canon::max_kernel) * channels;
+    const auto task = [&](const Chunk& chunk, T* memory) {
+      const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
+      const auto upstream = p.row_to_read(grad_y.data_ptr<T>(), chunk.row);
+      const auto out = p.row_to_write(grad_x.data_ptr<T>(), chunk.row);
+      const int64_t first = std::max<int64_t>(0, chunk.begin - reach_back(layer));
+      T* own_norm_sums = norm_sums.data() + chunk.index * channels;
+      T* own_tap_sums = tap_sums.data() + chunk.index * taps_size;
+      // First what the convolution read, then, over it, the gradient of what it read.
+      const Tokens<T> normalised{memory, first, channels};
+      const Tokens<const T> read{memory, first, channels};
+      const Tokens<T> written{memory, chunk.begin, channels};
+      const Tokens<const T> grad =
+          p.kernel == 0 ? upstream : Tokens<const T>{memory, chunk.begin, channels};
+      with_simd([&]() FORGE_SIMD_BODY {
+        if (p.kernel > 0) {
+          normalise(first, chunk.end, eps, in, w, normalised);
+          canon::accumulate_taps(
+              p, chunk.row, chunk.begin, chunk.end, p.all(), read, upstream, own_tap_sums);
+          canon::convolve_transposed(
+              p, chunk.row, chunk.begin, chunk.end, p.all(), upstream, written);
+        }
+        for (int64_t t = chunk.begin; t < chunk.end; ++t) {
+          const T scale = rms_scale(channels, eps, in.at(t));
+          rms_norm_token_gradient(
+              channels, scale, in.at(t), w, grad.at(t), out.at(t), own_norm_sums);
+          if (past) add_token(channels, past + (chunk.row * p.length + t) * channels, out.at(t));
+        }
+      });
+    };
+    canon::for_each_chunk_with_memory<T>(p.batch, p.length, size, task);
+    add_up(chunks, channels, norm_sums.data(), grad_norm_w.data_ptr<T>());
+    if (p.kernel > 0) {
+      canon::add_up_taps(channels, p.kernel, chunks, tap_sums.data(), grad_canon.data_ptr<T>());
+    }
+  });
 }
 
 }  // namespace forge::ops

@@ -28,7 +28,8 @@ NormLinear norm_linear_reference(const at::Tensor& x,
                                  const CanonLayer& canon,
                                  const WeightMatrix& w);
 
-/// y = canon(rms_norm(x)) of contiguous tensors [B, T, C]; canon without activation.
+/// y = canon(rms_norm(x)) of contiguous tensors [B, T, C]; canon without activation. On the CPU y
+/// may be bfloat16 where x is float32.
 void norm_canon_forward_cpu(const at::Tensor& x,
                             const at::Tensor& norm_w,
                             const RmsNormOptions& norm,

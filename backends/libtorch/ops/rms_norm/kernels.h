@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "backends/libtorch/ops/common/simd.h"
+#include "backends/libtorch/ops/common/vector_math.h"
 
 /// Loops of RMSNorm over one token.
 namespace forge::ops {
@@ -17,10 +17,10 @@ FORGE_INLINE T rms_scale(int64_t channels, T eps, const T* x) {
   return 1 / std::sqrt(squares / static_cast<T>(channels) + eps);
 }
 
-template <class T>
-FORGE_INLINE void rms_norm_token(int64_t channels, T scale, const T* x, const T* w, T* y) {
+template <class T, class Out>
+FORGE_INLINE void rms_norm_token(int64_t channels, T scale, const T* x, const T* w, Out* y) {
 #pragma omp simd
-  for (int64_t c = 0; c < channels; ++c) y[c] = w[c] * (x[c] * scale);
+  for (int64_t c = 0; c < channels; ++c) y[c] = rounded<Out>(w[c] * (x[c] * scale));
 }
 
 /// grad_x = s * (w*g - n * mean(w*g*n)) with n = x*s the normalised input; sums[c] += g*n.

@@ -1,5 +1,6 @@
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/common/kernels.h"
+#include "backends/libtorch/ops/common/operand.h"
 #include "backends/libtorch/ops/self_attention/self_attention.h"
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -21,6 +22,11 @@ Heads split(const at::Tensor& qkv, const HeadLayout& layout) {
           all.narrow(2, layout.heads + layout.kv_heads, layout.kv_heads)};
 }
 
+/// Options of the heads that attention reads: those of qkv with the products' type.
+at::TensorOptions options_of(const at::Tensor& qkv, int64_t products) {
+  return qkv.options().dtype(static_cast<at::ScalarType>(products));
+}
+
 /// With a convolution its input is kept, because its weight's gradient needs it, and what attention
 /// reads is made again; without one what attention reads is kept.
 struct SelfAttention : public torch::autograd::Function<SelfAttention> {
@@ -35,10 +41,11 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
                             int64_t heads,
                             int64_t kv_heads,
                             int64_t head_dim,
-                            const at::Tensor& first) {
+                            const at::Tensor& first,
+                            int64_t products) {
     const HeadLayout layout{heads, kv_heads, head_dim};
     const CanonLayer layer{or_undefined(canon), {residual, false}, or_undefined(canon_doc_ids)};
-    at::Tensor prepared = at::empty_like(qkv);
+    at::Tensor prepared = at::empty(qkv.sizes(), options_of(qkv, products));
     prepare_heads_cpu(
         qkv, layer, {or_undefined(cos), or_undefined(sin), interleaved}, layout, prepared);
     const Heads part = split(prepared, layout);
@@ -56,6 +63,7 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
     context->saved_data["residual"] = residual;
     context->saved_data["interleaved"] = interleaved;
     context->saved_data["kv_heads"] = kv_heads;
+    context->saved_data["products"] = products;
     return out;
   }
 
@@ -71,10 +79,11 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
                              context->saved_data["interleaved"].toBool()};
     at::Tensor prepared = saved[0];
     if (layer.weight.defined()) {
-      prepared = at::empty_like(saved[0]);
+      const int64_t products = context->saved_data["products"].toInt();
+      prepared = at::empty(saved[0].sizes(), options_of(saved[0], products));
       prepare_heads_cpu(saved[0], layer, rotary, layout, prepared);
     }
-    at::Tensor grad = at::empty_like(prepared);
+    at::Tensor grad = at::empty(prepared.sizes(), out.options());
     const Heads part = split(prepared, layout);
     Heads part_grad = split(grad, layout);
     causal_attention_backward_cpu(part.q,
@@ -83,19 +92,20 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
                                   or_undefined(saved[5]),
                                   out,
                                   saved[7],
-                                  grad_outputs[0].contiguous(),
+                                  as_operand(grad_outputs[0].contiguous(), prepared.scalar_type()),
                                   part_grad.q,
                                   part_grad.k,
                                   part_grad.v);
     turn_heads_back_cpu(rotary, layout, grad);
     at::Tensor grad_qkv = grad, grad_canon;
     if (layer.weight.defined()) {
-      grad_qkv = prepared;  // no longer needed
+      // What attention read is no longer needed.
+      grad_qkv = prepared.scalar_type() == grad.scalar_type() ? prepared : at::empty_like(grad);
       grad_canon = at::empty_like(layer.weight);
       canon_conv_backward_cpu(
           saved[0], layer.weight, layer.options, layer.doc_ids, grad, grad_qkv, grad_canon);
     }
-    return {grad_qkv, grad_canon, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+    return {grad_qkv, grad_canon, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   }
 };
 
@@ -172,12 +182,13 @@ at::Tensor composed(const at::Tensor& qkv,
                     const CanonLayer& canon,
                     const RotaryTable& table,
                     const HeadLayout& layout,
-                    const at::Tensor& doc_ids) {
+                    const at::Tensor& doc_ids,
+                    std::optional<at::ScalarType> products) {
   const Heads part = split(canon_layer(qkv, canon), layout);
   const auto turned = [&](const at::Tensor& x) {
     return table.cos.defined() ? rotary(x, table) : x;
   };
-  return causal_attention(turned(part.q), turned(part.k), part.v, doc_ids).flatten(2);
+  return causal_attention(turned(part.q), turned(part.k), part.v, doc_ids, products).flatten(2);
 }
 
 void check(const at::Tensor& qkv, const RotaryTable& rotary, const HeadLayout& layout) {
@@ -207,7 +218,8 @@ at::Tensor self_attention(const at::Tensor& qkv,
                           const CanonLayer& canon,
                           const RotaryTable& rotary,
                           const HeadLayout& layout,
-                          const at::Tensor& doc_ids) {
+                          const at::Tensor& doc_ids,
+                          std::optional<at::ScalarType> products) {
   check(qkv, rotary, layout);
   if (canon.weight.defined()) check_canon_shapes(qkv, canon.weight, canon.doc_ids);
   if (has_cuda_kernel(qkv) && !doc_ids.defined() && !canon.doc_ids.defined() &&
@@ -227,14 +239,16 @@ at::Tensor self_attention(const at::Tensor& qkv,
           .flatten(2);
     }
   }
-  bool fused = has_cpu_kernel(qkv) && !(canon.weight.defined() && canon.options.silu) &&
+  const at::ScalarType type = products.value_or(qkv.scalar_type());
+  bool fused = has_cpu_kernel(qkv) && has_product_kernel(qkv, type) &&
+               !(canon.weight.defined() && canon.options.silu) &&
                (!rotary.cos.defined() || rotary.cos.scalar_type() == qkv.scalar_type());
   at::Tensor first;
   if (fused && doc_ids.defined()) {
     first = first_tokens_of_documents(doc_ids, qkv.size(0), qkv.size(1));
     fused = first.defined();
   }
-  if (!fused) return composed(qkv.contiguous(), canon, rotary, layout, doc_ids);
+  if (!fused) return composed(qkv.contiguous(), canon, rotary, layout, doc_ids, products);
   return SelfAttention::apply(qkv.contiguous(),
                               or_empty(canon.weight),
                               canon.options.residual,
@@ -245,7 +259,8 @@ at::Tensor self_attention(const at::Tensor& qkv,
                               layout.heads,
                               layout.kv_heads,
                               layout.head_dim,
-                              or_empty(first))
+                              or_empty(first),
+                              static_cast<int64_t>(type))
       .flatten(2);
 }
 

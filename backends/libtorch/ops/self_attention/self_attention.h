@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/rotary/rotary.h"
 
@@ -14,13 +16,15 @@ struct HeadLayout {
 /// Causal attention from a joint projection: canon over its channels, split into queries, keys and
 /// values, queries and keys turned, causal_attention.
 ///   qkv [B, T, (H + 2G) D] = [q | k | v]; canon over all channels, or none; rotary of at least T
-///   positions, or without tables where nothing is turned; doc_ids as in causal_attention
+///   positions, or without tables where nothing is turned; doc_ids and products as in
+///   causal_attention
 /// Returns [B, T, H * D]. Differentiable in qkv and canon's weight.
 at::Tensor self_attention(const at::Tensor& qkv,
                           const CanonLayer& canon,
                           const RotaryTable& rotary,
                           const HeadLayout& layout,
-                          const at::Tensor& doc_ids = {});
+                          const at::Tensor& doc_ids = {},
+                          std::optional<at::ScalarType> products = {});
 
 at::Tensor self_attention_reference(const at::Tensor& qkv,
                                     const CanonLayer& canon,
@@ -29,7 +33,7 @@ at::Tensor self_attention_reference(const at::Tensor& qkv,
                                     const at::Tensor& doc_ids = {});
 
 /// What attention reads: canon(qkv) with queries and keys turned, in one pass. Canon without
-/// activation; all contiguous.
+/// activation; all contiguous. On the CPU `prepared` may be bfloat16 where qkv is float32.
 void prepare_heads_cpu(const at::Tensor& qkv,
                        const CanonLayer& canon,
                        const RotaryTable& rotary,

@@ -1,4 +1,5 @@
 #include "backends/libtorch/ops/common/kernels.h"
+#include "backends/libtorch/ops/common/operand.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
 #include "backends/libtorch/torch_precompiled.h"
@@ -27,7 +28,7 @@ struct SwiGluLinear : public torch::autograd::Function<SwiGluLinear> {
     context->saved_data["weight_type"] = static_cast<int64_t>(w.scalar_type());
     context->saved_data["adds"] = or_undefined(stream).defined();
     const int64_t batch = gate_up.size(0), length = gate_up.size(1);
-    at::Tensor y = at::empty({batch, length, w.size(1)}, gate_up.options());
+    at::Tensor y = at::empty({batch, length, w.size(1)}, matrix.operand().options());
     const CanonLayer layer{or_undefined(canon), {residual, false}, or_undefined(doc_ids)};
     gate_up.is_cuda() ? canon_swiglu_forward_cuda(gate_up, layer, y)
                       : canon_swiglu_forward_cpu(gate_up, layer, y);
@@ -46,10 +47,11 @@ struct SwiGluLinear : public torch::autograd::Function<SwiGluLinear> {
                            or_undefined(saved[2])};
     const auto weight_type =
         static_cast<at::ScalarType>(context->saved_data["weight_type"].toInt());
-    const at::Tensor grad_out = grad_outputs[0].contiguous(), grad = rows(grad_out);
+    const at::Tensor grad_out = grad_outputs[0].contiguous();
+    const at::Tensor grad = as_operand(rows(grad_out), w.scalar_type());
     const int64_t batch = gate_up.size(0), length = gate_up.size(1);
-    at::Tensor y = at::empty({batch, length, w.size(1)}, gate_up.options());
-    at::Tensor grad_y = at::empty_like(y), grad_y_rows = rows(grad_y);
+    at::Tensor y = at::empty({batch, length, w.size(1)}, w.options());
+    at::Tensor grad_y = at::empty(y.sizes(), gate_up.options()), grad_y_rows = rows(grad_y);
     at::Tensor grad_gate_up = at::empty_like(gate_up), grad_canon;
     at::Tensor grad_w = at::empty(w.sizes(), w.options().dtype(weight_type));
     if (layer.weight.defined()) grad_canon = at::empty_like(layer.weight);
@@ -83,8 +85,7 @@ at::Tensor swiglu_linear(const at::Tensor& gate_up,
               residual.sizes());
   if (canon.weight.defined()) check_canon_shapes(gate_up, canon.weight, canon.doc_ids);
   const bool halves = gate_up.is_cpu() || (gate_up.size(2) / 2) % cuda_pack == 0;
-  const bool fused = has_kernel(gate_up) && halves &&
-                     gate_up.scalar_type() == operand.scalar_type() &&
+  const bool fused = has_product_kernel(gate_up, operand.scalar_type()) && halves &&
                      !(canon.weight.defined() && canon.options.silu);
   if (!fused) return ops::linear(swiglu(canon_layer(gate_up, canon)), w, residual);
   return SwiGluLinear::apply(gate_up.contiguous(),

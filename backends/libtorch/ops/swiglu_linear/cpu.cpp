@@ -1,4 +1,5 @@
 #include "backends/libtorch/ops/canon_conv/problem.h"
+#include "backends/libtorch/ops/common/element_type.h"
 #include "backends/libtorch/ops/swiglu/kernels.h"
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
 #include "backends/libtorch/torch_precompiled.h"
@@ -9,12 +10,12 @@ namespace {
 using canon::Chunk;
 using canon::Tokens;
 
-template <class T>
+template <class T, class Out>
 void plain_forward(const at::Tensor& gate_up, at::Tensor& y) {
   const int64_t width = y.size(2);
   for_each_row_chunk(y.size(0) * y.size(1), [&](int64_t, int64_t begin, int64_t end) {
     const T* in = gate_up.data_ptr<T>();
-    T* out = y.data_ptr<T>();
+    Out* out = y.data_ptr<Out>();
     with_simd([&]() FORGE_SIMD_BODY {
       for (int64_t t = begin; t < end; ++t) {
         swiglu_token(width, in + t * 2 * width, out + t * width);
@@ -23,7 +24,7 @@ void plain_forward(const at::Tensor& gate_up, at::Tensor& y) {
   });
 }
 
-template <class T>
+template <class T, class Out>
 void plain_backward(const at::Tensor& gate_up,
                     const at::Tensor& grad_y,
                     at::Tensor& y,
@@ -31,7 +32,8 @@ void plain_backward(const at::Tensor& gate_up,
   const int64_t width = y.size(2);
   for_each_row_chunk(y.size(0) * y.size(1), [&](int64_t, int64_t begin, int64_t end) {
     const T *in = gate_up.data_ptr<T>(), *grad = grad_y.data_ptr<T>();
-    T *out = y.data_ptr<T>(), *grad_in = grad_gate_up.data_ptr<T>();
+    T* grad_in = grad_gate_up.data_ptr<T>();
+    Out* out = y.data_ptr<Out>();
     with_simd([&]() FORGE_SIMD_BODY {
       for (int64_t t = begin; t < end; ++t) {
         swiglu_token_both(
@@ -41,14 +43,14 @@ void plain_backward(const at::Tensor& gate_up,
   });
 }
 
-template <class T>
+template <class T, class Out>
 void canon_forward(const at::Tensor& gate_up, const CanonLayer& layer, at::Tensor& y) {
   const auto p = canon::problem<T>(gate_up, layer.weight, layer.options.residual, layer.doc_ids);
   const int64_t width = y.size(2);
   canon::for_each_chunk_with_memory<T>(
       p.batch, p.length, p.channels, [&](const Chunk& chunk, T* memory) {
         const auto in = p.row_to_read(gate_up.data_ptr<T>(), chunk.row);
-        T* out = y.data_ptr<T>() + chunk.row * p.length * width;
+        Out* out = y.data_ptr<Out>() + chunk.row * p.length * width;
         with_simd([&]() FORGE_SIMD_BODY {
           for (int64_t t = chunk.begin; t < chunk.end; ++t) {
             canon::convolve(p, chunk.row, t, t + 1, p.all(), in, Tokens<T>{memory, t, p.channels});
@@ -63,24 +65,24 @@ void canon_forward(const at::Tensor& gate_up, const CanonLayer& layer, at::Tenso
 constexpr int64_t block_channels = 128;
 
 /// One chunk and some channels of the backward pass: what it reads and writes.
-template <class T>
+template <class T, class Out>
 struct BackwardBlock {
   Tokens<const T> gate_up;  ///< of the chunk's row, as grad_gate_up
   Tokens<T> grad_gate_up;
   Tokens<const T> grad_y;  ///< of the chunk's row, as y
-  Tokens<T> y;
+  Tokens<Out> y;
   T* sums;    ///< of the chunk
   T* memory;  ///< for tokens of a block
 };
 
 /// The gradient of the convolution's output is needed for as many tokens behind a chunk as the
 /// kernel reaches back: those are computed by two chunks, and y of them by their own alone.
-template <class T>
+template <class T, class Out>
 FORGE_INLINE void backward_block(const canon::Problem<T>& p,
                                  const Chunk& chunk,
                                  int64_t first,
                                  int64_t count,
-                                 const BackwardBlock<T>& b) {
+                                 const BackwardBlock<T, Out>& b) {
   const int64_t width = p.channels / 2;
   const int64_t reach = std::min(chunk.end + p.kernel - 1, p.length);
   // Gate and up side by side: first the convolution's output, then, over it, its gradient.
@@ -125,7 +127,7 @@ FORGE_INLINE void backward_block(const canon::Problem<T>& p,
   }
 }
 
-template <class T>
+template <class T, class Out>
 void canon_backward(const at::Tensor& gate_up,
                     const CanonLayer& layer,
                     const at::Tensor& grad_y,
@@ -142,12 +144,12 @@ void canon_backward(const at::Tensor& gate_up,
       (chunk_rows + canon::max_kernel) * 2 * block_channels,
       [&](const Chunk& chunk, T* memory) {
         const int64_t row = chunk.row * p.length * width;
-        const BackwardBlock<T> block{p.row_to_read(gate_up.data_ptr<T>(), chunk.row),
-                                     p.row_to_write(grad_gate_up.data_ptr<T>(), chunk.row),
-                                     {grad_y.data_ptr<T>() + row, 0, width},
-                                     {y.data_ptr<T>() + row, 0, width},
-                                     sums.data() + chunk.index * size,
-                                     memory};
+        const BackwardBlock<T, Out> block{p.row_to_read(gate_up.data_ptr<T>(), chunk.row),
+                                          p.row_to_write(grad_gate_up.data_ptr<T>(), chunk.row),
+                                          {grad_y.data_ptr<T>() + row, 0, width},
+                                          {y.data_ptr<Out>() + row, 0, width},
+                                          sums.data() + chunk.index * size,
+                                          memory};
         with_simd([&]() FORGE_SIMD_BODY {
           for (int64_t first = 0; first < width; first += block_channels) {
             backward_block(p, chunk, first, std::min(block_channels, width - first), block);
@@ -159,27 +161,15 @@ void canon_backward(const at::Tensor& gate_up,
   });
 }
 
-template <class T>
-void forward(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y) {
-  canon.weight.defined() ? canon_forward<T>(gate_up, canon, y) : plain_forward<T>(gate_up, y);
-}
-
-template <class T>
-void backward(const at::Tensor& gate_up,
-              const CanonLayer& canon,
-              const at::Tensor& grad_y,
-              at::Tensor& y,
-              at::Tensor& grad_gate_up,
-              at::Tensor& grad_canon) {
-  canon.weight.defined() ? canon_backward<T>(gate_up, canon, grad_y, y, grad_gate_up, grad_canon)
-                         : plain_backward<T>(gate_up, grad_y, y, grad_gate_up);
-}
-
 }  // namespace
 
 void canon_swiglu_forward_cpu(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y) {
-  y.scalar_type() == at::kFloat ? forward<float>(gate_up, canon, y)
-                                : forward<double>(gate_up, canon, y);
+  with_operand_type(y.scalar_type(), [&](auto number, auto element) {
+    using T = decltype(number);
+    using Out = decltype(element);
+    canon.weight.defined() ? canon_forward<T, Out>(gate_up, canon, y)
+                           : plain_forward<T, Out>(gate_up, y);
+  });
 }
 
 void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
@@ -188,9 +178,13 @@ void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
                                at::Tensor& y,
                                at::Tensor& grad_gate_up,
                                at::Tensor& grad_canon) {
-  y.scalar_type() == at::kFloat
-      ? backward<float>(gate_up, canon, grad_y, y, grad_gate_up, grad_canon)
-      : backward<double>(gate_up, canon, grad_y, y, grad_gate_up, grad_canon);
+  with_operand_type(y.scalar_type(), [&](auto number, auto element) {
+    using T = decltype(number);
+    using Out = decltype(element);
+    canon.weight.defined()
+        ? canon_backward<T, Out>(gate_up, canon, grad_y, y, grad_gate_up, grad_canon)
+        : plain_backward<T, Out>(gate_up, grad_y, y, grad_gate_up);
+  });
 }
 
 }  // namespace forge::ops

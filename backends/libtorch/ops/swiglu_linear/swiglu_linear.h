@@ -19,7 +19,8 @@ at::Tensor swiglu_linear_reference(const at::Tensor& gate_up,
                                    const WeightMatrix& w,
                                    const at::Tensor& residual = {});
 
-/// y [B, T, I] = swiglu(canon(gate_up)) of contiguous tensors; canon without activation.
+/// y [B, T, I] = swiglu(canon(gate_up)) of contiguous tensors; canon without activation. On the
+/// CPU y may be bfloat16 where gate_up is float32.
 void canon_swiglu_forward_cpu(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y);
 void canon_swiglu_forward_cuda(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y);
 

@@ -101,6 +101,39 @@ TEST_CASE("every variant can learn one batch by heart", "[model]") {
   }
 }
 
+/// Losses of the first steps on one batch, with documents in its rows.
+std::vector<double> loss_curve(const config::ModelConfig& model, config::Precision precision) {
+  config::Experiment experiment;
+  experiment.model = model;
+  experiment.train.precision = precision;
+  experiment.optimizer.lr = 3e-3;
+  experiment.schedule.type = "constant";
+  worker::Trainer trainer(experiment, at::Device("cpu"));
+  worker::load_initial(trainer.model(), 5);
+  at::manual_seed(18);
+  worker::Batch batch = random_batch(3, 70, model.vocab_size);
+  batch.doc_ids = at::arange(70, at::kInt).floor_divide(31).to(at::kInt).repeat({3, 1});
+  std::vector<double> losses;
+  for (int64_t step = 0; step < 40; ++step) {
+    trainer.step(batch, step);
+    losses.push_back(trainer.optimizer().take_totals().loss);
+  }
+  return losses;
+}
+
+TEST_CASE("training in bfloat16 follows training in float32, with the same bits each time",
+          "[model]") {
+  for (const config::ModelConfig& model : small_variants()) {
+    INFO(describe(model));
+    const std::vector<double> wide = loss_curve(model, config::Precision::float32);
+    const std::vector<double> narrow = loss_curve(model, config::Precision::bfloat16);
+    REQUIRE(narrow != wide);
+    REQUIRE(narrow == loss_curve(model, config::Precision::bfloat16));
+    REQUIRE(wide.back() < 0.9 * wide.front());
+    for (size_t i = 0; i < wide.size(); ++i) REQUIRE(narrow[i] == Approx(wide[i]).epsilon(0.01));
+  }
+}
+
 /// Weights of the reference at the start of its traces.
 void set_weights(worker::Trainer& trainer, const nlohmann::json& values) {
   for (const auto& [name, weight] : trainer.model().named_weights()) {

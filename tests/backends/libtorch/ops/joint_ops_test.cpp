@@ -1,118 +1,15 @@
-// Operations that hold several, each against the composition of its parts' references.
+// What operations that hold several do at any number of threads and without tokens.
 #include "tests/support/torch_catch.h"
 
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/ops/norm_linear/norm_linear.h"
 #include "backends/libtorch/ops/self_attention/self_attention.h"
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
-#include "tests/support/op_check.h"
 
 namespace forge::tests {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
-
-double tolerance(at::ScalarType type) { return type == at::kDouble ? 1e-11 : 2e-5; }
-
-/// What a Canon layer may be: none, plain, without residual, within documents, with an activation.
-constexpr int layer_variants = 5;
-
-ops::CanonLayer layer_of(int variant, const at::Tensor& weight, int64_t batch, int64_t length) {
-  if (variant == 0) return {};
-  const at::Tensor docs = (at::arange(length, at::kInt).floor_divide(5))
-                              .to(at::kInt)
-                              .expand({batch, length})
-                              .contiguous();
-  return {weight, {variant != 2, variant == 4}, variant == 3 ? docs : at::Tensor()};
-}
-
-TEST_CASE("norm_linear agrees with its reference with every Canon layer", "[ops]") {
-  at::manual_seed(31);
-  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-    for (const int64_t length : {1, 2, 3, 64, 65, 129, 151}) {
-      for (const int64_t channels : {1, 17, 256}) {
-        for (int variant = 0; variant < layer_variants; ++variant) {
-          INFO("T " << length << " C " << channels << " variant " << variant);
-          const auto run = [&](const auto& operation) {
-            return [&](const Tensors& in) {
-              const ops::NormLinear y =
-                  operation(in[0], in[1], {}, layer_of(variant, in[2], 2, length), in[3]);
-              // What goes past the block is worth something too.
-              return at::cat({y.projection, y.residual * 0.7}, 2);
-            };
-          };
-          const double difference =
-              fused_against_reference(run(ops::norm_linear),
-                                      run(ops::norm_linear_reference),
-                                      {sliced_normal({2, length, channels}, type),
-                                       at::randn({channels}, type),
-                                       at::randn({channels, 1, variant == 1 ? 3 : 4}, type),
-                                       sliced_normal({7, channels}, type)});
-          REQUIRE(difference <= tolerance(type));
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("swiglu_linear agrees with its reference with every Canon layer", "[ops]") {
-  at::manual_seed(32);
-  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-    for (const int64_t length : {1, 2, 3, 64, 65, 129, 151}) {
-      for (const int64_t width : {1, 3, 129}) {
-        for (int variant = 0; variant < layer_variants; ++variant) {
-          INFO("T " << length << " I " << width << " variant " << variant);
-          const auto run = [&](const auto& operation) {
-            return [&](const Tensors& in) {
-              return operation(in[0], layer_of(variant, in[1], 2, length), in[2], in[3]);
-            };
-          };
-          const double difference =
-              fused_against_reference(run(ops::swiglu_linear),
-                                      run(ops::swiglu_linear_reference),
-                                      {sliced_normal({2, length, 2 * width}, type),
-                                       at::randn({2 * width, 1, variant == 1 ? 2 : 4}, type),
-                                       sliced_normal({7, width}, type),
-                                       sliced_normal({2, length, 7}, type)});
-          REQUIRE(difference <= tolerance(type));
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("self_attention agrees with its reference with every Canon layer", "[ops]") {
-  at::manual_seed(33);
-  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-    for (const int64_t length : {1, 2, 3, 64, 65, 129}) {
-      for (const int64_t kv_heads : {1, 2, 4}) {
-        for (int variant = 0; variant < layer_variants; ++variant) {
-          for (const int64_t rope_dim : {0, 4, 8}) {
-            INFO("T " << length << " G " << kv_heads << " variant " << variant << " rope "
-                      << rope_dim);
-            const ops::HeadLayout layout{4, kv_heads, 8};
-            const bool interleaved = variant % 2 == 1;
-            const ops::RotaryTable table =
-                rope_dim == 0 ? ops::RotaryTable{}
-                              : ops::rotary_table(length + 3, rope_dim, 1e4, interleaved, type);
-            const auto run = [&](const auto& operation) {
-              return [&](const Tensors& in) {
-                const ops::CanonLayer layer = layer_of(variant, in[1], 2, length);
-                return operation(in[0], layer, table, layout, layer.doc_ids);
-              };
-            };
-            const double difference =
-                fused_against_reference(run(ops::self_attention),
-                                        run(ops::self_attention_reference),
-                                        {sliced_normal({2, length, layout.width()}, type),
-                                         at::randn({layout.width(), 1, 4}, type)});
-            REQUIRE(difference <= tolerance(type));
-          }
-        }
-      }
-    }
-  }
-}
 
 TEST_CASE("what lies between the matrix products has the same bits at any number of threads",
           "[ops]") {
