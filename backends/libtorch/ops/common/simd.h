@@ -33,7 +33,8 @@ inline Width width() {
 }
 
 template <class Body>
-__attribute__((target("avx512f,avx512dq,avx2,fma,prefer-vector-width=512"))) void run_avx512(const Body& body) {
+__attribute__((target("avx512f,avx512dq,avx2,fma,prefer-vector-width=512"))) void run_avx512(
+    const Body& body) {
   body();
 }
 
