@@ -50,9 +50,18 @@ struct RmsNormCuda : public torch::autograd::Function<RmsNormCuda> {
     const variable_list saved = context->get_saved_variables();
     const RmsNormOptions options{context->saved_data["eps"].toDouble(),
                                  context->saved_data["round_before_weight"].toBool()};
-    at::Tensor grad_x = at::empty_like(saved[0]), grad_w = at::empty_like(saved[1]), no_taps;
-    norm_canon_backward_cuda(
-        saved[0], saved[1], options, {}, grad_outputs[0].contiguous(), {}, grad_x, grad_w, no_taps);
+    at::Tensor grad_x = at::empty_like(saved[0]), grad_w = at::empty_like(saved[1]);
+    at::Tensor no_output, no_taps;
+    norm_canon_backward_cuda(saved[0],
+                             saved[1],
+                             options,
+                             {},
+                             grad_outputs[0].contiguous(),
+                             {},
+                             no_output,
+                             grad_x,
+                             grad_w,
+                             no_taps);
     return {grad_x, grad_w, {}, {}};
   }
 };

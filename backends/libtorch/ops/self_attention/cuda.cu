@@ -45,8 +45,8 @@ __device__ __forceinline__ void turn(
   const float* sin_row = heads.sin + int64_t{t} * half;
   if (!heads.interleaved) {
     float c[width], s[width];
-    load(cos_row + angle, c);
-    load(sin_row + angle, s);
+    load_input(cos_row + angle, c);
+    load_input(sin_row + angle, s);
 #pragma unroll
     for (int j = 0; j < width; ++j) {
       const float first = a[j], second = b[j];
@@ -164,8 +164,8 @@ __global__ void backward_kernel(PrepareHeads<T> in,
             fill(b, 0);
             return;
           }
-          load(grad_a.first + t * grad_a.stride, a);
-          load(grad_b.first + t * grad_b.stride, b);
+          load_input(grad_a.first + t * grad_a.stride, a);
+          load_input(grad_b.first + t * grad_b.stride, b);
           if (pair.angle >= 0) turn(in.heads, pair.angle, t, -1, a, b);
         },
         [&](int t, const float(&a)[width], const float(&b)[width]) {
