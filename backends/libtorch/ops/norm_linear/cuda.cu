@@ -5,457 +5,381 @@
 #include "backends/libtorch/ops/canon_conv/march.cuh"
 #include "backends/libtorch/ops/common/cuda.cuh"
 
+// A group of warps holds the channels of a token in registers, eight a lane, and goes from token to
+// token: every input is read once, sums over channels are shuffles, and what the convolution
+// reaches back to, or its gradient ahead to, stays where it is.
 namespace forge::ops::cuda {
 namespace {
 
-// Tokens of one row that a block takes at a time, at most. It reads them twice, so they are brought
-// to shared memory where there is room.
-constexpr int most_tile_tokens = 32;
-__host__ __device__ constexpr int tile_tokens_of(int64_t channels) {
-  return channels <= 512 ? 32 : 16;
+constexpr int width = 8;                          // channels of a lane
+constexpr int warp_channels = warp_size * width;  // of a warp
+constexpr int most_warps = most_norm_channels / warp_channels;
+
+// Threads of a block, at most. In the smallest a warp is a group, and there are four of them; in
+// the others a block is one group. The fewer threads, the more registers each may have.
+constexpr int four_groups = 128, one_group = 256, large_group = 512;
+constexpr int groups_of_block = four_groups / warp_size;
+
+/// Tokens that a group goes through at a time. With a convolution it reads some more.
+template <int taps>
+constexpr int stretch_size = taps > 0 ? 16 : 4;
+
+template <int taps>
+__host__ __device__ int64_t stretch_count(const Sequences& s) {
+  return s.batch * ((s.length + stretch_size<taps> - 1) / stretch_size<taps>);
 }
 
-constexpr int most_threads = 256;  // of a block: each needs many registers
-constexpr int group = 2;           // tokens whose sums a warp takes at a time
-constexpr int row_width = 8;       // elements of a lane where a warp reads a row
-constexpr int pack_width = 4;      // channels of a thread that goes from token to token
-
-struct Tile {
-  int64_t first;  ///< token of the batch that the row begins with
+struct NormStretch {
+  int64_t first_token;  ///< of the row, in the batch
   int begin, end, length;
 };
 
-__device__ __forceinline__ Tile tile_of(const Sequences& s, int64_t index) {
-  const int length = static_cast<int>(s.length);
-  const int tokens = tile_tokens_of(s.channels), per_row = (length + tokens - 1) / tokens;
-  const int begin = static_cast<int>(index % per_row) * tokens;
-  return {index / per_row * s.length, begin, min(begin + tokens, length), length};
+template <int taps>
+__device__ __forceinline__ NormStretch norm_stretch_of(const Sequences& s, int64_t index) {
+  constexpr int size = stretch_size<taps>;
+  const int length = static_cast<int>(s.length), per_row = (length + size - 1) / size;
+  const int begin = static_cast<int>(index % per_row) * size;
+  return {index / per_row * s.length, begin, min(begin + size, length), length};
 }
 
-__host__ __device__ inline int64_t tile_count(const Sequences& s) {
-  const int64_t tokens = tile_tokens_of(s.channels);
-  return s.batch * ((s.length + tokens - 1) / tokens);
+/// Which group of its block a thread belongs to, and its first channel.
+struct Lane {
+  int group, channel;
+  bool active;  ///< the channel is one
+};
+
+template <bool one_warp>
+__device__ __forceinline__ Lane lane_of(int64_t channels) {
+  const int thread = one_warp ? threadIdx.x % warp_size : threadIdx.x;
+  const int group = one_warp ? threadIdx.x / warp_size : 0;
+  return {group, thread * width, thread * width < channels};
 }
 
-/// Begins to copy the tokens begin … end - 1 of a row to shared memory. Returns where token 0 would
-/// lie there.
-template <class T>
-__device__ __forceinline__ const T* stage_rows(
-    const T* x, int begin, int end, int64_t channels, float* memory) {
-  constexpr int chunk = 16 / sizeof(T);
-  T* to = reinterpret_cast<T*>(memory);
-  const T* from = x + begin * channels;
-  const int count = static_cast<int>((end - begin) * channels);
-  for (int i = static_cast<int>(threadIdx.x) * chunk; i < count; i += blockDim.x * chunk) {
-    __pipeline_memcpy_async(to + i, from + i, 16);
+/// Two sums over all channels of a token, in all of the group's threads. Where the group has
+/// several warps they exchange them in `memory`, and rounds take turns with its halves, so that one
+/// barrier a round is enough.
+template <bool one_warp>
+__device__ __forceinline__ float2 token_sums(float2 x, float2 (*memory)[most_warps], int round) {
+  x = {warp_sum(x.x), warp_sum(x.y)};
+  if constexpr (!one_warp) {
+    float2* own = memory[round & 1];
+    if (threadIdx.x % warp_size == 0) own[threadIdx.x / warp_size] = x;
+    __syncthreads();
+    x = own[0];
+    for (int warp = 1; warp < blockDim.x / warp_size; ++warp) {
+      x.x += own[warp].x;
+      x.y += own[warp].y;
+    }
   }
-  return to - begin * channels;
+  return x;
 }
 
-/// 1 / sqrt(mean(x^2) + eps) of a row, by a warp.
+/// A lane's channels of a token as they are in memory, so that they can be asked for early.
 template <class T>
-__device__ __forceinline__ float scale_of(const T* row, int64_t channels, float eps, int lane) {
-  float sum = 0;
-  for (int64_t c = lane * row_width; c < channels; c += warp_size * row_width) {
-    float x[row_width];
-    load(row + c, x);
+struct Row {
+  Pack<T, elements_of_access<T, width>> packs[width / elements_of_access<T, width>];
+
+  __device__ __forceinline__ void ask(const T* p, bool wanted) {
+    constexpr int step = elements_of_access<T, width>;
 #pragma unroll
-    for (int j = 0; j < row_width; ++j) sum += x[j] * x[j];
+    for (int i = 0; i < width / step; ++i) {
+      if (wanted) {
+        packs[i] = read_only<T, step>(p + i * step);
+      } else {
+        packs[i] = {};
+      }
+    }
   }
-  return rsqrtf(warp_sum(sum) / static_cast<float>(channels) + eps);
-}
+  __device__ __forceinline__ void get(float (&out)[width]) const {
+    constexpr int step = elements_of_access<T, width>;
+#pragma unroll
+    for (int j = 0; j < width; ++j) out[j] = to_float(packs[j / step].values[j % step]);
+  }
+};
 
 template <class T>
 __device__ __forceinline__ float normalised(float x, float scale, bool round_first) {
   return round_first ? rounded_to<T>(x * scale) : x * scale;
 }
 
-/// RMSNorm alone: a warp a token.
-template <class T>
-__global__ void norm_kernel(NormCanon<T> in, T* y) {
-  const Sequences& s = in.sequences;
-  const int lane = threadIdx.x % warp_size;
-  const int64_t token = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / warp_size;
-  if (token >= s.batch * s.length) return;
-  const T* row = in.x + token * s.channels;
-  const float scale = scale_of(row, s.channels, in.eps, lane);
-  for (int64_t c = lane * row_width; c < s.channels; c += warp_size * row_width) {
-    float x[row_width], w[row_width];
-    load_input(row + c, x);
-    load_input(in.norm_weights + c, w);
-#pragma unroll
-    for (int j = 0; j < row_width; ++j) x[j] = normalised<T>(x[j], scale, in.round_first) * w[j];
-    store(y + token * s.channels + c, x);
-  }
-}
+/// The last `size` rows of a lane's channels, newest first.
+template <int size>
+struct Rows {
+  float of[size > 0 ? size : 1][width];
 
-/// The part of a tile's tokens that a thread goes through, and its channels.
-struct Walk {
-  int64_t channel;  ///< first of pack_width; -1: none
-  int part;
-  int begin, end;  ///< tokens of the row
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int i = 0; i < (size > 0 ? size : 1); ++i) fill(of[i], 0);
+  }
+  __device__ __forceinline__ void push(const float (&newest)[width]) {
+#pragma unroll
+    for (int i = size - 1; i > 0; --i) {
+#pragma unroll
+      for (int j = 0; j < width; ++j) of[i][j] = of[i - 1][j];
+    }
+#pragma unroll
+    for (int j = 0; j < width; ++j) of[0][j] = newest[j];
+  }
 };
 
-/// Threads as lanes of packs, `parts` times side by side, each time with a part of the tile.
-__device__ __forceinline__ Walk walk_of(const Tile& tile, int64_t packs, int parts, int64_t lane) {
-  if (lane >= packs * parts) return {-1, 0, 0, 0};
-  const int part = static_cast<int>(lane / packs);
-  const int each = (tile_tokens_of(packs * pack_width) + parts - 1) / parts;
-  const int begin = min(tile.begin + part * each, tile.end);
-  return {lane % packs * pack_width, part, begin, min(begin + each, tile.end)};
-}
+/// What a lane keeps of the weights of its channels.
+template <int taps>
+struct LaneWeights {
+  float norm[width];
+  float tap[taps > 0 ? taps : 1][width];
 
-template <class T, int taps, bool documents>
-__global__ void norm_canon_kernel(NormCanon<T> in, T* y, int parts, bool staged) {
-  constexpr int reach = taps - 1;
-  extern __shared__ float memory[];
-  __shared__ float scales[most_tile_tokens + reach];  // of tokens tile.begin - reach …
+  template <class T>
+  __device__ __forceinline__ void load_from(const NormCanon<T>& in, const Lane& lane) {
+    fill(norm, 0);
+#pragma unroll
+    for (int i = 0; i < (taps > 0 ? taps : 1); ++i) fill(tap[i], 0);
+    if (!lane.active) return;
+    load_input(in.norm_weights + lane.channel, norm);
+    if constexpr (taps > 0) load_taps(in.tap_weights, lane.channel, in.residual, tap);
+  }
+};
+
+template <class T, int taps, bool documents, int threads>
+__global__ void __launch_bounds__(threads) forward_kernel(NormCanon<T> in, T* y) {
+  constexpr bool one_warp = threads == four_groups;
+  constexpr int reach = taps > 0 ? taps - 1 : 0;
+  __shared__ float2 memory[2][most_warps];
   const Sequences& s = in.sequences;
-  const Tile tile = tile_of(s, blockIdx.x);
-  const T* x = in.x + tile.first * s.channels;
-  const int32_t* doc_ids = documents ? s.doc_ids + tile.first : nullptr;
-  if (staged) {
-    x = stage_rows(x, max(0, tile.begin - reach), tile.end, s.channels, memory);
-    wait_for_staged();
-  }
-  const int warps = blockDim.x / warp_size, warp = threadIdx.x / warp_size;
-  for (int t = tile.begin - reach + warp; t < tile.end; t += warps) {
-    if (t < 0) continue;
-    const float scale = scale_of(x + t * s.channels, s.channels, in.eps, threadIdx.x % warp_size);
-    if (threadIdx.x % warp_size == 0) scales[t - tile.begin + reach] = scale;
-  }
-  __syncthreads();
-  const int64_t packs = s.channels / pack_width;
-  for (int64_t pack = threadIdx.x; pack < packs * parts; pack += blockDim.x) {
-    const Walk walk = walk_of(tile, packs, parts, pack);
-    float w[pack_width], tap[taps][pack_width], past[taps][pack_width];
-    int32_t docs[taps];
-    load_input(in.norm_weights + walk.channel, w);
-    load_taps(in.tap_weights, walk.channel, in.residual, tap);
-#pragma unroll
-    for (int i = 0; i < taps; ++i) {
-      fill(past[i], 0);
-      docs[i] = -1;
-    }
+  const Lane lane = lane_of<one_warp>(s.channels);
+  const int64_t index = int64_t{blockIdx.x} * (one_warp ? groups_of_block : 1) + lane.group;
+  if (index >= stretch_count<taps>(s)) return;  // a whole group
+  const NormStretch stretch = norm_stretch_of<taps>(s, index);
+  LaneWeights<taps> w;
+  w.load_from(in, lane);
+  Rows<taps> past;
+  DocumentWindow<taps, documents && (taps > 0)> docs;
+  past.clear();
+  docs.clear();
+  int t = max(0, stretch.begin - reach);
+  const T* x = in.x + (stretch.first_token + t) * s.channels + lane.channel;
+  Row<T> next;
+  next.ask(x, lane.active);
 #pragma unroll 4
-    for (int t = max(0, walk.begin - reach); t < walk.end; ++t) {
+  for (; t < stretch.end; ++t) {
+    float value[width], square = 0;
+    next.get(value);
+    x += s.channels;
+    next.ask(x, lane.active && t + 1 < stretch.end);
 #pragma unroll
-      for (int i = taps - 1; i > 0; --i) {
-        docs[i] = docs[i - 1];
+    for (int j = 0; j < width; ++j) square += value[j] * value[j];
+    square = token_sums<one_warp>({square, 0}, memory, t).x;
+    const float scale = rsqrtf(square / static_cast<float>(s.channels) + in.eps);
 #pragma unroll
-        for (int j = 0; j < pack_width; ++j) past[i][j] = past[i - 1][j];
-      }
-      float value[pack_width];
-      load(x + t * s.channels + walk.channel, value);
-      const float scale = scales[t - tile.begin + reach];
-#pragma unroll
-      for (int j = 0; j < pack_width; ++j) {
-        past[0][j] = normalised<T>(value[j], scale, in.round_first) * w[j];
-      }
-      if constexpr (documents) docs[0] = doc_ids[t];
-      if (t < walk.begin) continue;
+    for (int j = 0; j < width; ++j)
+      value[j] = normalised<T>(value[j], scale, in.round_first) * w.norm[j];
+    if constexpr (taps > 0) {
+      past.push(value);
+      if constexpr (documents) docs.push(s.doc_ids[stretch.first_token + t]);
+      if (t < stretch.begin) continue;
       fill(value, 0);
 #pragma unroll
       for (int i = 0; i < taps; ++i) {
-        if (documents && docs[i] != docs[0]) continue;
+        if (!docs.same(0, i)) continue;
 #pragma unroll
-        for (int j = 0; j < pack_width; ++j) value[j] += tap[i][j] * past[i][j];
+        for (int j = 0; j < width; ++j) value[j] += w.tap[i][j] * past.of[i][j];
       }
-      store(y + (tile.first + t) * s.channels + walk.channel, value);
     }
+    if (lane.active) store(y + (stretch.first_token + t) * s.channels + lane.channel, value);
   }
 }
 
-/// The gradients of the normalised and weighted tokens first …: what their convolution's readers
-/// hand down. `grad` is the row's grad_y.
-template <int taps, bool documents, class T>
-__device__ __forceinline__ void gradients_of_normalised(const NormCanon<T>& in,
-                                                        const T* grad,
-                                                        const int32_t* doc_ids,
-                                                        const Tile& tile,
-                                                        int first,
-                                                        int64_t channel,
-                                                        float (&out)[group][row_width]) {
-  const int64_t channels = in.sequences.channels;
-  if constexpr (taps == 0) {
+/// Sums over tokens of a lane's channels, for the gradients of the weights.
+template <int taps>
+struct LaneSums {
+  float norm[width];
+  float tap[taps > 0 ? taps : 1][width];
+
+  __device__ __forceinline__ void clear() {
+    fill(norm, 0);
 #pragma unroll
-    for (int i = 0; i < group; ++i) {
-      fill(out[i], 0);
-      if (first + i < tile.end) load(grad + (first + i) * channels + channel, out[i]);
-    }
-  } else {
-    float tap[taps][row_width];
-    load_taps(in.tap_weights, channel, in.residual, tap);
+    for (int i = 0; i < (taps > 0 ? taps : 1); ++i) fill(tap[i], 0);
+  }
+  /// To row [C * (1 + taps)], or added to what is there.
+  __device__ __forceinline__ void write(const Lane& lane,
+                                        int64_t channels,
+                                        bool add,
+                                        float* row) const {
+    if (!lane.active) return;
 #pragma unroll
-    for (int i = 0; i < group; ++i) fill(out[i], 0);
+    for (int j = 0; j < width; ++j) {
+      float* of_norm = row + lane.channel + j;
+      *of_norm = norm[j] + (add ? *of_norm : 0.0f);
+      if constexpr (taps > 0) {
 #pragma unroll
-    for (int later = 0; later < group + taps - 1; ++later) {
-      const int t = first + later;
-      if (t >= tile.length) continue;
-      float g[row_width];
-      load(grad + t * channels + channel, g);
-#pragma unroll
-      for (int i = 0; i < group; ++i) {
-        const int distance = later - i;
-        if (distance < 0 || distance >= taps) continue;
-        if (documents && doc_ids[t] != doc_ids[first + i]) continue;
-#pragma unroll
-        for (int j = 0; j < row_width; ++j) out[i][j] += tap[distance][j] * g[j];
+        for (int i = 0; i < taps; ++i) {
+          float* of_tap = row + channels + (lane.channel + j) * taps + taps - 1 - i;
+          *of_tap = tap[i][j] + (add ? *of_tap : 0.0f);
+        }
       }
     }
   }
-}
+};
 
-/// Blocks take tile after tile. In each a warp a token finds the token's scale and the projection
-/// of the gradient on the token; then threads go through the tile with their channels, write grad_x
-/// and add to the block's sums in shared memory [parts][C * (1 + taps)].
-template <class T, int taps, bool documents>
-__global__ void __launch_bounds__(most_threads, 2) backward_kernel(NormCanon<T> in,
-                                                                   const T* grad_y,
-                                                                   const T* grad_residual,
-                                                                   T* y,
-                                                                   T* grad_x,
-                                                                   float* partial,
-                                                                   int parts,
-                                                                   bool staged) {
+/// A stretch of the way back: grad_x, and y once more where it is wanted; adds to the sums.
+template <class T, int taps, bool documents, bool one_warp>
+__device__ __forceinline__ void stretch_back(const NormCanon<T>& in,
+                                             const T* grad_y,
+                                             const T* grad_residual,
+                                             T* y,
+                                             T* grad_x,
+                                             const NormStretch& stretch,
+                                             const Lane& lane,
+                                             const LaneWeights<taps>& w,
+                                             LaneSums<taps>& sums,
+                                             float2 (*memory)[most_warps],
+                                             int& round) {
   constexpr int reach = taps > 0 ? taps - 1 : 0;
-  extern __shared__ float sums[];
-  __shared__ float scales[reach + most_tile_tokens];  // of tokens tile.begin - reach …
-  __shared__ float factors[most_tile_tokens];
   const Sequences& s = in.sequences;
-  const int64_t columns = s.channels * (1 + taps), packs = s.channels / pack_width;
-  for (int64_t i = threadIdx.x; i < parts * columns; i += blockDim.x) sums[i] = 0;
-  float* staged_x = sums + parts * columns;
-  float* staged_grad =
-      staged_x + (reach + tile_tokens_of(s.channels)) * s.channels * sizeof(T) / sizeof(float);
-  const int warps = blockDim.x / warp_size, warp = threadIdx.x / warp_size;
-  const int lane = threadIdx.x % warp_size;
-  for (int64_t index = blockIdx.x; index < tile_count(s); index += gridDim.x) {
-    const Tile tile = tile_of(s, index);
-    const T* x = in.x + tile.first * s.channels;
-    const T* grad = grad_y + tile.first * s.channels;
-    const int32_t* doc_ids = documents ? s.doc_ids + tile.first : nullptr;
-    __syncthreads();  // nobody still reads what is there of the last tile
-    if (staged) {
-      x = stage_rows(x, max(0, tile.begin - reach), tile.end, s.channels, staged_x);
-      grad =
-          stage_rows(grad, tile.begin, min(tile.end + reach, tile.length), s.channels, staged_grad);
-      wait_for_staged();
+  const int32_t* doc_ids = documents ? s.doc_ids + stretch.first_token : nullptr;
+  const auto place = [&](int t) { return (stretch.first_token + t) * s.channels + lane.channel; };
+  const float inverse_channels = 1 / static_cast<float>(s.channels);
+  Rows<taps> past;   // what the convolution read of token t - i
+  Rows<taps> later;  // of[taps - 1 - i]: the gradient of token t + i
+  past.clear();
+  later.clear();
+  if constexpr (taps > 0) {
+    for (int t = max(0, stretch.begin - reach); t < stretch.begin; ++t) {
+      Row<T> row;
+      float value[width], square = 0;
+      row.ask(in.x + place(t), lane.active);
+      row.get(value);
+#pragma unroll
+      for (int j = 0; j < width; ++j) square += value[j] * value[j];
+      square = token_sums<one_warp>({square, 0}, memory, round++).x;
+      const float scale = rsqrtf(square * inverse_channels + in.eps);
+#pragma unroll
+      for (int j = 0; j < width; ++j)
+        value[j] = normalised<T>(value[j], scale, in.round_first) * w.norm[j];
+      past.push(value);
     }
-    for (int t = tile.begin - 1 - warp; t >= max(0, tile.begin - reach); t -= warps) {
-      const float scale = scale_of(x + t * s.channels, s.channels, in.eps, lane);
-      if (lane == 0) scales[reach + t - tile.begin] = scale;
-    }
-    for (int first = tile.begin + warp * group; first < tile.end; first += warps * group) {
-      float squares[group], products[group];
-      fill(squares, 0);
-      fill(products, 0);
-      for (int64_t c = lane * row_width; c < s.channels; c += warp_size * row_width) {
-        float w[row_width], value[row_width], g[group][row_width];
-        load_input(in.norm_weights + c, w);
-        gradients_of_normalised<taps, documents>(in, grad, doc_ids, tile, first, c, g);
 #pragma unroll
-        for (int i = 0; i < group; ++i) {
-          if (first + i >= tile.end) continue;
-          load(x + (first + i) * s.channels + c, value);
-#pragma unroll
-          for (int j = 0; j < row_width; ++j) {
-            squares[i] += value[j] * value[j];
-            products[i] += value[j] * w[j] * g[i][j];
-          }
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < group; ++i) {
-        const float mean = warp_sum(squares[i]) / static_cast<float>(s.channels);
-        const float product = warp_sum(products[i]) / static_cast<float>(s.channels);
-        if (lane > 0 || first + i >= tile.end) continue;
-        const float scale = rsqrtf(mean + in.eps);
-        scales[reach + first + i - tile.begin] = scale;
-        factors[first + i - tile.begin] = product * scale * scale * scale;
-      }
-    }
-    __syncthreads();
-    for (int64_t pack = threadIdx.x; pack < packs * parts; pack += blockDim.x) {
-      const Walk walk = walk_of(tile, packs, parts, pack);
-      if (walk.begin >= walk.end) continue;
-      constexpr int window = taps > 0 ? taps : 1;
-      float w[pack_width], tap[window][pack_width];
-      float past[window][pack_width], later[window][pack_width];
-      float norm_sum[pack_width], tap_sum[window][pack_width];
-      load_input(in.norm_weights + walk.channel, w);
-      if constexpr (taps > 0) load_taps(in.tap_weights, walk.channel, in.residual, tap);
-      fill(norm_sum, 0);
-      // later[i] is the gradient of token t + i, past[i] what the convolution read of token t - i;
-      // the walk goes forward, so both begin one token before it.
-#pragma unroll
-      for (int i = 0; i < window; ++i) {
-        fill(tap_sum[i], 0);
-        fill(later[i], 0);
-        fill(past[i], 0);
-        if constexpr (taps > 0) {
-          if (i > 0 && walk.begin + i - 1 < tile.length) {
-            load(grad + (walk.begin + i - 1) * s.channels + walk.channel, later[i]);
-          }
-          const int t = walk.begin - 1 - i;
-          if (i < reach && t >= 0) {
-            load(x + t * s.channels + walk.channel, past[i]);
-            const float scale = scales[reach + t - tile.begin];
-#pragma unroll
-            for (int j = 0; j < pack_width; ++j) {
-              past[i][j] = w[j] * normalised<T>(past[i][j], scale, in.round_first);
-            }
-          }
-        }
-      }
-      const int64_t place = (tile.first + walk.begin) * s.channels + walk.channel;
-      const T* residuals = grad_residual ? grad_residual + place : nullptr;
-      T* outputs = y ? y + place : nullptr;
-      T* gradients = grad_x + place;
-#pragma unroll 2
-      for (int t = walk.begin; t < walk.end; ++t) {
-        float value[pack_width], g[pack_width], n[pack_width], passed[pack_width];
-        float output[pack_width];
-        fill(passed, 0);
-        if (residuals) {
-          load_input(residuals, passed);
-          residuals += s.channels;
-        }
-        load(x + t * s.channels + walk.channel, value);
-        const float scale = scales[reach + t - tile.begin], factor = factors[t - tile.begin];
-        if constexpr (taps == 0) {
-          load(grad + t * s.channels + walk.channel, g);
-        } else {
-#pragma unroll
-          for (int i = 0; i < taps - 1; ++i) {
-#pragma unroll
-            for (int j = 0; j < pack_width; ++j) {
-              later[i][j] = later[i + 1][j];
-              past[taps - 1 - i][j] = past[taps - 2 - i][j];
-            }
-          }
-          fill(later[taps - 1], 0);
-          if (t + taps - 1 < tile.length) {
-            load(grad + (t + taps - 1) * s.channels + walk.channel, later[taps - 1]);
-          }
-          fill(g, 0);
-          fill(output, 0);
-        }
-#pragma unroll
-        for (int j = 0; j < pack_width; ++j) {
-          n[j] = normalised<T>(value[j], scale, in.round_first);
-          past[0][j] = n[j] * w[j];
-          if constexpr (taps == 0) output[j] = past[0][j];
-        }
-        if constexpr (taps > 0) {
-#pragma unroll
-          for (int i = 0; i < taps; ++i) {
-            if (!documents || (t + i < tile.length && doc_ids[t + i] == doc_ids[t])) {
-#pragma unroll
-              for (int j = 0; j < pack_width; ++j) {
-                g[j] += tap[i][j] * later[i][j];
-                tap_sum[i][j] += later[i][j] * past[0][j];
-              }
-            }
-            if (!documents || (t - i >= 0 && doc_ids[t - i] == doc_ids[t])) {
-#pragma unroll
-              for (int j = 0; j < pack_width; ++j) output[j] += tap[i][j] * past[i][j];
-            }
-          }
-        }
-#pragma unroll
-        for (int j = 0; j < pack_width; ++j) {
-          norm_sum[j] += g[j] * n[j];
-          value[j] = scale * w[j] * g[j] - factor * value[j] + passed[j];
-        }
-        if (outputs) {
-          store(outputs, output);
-          outputs += s.channels;
-        }
-        store(gradients, value);
-        gradients += s.channels;
-      }
-      float* own = sums + walk.part * columns;
-#pragma unroll
-      for (int j = 0; j < pack_width; ++j) {
-        own[walk.channel + j] += norm_sum[j];
-        if constexpr (taps > 0) {
-#pragma unroll
-          for (int i = 0; i < taps; ++i) {
-            own[s.channels + (walk.channel + j) * taps + taps - 1 - i] += tap_sum[i][j];
-          }
-        }
-      }
+    for (int i = 0; i < reach; ++i) {
+      Row<T> row;
+      float value[width];
+      const int t = stretch.begin + i;
+      row.ask(grad_y + place(t), lane.active && t < stretch.length);
+      row.get(value);
+      later.push(value);
     }
   }
-  __syncthreads();
-  for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
-    float sum = sums[i];
-    for (int part = 1; part < parts; ++part) sum += sums[part * columns + i];
-    partial[blockIdx.x * columns + i] = sum;
+  Row<T> next_x, next_grad, next_residual;
+  const auto ask = [&](int t) {
+    const bool wanted = lane.active && t < stretch.end;
+    next_x.ask(in.x + place(t), wanted);
+    next_grad.ask(grad_y + place(t + reach), wanted && t + reach < stretch.length);
+    next_residual.ask(grad_residual + place(t), wanted && grad_residual);
+  };
+  ask(stretch.begin);
+#pragma unroll 4
+  for (int t = stretch.begin; t < stretch.end; ++t) {
+    float x[width], g[width], passed[width];
+    next_x.get(x);
+    next_grad.get(g);
+    next_residual.get(passed);
+    ask(t + 1);
+    if constexpr (taps > 0) {
+      later.push(g);
+      fill(g, 0);
+#pragma unroll
+      for (int i = 0; i < taps; ++i) {
+        if (documents && t + i < stretch.length && doc_ids[t + i] != doc_ids[t]) continue;
+#pragma unroll
+        for (int j = 0; j < width; ++j) g[j] += w.tap[i][j] * later.of[taps - 1 - i][j];
+      }
+    }
+    float2 partial{0, 0};
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      partial.x += x[j] * x[j];
+      partial.y += x[j] * w.norm[j] * g[j];
+    }
+    partial = token_sums<one_warp>(partial, memory, round++);
+    const float scale = rsqrtf(partial.x * inverse_channels + in.eps);
+    const float factor = partial.y * inverse_channels * scale * scale * scale;
+    float weighted[width];
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      const float n = normalised<T>(x[j], scale, in.round_first);
+      weighted[j] = n * w.norm[j];
+      sums.norm[j] += g[j] * n;
+      passed[j] += scale * w.norm[j] * g[j] - factor * x[j];
+    }
+    if (lane.active) store(grad_x + place(t), passed);
+    if constexpr (taps > 0) {
+      past.push(weighted);
+      fill(weighted, 0);
+#pragma unroll
+      for (int i = 0; i < taps; ++i) {
+        if (!documents || (t + i < stretch.length && doc_ids[t + i] == doc_ids[t])) {
+#pragma unroll
+          for (int j = 0; j < width; ++j)
+            sums.tap[i][j] += later.of[taps - 1 - i][j] * past.of[0][j];
+        }
+        if (!documents || (t >= i && doc_ids[t - i] == doc_ids[t])) {
+#pragma unroll
+          for (int j = 0; j < width; ++j) weighted[j] += w.tap[i][j] * past.of[i][j];
+        }
+      }
+    }
+    if (y && lane.active) store(y + place(t), weighted);
   }
 }
 
-// Threads of a block, about. More of them would go through fewer tokens each, and read the taps'
-// reach more often.
-constexpr int64_t block_lanes = 128;
-
-/// As many lanes of packs side by side as make a block.
-struct BlockShape {
-  int threads, parts;
-};
-
-BlockShape block_shape(int64_t channels) {
-  const int64_t packs = channels / pack_width;
-  int64_t parts = packs >= block_lanes ? 1 : block_lanes / packs;
-  if (parts > tile_tokens_of(channels)) parts = tile_tokens_of(channels);
-  const int64_t threads = packs * parts > most_threads ? most_threads : packs * parts;
-  return {static_cast<int>((threads + warp_size - 1) / warp_size * warp_size),
-          static_cast<int>(parts)};
+/// Groups take stretch after stretch; a block's sums are a row of `partial`.
+template <class T, int taps, bool documents, int threads>
+__global__ void __launch_bounds__(threads) backward_kernel(
+    NormCanon<T> in, const T* grad_y, const T* grad_residual, T* y, T* grad_x, float* partial) {
+  constexpr bool one_warp = threads == four_groups;
+  __shared__ float2 memory[2][most_warps];
+  const Sequences& s = in.sequences;
+  const Lane lane = lane_of<one_warp>(s.channels);
+  constexpr int groups = one_warp ? groups_of_block : 1;
+  LaneWeights<taps> w;
+  LaneSums<taps> sums;
+  w.load_from(in, lane);
+  sums.clear();
+  int round = 0;
+  for (int64_t index = int64_t{blockIdx.x} * groups + lane.group; index < stretch_count<taps>(s);
+       index += int64_t{gridDim.x} * groups) {
+    const NormStretch stretch = norm_stretch_of<taps>(s, index);
+    stretch_back<T, taps, documents, one_warp>(
+        in, grad_y, grad_residual, y, grad_x, stretch, lane, w, sums, memory, round);
+  }
+  // One group after the other, so that the order of the sum is always the same.
+  float* row = partial + blockIdx.x * s.channels * (1 + taps);
+  for (int group = 0; group < groups; ++group) {
+    if (lane.group == group) sums.write(lane, s.channels, group > 0, row);
+    if (groups > 1) __syncthreads();
+  }
 }
 
-/// Dynamic shared memory of a block. Without room for the tile the kernels read it twice.
-struct Memory {
-  int64_t bytes;
-  bool staged;
-};
-
-constexpr int64_t most_staged_bytes = 160 << 10;
-
-template <class T>
-Memory forward_memory(const NormCanon<T>& in) {
-  const int64_t tile =
-      (tile_tokens_of(in.sequences.channels) + in.taps - 1) * in.sequences.channels * sizeof(T);
-  return tile <= most_staged_bytes ? Memory{tile, true} : Memory{0, false};
-}
-
-template <class T>
-Memory backward_memory(const NormCanon<T>& in) {
-  const int64_t channels = in.sequences.channels, reach = in.taps > 0 ? in.taps - 1 : 0;
-  const int64_t sums = block_shape(channels).parts * channels * (1 + in.taps) * sizeof(float);
-  const int64_t tile = 2 * (tile_tokens_of(channels) + reach) * channels * sizeof(T);
-  return sums + tile <= most_staged_bytes ? Memory{sums + tile, true} : Memory{sums, false};
-}
-
-/// More than 48 KiB must be allowed.
-template <class Kernel>
-void allow(Kernel kernel, const Memory& memory) {
-  cudaFuncSetAttribute(
-      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(memory.bytes));
-}
-
-template <class T>
-using BackwardKernel = void (*)(NormCanon<T>, const T*, const T*, T*, T*, float*, int, bool);
-
-/// The kernel for such arguments, allowed the shared memory that it needs.
-template <class T>
-BackwardKernel<T> backward_kernel_for(const NormCanon<T>& in) {
-  BackwardKernel<T> kernel = nullptr;
-  with_taps(in.taps, in.sequences.doc_ids, [&](auto taps, auto documents) {
-    kernel = backward_kernel<T, decltype(taps)::value, decltype(documents)::value>;
+/// Calls run(taps, documents, threads), all constants.
+template <class Run>
+void with_kind(const Sequences& s, int taps, const Run& run) {
+  with_taps(taps, s.doc_ids, [&](auto count, auto documents) {
+    if (s.channels <= warp_channels) {
+      run(count, documents, std::integral_constant<int, four_groups>{});
+    } else if (s.channels <= one_group * width) {
+      run(count, documents, std::integral_constant<int, one_group>{});
+    } else {
+      run(count, documents, std::integral_constant<int, large_group>{});
+    }
   });
-  allow(kernel, backward_memory(in));
-  return kernel;
+}
+
+/// Threads that a block of at most so many has, and blocks for every stretch to have a group.
+unsigned block_threads(const Sequences& s, int most) {
+  if (most == four_groups) return four_groups;
+  return static_cast<unsigned>((s.channels + warp_channels - 1) / warp_channels * warp_size);
+}
+
+int64_t block_count(int64_t stretches, int most) {
+  return most == four_groups ? (stretches + groups_of_block - 1) / groups_of_block : stretches;
 }
 
 }  // namespace
@@ -464,35 +388,31 @@ template <class T>
 void norm_canon_forward(const NormCanon<T>& in, T* y, cudaStream_t stream) {
   const Sequences& s = in.sequences;
   if (s.batch * s.length == 0) return;
-  if (in.taps == 0) {
-    constexpr int threads = 256;
-    constexpr int tokens = threads / warp_size;
-    const auto blocks = static_cast<unsigned>((s.batch * s.length + tokens - 1) / tokens);
-    norm_kernel<<<blocks, threads, 0, stream>>>(in, y);
-    return;
-  }
-  const BlockShape shape = block_shape(s.channels);
-  with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
-    if constexpr (decltype(taps)::value > 0) {
-      const auto kernel = norm_canon_kernel<T, decltype(taps)::value, decltype(documents)::value>;
-      const Memory memory = forward_memory(in);
-      allow(kernel, memory);
-      kernel<<<static_cast<unsigned>(tile_count(s)), shape.threads, memory.bytes, stream>>>(
-          in, y, shape.parts, memory.staged);
-    }
+  with_kind(s, in.taps, [&](auto taps, auto documents, auto threads) {
+    constexpr int count = decltype(taps)::value, most = decltype(threads)::value;
+    const auto blocks = static_cast<unsigned>(block_count(stretch_count<count>(s), most));
+    forward_kernel<T, count, decltype(documents)::value, most>
+        <<<blocks, block_threads(s, most), 0, stream>>>(in, y);
   });
 }
 
 template <class T>
 int64_t norm_canon_partial_rows(const NormCanon<T>& in, int multiprocessors) {
   const Sequences& s = in.sequences;
-  int resident = 0;
-  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident,
-                                                backward_kernel_for(in),
-                                                block_shape(s.channels).threads,
-                                                backward_memory(in).bytes);
-  const int64_t blocks = int64_t{multiprocessors} * (resident > 1 ? resident : 1);
-  return tile_count(s) < blocks ? tile_count(s) : blocks;
+  int64_t rows = 0;
+  with_kind(s, in.taps, [&](auto taps, auto documents, auto threads) {
+    constexpr int count = decltype(taps)::value, most = decltype(threads)::value;
+    int resident = 0;
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &resident,
+        backward_kernel<T, count, decltype(documents)::value, most>,
+        static_cast<int>(block_threads(s, most)),
+        0);
+    const int64_t wanted = block_count(stretch_count<count>(s), most);
+    const int64_t at_once = int64_t{multiprocessors} * (resident > 1 ? resident : 1);
+    rows = wanted < at_once ? wanted : at_once;
+  });
+  return rows;
 }
 
 template <class T>
@@ -506,17 +426,18 @@ void norm_canon_backward(const NormCanon<T>& in,
                          cudaStream_t stream) {
   const Sequences& s = in.sequences;
   if (s.batch * s.length == 0) return;
-  const BlockShape shape = block_shape(s.channels);
-  const Memory memory = backward_memory(in);
-  backward_kernel_for(
-      in)<<<static_cast<unsigned>(partial_rows), shape.threads, memory.bytes, stream>>>(
-      in, grad_y, grad_residual, y, grad_x, partial, shape.parts, memory.staged);
+  with_kind(s, in.taps, [&](auto taps, auto documents, auto threads) {
+    constexpr int most = decltype(threads)::value;
+    backward_kernel<T, decltype(taps)::value, decltype(documents)::value, most>
+        <<<static_cast<unsigned>(partial_rows), block_threads(s, most), 0, stream>>>(
+            in, grad_y, grad_residual, y, grad_x, partial);
+  });
 }
 
-template int64_t norm_canon_partial_rows(const NormCanon<float>&, int);
-template int64_t norm_canon_partial_rows(const NormCanon<bfloat16>&, int);
 template void norm_canon_forward(const NormCanon<float>&, float*, cudaStream_t);
 template void norm_canon_forward(const NormCanon<bfloat16>&, bfloat16*, cudaStream_t);
+template int64_t norm_canon_partial_rows(const NormCanon<float>&, int);
+template int64_t norm_canon_partial_rows(const NormCanon<bfloat16>&, int);
 template void norm_canon_backward(const NormCanon<float>&,
                                   const float*,
                                   const float*,

@@ -4,6 +4,9 @@
 
 namespace forge::ops::cuda {
 
+/// Most channels of norm_canon's kernels.
+constexpr int most_norm_channels = 4096;
+
 /// Arguments of norm_canon's kernels: x [B, T, C] of T, C a multiple of 8.
 template <class T>
 struct NormCanon {
@@ -25,7 +28,8 @@ void norm_canon_forward(const NormCanon<T>& in, T* y, cudaStream_t stream);
 template <class T>
 int64_t norm_canon_partial_rows(const NormCanon<T>& in, int multiprocessors);
 
-/// y is what norm_canon_forward gave, written again, and may be null as grad_residual may. norm_canon_partial_rows(…) rows of `partial` are written.
+/// y is what norm_canon_forward gave, written again, and may be null as grad_residual may.
+/// norm_canon_partial_rows(…) rows of `partial` are written.
 template <class T>
 void norm_canon_backward(const NormCanon<T>& in,
                          const T* grad_y,
