@@ -17,6 +17,9 @@ constexpr bool built_with_cuda = false;
 /// Elements of a row that a GPU's kernels take at a time: rows must be multiples of it.
 constexpr int64_t cuda_pack = 8;
 
+/// Most channels of a row that a GPU's kernels of a norm take.
+constexpr int64_t cuda_norm_channels = 4096;
+
 inline bool has_cuda_kernel(const at::Tensor& x) {
   return built_with_cuda && x.is_cuda() && x.size(-1) % cuda_pack == 0 &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);

@@ -74,7 +74,8 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, const RmsNormOptio
               w.size(0),
               "], is ",
               x.sizes());
-  if (!has_kernel(x) || w.scalar_type() != small_weight_type(x))
+  const bool fits = x.is_cpu() || x.size(-1) <= cuda_norm_channels;
+  if (!has_kernel(x) || !fits || w.scalar_type() != small_weight_type(x))
     return rms_norm_reference(x, w, options);
   if (x.is_cuda()) {
     return RmsNormCuda::apply(x.contiguous().view({1, -1, x.size(-1)}),
