@@ -1,15 +1,13 @@
 #pragma once
 
-#include <cuda_pipeline.h>
-
 #include <type_traits>
 
 #include "backends/libtorch/ops/common/cuda.cuh"
 
 /// The causal convolution of a Canon layer as a march over time: a thread owns a few channels and
-/// goes from token to token, with what the taps reach back to in registers. What an operation does
-/// next with the outputs costs no memory at all. A block brings a tile of tokens and channels to
-/// shared memory at once, so that many bytes are under way while other blocks compute.
+/// goes from token to token, with what the taps reach back to in registers. So each input is read
+/// once, but for the reach at the beginning of a stretch, and what an operation does next with the
+/// outputs costs no memory at all.
 ///
 /// A thread owns two packs of neighbouring channels, a and b, because what follows mostly joins two
 /// channels that lie apart: gate and up, or the two halves of a rotated pair.
@@ -22,25 +20,29 @@ struct Unit {
 
 constexpr int unit_lanes = warp_size;  // threads of a block side by side
 constexpr int stretch_lanes = 4;       // stretches of tokens of a block
-constexpr int stretch_tokens = 16;
-constexpr int tile_tokens = stretch_lanes * stretch_tokens;
 
-/// The tokens of a block, and of a thread among them.
+/// Tokens that a thread goes through. With a convolution it reads some more.
+template <int taps>
+constexpr int stretch_tokens = taps > 0 ? 16 : 4;
+template <int taps>
+constexpr int tile_tokens = stretch_lanes* stretch_tokens<taps>;
+
+/// The tokens of a thread.
 struct Stretch {
   int64_t first_token;  ///< of the row, in the batch
-  int tile_begin;       ///< tokens of the row
-  int begin, end;       ///< none where begin >= end
+  int begin, end;       ///< tokens of the row; none where begin >= end
   int length;           ///< of the row
 };
 
+template <int taps>
 __device__ __forceinline__ Stretch stretch_of(const Sequences& s) {
   const int length = static_cast<int>(s.length);
-  const int tiles = (length + tile_tokens - 1) / tile_tokens;
+  const int tiles = (length + tile_tokens<taps> - 1) / tile_tokens<taps>;
   Stretch out;
   out.first_token = blockIdx.y / tiles * s.length;
-  out.tile_begin = static_cast<int>(blockIdx.y % tiles) * tile_tokens;
-  out.begin = out.tile_begin + static_cast<int>(threadIdx.y) * stretch_tokens;
-  out.end = min(out.begin + stretch_tokens, length);
+  out.begin = static_cast<int>(blockIdx.y % tiles) * tile_tokens<taps> +
+              static_cast<int>(threadIdx.y) * stretch_tokens<taps>;
+  out.end = min(out.begin + stretch_tokens<taps>, length);
   out.length = length;
   return out;
 }
@@ -51,67 +53,31 @@ struct MarchShape {
   int64_t block_rows() const { return grid.y; }
 };
 
-inline MarchShape march_shape(const Sequences& s, int64_t units) {
-  const int64_t tiles = s.batch * ((s.length + tile_tokens - 1) / tile_tokens);
+template <int taps>
+MarchShape march_shape(const Sequences& s, int64_t units) {
+  const int64_t tiles = s.batch * ((s.length + tile_tokens<taps> - 1) / tile_tokens<taps>);
   return {dim3(static_cast<unsigned>((units + unit_lanes - 1) / unit_lanes),
                static_cast<unsigned>(tiles)),
           dim3(unit_lanes, stretch_lanes)};
 }
 
-/// Values of a thread's pack: token t's lie at first[t * stride].
+/// Values of a thread's pack that the kernel only reads: token t's lie at first[t * stride].
 template <class T>
 struct Values {
   const T* first;
   int64_t stride;
-};
 
-/// Rows of shared memory that hold one pack of each lane for the tokens tile_begin - before … .
-template <class T, int width, int before, int after>
-struct Staged {
-  static constexpr int rows = before + tile_tokens + after;
-  static constexpr int row_size = unit_lanes * width;
-  T of[rows][row_size];
-
-  /// Begins to copy from x [tokens, stride], the row's first token; channel(lane) is where a lane's
-  /// pack begins, -1 without one. Packs of 4 channels lie side by side. Tokens before and behind
-  /// the row become zeros. Wait with wait_for_staged().
-  template <class Channel>
-  __device__ __forceinline__ void begin(const T* x,
-                                        int64_t stride,
-                                        const Stretch& stretch,
-                                        const Channel& channel) {
-    // A thread stays in its column, so that where its pack lies is found once.
-    constexpr int chunk = 4, chunks = row_size / chunk;
-    constexpr int rows_at_once = unit_lanes * stretch_lanes / chunks;
-    static_assert(rows_at_once * chunks == unit_lanes * stretch_lanes, "threads fill whole rows");
-    const int thread = threadIdx.y * unit_lanes + threadIdx.x;
-    const int within = thread % chunks * chunk;
-    const int64_t c = channel(within / width);
-    int t = stretch.tile_begin - before + thread / chunks;
-    const T* from = x + t * stride + c + within % width;
-#pragma unroll 4
-    for (int row = thread / chunks; row < rows; row += rows_at_once) {
-      auto* to = reinterpret_cast<Pack<T, chunk>*>(&of[row][within]);
-      if (t >= 0 && t < stretch.length && c >= 0) {
-        __pipeline_memcpy_async(to, from, sizeof(*to));
-      } else {
-        *to = {};
-      }
-      t += rows_at_once;
-      from += rows_at_once * stride;
-    }
+  template <int width>
+  __device__ __forceinline__ void at(int t, float (&out)[width]) const {
+    load_input(first + t * stride, out);
   }
-
-  __device__ __forceinline__ Values<T> of_lane(const Stretch& stretch) const {
-    return {&of[0][0] + threadIdx.x * width - (stretch.tile_begin - before) * row_size, row_size};
+  /// Zeros where t is no token of the row.
+  template <int width>
+  __device__ __forceinline__ void at(int t, const Stretch& stretch, float (&out)[width]) const {
+    fill(out, 0);
+    if (t >= 0 && t < stretch.length) at(t, out);
   }
 };
-
-__device__ __forceinline__ void wait_for_staged() {
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
-  __syncthreads();
-}
 
 /// The taps of neighbouring channels from weights [C, taps], current token first. With a residual
 /// one more of the current token is added. `channel` is a multiple of 4.
@@ -244,16 +210,15 @@ __device__ __forceinline__ void begin_windows(const Values<T>& xa,
   for (int i = 1; i < taps; ++i) {
     const int t = stretch.begin - taps + i;
     float a[width], b[width];
-    load(xa.first + t * xa.stride, a);
-    load(xb.first + t * xb.stride, b);
+    xa.at(t, stretch, a);
+    xb.at(t, stretch, b);
     past.push(a, b);
     if constexpr (documents) docs.push(t >= 0 ? doc_ids[t] : -1);
   }
 }
 
 /// Calls emit(t, a, b) with the convolution's outputs for every token of the stretch; without taps
-/// with x itself. With taps x is in shared memory, from taps - 1 tokens before the stretch on;
-/// without in global memory.
+/// with x itself.
 template <class T, int taps, int width, bool documents, class Emit>
 __device__ __forceinline__ void march(const Values<T>& xa,
                                       const Values<T>& xb,
@@ -265,8 +230,8 @@ __device__ __forceinline__ void march(const Values<T>& xa,
   if constexpr (taps == 0) {
 #pragma unroll 4
     for (int t = stretch.begin; t < stretch.end; ++t) {
-      load_input(xa.first + t * xa.stride, a);
-      load_input(xb.first + t * xb.stride, b);
+      xa.at(t, a);
+      xb.at(t, b);
       emit(t, a, b);
     }
   } else {
@@ -275,8 +240,8 @@ __device__ __forceinline__ void march(const Values<T>& xa,
     begin_windows(xa, xb, doc_ids, stretch, past, docs);
 #pragma unroll 4
     for (int t = stretch.begin; t < stretch.end; ++t) {
-      load(xa.first + t * xa.stride, a);
-      load(xb.first + t * xb.stride, b);
+      xa.at(t, a);
+      xb.at(t, b);
       past.push(a, b);
       if constexpr (documents) docs.push(doc_ids[t]);
       convolve(past, docs, w, a, b);
@@ -347,8 +312,13 @@ __device__ __forceinline__ void step_back(int t,
                                           const Upstream& upstream,
                                           const Emit& emit) {
   float a[width], b[width];
-  load(xa.first + t * xa.stride, a);
-  load(xb.first + t * xb.stride, b);
+  if constexpr (own) {
+    xa.at(t, a);
+    xb.at(t, b);
+  } else {
+    xa.at(t, stretch, a);
+    xb.at(t, stretch, b);
+  }
   past.push(a, b);
   if constexpr (documents) docs.push(t < stretch.length ? doc_ids[t] : -2);
   if constexpr (needs_outputs) convolve(past, docs, w, a, b);
@@ -387,8 +357,8 @@ __device__ __forceinline__ void march_back(const Values<T>& xa,
 #pragma unroll 4
     for (int t = stretch.begin; t < stretch.end; ++t) {
       if constexpr (needs_outputs) {
-        load_input(xa.first + t * xa.stride, a);
-        load_input(xb.first + t * xb.stride, b);
+        xa.at(t, a);
+        xb.at(t, b);
       }
       upstream(t, true, a, b);
       emit(t, a, b);

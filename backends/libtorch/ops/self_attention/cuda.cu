@@ -6,8 +6,7 @@ namespace forge::ops::cuda {
 namespace {
 
 // Channels of a pack. With a convolution the way back keeps three windows of registers for each.
-template <class T, int taps>
-constexpr int forward_width = taps == 0 ? 4 : 8 / sizeof(T);
+constexpr int forward_width = 4;
 template <int taps>
 constexpr int backward_width = taps == 0 ? 4 : 2;
 
@@ -71,24 +70,12 @@ __device__ __forceinline__ void turn(
 
 template <class T, int taps, bool documents>
 __global__ void forward_kernel(PrepareHeads<T> in, T* y) {
-  constexpr int width = forward_width<T, taps>, reach = taps > 0 ? taps - 1 : 0;
+  constexpr int width = forward_width;
   const Sequences& s = in.sequences;
-  const Stretch stretch = stretch_of(s);
+  const Stretch stretch = stretch_of<taps>(s);
   const Pair pair = pair_of<width>(threadIdx.x, in.heads, s.channels);
   const T* x = in.x + stretch.first_token * s.channels;
-  Values<T> of_a{x + pair.unit.a, s.channels}, of_b{x + pair.unit.b, s.channels};
-  if constexpr (taps > 0) {
-    __shared__ Staged<T, width, reach, 0> staged[2];
-    staged[0].begin(x, s.channels, stretch, [&](int lane) {
-      return pair_of<width>(lane, in.heads, s.channels).unit.a;
-    });
-    staged[1].begin(x, s.channels, stretch, [&](int lane) {
-      return pair_of<width>(lane, in.heads, s.channels).unit.b;
-    });
-    wait_for_staged();
-    of_a = staged[0].of_lane(stretch);
-    of_b = staged[1].of_lane(stretch);
-  }
+  const Values<T> of_a{x + pair.unit.a, s.channels}, of_b{x + pair.unit.b, s.channels};
   if (pair.unit.a < 0 || stretch.begin >= stretch.end) return;
   Taps<taps, width> w;
   w.load(in.weights, in.residual, pair.unit);
@@ -124,24 +111,12 @@ __global__ void backward_kernel(PrepareHeads<T> in,
                                 HeadGradientsOf<T> grad_y,
                                 T* grad_x,
                                 float* partial) {
-  constexpr int width = backward_width<taps>, reach = taps > 0 ? taps - 1 : 0;
+  constexpr int width = backward_width<taps>;
   const Sequences& s = in.sequences;
-  const Stretch stretch = stretch_of(s);
+  const Stretch stretch = stretch_of<taps>(s);
   const Pair pair = pair_of<width>(threadIdx.x, in.heads, s.channels);
   const T* x = in.x + stretch.first_token * s.channels;
-  Values<T> of_a{x, s.channels}, of_b{x, s.channels};
-  if constexpr (taps > 0) {
-    __shared__ Staged<T, width, reach, reach> staged[2];
-    staged[0].begin(x, s.channels, stretch, [&](int lane) {
-      return pair_of<width>(lane, in.heads, s.channels).unit.a;
-    });
-    staged[1].begin(x, s.channels, stretch, [&](int lane) {
-      return pair_of<width>(lane, in.heads, s.channels).unit.b;
-    });
-    wait_for_staged();
-    of_a = staged[0].of_lane(stretch);
-    of_b = staged[1].of_lane(stretch);
-  }
+  const Values<T> of_a{x + pair.unit.a, s.channels}, of_b{x + pair.unit.b, s.channels};
   const bool active = pair.unit.a >= 0 && stretch.begin < stretch.end;
   Taps<taps, width> grad_taps;
   if (active) {
@@ -164,8 +139,8 @@ __global__ void backward_kernel(PrepareHeads<T> in,
             fill(b, 0);
             return;
           }
-          load_input(grad_a.first + t * grad_a.stride, a);
-          load_input(grad_b.first + t * grad_b.stride, b);
+          grad_a.at(t, a);
+          grad_b.at(t, b);
           if (pair.angle >= 0) turn(in.heads, pair.angle, t, -1, a, b);
         },
         [&](int t, const float(&a)[width], const float(&b)[width]) {
@@ -190,13 +165,13 @@ void prepare_heads(const PrepareHeads<T>& in, T* y, cudaStream_t stream) {
   if (s.batch * s.length == 0) return;
   with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
     constexpr int count = decltype(taps)::value;
-    const MarchShape shape = march_shape(s, s.channels / 2 / forward_width<T, count>);
+    const MarchShape shape = march_shape<count>(s, s.channels / 2 / forward_width);
     forward_kernel<T, count, decltype(documents)::value>
         <<<shape.grid, shape.block, 0, stream>>>(in, y);
   });
 }
 
-int64_t prepare_heads_partial_rows(const Sequences& s) { return march_shape(s, 1).block_rows(); }
+int64_t prepare_heads_partial_rows(const Sequences& s) { return march_shape<4>(s, 1).block_rows(); }
 
 template <class T>
 void prepare_heads_backward(const PrepareHeads<T>& in,
@@ -208,7 +183,7 @@ void prepare_heads_backward(const PrepareHeads<T>& in,
   if (s.batch * s.length == 0) return;
   with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
     constexpr int count = decltype(taps)::value;
-    const MarchShape shape = march_shape(s, s.channels / 2 / backward_width<count>);
+    const MarchShape shape = march_shape<count>(s, s.channels / 2 / backward_width<count>);
     backward_kernel<T, count, decltype(documents)::value>
         <<<shape.grid, shape.block, 0, stream>>>(in, grad_y, grad_x, partial);
   });

@@ -7,10 +7,10 @@ namespace {
 
 // Channels of gate, and as many of up, that a thread takes at a time. With a convolution the way
 // back keeps four windows of registers for each.
-template <class T, int taps>
-constexpr int forward_width = taps == 0 ? 8 : 8 / sizeof(T);
-template <class T, int taps>
-constexpr int backward_width = taps == 0 ? 8 : 4 / sizeof(T);
+template <int taps>
+constexpr int forward_width = taps == 0 ? 8 : 4;
+template <int taps>
+constexpr int backward_width = taps == 0 ? 8 : 2;
 
 /// Gate and up of some channels of the output.
 template <int width>
@@ -22,26 +22,12 @@ __device__ __forceinline__ Unit unit_of(int lane, int64_t channels) {
 
 template <class T, int taps, bool documents>
 __global__ void forward_kernel(CanonSwiGlu<T> in, T* y) {
-  constexpr int width = forward_width<T, taps>, reach = taps > 0 ? taps - 1 : 0;
+  constexpr int width = forward_width<taps>;
   const Sequences& s = in.sequences;
-  const Stretch stretch = stretch_of(s);
+  const Stretch stretch = stretch_of<taps>(s);
   const Unit unit = unit_of<width>(threadIdx.x, s.channels);
   const T* x = in.gate_up + stretch.first_token * s.channels;
-  Values<T> gates{x + unit.a, s.channels}, ups{x + unit.b, s.channels};
-  if constexpr (taps > 0) {
-    __shared__ Staged<T, width, reach, 0> staged[2];
-    const auto side = [&](int which) {
-      staged[which].begin(x, s.channels, stretch, [&](int lane) {
-        const Unit of_lane = unit_of<width>(lane, s.channels);
-        return which == 0 ? of_lane.a : of_lane.b;
-      });
-    };
-    side(0);
-    side(1);
-    wait_for_staged();
-    gates = staged[0].of_lane(stretch);
-    ups = staged[1].of_lane(stretch);
-  }
+  const Values<T> gates{x + unit.a, s.channels}, ups{x + unit.b, s.channels};
   if (unit.a < 0 || stretch.begin >= stretch.end) return;
   Taps<taps, width> w;
   w.load(in.weights, in.residual, unit);
@@ -63,32 +49,15 @@ __global__ void forward_kernel(CanonSwiGlu<T> in, T* y) {
 template <class T, int taps, bool documents>
 __global__ void backward_kernel(
     CanonSwiGlu<T> in, const T* grad_y, T* y, T* grad_gate_up, float* partial) {
-  constexpr int width = backward_width<T, taps>, reach = taps > 0 ? taps - 1 : 0;
+  constexpr int width = backward_width<taps>;
   const Sequences& s = in.sequences;
   const int64_t half = s.channels / 2;
-  const Stretch stretch = stretch_of(s);
+  const Stretch stretch = stretch_of<taps>(s);
   const Unit unit = unit_of<width>(threadIdx.x, s.channels);
   const T* x = in.gate_up + stretch.first_token * s.channels;
   const T* upstream = grad_y + stretch.first_token * half;
-  Values<T> gates{x + unit.a, s.channels}, ups{x + unit.b, s.channels},
-      grads{upstream + unit.a, half};
-  if constexpr (taps > 0) {
-    __shared__ Staged<T, width, reach, reach> staged[2];
-    __shared__ Staged<T, width, 0, reach> staged_grads;
-    const auto side = [&](int which) {
-      return [&, which](int lane) {
-        const Unit of_lane = unit_of<width>(lane, s.channels);
-        return which == 0 ? of_lane.a : of_lane.b;
-      };
-    };
-    staged[0].begin(x, s.channels, stretch, side(0));
-    staged[1].begin(x, s.channels, stretch, side(1));
-    staged_grads.begin(upstream, half, stretch, side(0));
-    wait_for_staged();
-    gates = staged[0].of_lane(stretch);
-    ups = staged[1].of_lane(stretch);
-    grads = staged_grads.of_lane(stretch);
-  }
+  const Values<T> gates{x + unit.a, s.channels}, ups{x + unit.b, s.channels};
+  const Values<T> grads{upstream + unit.a, half};
   const bool active = unit.a >= 0 && stretch.begin < stretch.end;
   Taps<taps, width> grad_taps;
   if (active) {
@@ -106,11 +75,7 @@ __global__ void backward_kernel(
         grad_taps,
         [&](int t, bool own, float(&gate)[width], float(&up)[width]) {
           float grad[width], value[width];
-          if constexpr (taps == 0) {
-            load_input(grads.first + t * grads.stride, grad);
-          } else {
-            load(grads.first + t * grads.stride, grad);
-          }
+          grads.at(t, stretch, grad);
 #pragma unroll
           for (int j = 0; j < width; ++j) {
             const float sigmoid = __fdividef(1.0f, 1 + __expf(-gate[j]));
@@ -137,13 +102,13 @@ void canon_swiglu_forward(const CanonSwiGlu<T>& in, T* y, cudaStream_t stream) {
   if (s.batch * s.length == 0) return;
   with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
     constexpr int count = decltype(taps)::value;
-    const MarchShape shape = march_shape(s, s.channels / 2 / forward_width<T, count>);
+    const MarchShape shape = march_shape<count>(s, s.channels / 2 / forward_width<count>);
     forward_kernel<T, count, decltype(documents)::value>
         <<<shape.grid, shape.block, 0, stream>>>(in, y);
   });
 }
 
-int64_t canon_swiglu_partial_rows(const Sequences& s) { return march_shape(s, 1).block_rows(); }
+int64_t canon_swiglu_partial_rows(const Sequences& s) { return march_shape<4>(s, 1).block_rows(); }
 
 template <class T>
 void canon_swiglu_backward(const CanonSwiGlu<T>& in,
@@ -156,7 +121,7 @@ void canon_swiglu_backward(const CanonSwiGlu<T>& in,
   if (s.batch * s.length == 0) return;
   with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
     constexpr int count = decltype(taps)::value;
-    const MarchShape shape = march_shape(s, s.channels / 2 / backward_width<T, count>);
+    const MarchShape shape = march_shape<count>(s, s.channels / 2 / backward_width<count>);
     backward_kernel<T, count, decltype(documents)::value>
         <<<shape.grid, shape.block, 0, stream>>>(in, grad_y, y, grad_gate_up, partial);
   });
