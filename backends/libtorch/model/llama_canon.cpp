@@ -241,17 +241,17 @@ at::Tensor LlamaCanon::rotate(const at::Tensor& x, const Past& past) const {
 }
 
 const ops::RotaryTable& LlamaCanon::rotary_table(int64_t length) const {
-  if (!rotary_.cos.defined() || rotary_.cos.size(0) < length) {
+  if (rotary_.empty() || rotary_.back().cos.size(0) < length) {
     // Kept for later: also for training, which could not use a tensor of inference mode.
     const c10::InferenceMode no_inference_mode(false);
     const at::NoGradGuard no_grad;
-    rotary_ = ops::rotary_table(length,
-                                config_.position.rope_dim.value_or(config_.head_dim),
-                                config_.position.theta,
-                                config_.position.pairing == config::RopePairing::lingua,
-                                final_norm_.options().requires_grad(false));
+    rotary_.push_back(ops::rotary_table(length,
+                                        config_.position.rope_dim.value_or(config_.head_dim),
+                                        config_.position.theta,
+                                        config_.position.pairing == config::RopePairing::lingua,
+                                        final_norm_.options().requires_grad(false)));
   }
-  return rotary_;
+  return rotary_.back();
 }
 
 NamedTensors LlamaCanon::named(

@@ -139,9 +139,11 @@ class LlamaCanon {
   config::ModelConfig config_;
   ops::WeightMatrix embedding_;  ///< [V, hidden]
   std::vector<Block> blocks_;
-  at::Tensor final_norm_;            ///< [hidden]
-  ops::WeightMatrix lm_head_;        ///< [V, hidden], undefined where the embedding is tied
-  mutable ops::RotaryTable rotary_;  ///< grown to the longest sequence seen
+  at::Tensor final_norm_;      ///< [hidden]
+  ops::WeightMatrix lm_head_;  ///< [V, hidden], undefined where the embedding is tied
+  /// Each for longer sequences than the one before. None is dropped: a recorded step goes on
+  /// reading the one that it was recorded with.
+  mutable std::vector<ops::RotaryTable> rotary_;
 };
 
 }  // namespace forge::worker

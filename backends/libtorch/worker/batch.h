@@ -58,6 +58,7 @@ inline data::RowBatch load_rows(const data::Dataset& dataset, int64_t position, 
   return loaded;
 }
 
+/// The same on the device.
 inline Batch load_batch(const data::Dataset& dataset,
                         int64_t position,
                         int rows,
