@@ -69,8 +69,9 @@ std::vector<Ingredient> open_sources(const Work& work) {
     if (source.weight == 0) continue;
     config::Experiment alone = work.experiment;
     alone.data = config::data_of_source(work.experiment.data, source);
-    TextSource text = naming(
-        name, [&, &named = name] { return TextSource(alone.data, naming(named, work.progress)); });
+    TextSource text = naming(name, [&, &named = name] {
+      return TextSource(alone.data, naming(named, work.progress), work.surveys);
+    });
     ingredients.push_back({name, source.weight, std::move(alone), std::move(text)});
   }
   return ingredients;
@@ -152,9 +153,10 @@ PreparedData prepare_mixture(const Work& work) {
     const Demand demand{mixture.rows_of(i, training),
                         mixture.rows_of(i, work.experiment.train.eval_rows)};
     PreparedData one = naming(ingredient.name, [&] {
-      return prepare_text({ingredient.experiment, work.folder, progress, work.check_content},
-                          ingredient.source,
-                          demand);
+      return prepare_text(
+          {ingredient.experiment, work.folder, work.surveys, progress, work.check_content},
+          ingredient.source,
+          demand);
     });
     for (PreparedRows* rows : {&one.train[0], &one.evaluation[0]}) {
       rows->name = ingredient.name;
@@ -177,9 +179,10 @@ PreparedData prepare(const config::Experiment& experiment,
                      const Progress& progress,
                      bool check_content) {
   if (experiment.data.has_own_ids()) return prepare_task(experiment);
-  const Work work{experiment, cache_dir / "data", progress, check_content};
+  const fs::path surveys = check_content ? fs::path() : cache_dir / "surveys";
+  const Work work{experiment, cache_dir / "data", surveys, progress, check_content};
   if (experiment.data.source == "mixture") return prepare_mixture(work);
-  const TextSource source(experiment.data, progress);
+  const TextSource source(experiment.data, progress, surveys);
   const int64_t training = source.is_endless() ? needed_train_rows(experiment) : 0;
   return prepare_text(work, source, {training, experiment.train.eval_rows});
 }

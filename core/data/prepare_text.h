@@ -21,7 +21,8 @@ struct Demand {
 /// How a run's data is prepared, whatever it is made of.
 struct Work {
   const config::Experiment& experiment;
-  std::filesystem::path folder;  ///< that holds the folders of all texts
+  std::filesystem::path folder;   ///< that holds the folders of all texts
+  std::filesystem::path surveys;  ///< for what is kept of texts; "": each is read again
   const Progress& progress;
   bool check_content;
 };

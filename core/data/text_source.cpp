@@ -7,7 +7,9 @@
 
 namespace forge::data {
 
-TextSource::TextSource(const config::DataConfig& config, const Progress& progress)
+TextSource::TextSource(const config::DataConfig& config,
+                       const Progress& progress,
+                       const std::filesystem::path& surveys)
     : kind_(config.source) {
   if (kind_ == "toy_stories") {
     fingerprint_ = hash_hex("toy_stories " + std::to_string(toy_stories_version) + " seed " +
@@ -27,7 +29,7 @@ TextSource::TextSource(const config::DataConfig& config, const Progress& progres
                   {},
                   "set data.path to a file or a folder of files");
     }
-    corpus_.emplace(config, progress);
+    corpus_.emplace(config, progress, surveys);
     fingerprint_ = corpus_->fingerprint();
   } else {
     throw Error("unknown data.source '" + kind_ + "'", {}, "toy_stories, text, jsonl or task");

@@ -17,9 +17,12 @@ namespace forge::data {
 /// The text that one source of an experiment names: generated, or files of the user's own.
 class TextSource {
  public:
-  /// Reads the user's files once, for their hash. Throws Error where data.source is none that holds
-  /// text, and where the text is missing or not text.
-  TextSource(const config::DataConfig& config, const Progress& progress);
+  /// Reads the user's files once, for their hash, or relies on what `surveys` keeps of them (see
+  /// Corpus). Throws Error where data.source is none that holds text, and where the text is missing
+  /// or not text.
+  TextSource(const config::DataConfig& config,
+             const Progress& progress,
+             const std::filesystem::path& surveys = {});
 
   bool is_endless() const { return !corpus_; }
   /// Of the text, what its documents are, and its split.

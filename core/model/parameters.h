@@ -51,9 +51,13 @@ std::vector<Parameter> parameters(const config::ModelConfig& model);
 
 int64_t parameter_count(const config::ModelConfig& model);
 
-/// Draws a parameter's initial values, row-major, from the counter-based generator: stream = its
-/// name, one 32-bit word a value; the same bits on every machine. `values` holds count() floats.
-/// About 20 ns a value on one core; parameters may be drawn in parallel.
+/// Draws `count` of a parameter's initial values, row-major, from number `first` on, with the
+/// counter-based generator: stream = its name, one 32-bit word a value; the same bits on every
+/// machine. About 20 ns a value on one core; parts may be drawn in parallel.
+void draw_initial(
+    const Parameter& parameter, uint64_t seed, int64_t first, int64_t count, float* values);
+
+/// All of them: `values` holds count() floats.
 void draw_initial(const Parameter& parameter, uint64_t seed, float* values);
 
 }  // namespace forge::model

@@ -101,11 +101,15 @@ at::Tensor LlamaCanon::loss(const at::Tensor& ids,
                             const at::Tensor& doc_ids,
                             const at::Tensor& targets,
                             const ops::CrossEntropyOptions& options) const {
-  Past past;
-  past.doc_ids = doc_ids;
-  if (config_.position.kind == PositionKind::rope) past.rotary = rotary_table(ids.size(1));
-  const at::Tensor x = norm(stream(ids, std::move(past)), final_norm_);
-  return ops::linear_cross_entropy(x.flatten(0, 1), head_weight(), targets.flatten(), options);
+  return ops::linear_cross_entropy(
+      head_inputs(ids, doc_ids), head_weight(), targets.flatten(), options);
+}
+
+at::Tensor LlamaCanon::loss_sum(const at::Tensor& ids,
+                                const at::Tensor& doc_ids,
+                                const at::Tensor& targets) const {
+  const at::NoGradGuard no_grad;
+  return ops::linear_cross_entropy_sum(head_inputs(ids, doc_ids), head_weight(), targets.flatten());
 }
 
 at::Tensor LlamaCanon::next_logits(const at::Tensor& ids,
@@ -140,6 +144,13 @@ at::Tensor LlamaCanon::stream(const at::Tensor& ids,
     ++past.layer;
   }
   return x;
+}
+
+at::Tensor LlamaCanon::head_inputs(const at::Tensor& ids, const at::Tensor& doc_ids) const {
+  Past past;
+  past.doc_ids = doc_ids;
+  if (config_.position.kind == PositionKind::rope) past.rotary = rotary_table(ids.size(1));
+  return norm(stream(ids, std::move(past)), final_norm_).flatten(0, 1);
 }
 
 at::Tensor LlamaCanon::head(const at::Tensor& x) const {
@@ -230,17 +241,17 @@ at::Tensor LlamaCanon::rotate(const at::Tensor& x, const Past& past) const {
 }
 
 const ops::RotaryTable& LlamaCanon::rotary_table(int64_t length) const {
-  if (!rotary_.cos.defined() || rotary_.cos.size(0) < length) {
+  if (rotary_.empty() || rotary_.back().cos.size(0) < length) {
     // Kept for later: also for training, which could not use a tensor of inference mode.
     const c10::InferenceMode no_inference_mode(false);
     const at::NoGradGuard no_grad;
-    rotary_ = ops::rotary_table(length,
-                                config_.position.rope_dim.value_or(config_.head_dim),
-                                config_.position.theta,
-                                config_.position.pairing == config::RopePairing::lingua,
-                                final_norm_.options().requires_grad(false));
+    rotary_.push_back(ops::rotary_table(length,
+                                        config_.position.rope_dim.value_or(config_.head_dim),
+                                        config_.position.theta,
+                                        config_.position.pairing == config::RopePairing::lingua,
+                                        final_norm_.options().requires_grad(false)));
   }
-  return rotary_;
+  return rotary_.back();
 }
 
 NamedTensors LlamaCanon::named(

@@ -69,6 +69,12 @@ class LlamaCanon {
                   const at::Tensor& targets,
                   const ops::CrossEntropyOptions& options) const;
 
+  /// The sum of the losses of all scored targets without z-loss, a float64 scalar on the device,
+  /// without gradient and without keeping the logits.
+  at::Tensor loss_sum(const at::Tensor& ids,
+                      const at::Tensor& doc_ids,
+                      const at::Tensor& targets) const;
+
   /// Logits [B, V] of the token that follows each row. ids int32 [B, T], of which the first
   /// lengths[b] (1 … T) are row b's; what stands behind them does not matter. With a state the ids
   /// go on where its rows are, and it is brought up to them.
@@ -102,6 +108,8 @@ class LlamaCanon {
   at::Tensor stream(const at::Tensor& ids,
                     Past past,
                     std::vector<at::Tensor>* residual_stream = nullptr) const;
+  /// What the head reads of whole rows from their beginning, [B * T, hidden].
+  at::Tensor head_inputs(const at::Tensor& ids, const at::Tensor& doc_ids) const;
   at::Tensor head(const at::Tensor& x) const;
   const ops::WeightMatrix& head_weight() const {
     return config_.tie_embeddings ? embedding_ : lm_head_;
@@ -131,9 +139,11 @@ class LlamaCanon {
   config::ModelConfig config_;
   ops::WeightMatrix embedding_;  ///< [V, hidden]
   std::vector<Block> blocks_;
-  at::Tensor final_norm_;            ///< [hidden]
-  ops::WeightMatrix lm_head_;        ///< [V, hidden], undefined where the embedding is tied
-  mutable ops::RotaryTable rotary_;  ///< grown to the longest sequence seen
+  at::Tensor final_norm_;      ///< [hidden]
+  ops::WeightMatrix lm_head_;  ///< [V, hidden], undefined where the embedding is tied
+  /// Each for longer sequences than the one before. None is dropped: a recorded step goes on
+  /// reading the one that it was recorded with.
+  mutable std::vector<ops::RotaryTable> rotary_;
 };
 
 }  // namespace forge::worker

@@ -100,6 +100,9 @@ at::Tensor linear_cross_entropy_cuda(const at::Tensor&,
                                      at::Tensor&) {
   no_cuda();
 }
+at::Tensor linear_cross_entropy_sum_cuda(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+  no_cuda();
+}
 void scale_unless_one_cuda(at::Tensor&, const at::Tensor&) { no_cuda(); }
 
 UpdateState make_update_state(const std::vector<double>&, const at::Device&) { no_cuda(); }

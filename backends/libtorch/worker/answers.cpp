@@ -68,14 +68,20 @@ bool Answers::wants(AnswerKind kind) const {
          request_.answers.end();
 }
 
+RowSink Answers::row_sink(int64_t step) const {
+  if (!wants(AnswerKind::likeliest) && !wants(AnswerKind::loss) &&
+      !wants(AnswerKind::log_probabilities)) {
+    return {};
+  }
+  return [this, step](int64_t first_row, const at::Tensor& logits, const at::Tensor& targets) {
+    send_rows(step, first_row, logits, targets);
+  };
+}
+
 void Answers::send_rows(int64_t step,
                         int64_t first_row,
                         const at::Tensor& logits,
                         const at::Tensor& targets) const {
-  if (!wants(AnswerKind::likeliest) && !wants(AnswerKind::loss) &&
-      !wants(AnswerKind::log_probabilities)) {
-    return;
-  }
   const at::Tensor wanted = targets.cpu().contiguous();
   at::Tensor likeliest;
   at::Tensor losses;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backends/libtorch/model/llama_canon.h"
+#include "backends/libtorch/worker/evaluate.h"
 #include "backends/libtorch/worker/event_writer.h"
 #include "core/config/experiment.h"
 #include "core/data/tasks/rows.h"
@@ -20,11 +21,8 @@ class Answers {
           const config::Experiment& experiment,
           const EventWriter& events);
 
-  /// For rows first_row … of an evaluation: logits [B, T, V], int32 targets [B, T].
-  void send_rows(int64_t step,
-                 int64_t first_row,
-                 const at::Tensor& logits,
-                 const at::Tensor& targets) const;
+  /// What answers for the rows of an evaluation; nothing where nobody asks about their logits.
+  RowSink row_sink(int64_t step) const;
 
   /// What the model writes behind the prompts. `progress` is told which part is done.
   void send_continuations(int64_t step,
@@ -33,6 +31,10 @@ class Answers {
 
  private:
   bool wants(protocol::AnswerKind kind) const;
+  void send_rows(int64_t step,
+                 int64_t first_row,
+                 const at::Tensor& logits,
+                 const at::Tensor& targets) const;
   /// `answers` with its step and row, logits [T, V].
   void send_probabilities(protocol::Answers answers, const at::Tensor& logits) const;
 

@@ -46,10 +46,7 @@ inline Batch to_batch(const data::RowBatch& rows, int seq_len, const at::Device&
 }
 
 /// Rows at a position, at once.
-inline Batch load_batch(const data::Dataset& dataset,
-                        int64_t position,
-                        int rows,
-                        const at::Device& device) {
+inline data::RowBatch load_rows(const data::Dataset& dataset, int64_t position, int rows) {
   data::RowBatch loaded;
   loaded.inputs.resize(static_cast<size_t>(int64_t{rows} * dataset.seq_len()));
   loaded.targets.resize(loaded.inputs.size());
@@ -58,7 +55,15 @@ inline Batch load_batch(const data::Dataset& dataset,
     loaded.documents.resize(loaded.inputs.size());
     dataset.number_documents(loaded.inputs.data(), rows, loaded.documents.data());
   }
-  return to_batch(loaded, dataset.seq_len(), device);
+  return loaded;
+}
+
+/// The same on the device.
+inline Batch load_batch(const data::Dataset& dataset,
+                        int64_t position,
+                        int rows,
+                        const at::Device& device) {
+  return to_batch(load_rows(dataset, position, rows), dataset.seq_len(), device);
 }
 
 }  // namespace forge::worker

@@ -3,6 +3,8 @@
 #include <functional>
 
 #include "backends/libtorch/model/llama_canon.h"
+#include "backends/libtorch/worker/step_graph.h"
+#include "backends/libtorch/worker/uploader.h"
 #include "core/data/dataset.h"
 
 namespace forge::worker {
@@ -16,14 +18,33 @@ struct EvaluationResult {
 using RowSink =
     std::function<void(int64_t first_row, const at::Tensor& logits, const at::Tensor& targets)>;
 
-/// Mean loss over rows 0 … rows-1 of the data set, in order, `batch_size` rows at a time.
-/// `progress` is called with the fraction done after each batch.
-EvaluationResult evaluate(const LlamaCanon& model,
-                          const data::Dataset& dataset,
-                          int64_t rows,
-                          int batch_size,
-                          const at::Device& device,
-                          const std::function<void(double)>& progress,
-                          const RowSink& on_rows);
+/// Evaluates a model on the rows of a data set, as often as one likes. On a GPU the work on a batch
+/// is recorded and replayed, and the host waits for the device once, at the end.
+class Evaluator {
+ public:
+  /// The model and the data set outlive it.
+  Evaluator(const LlamaCanon& model,
+            const data::Dataset& dataset,
+            int batch_size,
+            const at::Device& device);
+
+  /// Mean loss over all rows, in order, batch_size rows at a time. `progress` is called with the
+  /// fraction done after each batch. Logits are made whole only where `on_rows` is there to see
+  /// them, and then nothing is recorded.
+  EvaluationResult evaluate(const std::function<void(double)>& progress,
+                            const RowSink& on_rows = {});
+
+ private:
+  Batch load(int64_t row, int count);
+  void add(const Batch& batch);
+
+  const LlamaCanon& model_;
+  const data::Dataset& dataset_;
+  int batch_size_;
+  at::Device device_;
+  Uploader uploader_;  ///< of whole batches: a recorded one lies in the same memory each time
+  StepGraph graph_;    ///< of a whole batch
+  at::Tensor sum_;     ///< of the losses, float64, on the device
+};
 
 }  // namespace forge::worker

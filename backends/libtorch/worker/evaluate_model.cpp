@@ -32,16 +32,8 @@ protocol::Result evaluate_model(const protocol::Request& request,
     events.send(protocol::Progress{0, "evaluate", fraction});
   };
   const double began = steady_seconds();
-  const EvaluationResult result =
-      evaluate(model,
-               dataset,
-               dataset.rows(),
-               experiment.train.eval_batch_size,
-               device,
-               progress,
-               [&](int64_t row, const at::Tensor& logits, const at::Tensor& targets) {
-                 answers.send_rows(0, row, logits, targets);
-               });
+  Evaluator evaluator(model, dataset, experiment.train.eval_batch_size, device);
+  const EvaluationResult result = evaluator.evaluate(progress, answers.row_sink(0));
   answers.send_continuations(0, model, progress);
   return {
       {{"loss", result.loss}, {"tokens", result.tokens}, {"seconds", steady_seconds() - began}}};

@@ -38,6 +38,7 @@ class TrainingRun {
         answers_(request, experiment_, events),
         trainer_(experiment_, device),
         uploader_(device, experiment_.train.seq_len),
+        evaluator_(trainer_.model(), evaluation_data_, experiment_.train.eval_batch_size, device),
         stopwatch_(device) {}
 
   bool run() {
@@ -169,16 +170,9 @@ class TrainingRun {
     if (last_evaluation_ && last_evaluation_->step == progress_.step) return;
     settle_time();
     const double began = steady_seconds();
-    const EvaluationResult result = evaluate(
-        trainer_.model(),
-        evaluation_data_,
-        evaluation_data_.rows(),
-        experiment_.train.eval_batch_size,
-        device_,
-        [&](double fraction) { show_progress("evaluate", fraction); },
-        [&](int64_t row, const at::Tensor& logits, const at::Tensor& targets) {
-          answers_.send_rows(progress_.step, row, logits, targets);
-        });
+    const EvaluationResult result =
+        evaluator_.evaluate([&](double fraction) { show_progress("evaluate", fraction); },
+                            answers_.row_sink(progress_.step));
     answers_.send_continuations(progress_.step, trainer_.model(), [&](double fraction) {
       show_progress("answer", fraction);
     });
@@ -239,6 +233,7 @@ class TrainingRun {
   std::optional<data::BatchLoader> loader_;  ///< of train_data_, from the first step on
   Trainer trainer_;
   Uploader uploader_;
+  Evaluator evaluator_;
   Stopwatch stopwatch_;
   Progress progress_;
   int64_t first_step_ = 0;

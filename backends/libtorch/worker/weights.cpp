@@ -1,5 +1,7 @@
 #include "backends/libtorch/worker/weights.h"
 
+#include <ATen/Parallel.h>
+
 #include <cstring>
 
 #include "core/base/error.h"
@@ -34,6 +36,16 @@ at::ScalarType scalar_type_of(weights::Dtype type) {
     case weights::Dtype::u8: return at::kByte;
   }
   throw Error("a safetensors dtype without a Torch type");
+}
+
+/// A parameter's initial values, drawn by all threads: each number has its own place in the stream.
+at::Tensor draw(const model::Parameter& parameter, uint64_t seed) {
+  constexpr int64_t fewest = 1 << 14;  // of a thread: a fraction of a millisecond
+  at::Tensor values = at::empty(parameter.shape, at::kFloat);
+  at::parallel_for(0, values.numel(), fewest, [&](int64_t begin, int64_t end) {
+    model::draw_initial(parameter, seed, begin, end - begin, values.data_ptr<float>() + begin);
+  });
+  return values;
 }
 
 /// Copies stored values into a weight. Other writers need not align their data.
@@ -81,9 +93,7 @@ void load_initial(LlamaCanon& model, uint64_t seed) {
         weight.sizes(),
         " is described as ",
         parameters[i].name);
-    at::Tensor drawn = at::empty(parameters[i].shape, at::kFloat);
-    model::draw_initial(parameters[i], seed, drawn.data_ptr<float>());
-    at::Tensor(weight).copy_(drawn);
+    at::Tensor(weight).copy_(draw(parameters[i], seed));
   }
   model.round_matrices();
 }

@@ -101,7 +101,36 @@ TextRange all_text(const fs::path& path, const DocumentRule& rule) {
   return {files, files->begin(), files->end()};
 }
 
-Corpus::Corpus(const config::DataConfig& config, const Progress& progress) {
+Corpus::Corpus(const config::DataConfig& config,
+               const Progress& progress,
+               const fs::path& surveys) {
+  const KeptSurvey kept(surveys, config);
+  if (const std::optional<Survey> found = kept.find()) {
+    const DocumentRule rule = document_rule(config);
+    const auto files_of = [&](const std::string& path, const std::vector<int64_t>& sizes) {
+      return std::make_shared<TextFiles>(TextFiles{list_text_files(path, rule), sizes, rule});
+    };
+    training_.files = files_of(config.path, found->training_sizes);
+    evaluation_.files = config.evaluation_path.empty()
+                            ? training_.files
+                            : files_of(config.evaluation_path, found->evaluation_sizes);
+    training_.end = found->training_end;
+    evaluation_.begin = found->evaluation_begin;
+    evaluation_.end = evaluation_.files->end();
+    training_documents_ = found->training_documents;
+    fingerprint_ = found->fingerprint;
+    return;
+  }
+  survey(config, progress);
+  kept.keep({training_.files->sizes,
+             evaluation_.files->sizes,
+             training_.end,
+             evaluation_.begin,
+             training_documents_,
+             fingerprint_});
+}
+
+void Corpus::survey(const config::DataConfig& config, const Progress& progress) {
   const DocumentRule rule = document_rule(config);
   training_.files = open_files(config.path, rule);
   evaluation_.files =

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/data/bpe_trainer.h"
+#include "core/data/corpus/kept_survey.h"
 #include "core/data/corpus/sample.h"
 #include "core/data/corpus/text_files.h"
 #include "core/data/progress.h"
@@ -12,7 +13,7 @@
 namespace forge::data {
 
 /// Text of the user's own, divided into a training and an evaluation part. It is read once for its
-/// hash, in bounded memory, and stays on the disk.
+/// hash, in bounded memory, and stays on the disk; what reading it told can be kept for later.
 ///
 /// Where files are documents, the last data.held_out_fraction of all bytes is for evaluation; the
 /// cut is made at a blank line where there is one nearby, else at a line's end, else between
@@ -22,7 +23,11 @@ namespace forge::data {
 class Corpus {
  public:
   /// Throws Error where there is no text, or where a file is none (a NUL byte in it).
-  explicit Corpus(const config::DataConfig& config, const Progress& progress = {});
+  /// `surveys`: the folder for what is kept of texts, as long as their files do not change; ""
+  /// reads the text in any case.
+  explicit Corpus(const config::DataConfig& config,
+                  const Progress& progress = {},
+                  const std::filesystem::path& surveys = {});
 
   const TextRange& training() const { return training_; }
   const TextRange& evaluation() const { return evaluation_; }
@@ -36,6 +41,7 @@ class Corpus {
   NextDocument sample(int64_t bytes = tokenizer_sample_bytes) const;
 
  private:
+  void survey(const config::DataConfig& config, const Progress& progress);
   void divide_files(const config::DataConfig& config, const Progress& progress);
   void divide_records(const config::DataConfig& config, const Progress& progress);
 

@@ -98,6 +98,21 @@ TEST_CASE("a weight depends on the seed and on its name alone") {
   }
 }
 
+TEST_CASE("parts of a weight are what they are in the whole") {
+  for (const Kind kind : {Kind::constant, Kind::normal, Kind::truncated_normal, Kind::uniform}) {
+    const Parameter parameter{"a", {41}, rule(kind, 1, 2, 0.5)};
+    std::vector<float> whole(41);
+    draw_initial(parameter, 1, whole.data());
+    for (int64_t first = 0; first <= 41; ++first) {
+      for (int64_t count = 0; count <= 41 - first; ++count) {
+        std::vector<float> part(static_cast<size_t>(count));
+        draw_initial(parameter, 1, first, count, part.data());
+        REQUIRE(std::equal(part.begin(), part.end(), whole.begin() + first));
+      }
+    }
+  }
+}
+
 TEST_CASE("nothing is written behind the last value") {
   std::vector<float> values(6, 7.0f);
   draw_initial({"a", {5}, rule(Kind::uniform, 0, 0, 1)}, 1, values.data());

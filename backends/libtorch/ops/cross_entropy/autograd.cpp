@@ -84,20 +84,20 @@ at::Tensor cross_entropy(const at::Tensor& logits,
                              options.coefficient);
 }
 
-double negative_log_likelihood_sum(const at::Tensor& logits, const at::Tensor& targets) {
+at::Tensor negative_log_likelihood_sum(const at::Tensor& logits, const at::Tensor& targets) {
   check(logits, targets);
   const at::NoGradGuard no_grad;
   if (is_fused(logits)) {
     at::Tensor log_sum_exp = at::empty({logits.size(0)}, logits.options());
     at::Tensor n = at::empty_like(log_sum_exp);
     cross_entropy_forward_cpu(logits.contiguous(), targets.contiguous(), log_sum_exp, n);
-    return n.sum(at::kDouble).item<double>();
+    return n.sum(at::kDouble);
   }
   const at::Tensor kept = targets.ne(ignored_target);
   const at::Tensor wide = logits.to(logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   const at::Tensor index = targets.to(at::kLong).clamp_min(0).unsqueeze(1);
   const at::Tensor n = at::logsumexp(wide, {1}) - wide.gather(1, index).squeeze(1);
-  return at::where(kept, n, at::zeros_like(n)).sum(at::kDouble).item<double>();
+  return at::where(kept, n, at::zeros_like(n)).sum(at::kDouble);
 }
 
 }  // namespace forge::ops

@@ -27,8 +27,8 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits,
                                    const at::Tensor& targets,
                                    const CrossEntropyOptions& options = {});
 
-/// Sum of n over the kept targets, in double, without gradient: for evaluation.
-double negative_log_likelihood_sum(const at::Tensor& logits, const at::Tensor& targets);
+/// Sum of n over the kept targets, a float64 scalar without gradient: for evaluation.
+at::Tensor negative_log_likelihood_sum(const at::Tensor& logits, const at::Tensor& targets);
 
 /// Throws c10::Error where targets are not int32 [rows] of ignored_target and numbers below
 /// `vocabulary`; the numbers are looked at on a CPU alone.

@@ -57,6 +57,15 @@ struct LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy>
   }
 };
 
+void check(const at::Tensor& x, const at::Tensor& w, const at::Tensor& targets) {
+  TORCH_CHECK(x.dim() == 2 && w.dim() == 2 && x.size(1) == w.size(1),
+              "linear_cross_entropy: x must be [rows, channels] and w [vocabulary, channels], are ",
+              x.sizes(),
+              " and ",
+              w.sizes());
+  check_targets(targets, x.size(0), w.size(0));
+}
+
 }  // namespace
 
 at::Tensor linear_cross_entropy(const at::Tensor& x,
@@ -64,12 +73,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& x,
                                 const at::Tensor& targets,
                                 const CrossEntropyOptions& options) {
   const at::Tensor& w = matrix.operand();
-  TORCH_CHECK(x.dim() == 2 && w.dim() == 2 && x.size(1) == w.size(1),
-              "linear_cross_entropy: x must be [rows, channels] and w [vocabulary, channels], are ",
-              x.sizes(),
-              " and ",
-              w.sizes());
-  check_targets(targets, x.size(0), w.size(0));
+  check(x, w, targets);
   if (!has_product_kernel(x, w.scalar_type()))
     return linear_cross_entropy_reference(x, matrix, targets, options);
   if (!at::GradMode::is_enabled()) {
@@ -83,6 +87,18 @@ at::Tensor linear_cross_entropy(const at::Tensor& x,
                                    targets.contiguous(),
                                    static_cast<int64_t>(options.z_loss),
                                    options.coefficient);
+}
+
+at::Tensor linear_cross_entropy_sum(const at::Tensor& x,
+                                    const WeightMatrix& matrix,
+                                    const at::Tensor& targets) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor& w = matrix.operand();
+  check(x, w, targets);
+  if (!has_product_kernel(x, w.scalar_type()))
+    return negative_log_likelihood_sum(at::linear(x, matrix.differentiable()), targets);
+  const auto run = x.is_cuda() ? linear_cross_entropy_sum_cuda : linear_cross_entropy_sum_cpu;
+  return run(as_operand(x.contiguous(), w.scalar_type()), w.contiguous(), targets.contiguous());
 }
 
 }  // namespace forge::ops

@@ -30,8 +30,8 @@ FORGE_INLINE RowLoss<T> row_loss(const CrossEntropyOptions& options, T log_sum_e
   return {n, 1, 1};
 }
 
-/// Losses and the gradient of the logits, which may lie where the logits do, are written; what
-/// stands in the logits afterwards does not matter. An unscored row gives zeros.
+/// Losses and, where it has a place, the gradient of the logits are written. It may lie where the
+/// logits do, and what stands in those afterwards does not matter. An unscored row gives zeros.
 template <class T, class E>
 FORGE_INLINE void loss_and_gradient(const CrossEntropyOptions& options,
                                     int64_t begin,
@@ -44,10 +44,10 @@ FORGE_INLINE void loss_and_gradient(const CrossEntropyOptions& options,
                                     E* gradient) {
   for (int64_t row = begin; row < end; ++row) {
     T* x = logits + row * width;
-    E* grad = gradient + row * width;
+    E* grad = gradient ? gradient + row * width : nullptr;
     if (targets[row] == ignored_target) {
       losses[row] = 0;
-      std::fill(grad, grad + width, E(0));
+      if (grad) std::fill(grad, grad + width, E(0));
       continue;
     }
     T largest = x[0];
@@ -63,6 +63,7 @@ FORGE_INLINE void loss_and_gradient(const CrossEntropyOptions& options,
     const T log_sum_exp = largest + std::log(sum);
     const RowLoss<T> result = row_loss(options, log_sum_exp, log_sum_exp - of_target);
     losses[row] = result.loss;
+    if (!grad) continue;
     const T scale = result.p_scale * inverse_count / sum;
     const T at_target = x[targets[row]] * scale - result.target_scale * inverse_count;
 #pragma omp simd
@@ -77,36 +78,31 @@ int64_t scored_rows(const at::Tensor& targets, const CrossEntropyOptions& option
   return targets.ne(ignored_target).sum().item<int64_t>();
 }
 
-/// Memory for the rows that are worked on at once: their logits, and the gradient of those, in the
-/// same place where both have one type.
-struct Scratch {
-  at::Tensor logits, gradient;
-  Scratch(int64_t rows, int64_t vocabulary, at::ScalarType sums, at::ScalarType operands)
-      : logits(at::empty({rows, vocabulary}, sums)),
-        gradient(operands == sums ? logits : at::empty({rows, vocabulary}, operands)) {}
-};
-
-}  // namespace
-
-at::Tensor linear_cross_entropy_cpu(const at::Tensor& x,
-                                    const at::Tensor& w,
-                                    const at::Tensor& targets,
-                                    const CrossEntropyOptions& options,
-                                    at::Tensor& grad_x,
-                                    at::Tensor& grad_w) {
+/// Losses of all rows, and the gradients of their sum divided by `count`, where those are defined.
+/// The logits of some rows are in memory at once; their gradient is in the same place where both
+/// have one type.
+at::Tensor losses_and_gradients(const at::Tensor& x,
+                                const at::Tensor& w,
+                                const at::Tensor& targets,
+                                const CrossEntropyOptions& options,
+                                int64_t count,
+                                at::Tensor& grad_x,
+                                at::Tensor& grad_w) {
   const int64_t rows = x.size(0), channels = x.size(1), vocabulary = w.size(0);
-  const int64_t count = scored_rows(targets, options);
   const at::ScalarType operands = x.scalar_type();
   const at::ScalarType sums = operands == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor losses = at::empty({rows}, sums);
   const int64_t rows_at_once = std::min(rows, model::loss_rows_at_once(vocabulary));
-  const Scratch scratch(rows_at_once, vocabulary, sums, operands);
+  const at::Tensor logits_memory = at::empty({rows_at_once, vocabulary}, sums);
+  at::Tensor gradient_memory;
+  if (grad_x.defined() || grad_w.defined())
+    gradient_memory = operands == sums ? logits_memory : at::empty_like(logits_memory, operands);
   if (grad_w.defined() && rows == 0) grad_w.zero_();
   with_operand_type(operands, [&](auto number, auto element) {
     using T = decltype(number);
     using E = decltype(element);
-    T* logits = scratch.logits.data_ptr<T>();
-    E* gradient = scratch.gradient.data_ptr<E>();
+    T* logits = logits_memory.data_ptr<T>();
+    E* gradient = gradient_memory.defined() ? gradient_memory.data_ptr<E>() : nullptr;
     const Operand<E> head{w.data_ptr<E>(), channels}, of_logits{gradient, vocabulary};
     const T inverse_count = T(1) / static_cast<T>(count);
     for (int64_t begin = 0; begin < rows; begin += rows_at_once) {
@@ -137,7 +133,27 @@ at::Tensor linear_cross_entropy_cpu(const at::Tensor& x,
       }
     }
   });
-  return (losses.sum(at::kDouble) / double(count)).to(sums);
+  return losses;
+}
+
+}  // namespace
+
+at::Tensor linear_cross_entropy_cpu(const at::Tensor& x,
+                                    const at::Tensor& w,
+                                    const at::Tensor& targets,
+                                    const CrossEntropyOptions& options,
+                                    at::Tensor& grad_x,
+                                    at::Tensor& grad_w) {
+  const int64_t count = scored_rows(targets, options);
+  const at::Tensor losses = losses_and_gradients(x, w, targets, options, count, grad_x, grad_w);
+  return (losses.sum(at::kDouble) / double(count)).to(losses.scalar_type());
+}
+
+at::Tensor linear_cross_entropy_sum_cpu(const at::Tensor& x,
+                                        const at::Tensor& w,
+                                        const at::Tensor& targets) {
+  at::Tensor none_x, none_w;
+  return losses_and_gradients(x, w, targets, {}, 1, none_x, none_w).sum(at::kDouble);
 }
 
 }  // namespace forge::ops

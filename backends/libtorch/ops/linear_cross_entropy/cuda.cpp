@@ -36,20 +36,19 @@ at::Tensor divisor(const at::Tensor& targets, const CrossEntropyOptions& options
   return count;
 }
 
-}  // namespace
-
-at::Tensor linear_cross_entropy_cuda(const at::Tensor& x,
-                                     const at::Tensor& w,
-                                     const at::Tensor& targets,
-                                     const CrossEntropyOptions& options,
-                                     at::Tensor& grad_x,
-                                     at::Tensor& grad_w) {
+/// Losses of all rows, float32, and the gradients of their sum divided by `count`, where those are
+/// defined; without any, `count` may be undefined.
+at::Tensor losses_and_gradients(const at::Tensor& x,
+                                const at::Tensor& w,
+                                const at::Tensor& targets,
+                                const CrossEntropyOptions& options,
+                                const at::Tensor& count,
+                                at::Tensor& grad_x,
+                                at::Tensor& grad_w) {
   const int64_t rows = x.size(0), vocabulary = w.size(0);
   const int64_t stride = (vocabulary + 7) / 8 * 8;
   const int64_t at_once = std::min(rows, rows_at_once(stride, x.element_size()));
-  const at::TensorOptions wide = x.options().dtype(at::kFloat);
-  const at::Tensor count = divisor(targets, options);
-  const at::Tensor losses = at::empty({rows}, wide);
+  const at::Tensor losses = at::empty({rows}, x.options().dtype(at::kFloat));
   const at::Tensor memory = at::empty({at_once, stride}, x.options());
   if (grad_w.defined() && rows == 0) grad_w.zero_();
   for (int64_t begin = 0; begin < rows; begin += at_once) {
@@ -78,13 +77,33 @@ at::Tensor linear_cross_entropy_cuda(const at::Tensor& x,
     if (grad_w.defined())
       gemm_cuda({logits, true}, {hidden}, begin == 0 ? at::Tensor() : grad_w, grad_w);
   }
-  at::Tensor loss = at::empty({}, wide);
+  return losses;
+}
+
+}  // namespace
+
+at::Tensor linear_cross_entropy_cuda(const at::Tensor& x,
+                                     const at::Tensor& w,
+                                     const at::Tensor& targets,
+                                     const CrossEntropyOptions& options,
+                                     at::Tensor& grad_x,
+                                     at::Tensor& grad_w) {
+  const at::Tensor count = divisor(targets, options);
+  const at::Tensor losses = losses_and_gradients(x, w, targets, options, count, grad_x, grad_w);
+  at::Tensor loss = at::empty({}, losses.options());
   cuda::mean_loss(cuda::read<float>(losses),
-                  rows,
+                  losses.size(0),
                   cuda::read<float>(count),
                   cuda::write<float>(loss),
                   cuda::current_stream());
   return loss;
+}
+
+at::Tensor linear_cross_entropy_sum_cuda(const at::Tensor& x,
+                                         const at::Tensor& w,
+                                         const at::Tensor& targets) {
+  at::Tensor none_x, none_w;
+  return losses_and_gradients(x, w, targets, {}, {}, none_x, none_w).sum(at::kDouble);
 }
 
 void scale_unless_one_cuda(at::Tensor& x, const at::Tensor& factor) {

@@ -18,6 +18,12 @@ at::Tensor linear_cross_entropy_reference(const at::Tensor& x,
                                           const at::Tensor& targets,
                                           const CrossEntropyOptions& options = {});
 
+/// The sum of the losses of all scored rows instead of their mean, without z-loss: a float64 scalar
+/// on x's device, for evaluation. Has no gradient, and on a GPU nobody waits for it.
+at::Tensor linear_cross_entropy_sum(const at::Tensor& x,
+                                    const WeightMatrix& w,
+                                    const at::Tensor& targets);
+
 /// The loss of contiguous tensors, float, double or, with float32 loss and gradients, bfloat16;
 /// where grad_x and grad_w are defined they receive its gradients.
 at::Tensor linear_cross_entropy_cpu(const at::Tensor& x,
@@ -33,6 +39,13 @@ at::Tensor linear_cross_entropy_cuda(const at::Tensor& x,
                                      const CrossEntropyOptions& options,
                                      at::Tensor& grad_x,
                                      at::Tensor& grad_w);
+
+at::Tensor linear_cross_entropy_sum_cpu(const at::Tensor& x,
+                                        const at::Tensor& w,
+                                        const at::Tensor& targets);
+at::Tensor linear_cross_entropy_sum_cuda(const at::Tensor& x,
+                                         const at::Tensor& w,
+                                         const at::Tensor& targets);
 
 /// Multiplies by a scalar on the GPU; reads and writes nothing of `x` where that is one.
 void scale_unless_one_cuda(at::Tensor& x, const at::Tensor& factor);

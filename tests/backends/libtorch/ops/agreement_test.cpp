@@ -402,6 +402,30 @@ TEST_CASE("linear_cross_entropy agrees with its reference for every z-loss and o
   }
 }
 
+TEST_CASE("linear_cross_entropy_sum is the sum for whole logits, over chunks", "[ops]") {
+  at::manual_seed(14);
+  for (const Types& types : types_of_products()) {
+    for (const int64_t rows : {0, 1, 2, 3, 129, 151}) {
+      for (const int64_t vocabulary : {1, 2, 3, 129, 20000}) {
+        for (const int64_t channels : {3, 16}) {
+          INFO(types.name << " rows " << rows << " V " << vocabulary << " C " << channels);
+          const at::Tensor targets = some_targets(rows, vocabulary);
+          const at::Tensor x = activation({rows, channels}).value;
+          const at::Tensor w = weight({vocabulary, channels}).value;
+          const at::Tensor sum = ops::linear_cross_entropy_sum(
+              x.to(types.activations), types.matrix(w.to(types.weights)), targets);
+          REQUIRE(sum.scalar_type() == at::kDouble);
+          REQUIRE(sum.dim() == 0);
+          const double expected =
+              ops::negative_log_likelihood_sum(at::linear(x, w), targets).item<double>();
+          const double tolerance = types.products == at::kDouble ? 1e-12 : types.tolerance;
+          REQUIRE(std::abs(sum.item<double>() - expected) <= tolerance * std::max(1.0, expected));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("adamw agrees with its reference over several steps", "[ops]") {
   at::manual_seed(13);
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {

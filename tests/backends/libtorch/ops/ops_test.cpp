@@ -212,6 +212,10 @@ TEST_CASE("linear_cross_entropy of no scored row is no number, as cross_entropy 
   REQUIRE(std::isnan(ops::linear_cross_entropy(x.narrow(0, 0, 0), w, none).item<double>()));
   REQUIRE(fails_with("outside the vocabulary of 5",
                      [&] { ops::linear_cross_entropy(x, w, at::full({3}, 5, at::kInt)); }));
+  // Their sum is one.
+  REQUIRE(ops::linear_cross_entropy_sum(x, w, unscored).item<double>() == 0);
+  REQUIRE(fails_with("outside the vocabulary of 5",
+                     [&] { ops::linear_cross_entropy_sum(x, w, at::full({3}, 5, at::kInt)); }));
 }
 
 TEST_CASE("cross_entropy refuses a target outside the vocabulary", "[ops]") {
@@ -226,7 +230,7 @@ TEST_CASE("the summed negative log likelihood is the loss times the kept targets
   at::Tensor targets = at::randint(0, 11, {40}, at::kInt);
   targets.narrow(0, 0, 8).fill_(ops::ignored_target);
   const at::Tensor logits = at::randn({40, 11}, at::kDouble);
-  REQUIRE(ops::negative_log_likelihood_sum(logits, targets) ==
+  REQUIRE(ops::negative_log_likelihood_sum(logits, targets).item<double>() ==
           Approx(32 * ops::cross_entropy_reference(logits, targets).item<double>()));
 }
 
