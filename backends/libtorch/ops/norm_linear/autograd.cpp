@@ -98,7 +98,7 @@ NormLinear norm_linear(const at::Tensor& x,
   if (canon.weight.defined()) check_canon_shapes(x, canon.weight, canon.doc_ids);
   const bool fused = has_product_kernel(x, operand.scalar_type()) &&
                      norm_w.scalar_type() == small_weight_type(x) &&
-                     (x.is_cpu() || x.size(2) <= cuda_norm_channels) &&
+                     (x.is_cpu() || fits_cuda_norm(x)) &&
                      !(canon.weight.defined() && canon.options.silu);
   if (!fused) return {ops::linear(canon_layer(rms_norm(x, norm_w, norm), canon), w), x};
   const variable_list results = NormLinearFunction::apply(x.contiguous(),

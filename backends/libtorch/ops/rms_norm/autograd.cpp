@@ -74,7 +74,7 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, const RmsNormOptio
               w.size(0),
               "], is ",
               x.sizes());
-  const bool fits = x.is_cpu() || x.size(-1) <= cuda_norm_channels;
+  const bool fits = x.is_cpu() || fits_cuda_norm(x);
   if (!has_kernel(x) || !fits || w.scalar_type() != small_weight_type(x))
     return rms_norm_reference(x, w, options);
   if (x.is_cuda()) {

@@ -222,8 +222,9 @@ at::Tensor self_attention(const at::Tensor& qkv,
                           std::optional<at::ScalarType> products) {
   check(qkv, rotary, layout);
   if (canon.weight.defined()) check_canon_shapes(qkv, canon.weight, canon.doc_ids);
-  if (has_cuda_kernel(qkv) && !doc_ids.defined() && !canon.doc_ids.defined() &&
-      !(canon.weight.defined() && canon.options.silu) && can_turn_heads_cuda(rotary, layout)) {
+  if (has_cuda_kernel(qkv) && has_cuda_packs(qkv) && !doc_ids.defined() &&
+      !canon.doc_ids.defined() && !(canon.weight.defined() && canon.options.silu) &&
+      can_turn_heads_cuda(rotary, layout)) {
     const at::Tensor joint = qkv.contiguous();
     const Heads part = split(joint, layout);
     if (has_library_attention(part.q, part.k)) {

@@ -5,12 +5,20 @@
 namespace forge::ops::cuda {
 namespace {
 
-// Channels of gate, and as many of up, that a thread takes at a time. With a convolution the way
-// back keeps four windows of registers for each.
+// Channels of gate, and as many of up, that a thread takes at a time where their number allows it.
+// With a convolution the way back keeps four windows of registers for each.
 template <int taps>
 constexpr int forward_width = taps == 0 ? 8 : 4;
 template <int taps>
 constexpr int backward_width = taps == 0 ? 8 : 2;
+
+/// Calls run(width, a constant) with the widest of `best`, 2 and 1 that divides the channels.
+template <int best, class Run>
+void with_width(int64_t channels, const Run& run) {
+  if (channels % 8 == 0) return run(std::integral_constant<int, best>{});
+  if (channels % 2 == 0) return run(std::integral_constant<int, 2>{});
+  run(std::integral_constant<int, 1>{});
+}
 
 /// Gate and up of some channels of the output.
 template <int width>
@@ -20,9 +28,8 @@ __device__ __forceinline__ Unit unit_of(int lane, int64_t channels) {
   return {first, channels / 2 + first};
 }
 
-template <class T, int taps, bool documents>
+template <class T, int taps, bool documents, int width>
 __global__ void forward_kernel(CanonSwiGlu<T> in, T* y) {
-  constexpr int width = forward_width<taps>;
   const Sequences& s = in.sequences;
   const Stretch stretch = stretch_of<taps>(s);
   const Unit unit = unit_of<width>(threadIdx.x, s.channels);
@@ -46,10 +53,9 @@ __global__ void forward_kernel(CanonSwiGlu<T> in, T* y) {
                                    });
 }
 
-template <class T, int taps, bool documents>
+template <class T, int taps, bool documents, int width>
 __global__ void backward_kernel(
     CanonSwiGlu<T> in, const T* grad_y, T* y, T* grad_gate_up, float* partial) {
-  constexpr int width = backward_width<taps>;
   const Sequences& s = in.sequences;
   const int64_t half = s.channels / 2;
   const Stretch stretch = stretch_of<taps>(s);
@@ -102,9 +108,11 @@ void canon_swiglu_forward(const CanonSwiGlu<T>& in, T* y, cudaStream_t stream) {
   if (s.batch * s.length == 0) return;
   with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
     constexpr int count = decltype(taps)::value;
-    const MarchShape shape = march_shape<count>(s, s.channels / 2 / forward_width<count>);
-    forward_kernel<T, count, decltype(documents)::value>
-        <<<shape.grid, shape.block, 0, stream>>>(in, y);
+    with_width<forward_width<count>>(s.channels / 2, [&](auto width) {
+      const MarchShape shape = march_shape<count>(s, s.channels / 2 / decltype(width)::value);
+      forward_kernel<T, count, decltype(documents)::value, decltype(width)::value>
+          <<<shape.grid, shape.block, 0, stream>>>(in, y);
+    });
   });
 }
 
@@ -121,9 +129,11 @@ void canon_swiglu_backward(const CanonSwiGlu<T>& in,
   if (s.batch * s.length == 0) return;
   with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
     constexpr int count = decltype(taps)::value;
-    const MarchShape shape = march_shape<count>(s, s.channels / 2 / backward_width<count>);
-    backward_kernel<T, count, decltype(documents)::value>
-        <<<shape.grid, shape.block, 0, stream>>>(in, grad_y, y, grad_gate_up, partial);
+    with_width<backward_width<count>>(s.channels / 2, [&](auto width) {
+      const MarchShape shape = march_shape<count>(s, s.channels / 2 / decltype(width)::value);
+      backward_kernel<T, count, decltype(documents)::value, decltype(width)::value>
+          <<<shape.grid, shape.block, 0, stream>>>(in, grad_y, y, grad_gate_up, partial);
+    });
   });
 }
 
