@@ -18,7 +18,7 @@ EvaluationResult evaluate(const LlamaCanon& model,
   for (int64_t row = 0; row < rows; row += batch_size) {
     const int count = static_cast<int>(std::min<int64_t>(batch_size, rows - row));
     const Batch batch = load_batch(dataset, row, count, device);
-    const at::Tensor logits = model.logits(batch.inputs, batch.doc_ids);
+    const at::Tensor logits = model.logits(batch.inputs, batch.documents);
     const at::Tensor targets = batch.targets.view({-1});
     sum += ops::negative_log_likelihood_sum(logits.view({-1, logits.size(-1)}), targets);
     tokens += targets.ne(ops::ignored_target).sum().item<int64_t>();

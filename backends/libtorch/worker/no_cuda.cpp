@@ -29,5 +29,6 @@ struct StepGraph::State {};
 StepGraph::StepGraph(const at::Device&) {}
 StepGraph::~StepGraph() = default;
 void StepGraph::run(const std::function<void()>& work) { work(); }
+void StepGraph::forget() {}
 
 }  // namespace forge::worker

@@ -22,6 +22,10 @@ class StepGraph {
   /// and the work goes on running as it is. Must be called with the same work each time.
   void run(const std::function<void()>& work);
 
+  /// Drops what is recorded, because the memory that it reads is no longer what is wanted: run()
+  /// begins anew.
+  void forget();
+
  private:
   struct State;
   std::unique_ptr<State> state_;

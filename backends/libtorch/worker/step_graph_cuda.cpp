@@ -53,4 +53,11 @@ void StepGraph::run(const std::function<void()>& work) {
   state.graph->replay();
 }
 
+void StepGraph::forget() {
+  if (!state_->graph) return;
+  c10::cuda::getCurrentCUDAStream().synchronize();
+  state_->graph.reset();
+  state_->runs = 0;
+}
+
 }  // namespace forge::worker

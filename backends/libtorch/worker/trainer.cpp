@@ -35,6 +35,10 @@ void Trainer::step(const Batch& batch, int64_t step) {
     backward(value);
     optimizer_.update(value);
   };
+  const at::Tensor& starts = batch.documents.starts;
+  const void* memory = starts.defined() ? starts.data_ptr() : nullptr;
+  if (memory != recorded_starts_) graph_.forget();
+  recorded_starts_ = memory;
   optimizer_.begin(step);
   optimizer_.is_recordable() ? graph_.run(work) : work();
   optimizer_.end();
@@ -42,7 +46,7 @@ void Trainer::step(const Batch& batch, int64_t step) {
 
 at::Tensor Trainer::loss(const Batch& batch) const {
   return model_.loss(
-      batch.inputs, batch.doc_ids, batch.targets, loss_options(experiment_.train.z_loss));
+      batch.inputs, batch.documents, batch.targets, loss_options(experiment_.train.z_loss));
 }
 
 void Trainer::backward(const at::Tensor& loss) {

@@ -64,11 +64,6 @@ __device__ __forceinline__ float scale_of(const T* row, int64_t channels, float 
   return rsqrtf(warp_sum(sum) / static_cast<float>(channels) + eps);
 }
 
-template <class T>
-__device__ __forceinline__ float normalised(float x, float scale, bool round_first) {
-  return round_first ? rounded_to<T>(x * scale) : x * scale;
-}
-
 /// RMSNorm alone: a warp a token.
 template <class T>
 __global__ void norm_kernel(NormCanon<T> in, T* y) {

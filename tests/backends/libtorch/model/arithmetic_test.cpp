@@ -117,7 +117,7 @@ Measured measure(const config::Experiment& experiment) {
   const worker::Batch batch = batch_of(experiment);
   {
     const at::Tensor loss = trainer.model().loss(
-        batch.inputs, batch.doc_ids, batch.targets, worker::loss_options(experiment.train.z_loss));
+        batch.inputs, batch.documents, batch.targets, worker::loss_options(experiment.train.z_loss));
     // The loss comes with the gradient of the output projection, which counts as a gradient.
     const int64_t head = experiment.model.vocab_size * experiment.model.hidden_size;
     measured.activations = held_bytes() - before - head * loss.element_size();

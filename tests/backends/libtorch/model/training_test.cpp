@@ -66,7 +66,7 @@ TEST_CASE("a row of divided documents gives what each of them gives alone", "[mo
     worker::load_initial(model, 3);
     const at::Tensor ids = at::randint(0, config.vocab_size, {1, 12}, at::kInt);
     const at::Tensor doc_ids = at::tensor({0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 2}, at::kInt);
-    const at::Tensor together = model.logits(ids, doc_ids.view({1, 12}));
+    const at::Tensor together = model.logits(ids, ops::divide_documents(doc_ids.view({1, 12})));
     for (const auto& [first, length] : {std::pair<int64_t, int64_t>{0, 5}, {5, 1}, {6, 6}}) {
       const at::Tensor alone = model.logits(ids.narrow(1, first, length));
       REQUIRE(largest_difference(together.narrow(1, first, length), alone) < 1e-12);
