@@ -149,10 +149,8 @@ at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const 
   const int64_t batch = x.size(0), length = x.size(1), head = config_.head_dim;
   const int64_t q_width = config_.num_heads * head, kv_width = config_.num_kv_heads * head;
   auto [qkv, residual] = project(x, block.input_norm, 'A', block.canon_a, block.qkv, past);
-  if (config_.qk_norm == QkNorm::full) {
-    const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
-    qkv = at::cat({norm(parts[0], block.q_norm), norm(parts[1], block.k_norm), parts[2]}, 2);
-  }
+  if (config_.qk_norm == QkNorm::full)
+    qkv = ops::rms_norm_of_parts(qkv, block.q_norm, block.k_norm, norm_options());
   if (!past.state) {
     ops::HeadNorms norms;
     if (config_.qk_norm == QkNorm::per_head) norms = {block.q_norm, block.k_norm, norm_options()};

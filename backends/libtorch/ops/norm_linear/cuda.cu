@@ -36,17 +36,19 @@ __host__ __device__ inline int64_t tile_count(const Sequences& s) {
   return s.batch * ((s.length + tokens - 1) / tokens);
 }
 
-/// Begins to copy the tokens begin … end - 1 of a row to shared memory. Returns where token 0 would
-/// lie there.
+/// Begins to copy the tokens begin … end - 1 of a row to shared memory, where they lie side by side.
+/// Returns where token 0 would lie there.
 template <class T>
 __device__ __forceinline__ const T* stage_rows(
-    const T* x, int begin, int end, int64_t channels, float* memory) {
+    const T* x, int begin, int end, int64_t channels, int64_t stride, float* memory) {
   constexpr int chunk = 16 / sizeof(T);
   T* to = reinterpret_cast<T*>(memory);
-  const T* from = x + begin * channels;
+  const T* from = x + begin * stride;
+  const int gap = static_cast<int>(stride - channels);
   const int count = static_cast<int>((end - begin) * channels);
   for (int i = static_cast<int>(threadIdx.x) * chunk; i < count; i += blockDim.x * chunk) {
-    __pipeline_memcpy_async(to + i, from + i, 16);
+    const int gaps = gap > 0 ? i / static_cast<int>(channels) * gap : 0;
+    __pipeline_memcpy_async(to + i, from + i + gaps, 16);
   }
   return to - begin * channels;
 }
@@ -71,7 +73,7 @@ __global__ void norm_kernel(NormCanon<T> in, T* y) {
   const int lane = threadIdx.x % warp_size;
   const int64_t token = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / warp_size;
   if (token >= s.batch * s.length) return;
-  const T* row = in.x + token * s.channels;
+  const T* row = in.x + token * in.stride;
   const float scale = scale_of(row, s.channels, in.eps, lane);
   for (int64_t c = lane * row_width; c < s.channels; c += warp_size * row_width) {
     float x[row_width], w[row_width];
@@ -79,7 +81,7 @@ __global__ void norm_kernel(NormCanon<T> in, T* y) {
     load(in.norm_weights + c, w);
 #pragma unroll
     for (int j = 0; j < row_width; ++j) x[j] = normalised<T>(x[j], scale, in.round_first) * w[j];
-    store(y + token * s.channels + c, x);
+    store(y + token * in.stride + c, x);
   }
 }
 
@@ -109,7 +111,7 @@ __global__ void norm_canon_kernel(NormCanon<T> in, T* y, int parts, bool staged)
   const T* x = in.x + tile.first * s.channels;
   const int32_t* doc_ids = documents ? s.doc_ids + tile.first : nullptr;
   if (staged) {
-    x = stage_rows(x, max(0, tile.begin - reach), tile.end, s.channels, memory);
+    x = stage_rows(x, max(0, tile.begin - reach), tile.end, s.channels, s.channels, memory);
     wait_for_staged();
   }
   const int warps = blockDim.x / warp_size, warp = threadIdx.x / warp_size;
@@ -160,21 +162,21 @@ __global__ void norm_canon_kernel(NormCanon<T> in, T* y, int parts, bool staged)
 }
 
 /// The gradients of the normalised and weighted tokens first …: what their convolution's readers
-/// hand down. `grad` is the row's grad_y.
+/// hand down. `grad` is the row's grad_y, `stride` elements from token to token.
 template <int taps, bool documents, class T>
 __device__ __forceinline__ void gradients_of_normalised(const NormCanon<T>& in,
                                                         const T* grad,
+                                                        int64_t stride,
                                                         const int32_t* doc_ids,
                                                         const Tile& tile,
                                                         int first,
                                                         int64_t channel,
                                                         float (&out)[group][row_width]) {
-  const int64_t channels = in.sequences.channels;
   if constexpr (taps == 0) {
 #pragma unroll
     for (int i = 0; i < group; ++i) {
       fill(out[i], 0);
-      if (first + i < tile.end) load(grad + (first + i) * channels + channel, out[i]);
+      if (first + i < tile.end) load(grad + (first + i) * stride + channel, out[i]);
     }
   } else {
     float tap[taps][row_width];
@@ -186,7 +188,7 @@ __device__ __forceinline__ void gradients_of_normalised(const NormCanon<T>& in,
       const int t = first + later;
       if (t >= tile.length) continue;
       float g[row_width];
-      load(grad + t * channels + channel, g);
+      load(grad + t * stride + channel, g);
 #pragma unroll
       for (int i = 0; i < group; ++i) {
         const int distance = later - i;
@@ -222,15 +224,16 @@ __global__ void backward_kernel(NormCanon<T> in,
   const int lane = threadIdx.x % warp_size;
   for (int64_t index = blockIdx.x; index < tile_count(s); index += gridDim.x) {
     const Tile tile = tile_of(s, index);
-    const T* x = in.x + tile.first * s.channels;
-    const T* grad = grad_y + tile.first * s.channels;
+    const T* x = in.x + tile.first * in.stride;
+    const T* grad = grad_y + tile.first * in.stride;
+    const int64_t stride = staged ? s.channels : in.stride;  // of x and grad
     const int32_t* doc_ids = documents ? s.doc_ids + tile.first : nullptr;
     __syncthreads();  // nobody still reads what is there of the last tile
     if (staged) {
       const int reach = taps > 0 ? taps - 1 : 0;
-      x = stage_rows(x, tile.begin, tile.end, s.channels, staged_x);
-      grad =
-          stage_rows(grad, tile.begin, min(tile.end + reach, tile.length), s.channels, staged_grad);
+      const int end = min(tile.end + reach, tile.length);
+      x = stage_rows(x, tile.begin, tile.end, s.channels, in.stride, staged_x);
+      grad = stage_rows(grad, tile.begin, end, s.channels, in.stride, staged_grad);
       wait_for_staged();
     }
     for (int first = tile.begin + warp * group; first < tile.end; first += warps * group) {
@@ -240,11 +243,11 @@ __global__ void backward_kernel(NormCanon<T> in,
       for (int64_t c = lane * row_width; c < s.channels; c += warp_size * row_width) {
         float w[row_width], value[row_width], g[group][row_width];
         load(in.norm_weights + c, w);
-        gradients_of_normalised<taps, documents>(in, grad, doc_ids, tile, first, c, g);
+        gradients_of_normalised<taps, documents>(in, grad, stride, doc_ids, tile, first, c, g);
 #pragma unroll
         for (int i = 0; i < group; ++i) {
           if (first + i >= tile.end) continue;
-          load(x + (first + i) * s.channels + c, value);
+          load(x + (first + i) * stride + c, value);
 #pragma unroll
           for (int j = 0; j < row_width; ++j) {
             squares[i] += value[j] * value[j];
@@ -279,16 +282,16 @@ __global__ void backward_kernel(NormCanon<T> in,
         fill(later[i], 0);
         if constexpr (taps > 0) {
           if (i > 0 && walk.begin + i - 1 < tile.length) {
-            load(grad + (walk.begin + i - 1) * s.channels + walk.channel, later[i]);
+            load(grad + (walk.begin + i - 1) * stride + walk.channel, later[i]);
           }
         }
       }
       for (int t = walk.begin; t < walk.end; ++t) {
         float value[pack_width], g[pack_width], n[pack_width], weighted[pack_width];
-        load(x + t * s.channels + walk.channel, value);
+        load(x + t * stride + walk.channel, value);
         const float scale = scales[t - tile.begin], factor = factors[t - tile.begin];
         if constexpr (taps == 0) {
-          load(grad + t * s.channels + walk.channel, g);
+          load(grad + t * stride + walk.channel, g);
         } else {
 #pragma unroll
           for (int i = 0; i < taps - 1; ++i) {
@@ -297,7 +300,7 @@ __global__ void backward_kernel(NormCanon<T> in,
           }
           fill(later[taps - 1], 0);
           if (t + taps - 1 < tile.length) {
-            load(grad + (t + taps - 1) * s.channels + walk.channel, later[taps - 1]);
+            load(grad + (t + taps - 1) * stride + walk.channel, later[taps - 1]);
           }
           fill(g, 0);
         }
@@ -323,11 +326,11 @@ __global__ void backward_kernel(NormCanon<T> in,
           value[j] = scale * w[j] * g[j] - factor * value[j];
         }
         if (grad_residual) {
-          load(grad_residual + (tile.first + t) * s.channels + walk.channel, n);
+          load(grad_residual + (tile.first + t) * in.stride + walk.channel, n);
 #pragma unroll
           for (int j = 0; j < pack_width; ++j) value[j] += n[j];
         }
-        store(grad_x + (tile.first + t) * s.channels + walk.channel, value);
+        store(grad_x + (tile.first + t) * in.stride + walk.channel, value);
       }
       float* own = sums + walk.part * columns;
 #pragma unroll

@@ -114,6 +114,35 @@ TEST_CASE("rms_norm agrees with its reference", "[ops]") {
   }
 }
 
+TEST_CASE("rms_norm_of_parts agrees with a norm of each part", "[ops]") {
+  at::manual_seed(15);
+  for (const Types& types : types_of_passes()) {
+    for (const Shape& s : awkward_shapes()) {
+      for (const bool round_before_weight : {true, false}) {
+        INFO(types.name << " " << s);
+        const ops::RmsNormOptions options{1e-5, round_before_weight};
+        const auto reference = [&](const Tensors& in) {
+          const int64_t a = in[1].size(0), b = in[2].size(0);
+          const auto parts = at::split_with_sizes(in[0], {a, b, in[0].size(-1) - a - b}, -1);
+          return at::cat({ops::rms_norm_reference(parts[0], in[1], options),
+                          ops::rms_norm_reference(parts[1], in[2], options),
+                          parts[2]},
+                         -1);
+        };
+        REQUIRE(fused_against_reference(types,
+                                        [&](const Tensors& in) {
+                                          return ops::rms_norm_of_parts(
+                                              in[0], in[1], in[2], options);
+                                        },
+                                        reference,
+                                        {activation({s.batch, s.length, 4 * s.channels}),
+                                         weight({2 * s.channels}),
+                                         weight({s.channels})}) <= types.tolerance);
+      }
+    }
+  }
+}
+
 TEST_CASE("swiglu agrees with its reference", "[ops]") {
   at::manual_seed(3);
   for (const Types& types : types_of_passes()) {
