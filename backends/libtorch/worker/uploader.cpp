@@ -25,7 +25,11 @@ void Uploader::copy_documents(const std::vector<int32_t>& ids) {
   const int64_t sequences = documents.starts.defined() ? documents.starts.numel() - 1 : 0;
   const std::vector<int32_t> starts = ops::document_starts(
       ids.data(), static_cast<int64_t>(ids.size()) / seq_len_, seq_len_, sequences);
-  copy(starts, {static_cast<int64_t>(starts.size())}, documents.starts);
+  if (starts.empty()) {
+    documents.starts = at::Tensor();
+  } else {
+    copy(starts, {static_cast<int64_t>(starts.size())}, documents.starts);
+  }
 }
 
 void Uploader::copy(const std::vector<int32_t>& numbers, at::IntArrayRef shape, at::Tensor& to) {

@@ -53,14 +53,8 @@ struct CausalAttentionCuda : public torch::autograd::Function<CausalAttentionCud
                             const at::Tensor& v,
                             const at::Tensor& starts) {
     const LibraryAttention attention = library_attention(q, k, v, starts);
-    context->save_for_backward({q,
-                                k,
-                                v,
-                                starts,
-                                attention.out,
-                                attention.log_sum_exp,
-                                attention.seed,
-                                attention.offset});
+    context->save_for_backward(
+        {q, k, v, starts, attention.out, attention.log_sum_exp, attention.seed, attention.offset});
     return attention.out;
   }
 
@@ -95,14 +89,13 @@ void check_shapes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)
 }  // namespace
 
 void check_documents(const Documents& documents, int64_t batch, int64_t length) {
-  TORCH_CHECK(
-      !documents.defined() || documents.ids.sizes() == at::IntArrayRef({batch, length}),
-      "attention: doc_ids must be int32 [",
-      batch,
-      ", ",
-      length,
-      "], are ",
-      documents.ids.sizes());
+  TORCH_CHECK(!documents.defined() || documents.ids.sizes() == at::IntArrayRef({batch, length}),
+              "attention: doc_ids must be int32 [",
+              batch,
+              ", ",
+              length,
+              "], are ",
+              documents.ids.sizes());
 }
 
 at::Tensor causal_attention(const at::Tensor& q,
@@ -114,10 +107,8 @@ at::Tensor causal_attention(const at::Tensor& q,
   check_documents(documents, q.size(0), q.size(1));
   const at::ScalarType type = products.value_or(q.scalar_type());
   const bool divided = documents.defined();
-  if (has_cpu_kernel(q) && has_product_kernel(q, type) &&
-      (!divided || documents.first.defined())) {
-    return CausalAttention::apply(
-        q, k, v, or_empty(documents.first), static_cast<int64_t>(type));
+  if (has_cpu_kernel(q) && has_product_kernel(q, type) && (!divided || documents.first.defined())) {
+    return CausalAttention::apply(q, k, v, or_empty(documents.first), static_cast<int64_t>(type));
   }
   if (!divided) return torch_compat::scaled_dot_product_attention(q, k, v);
   if (has_cuda_kernel(q) && has_library_attention(q, k, documents))

@@ -11,8 +11,8 @@ namespace forge::ops {
 /// Causal softmax attention (Vaswani et al. 2017), scores scaled by 1/sqrt(D):
 ///   q        [B, T, H, D], k and v [B, T, G, D], G divides H; query head h reads key-value head
 ///            h / (H/G); last dimension contiguous, any stride elsewhere
-///   documents a token attends only to tokens of its own
-///   products  what the CPU's kernels round the operands of matrix products to, if another type than
+///   documents of [B, T], or none; a token attends only to tokens of its own
+///   products what the CPU's kernels round the operands of matrix products to, if another type than
 ///            q's: bfloat16 beside float32
 /// Returns [B, T, H, D], contiguous. Differentiable in q, k, v.
 at::Tensor causal_attention(const at::Tensor& q,

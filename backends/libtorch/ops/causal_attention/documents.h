@@ -26,11 +26,11 @@ Documents divide_documents(const at::Tensor& doc_ids);
 /// rows * length that there are N + 1 numbers: N is a power of two, at least 256, and not below
 /// `sequences`. Empty where a row's numbers do not rise.
 ///
-/// A recorded step keeps N, while batches differ, so N is more than there are documents. What stands
-/// behind them are empty sequences to flash attention's kernels. Each takes the start of a few
-/// blocks of threads that end at once (heads * T / 64 or so, well below a microsecond together), and
-/// memory for 128 tokens' queries in float32 in the backward pass; one for every token would cost
-/// more than attention itself.
+/// A recorded step keeps N, while batches differ, so N is more than there are documents. What
+/// stands behind them are empty sequences to flash attention's kernels. Each takes the start of a
+/// few blocks of threads that end at once (heads * T / 64 or so, well below a microsecond
+/// together), and memory for 128 tokens' queries in float32 in the backward pass; one for every
+/// token would cost more than attention itself.
 std::vector<int32_t> document_starts(const int32_t* doc_ids,
                                      int64_t rows,
                                      int64_t length,

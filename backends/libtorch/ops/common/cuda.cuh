@@ -86,8 +86,8 @@ __device__ __forceinline__ float warp_sum(float x) {
   return x;
 }
 
-/// The same over `lanes` neighbouring lanes, a power of two, the first a multiple of it; all of them
-/// must call it. `lane` is the caller's.
+/// The same over `lanes` neighbouring lanes, a power of two, the first a multiple of it; all of
+/// them must call it. `lane` is the caller's.
 __device__ __forceinline__ float sum_of_lanes(float x, int lanes, int lane) {
   const unsigned first = static_cast<unsigned>(lane / lanes * lanes);
   const unsigned callers = (0xffffffffu >> (warp_size - lanes)) << first;

@@ -36,8 +36,8 @@ __host__ __device__ inline int64_t tile_count(const Sequences& s) {
   return s.batch * ((s.length + tokens - 1) / tokens);
 }
 
-/// Begins to copy the tokens begin … end - 1 of a row to shared memory, where they lie side by side.
-/// Returns where token 0 would lie there.
+/// Begins to copy the tokens begin … end - 1 of a row to shared memory, where they lie side by
+/// side. Returns where token 0 would lie there.
 template <class T>
 __device__ __forceinline__ const T* stage_rows(
     const T* x, int begin, int end, int64_t channels, int64_t stride, float* memory) {

@@ -143,8 +143,8 @@ at::Tensor rms_norm_of_parts(const at::Tensor& x,
         .view(x.sizes());
   }
   const std::vector<at::Tensor> parts = at::split_with_sizes(x, {a, b, rest}, -1);
-  return at::cat({rms_norm(parts[0], first, options), rms_norm(parts[1], second, options), parts[2]},
-                 -1);
+  return at::cat(
+      {rms_norm(parts[0], first, options), rms_norm(parts[1], second, options), parts[2]}, -1);
 }
 
 }  // namespace forge::ops

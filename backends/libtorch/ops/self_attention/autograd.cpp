@@ -128,11 +128,10 @@ struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
                             int64_t kv_heads,
                             int64_t head_dim,
                             const at::Tensor& starts) {
-    const Source source{
-        {or_undefined(canon), {residual, false}, or_undefined(canon_doc_ids)},
-        {or_undefined(cos), or_undefined(sin), interleaved},
-        {heads, kv_heads, head_dim},
-        {or_undefined(q_norm), or_undefined(k_norm), {eps, round_before_weight}}};
+    const Source source{{or_undefined(canon), {residual, false}, or_undefined(canon_doc_ids)},
+                        {or_undefined(cos), or_undefined(sin), interleaved},
+                        {heads, kv_heads, head_dim},
+                        {or_undefined(q_norm), or_undefined(k_norm), {eps, round_before_weight}}};
     const at::Tensor prepared = prepare(qkv, source);
     const Heads part = split(prepared, source.layout);
     const LibraryAttention attention =
@@ -171,19 +170,14 @@ struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
          {data["eps"].toDouble(), data["round_before_weight"].toBool()}}};
     const at::Tensor prepared = source.needs_input() ? prepare(saved[0], source) : saved[0];
     const Heads part = split(prepared, source.layout);
-    const HeadGradients of_heads = library_attention_backward(part.q,
-                                                              part.k,
-                                                              part.v,
-                                                              or_undefined(saved[7]),
-                                                              attention,
-                                                              grad_outputs[0].contiguous());
-    const SourceGradients grads =
-        prepare_heads_backward_cuda(saved[0],
-                                    source.canon,
-                                    source.rotary,
-                                    source.layout,
-                                    source.norms,
-                                    {of_heads.q, of_heads.k, of_heads.v});
+    const HeadGradients of_heads = library_attention_backward(
+        part.q, part.k, part.v, or_undefined(saved[7]), attention, grad_outputs[0].contiguous());
+    const SourceGradients grads = prepare_heads_backward_cuda(saved[0],
+                                                              source.canon,
+                                                              source.rotary,
+                                                              source.layout,
+                                                              source.norms,
+                                                              {of_heads.q, of_heads.k, of_heads.v});
     return {grads.qkv,
             grads.canon,
             {},

@@ -323,8 +323,12 @@ void prepare_heads_backward(const PrepareHeads<T>& in,
 
 template void prepare_heads(const PrepareHeads<float>&, float*, cudaStream_t);
 template void prepare_heads(const PrepareHeads<bfloat16>&, bfloat16*, cudaStream_t);
-template void prepare_heads_backward(
-    const PrepareHeads<float>&, const HeadGradientsOf<float>&, float*, float*, float*, cudaStream_t);
+template void prepare_heads_backward(const PrepareHeads<float>&,
+                                     const HeadGradientsOf<float>&,
+                                     float*,
+                                     float*,
+                                     float*,
+                                     cudaStream_t);
 template void prepare_heads_backward(const PrepareHeads<bfloat16>&,
                                      const HeadGradientsOf<bfloat16>&,
                                      bfloat16*,

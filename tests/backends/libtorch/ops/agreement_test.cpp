@@ -351,25 +351,24 @@ TEST_CASE("self_attention agrees with its reference with every Canon layer", "[o
         const auto layer = [&](const at::Tensor& w) {
           return layer_of(kind, w, s.batch, s.length);
         };
-        REQUIRE(
-            fused_against_reference(
-                types,
-                [&](const Tensors& in) {
-                  const ops::CanonLayer canon = layer(in[1]);
-                  return ops::self_attention(in[0],
-                                             canon,
-                                             table(types.weights),
-                                             s.layout,
-                                             ops::divide_documents(canon.doc_ids),
-                                             types.products);
-                },
-                [&](const Tensors& in) {
-                  const ops::CanonLayer canon = layer(in[1]);
-                  return ops::self_attention_reference(
-                      in[0], canon, table(at::kDouble), s.layout, canon.doc_ids);
-                },
-                {activation({s.batch, s.length, s.layout.width()}),
-                 weight({s.layout.width(), 1, kernel_of(kind)}, 0.5)}) <= types.tolerance);
+        REQUIRE(fused_against_reference(
+                    types,
+                    [&](const Tensors& in) {
+                      const ops::CanonLayer canon = layer(in[1]);
+                      return ops::self_attention(in[0],
+                                                 canon,
+                                                 table(types.weights),
+                                                 s.layout,
+                                                 ops::divide_documents(canon.doc_ids),
+                                                 types.products);
+                    },
+                    [&](const Tensors& in) {
+                      const ops::CanonLayer canon = layer(in[1]);
+                      return ops::self_attention_reference(
+                          in[0], canon, table(at::kDouble), s.layout, canon.doc_ids);
+                    },
+                    {activation({s.batch, s.length, s.layout.width()}),
+                     weight({s.layout.width(), 1, kernel_of(kind)}, 0.5)}) <= types.tolerance);
       }
     }
   }
@@ -395,9 +394,8 @@ TEST_CASE("self_attention agrees with its reference with normalised heads", "[op
             return ops::rotary_table(
                 s.length, s.rope_dim, 1e4, round_before_weight, ints().dtype(type));
           };
-          const at::Tensor docs = kind == Layer::within_documents
-                                      ? short_documents(s.batch, s.length)
-                                      : at::Tensor();
+          const at::Tensor docs =
+              kind == Layer::within_documents ? short_documents(s.batch, s.length) : at::Tensor();
           const ops::Documents divided = ops::divide_documents(docs);
           const ops::RmsNormOptions options{1e-5, round_before_weight};
           REQUIRE(fused_against_reference(

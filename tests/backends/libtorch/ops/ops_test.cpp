@@ -134,8 +134,8 @@ TEST_CASE("causal_attention takes documents whose numbers do not rise", "[ops]")
   REQUIRE(at::equal(ops::causal_attention(q, k, k, ops::divide_documents(docs)),
                     ops::causal_attention_reference(q, k, k, docs)));
   const ops::Documents shorter = ops::divide_documents(docs.narrow(1, 0, 6));
-  REQUIRE(fails_with("doc_ids must be int32 [1, 7]",
-                     [&] { ops::causal_attention(q, k, k, shorter); }));
+  REQUIRE(
+      fails_with("doc_ids must be int32 [1, 7]", [&] { ops::causal_attention(q, k, k, shorter); }));
 }
 
 TEST_CASE("documents are divided into the first token of each and where each begins", "[ops]") {
