@@ -159,7 +159,8 @@ std::vector<double> loss_curve(const config::ModelConfig& model, config::Precisi
   worker::load_initial(trainer.model(), 5);
   at::manual_seed(18);
   worker::Batch batch = random_batch(3, 70, model.vocab_size);
-  batch.doc_ids = at::arange(70, at::kInt).floor_divide(31).to(at::kInt).repeat({3, 1});
+  batch.documents =
+      ops::divide_documents(at::arange(70, at::kInt).floor_divide(31).to(at::kInt).repeat({3, 1}));
   std::vector<double> losses;
   for (int64_t step = 0; step < 40; ++step) {
     trainer.step(batch, step);
