@@ -14,6 +14,15 @@ namespace forge::torch_compat {
 
 inline std::string version() { return TORCH_VERSION; }
 
+/// Makes the library choose algorithms that give the same bits each time, where it has a choice, and
+/// refuse operations that have none. It would also fill all new memory, which changes no result.
+inline void use_deterministic_algorithms(bool wanted) {
+  at::globalContext().setDeterministicAlgorithms(wanted, /*warn_only=*/false);
+#if FORGE_TORCH_AT_LEAST(2, 2)
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+#endif
+}
+
 /// Causal attention by the library's own kernels where it has them; shapes of causal_attention.
 inline at::Tensor scaled_dot_product_attention(const at::Tensor& q,
                                                const at::Tensor& k,

@@ -34,6 +34,7 @@ void norm_canon_backward_cuda(const at::Tensor&,
                               const at::Tensor&,
                               at::Tensor&,
                               at::Tensor&,
+                              at::Tensor&,
                               at::Tensor&) {
   no_cuda();
 }

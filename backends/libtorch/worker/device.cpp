@@ -6,6 +6,7 @@
 #include <torch/cuda.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <set>
@@ -110,6 +111,13 @@ void warn_of_slow_precision(config::Precision precision, const at::Device& devic
   std::cerr << "warning: matrix products of train.precision bfloat16 are computed in float32 here, "
                "more slowly than with train.precision float32: fast ones need a CPU with "
                "avx512_bf16 and a LibTorch that shows its oneDNN, or a GPU.\n";
+}
+
+void choose_determinism(bool deterministic, const at::Device& device) {
+  if (!device.is_cuda()) return;
+  // What cuBLAS wants for the products that Torch's own operations make.
+  if (deterministic) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  torch_compat::use_deterministic_algorithms(deterministic);
 }
 
 protocol::Environment describe_environment(const at::Device& device) {

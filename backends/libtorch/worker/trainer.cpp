@@ -22,6 +22,7 @@ Trainer::Trainer(const config::Experiment& experiment, const at::Device& device)
       optimizer_(experiment, model_),
       graph_(device) {
   warn_of_slow_precision(experiment.train.precision, device);
+  choose_determinism(experiment.train.is_deterministic(device.is_cuda() ? "cuda" : "cpu"), device);
   if (device.is_cuda()) return;
   if (experiment.train.bfloat16_weights == config::Bfloat16Weights::none) return;
   throw Error("train.bfloat16_weights is for a GPU: on a CPU weights are kept in float32",

@@ -121,7 +121,7 @@ __device__ __forceinline__ void load_taps(const float* weights,
                                           bool residual,
                                           float (&out)[taps][width]) {
   float stored[width * taps];
-  load(weights + channel * taps, stored);
+  load_input(weights + channel * taps, stored);
 #pragma unroll
   for (int i = 0; i < width; ++i) {
 #pragma unroll
@@ -252,7 +252,8 @@ __device__ __forceinline__ void begin_windows(const Values<T>& xa,
 }
 
 /// Calls emit(t, a, b) with the convolution's outputs for every token of the stretch; without taps
-/// with x itself. With taps x must be readable from taps - 1 tokens before the stretch on.
+/// with x itself. With taps x is in shared memory, from taps - 1 tokens before the stretch on;
+/// without in global memory.
 template <class T, int taps, int width, bool documents, class Emit>
 __device__ __forceinline__ void march(const Values<T>& xa,
                                       const Values<T>& xb,
@@ -264,8 +265,8 @@ __device__ __forceinline__ void march(const Values<T>& xa,
   if constexpr (taps == 0) {
 #pragma unroll 4
     for (int t = stretch.begin; t < stretch.end; ++t) {
-      load(xa.first + t * xa.stride, a);
-      load(xb.first + t * xb.stride, b);
+      load_input(xa.first + t * xa.stride, a);
+      load_input(xb.first + t * xb.stride, b);
       emit(t, a, b);
     }
   } else {
@@ -386,8 +387,8 @@ __device__ __forceinline__ void march_back(const Values<T>& xa,
 #pragma unroll 4
     for (int t = stretch.begin; t < stretch.end; ++t) {
       if constexpr (needs_outputs) {
-        load(xa.first + t * xa.stride, a);
-        load(xb.first + t * xb.stride, b);
+        load_input(xa.first + t * xa.stride, a);
+        load_input(xb.first + t * xb.stride, b);
       }
       upstream(t, true, a, b);
       emit(t, a, b);

@@ -107,11 +107,11 @@ at::Tensor causal_attention(const at::Tensor& q,
   check_documents(documents, q.size(0), q.size(1));
   const at::ScalarType type = products.value_or(q.scalar_type());
   const bool divided = documents.defined();
-  if (has_cpu_kernel(q) && has_product_kernel(q, type) && (!divided || documents.first.defined())) {
+  if (has_cpu_kernel(q) && has_product_kernel(q, type) && (!divided || documents.first.defined()))
     return CausalAttention::apply(q, k, v, or_empty(documents.first), static_cast<int64_t>(type));
-  }
-  if (!divided) return torch_compat::scaled_dot_product_attention(q, k, v);
-  if (has_cuda_kernel(q) && has_library_attention(q, k, documents))
+  // The library gives no gradients of an empty batch.
+  if (!divided && q.numel() > 0) return torch_compat::scaled_dot_product_attention(q, k, v);
+  if (divided && has_cuda_kernel(q) && has_library_attention(q, k, documents))
     return CausalAttentionCuda::apply(q, k, v, documents.starts);
   return causal_attention_reference(q, k, v, documents.ids);
 }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstring>
+#include <type_traits>
+
 #include "backends/libtorch/ops/common/cuda.h"
 
 /// Small functions of the kernels.
@@ -54,6 +57,34 @@ __device__ __forceinline__ void load(const T* p, float (&out)[count]) {
 #pragma unroll
   for (int i = 0; i < count; i += width) {
     const auto pack = *reinterpret_cast<const Pack<T, width>*>(p + i);
+#pragma unroll
+    for (int j = 0; j < width; ++j) out[i + j] = to_float(pack.values[j]);
+  }
+}
+
+/// An access to global memory that the kernel does not write: it may be moved before stores.
+template <class T, int width>
+__device__ __forceinline__ Pack<T, width> read_only(const T* p) {
+  constexpr int bytes = sizeof(T) * width;
+  using Word = std::conditional_t<
+      bytes == 16,
+      uint4,
+      std::conditional_t<bytes == 8,
+                         uint2,
+                         std::conditional_t<bytes == 4, unsigned, unsigned short>>>;
+  const Word word = __ldg(reinterpret_cast<const Word*>(p));
+  Pack<T, width> pack;
+  memcpy(&pack, &word, sizeof pack);
+  return pack;
+}
+
+/// load() from global memory that the kernel does not write.
+template <class T, int count>
+__device__ __forceinline__ void load_input(const T* p, float (&out)[count]) {
+  constexpr int width = elements_of_access<T, count>;
+#pragma unroll
+  for (int i = 0; i < count; i += width) {
+    const Pack<T, width> pack = read_only<T, width>(p + i);
 #pragma unroll
     for (int j = 0; j < width; ++j) out[i + j] = to_float(pack.values[j]);
   }

@@ -59,16 +59,17 @@ __device__ __forceinline__ RowLoss row_loss(ZLossKind kind, float c, float log_s
   return {n, 1, 1};
 }
 
-/// Largest logit and sum of exponentials of `width` logits more.
+/// Largest logit and sum of exponentials of `width` logits more, of which the first `count` are in
+/// the vocabulary.
 template <class T>
 __device__ __forceinline__ void add_logits(const Pack<T, width>& pack,
-                                           int64_t first,
-                                           int64_t vocabulary,
+                                           int count,
                                            Exponentials& part) {
   float x[width], largest = part.largest;
 #pragma unroll
   for (int j = 0; j < width; ++j) {
-    x[j] = first + j < vocabulary ? to_float(pack.values[j]) : -INFINITY;
+    x[j] = to_float(pack.values[j]);
+    if (count < width && j >= count) x[j] = -INFINITY;
     largest = fmaxf(largest, x[j]);
   }
   float sum = part.largest == -INFINITY ? 0.0f : part.sum * __expf(part.largest - largest);
@@ -91,26 +92,27 @@ __global__ void loss_rows_kernel(LossRows<T> in) {
   const int32_t target = active ? in.targets[row] : unscored;
   const bool scored = target != unscored;
   const float of_target = scored ? to_float(logits[target]) : 0;
-  const auto pack_at = [&](int64_t i) -> Pack<T, width>& {
+  const auto pack_at = [&](int i) -> Pack<T, width>& {
     return *reinterpret_cast<Pack<T, width>*>(logits + i);
   };
-  constexpr int64_t step = row_threads * width;
-  const int64_t begin = thread * width, kept_end = kept_packs * step;
+  const int vocabulary = static_cast<int>(in.vocabulary), stride = static_cast<int>(in.stride);
+  constexpr int step = row_threads * width;
+  const int begin = thread * width, kept_end = kept_packs * step;
   Pack<T, width> kept[kept_packs];
   Exponentials part{-INFINITY, 0};
   if (scored) {
 #pragma unroll
     for (int k = 0; k < kept_packs; ++k) {
-      const int64_t i = begin + k * step;
-      if (i < in.vocabulary) kept[k] = pack_at(i);
+      const int i = begin + k * step;
+      if (i < vocabulary) kept[k] = pack_at(i);
     }
 #pragma unroll
     for (int k = 0; k < kept_packs; ++k) {
-      const int64_t i = begin + k * step;
-      if (i < in.vocabulary) add_logits(kept[k], i, in.vocabulary, part);
+      const int i = begin + k * step;
+      if (i < vocabulary) add_logits(kept[k], vocabulary - i, part);
     }
-    for (int64_t i = begin + kept_end; i < in.vocabulary; i += step)
-      add_logits(pack_at(i), i, in.vocabulary, part);
+    for (int i = begin + kept_end; i < vocabulary; i += step)
+      add_logits(pack_at(i), vocabulary - i, part);
   }
   // Behind its barrier every thread has read the row, and nobody has written it.
   const Exponentials all = row_join<row_threads>(part);
@@ -122,22 +124,29 @@ __global__ void loss_rows_kernel(LossRows<T> in) {
   const float inverse_count = scored ? 1 / in.count[0] : 0;
   const float scale = scored ? result.p_scale * inverse_count / all.sum : 0;
   const float of_one = scored ? result.target_scale * inverse_count : 0;
-  const auto write = [&](const Pack<T, width>& pack, int64_t i) {
+  const float shift = scored ? all.largest : 0;
+  const auto write = [&](const Pack<T, width>& pack, int i) {
     float x[width];
 #pragma unroll
-    for (int j = 0; j < width; ++j) {
-      const bool inside = scored && i + j < in.vocabulary;
-      x[j] = inside ? __expf(to_float(pack.values[j]) - all.largest) * scale : 0;
-      if (i + j == target) x[j] -= of_one;
+    for (int j = 0; j < width; ++j) x[j] = __expf(to_float(pack.values[j]) - shift) * scale;
+    if (!scored || i + width > vocabulary) {
+#pragma unroll
+      for (int j = 0; j < width; ++j) {
+        if (!scored || i + j >= vocabulary) x[j] = 0;
+      }
+    }
+    if (target >= i && target < i + width) {
+#pragma unroll
+      for (int j = 0; j < width; ++j) x[j] -= i + j == target ? of_one : 0.0f;
     }
     store(logits + i, x);
   };
 #pragma unroll
   for (int k = 0; k < kept_packs; ++k) {
-    const int64_t i = begin + k * step;
-    if (i < in.stride) write(kept[k], i);
+    const int i = begin + k * step;
+    if (i < stride) write(kept[k], i);
   }
-  for (int64_t i = begin + kept_end; i < in.stride; i += step) write(pack_at(i), i);
+  for (int i = begin + kept_end; i < stride; i += step) write(pack_at(i), i);
 }
 
 template <class T, int row_threads>

@@ -12,15 +12,6 @@ using torch::autograd::variable_list;
 /// [B, T, C] as rows of C.
 at::Tensor rows(const at::Tensor& x) { return x.view({x.size(0) * x.size(1), x.size(2)}); }
 
-void norm_canon_forward(const at::Tensor& x,
-                        const at::Tensor& norm_w,
-                        const RmsNormOptions& norm,
-                        const CanonLayer& canon,
-                        at::Tensor& y) {
-  x.is_cuda() ? norm_canon_forward_cuda(x, norm_w, norm, canon, y)
-              : norm_canon_forward_cpu(x, norm_w, norm, canon, y);
-}
-
 struct NormLinearFunction : public torch::autograd::Function<NormLinearFunction> {
   static variable_list forward(AutogradContext* context,
                                const at::Tensor& x,
@@ -41,7 +32,8 @@ struct NormLinearFunction : public torch::autograd::Function<NormLinearFunction>
     context->saved_data["weight_type"] = static_cast<int64_t>(w.scalar_type());
     at::Tensor y = at::empty(x.sizes(), x.options().dtype(matrix.operand().scalar_type()));
     const CanonLayer layer{or_undefined(canon), {residual, false}, or_undefined(doc_ids)};
-    norm_canon_forward(x, norm_w, {eps, round_before_weight}, layer, y);
+    const auto run = x.is_cuda() ? norm_canon_forward_cuda : norm_canon_forward_cpu;
+    run(x, norm_w, {eps, round_before_weight}, layer, y);
     at::Tensor out = at::empty({x.size(0), x.size(1), w.size(0)}, x.options());
     at::Tensor out_rows = rows(out);
     linear_forward(rows(y), matrix.operand(), {}, out_rows);
@@ -64,16 +56,24 @@ struct NormLinearFunction : public torch::autograd::Function<NormLinearFunction>
     const at::Tensor grad = as_operand(rows(grad_outputs[0].contiguous()), w.scalar_type());
     at::Tensor y = at::empty(x.sizes(), x.options().dtype(w.scalar_type()));
     at::Tensor grad_w = at::empty(w.sizes(), w.options().dtype(weight_type));
-    norm_canon_forward(x, norm_w, norm, layer, y);
+    at::Tensor grad_x = at::empty_like(x), grad_norm_w = at::empty_like(norm_w), grad_canon;
+    if (layer.weight.defined()) grad_canon = at::empty_like(layer.weight);
+    if (x.is_cuda()) {
+      at::Tensor grad_y = at::empty_like(x), grad_y_rows = rows(grad_y);
+      linear_backward_x(grad, w, grad_y_rows);
+      norm_canon_backward_cuda(
+          x, norm_w, norm, layer, grad_y, grad_residual, y, grad_x, grad_norm_w, grad_canon);
+      linear_backward_w(grad, rows(y), grad_w);
+      return {grad_x, grad_norm_w, {}, {}, grad_canon, {}, {}, grad_w, {}};
+    }
+    norm_canon_forward_cpu(x, norm_w, norm, layer, y);
     linear_backward_w(grad, rows(y), grad_w);
     // y is no longer needed.
     at::Tensor grad_y = y.scalar_type() == x.scalar_type() ? y : at::empty_like(x);
     at::Tensor grad_y_rows = rows(grad_y);
     linear_backward_x(grad, w, grad_y_rows);
-    at::Tensor grad_x = at::empty_like(x), grad_norm_w = at::empty_like(norm_w), grad_canon;
-    if (layer.weight.defined()) grad_canon = at::empty_like(layer.weight);
-    const auto run = x.is_cuda() ? norm_canon_backward_cuda : norm_canon_backward_cpu;
-    run(x, norm_w, norm, layer, grad_y, grad_residual, grad_x, grad_norm_w, grad_canon);
+    norm_canon_backward_cpu(
+        x, norm_w, norm, layer, grad_y, grad_residual, grad_x, grad_norm_w, grad_canon);
     return {grad_x, grad_norm_w, {}, {}, grad_canon, {}, {}, grad_w, {}};
   }
 };

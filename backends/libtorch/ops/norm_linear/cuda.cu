@@ -15,9 +15,10 @@ __host__ __device__ constexpr int tile_tokens_of(int64_t channels) {
   return channels <= 512 ? 32 : 16;
 }
 
-constexpr int group = 2;       // tokens whose sums a warp takes at a time
-constexpr int row_width = 8;   // elements of a lane where a warp reads a row
-constexpr int pack_width = 4;  // channels of a thread that goes from token to token
+constexpr int most_threads = 256;  // of a block: each needs many registers
+constexpr int group = 2;           // tokens whose sums a warp takes at a time
+constexpr int row_width = 8;       // elements of a lane where a warp reads a row
+constexpr int pack_width = 4;      // channels of a thread that goes from token to token
 
 struct Tile {
   int64_t first;  ///< token of the batch that the row begins with
@@ -77,8 +78,8 @@ __global__ void norm_kernel(NormCanon<T> in, T* y) {
   const float scale = scale_of(row, s.channels, in.eps, lane);
   for (int64_t c = lane * row_width; c < s.channels; c += warp_size * row_width) {
     float x[row_width], w[row_width];
-    load(row + c, x);
-    load(in.norm_weights + c, w);
+    load_input(row + c, x);
+    load_input(in.norm_weights + c, w);
 #pragma unroll
     for (int j = 0; j < row_width; ++j) x[j] = normalised<T>(x[j], scale, in.round_first) * w[j];
     store(y + token * in.stride + c, x);
@@ -126,13 +127,14 @@ __global__ void norm_canon_kernel(NormCanon<T> in, T* y, int parts, bool staged)
     const Walk walk = walk_of(tile, packs, parts, pack);
     float w[pack_width], tap[taps][pack_width], past[taps][pack_width];
     int32_t docs[taps];
-    load(in.norm_weights + walk.channel, w);
+    load_input(in.norm_weights + walk.channel, w);
     load_taps(in.tap_weights, walk.channel, in.residual, tap);
 #pragma unroll
     for (int i = 0; i < taps; ++i) {
       fill(past[i], 0);
       docs[i] = -1;
     }
+#pragma unroll 4
     for (int t = max(0, walk.begin - reach); t < walk.end; ++t) {
 #pragma unroll
       for (int i = taps - 1; i > 0; --i) {
@@ -205,21 +207,24 @@ __device__ __forceinline__ void gradients_of_normalised(const NormCanon<T>& in,
 /// of the gradient on the token; then threads go through the tile with their channels, write grad_x
 /// and add to the block's sums in shared memory [parts][C * (1 + taps)].
 template <class T, int taps, bool documents>
-__global__ void backward_kernel(NormCanon<T> in,
-                                const T* grad_y,
-                                const T* grad_residual,
-                                T* grad_x,
-                                float* partial,
-                                int parts,
-                                bool staged) {
+__global__ void __launch_bounds__(most_threads, 2) backward_kernel(NormCanon<T> in,
+                                                                   const T* grad_y,
+                                                                   const T* grad_residual,
+                                                                   T* y,
+                                                                   T* grad_x,
+                                                                   float* partial,
+                                                                   int parts,
+                                                                   bool staged) {
+  constexpr int reach = taps > 0 ? taps - 1 : 0;
   extern __shared__ float sums[];
-  __shared__ float scales[most_tile_tokens], factors[most_tile_tokens];
+  __shared__ float scales[reach + most_tile_tokens];  // of tokens tile.begin - reach …
+  __shared__ float factors[most_tile_tokens];
   const Sequences& s = in.sequences;
   const int64_t columns = s.channels * (1 + taps), packs = s.channels / pack_width;
   for (int64_t i = threadIdx.x; i < parts * columns; i += blockDim.x) sums[i] = 0;
   float* staged_x = sums + parts * columns;
   float* staged_grad =
-      staged_x + tile_tokens_of(s.channels) * s.channels * sizeof(T) / sizeof(float);
+      staged_x + (reach + tile_tokens_of(s.channels)) * s.channels * sizeof(T) / sizeof(float);
   const int warps = blockDim.x / warp_size, warp = threadIdx.x / warp_size;
   const int lane = threadIdx.x % warp_size;
   for (int64_t index = blockIdx.x; index < tile_count(s); index += gridDim.x) {
@@ -230,11 +235,14 @@ __global__ void backward_kernel(NormCanon<T> in,
     const int32_t* doc_ids = documents ? s.doc_ids + tile.first : nullptr;
     __syncthreads();  // nobody still reads what is there of the last tile
     if (staged) {
-      const int reach = taps > 0 ? taps - 1 : 0;
       const int end = min(tile.end + reach, tile.length);
-      x = stage_rows(x, tile.begin, tile.end, s.channels, in.stride, staged_x);
+      x = stage_rows(x, max(0, tile.begin - reach), tile.end, s.channels, in.stride, staged_x);
       grad = stage_rows(grad, tile.begin, end, s.channels, in.stride, staged_grad);
       wait_for_staged();
+    }
+    for (int t = tile.begin - 1 - warp; t >= max(0, tile.begin - reach); t -= warps) {
+      const float scale = scale_of(x + t * stride, s.channels, in.eps, lane);
+      if (lane == 0) scales[reach + t - tile.begin] = scale;
     }
     for (int first = tile.begin + warp * group; first < tile.end; first += warps * group) {
       float squares[group], products[group];
@@ -242,7 +250,7 @@ __global__ void backward_kernel(NormCanon<T> in,
       fill(products, 0);
       for (int64_t c = lane * row_width; c < s.channels; c += warp_size * row_width) {
         float w[row_width], value[row_width], g[group][row_width];
-        load(in.norm_weights + c, w);
+        load_input(in.norm_weights + c, w);
         gradients_of_normalised<taps, documents>(in, grad, stride, doc_ids, tile, first, c, g);
 #pragma unroll
         for (int i = 0; i < group; ++i) {
@@ -261,7 +269,7 @@ __global__ void backward_kernel(NormCanon<T> in,
         const float product = warp_sum(products[i]) / static_cast<float>(s.channels);
         if (lane > 0 || first + i >= tile.end) continue;
         const float scale = rsqrtf(mean + in.eps);
-        scales[first + i - tile.begin] = scale;
+        scales[reach + first + i - tile.begin] = scale;
         factors[first + i - tile.begin] = product * scale * scale * scale;
       }
     }
@@ -270,67 +278,100 @@ __global__ void backward_kernel(NormCanon<T> in,
       const Walk walk = walk_of(tile, packs, parts, pack);
       if (walk.begin >= walk.end) continue;
       constexpr int window = taps > 0 ? taps : 1;
-      float w[pack_width], tap[window][pack_width], later[window][pack_width];
+      float w[pack_width], tap[window][pack_width];
+      float past[window][pack_width], later[window][pack_width];
       float norm_sum[pack_width], tap_sum[window][pack_width];
-      load(in.norm_weights + walk.channel, w);
+      load_input(in.norm_weights + walk.channel, w);
       if constexpr (taps > 0) load_taps(in.tap_weights, walk.channel, in.residual, tap);
       fill(norm_sum, 0);
-      // later[i] is the gradient of token t + i; the walk goes forward, so it begins with t's.
+      // later[i] is the gradient of token t + i, past[i] what the convolution read of token t - i;
+      // the walk goes forward, so both begin one token before it.
 #pragma unroll
       for (int i = 0; i < window; ++i) {
         fill(tap_sum[i], 0);
         fill(later[i], 0);
+        fill(past[i], 0);
         if constexpr (taps > 0) {
           if (i > 0 && walk.begin + i - 1 < tile.length) {
             load(grad + (walk.begin + i - 1) * stride + walk.channel, later[i]);
           }
+          const int t = walk.begin - 1 - i;
+          if (i < reach && t >= 0) {
+            load(x + t * stride + walk.channel, past[i]);
+            const float scale = scales[reach + t - tile.begin];
+#pragma unroll
+            for (int j = 0; j < pack_width; ++j) {
+              past[i][j] = w[j] * normalised<T>(past[i][j], scale, in.round_first);
+            }
+          }
         }
       }
+      const int64_t place = (tile.first + walk.begin) * in.stride + walk.channel;
+      const T* residuals = grad_residual ? grad_residual + place : nullptr;
+      T* outputs = y ? y + place : nullptr;
+      T* gradients = grad_x + place;
+#pragma unroll 2
       for (int t = walk.begin; t < walk.end; ++t) {
-        float value[pack_width], g[pack_width], n[pack_width], weighted[pack_width];
+        float value[pack_width], g[pack_width], n[pack_width], passed[pack_width];
+        float output[pack_width];
+        fill(passed, 0);
+        if (residuals) {
+          load_input(residuals, passed);
+          residuals += in.stride;
+        }
         load(x + t * stride + walk.channel, value);
-        const float scale = scales[t - tile.begin], factor = factors[t - tile.begin];
+        const float scale = scales[reach + t - tile.begin], factor = factors[t - tile.begin];
         if constexpr (taps == 0) {
           load(grad + t * stride + walk.channel, g);
         } else {
 #pragma unroll
           for (int i = 0; i < taps - 1; ++i) {
 #pragma unroll
-            for (int j = 0; j < pack_width; ++j) later[i][j] = later[i + 1][j];
+            for (int j = 0; j < pack_width; ++j) {
+              later[i][j] = later[i + 1][j];
+              past[taps - 1 - i][j] = past[taps - 2 - i][j];
+            }
           }
           fill(later[taps - 1], 0);
           if (t + taps - 1 < tile.length) {
             load(grad + (t + taps - 1) * stride + walk.channel, later[taps - 1]);
           }
           fill(g, 0);
+          fill(output, 0);
         }
 #pragma unroll
         for (int j = 0; j < pack_width; ++j) {
           n[j] = normalised<T>(value[j], scale, in.round_first);
-          weighted[j] = n[j] * w[j];
+          past[0][j] = n[j] * w[j];
+          if constexpr (taps == 0) output[j] = past[0][j];
         }
         if constexpr (taps > 0) {
 #pragma unroll
           for (int i = 0; i < taps; ++i) {
-            if (documents && t + i < tile.length && doc_ids[t + i] != doc_ids[t]) continue;
+            if (!documents || (t + i < tile.length && doc_ids[t + i] == doc_ids[t])) {
 #pragma unroll
-            for (int j = 0; j < pack_width; ++j) {
-              g[j] += tap[i][j] * later[i][j];
-              tap_sum[i][j] += later[i][j] * weighted[j];
+              for (int j = 0; j < pack_width; ++j) {
+                g[j] += tap[i][j] * later[i][j];
+                tap_sum[i][j] += later[i][j] * past[0][j];
+              }
+            }
+            if (!documents || (t - i >= 0 && doc_ids[t - i] == doc_ids[t])) {
+#pragma unroll
+              for (int j = 0; j < pack_width; ++j) output[j] += tap[i][j] * past[i][j];
             }
           }
         }
 #pragma unroll
         for (int j = 0; j < pack_width; ++j) {
           norm_sum[j] += g[j] * n[j];
-          value[j] = scale * w[j] * g[j] - factor * value[j];
+          value[j] = scale * w[j] * g[j] - factor * value[j] + passed[j];
         }
-        if (grad_residual) {
-          load(grad_residual + (tile.first + t) * in.stride + walk.channel, n);
-#pragma unroll
-          for (int j = 0; j < pack_width; ++j) value[j] += n[j];
+        if (outputs) {
+          store(outputs, output);
+          outputs += in.stride;
         }
-        store(grad_x + (tile.first + t) * in.stride + walk.channel, value);
+        store(gradients, value);
+        gradients += in.stride;
       }
       float* own = sums + walk.part * columns;
 #pragma unroll
@@ -366,7 +407,7 @@ BlockShape block_shape(int64_t channels) {
   const int64_t packs = channels / pack_width;
   int64_t parts = packs >= block_lanes ? 1 : block_lanes / packs;
   if (parts > tile_tokens_of(channels)) parts = tile_tokens_of(channels);
-  const int64_t threads = packs * parts > 512 ? 512 : packs * parts;
+  const int64_t threads = packs * parts > most_threads ? most_threads : packs * parts;
   return {static_cast<int>((threads + warp_size - 1) / warp_size * warp_size),
           static_cast<int>(parts)};
 }
@@ -390,7 +431,7 @@ template <class T>
 Memory backward_memory(const NormCanon<T>& in) {
   const int64_t channels = in.sequences.channels, reach = in.taps > 0 ? in.taps - 1 : 0;
   const int64_t sums = block_shape(channels).parts * channels * (1 + in.taps) * sizeof(float);
-  const int64_t tile = (2 * tile_tokens_of(channels) + reach) * channels * sizeof(T);
+  const int64_t tile = 2 * (tile_tokens_of(channels) + reach) * channels * sizeof(T);
   return sums + tile <= most_staged_bytes ? Memory{sums + tile, true} : Memory{sums, false};
 }
 
@@ -402,7 +443,7 @@ void allow(Kernel kernel, const Memory& memory) {
 }
 
 template <class T>
-using BackwardKernel = void (*)(NormCanon<T>, const T*, const T*, T*, float*, int, bool);
+using BackwardKernel = void (*)(NormCanon<T>, const T*, const T*, T*, T*, float*, int, bool);
 
 /// The kernel for such arguments, allowed the shared memory that it needs.
 template <class T>
@@ -456,6 +497,7 @@ template <class T>
 void norm_canon_backward(const NormCanon<T>& in,
                          const T* grad_y,
                          const T* grad_residual,
+                         T* y,
                          T* grad_x,
                          float* partial,
                          int64_t partial_rows,
@@ -466,18 +508,25 @@ void norm_canon_backward(const NormCanon<T>& in,
   const Memory memory = backward_memory(in);
   backward_kernel_for(
       in)<<<static_cast<unsigned>(partial_rows), shape.threads, memory.bytes, stream>>>(
-      in, grad_y, grad_residual, grad_x, partial, shape.parts, memory.staged);
+      in, grad_y, grad_residual, y, grad_x, partial, shape.parts, memory.staged);
 }
 
 template int64_t norm_canon_partial_rows(const NormCanon<float>&, int);
 template int64_t norm_canon_partial_rows(const NormCanon<bfloat16>&, int);
 template void norm_canon_forward(const NormCanon<float>&, float*, cudaStream_t);
 template void norm_canon_forward(const NormCanon<bfloat16>&, bfloat16*, cudaStream_t);
-template void norm_canon_backward(
-    const NormCanon<float>&, const float*, const float*, float*, float*, int64_t, cudaStream_t);
+template void norm_canon_backward(const NormCanon<float>&,
+                                  const float*,
+                                  const float*,
+                                  float*,
+                                  float*,
+                                  float*,
+                                  int64_t,
+                                  cudaStream_t);
 template void norm_canon_backward(const NormCanon<bfloat16>&,
                                   const bfloat16*,
                                   const bfloat16*,
+                                  bfloat16*,
                                   bfloat16*,
                                   float*,
                                   int64_t,

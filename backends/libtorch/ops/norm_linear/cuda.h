@@ -27,11 +27,12 @@ void norm_canon_forward(const NormCanon<T>& in, T* y, cudaStream_t stream);
 template <class T>
 int64_t norm_canon_partial_rows(const NormCanon<T>& in, int multiprocessors);
 
-/// grad_residual may be null. norm_canon_partial_rows(…) rows of `partial` are written.
+/// y is what norm_canon_forward gave, written again, and may be null as grad_residual may. norm_canon_partial_rows(…) rows of `partial` are written.
 template <class T>
 void norm_canon_backward(const NormCanon<T>& in,
                          const T* grad_y,
                          const T* grad_residual,
+                         T* y,
                          T* grad_x,
                          float* partial,
                          int64_t partial_rows,

@@ -53,12 +53,14 @@ void norm_canon_backward_cpu(const at::Tensor& x,
                              at::Tensor& grad_x,
                              at::Tensor& grad_norm_w,
                              at::Tensor& grad_canon);
+/// The same on a GPU, where the pass writes y again as well, if it is defined.
 void norm_canon_backward_cuda(const at::Tensor& x,
                               const at::Tensor& norm_w,
                               const RmsNormOptions& norm,
                               const CanonLayer& canon,
                               const at::Tensor& grad_y,
                               const at::Tensor& grad_residual,
+                              at::Tensor& y,
                               at::Tensor& grad_x,
                               at::Tensor& grad_norm_w,
                               at::Tensor& grad_canon);

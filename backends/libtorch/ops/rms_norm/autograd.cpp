@@ -50,9 +50,18 @@ struct RmsNormCuda : public torch::autograd::Function<RmsNormCuda> {
     const variable_list saved = context->get_saved_variables();
     const RmsNormOptions options{context->saved_data["eps"].toDouble(),
                                  context->saved_data["round_before_weight"].toBool()};
-    at::Tensor grad_x = at::empty_like(saved[0]), grad_w = at::empty_like(saved[1]), no_taps;
-    norm_canon_backward_cuda(
-        saved[0], saved[1], options, {}, grad_outputs[0].contiguous(), {}, grad_x, grad_w, no_taps);
+    at::Tensor grad_x = at::empty_like(saved[0]), grad_w = at::empty_like(saved[1]);
+    at::Tensor no_output, no_taps;
+    norm_canon_backward_cuda(saved[0],
+                             saved[1],
+                             options,
+                             {},
+                             grad_outputs[0].contiguous(),
+                             {},
+                             no_output,
+                             grad_x,
+                             grad_w,
+                             no_taps);
     return {grad_x, grad_w, {}, {}};
   }
 };
@@ -87,10 +96,10 @@ struct RmsNormOfPartsCuda : public torch::autograd::Function<RmsNormOfPartsCuda>
     const std::vector<at::Tensor> grad = parts(grad_y, saved[1], saved[2]);
     std::vector<at::Tensor> out = parts(grad_x, saved[1], saved[2]);
     variable_list grads = {grad_x, at::empty_like(saved[1]), at::empty_like(saved[2]), {}, {}};
-    at::Tensor no_taps;
+    at::Tensor no_output, no_taps;
     for (size_t i = 0; i < 2; ++i) {
       norm_canon_backward_cuda(
-          in[i], saved[1 + i], options, {}, grad[i], {}, out[i], grads[1 + i], no_taps);
+          in[i], saved[1 + i], options, {}, grad[i], {}, no_output, out[i], grads[1 + i], no_taps);
     }
     out[2].copy_(grad[2]);
     return grads;

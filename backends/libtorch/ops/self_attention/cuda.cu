@@ -46,8 +46,8 @@ __device__ __forceinline__ void turn(
   const float* sin_row = heads.sin + int64_t{t} * half;
   if (!heads.interleaved) {
     float c[width], s[width];
-    load(cos_row + angle, c);
-    load(sin_row + angle, s);
+    load_input(cos_row + angle, c);
+    load_input(sin_row + angle, s);
 #pragma unroll
     for (int j = 0; j < width; ++j) {
       const float first = a[j], second = b[j];
@@ -249,8 +249,8 @@ __global__ void backward_kernel(PrepareHeads<T> in,
             return;
           }
           float grad_of_a[width], grad_of_b[width];
-          load(grad_a.first + t * grad_a.stride, grad_of_a);
-          load(grad_b.first + t * grad_b.stride, grad_of_b);
+          load_input(grad_a.first + t * grad_a.stride, grad_of_a);
+          load_input(grad_b.first + t * grad_b.stride, grad_of_b);
           if (pair.angle >= 0) turn(in.heads, pair.angle, t, -1, grad_of_a, grad_of_b);
           norm.go_back(a, b, grad_of_a, grad_of_b, own, grad_norms);
 #pragma unroll

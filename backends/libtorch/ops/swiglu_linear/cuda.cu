@@ -106,7 +106,11 @@ __global__ void backward_kernel(
         grad_taps,
         [&](int t, bool own, float(&gate)[width], float(&up)[width]) {
           float grad[width], value[width];
-          load(grads.first + t * grads.stride, grad);
+          if constexpr (taps == 0) {
+            load_input(grads.first + t * grads.stride, grad);
+          } else {
+            load(grads.first + t * grads.stride, grad);
+          }
 #pragma unroll
           for (int j = 0; j < width; ++j) {
             const float sigmoid = __fdividef(1.0f, 1 + __expf(-gate[j]));
