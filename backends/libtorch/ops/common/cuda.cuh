@@ -30,6 +30,12 @@ __device__ __forceinline__ float rounded_to(float x) {
   return to_float(from_float<T>(x));
 }
 
+/// x as RMSNorm weights it: by the scale of its row, and rounded to T where that comes first.
+template <class T>
+__device__ __forceinline__ float normalised(float x, float scale, bool round_first) {
+  return round_first ? rounded_to<T>(x * scale) : x * scale;
+}
+
 template <class T, int count>
 struct alignas(sizeof(T) * count) Pack {
   T values[count];
@@ -107,6 +113,17 @@ __device__ __forceinline__ float warp_sum(float x) {
 #pragma unroll
   for (int distance = warp_size / 2; distance > 0; distance /= 2) {
     x += __shfl_xor_sync(0xffffffffu, x, distance);
+  }
+  return x;
+}
+
+/// The same over `lanes` neighbouring lanes, a power of two, the first a multiple of it; all of
+/// them must call it. `lane` is the caller's.
+__device__ __forceinline__ float sum_of_lanes(float x, int lanes, int lane) {
+  const unsigned first = static_cast<unsigned>(lane / lanes * lanes);
+  const unsigned callers = (0xffffffffu >> (warp_size - lanes)) << first;
+  for (int distance = lanes / 2; distance > 0; distance /= 2) {
+    x += __shfl_xor_sync(callers, x, distance);
   }
   return x;
 }

@@ -13,6 +13,7 @@ cuda::NormCanon<T> arguments(const at::Tensor& x,
                              const RmsNormOptions& norm,
                              const CanonLayer& canon) {
   return {cuda::sequences_of(x, canon),
+          x.is_contiguous() ? x.size(2) : x.stride(1),
           cuda::taps_of(canon),
           canon.options.residual,
           norm.round_before_weight,

@@ -97,11 +97,6 @@ struct Row {
   }
 };
 
-template <class T>
-__device__ __forceinline__ float normalised(float x, float scale, bool round_first) {
-  return round_first ? rounded_to<T>(x * scale) : x * scale;
-}
-
 /// The last `size` rows of a lane's channels, newest first.
 template <int size>
 struct Rows {
@@ -156,14 +151,14 @@ __global__ void __launch_bounds__(threads) forward_kernel(NormCanon<T> in, T* y)
   past.clear();
   docs.clear();
   int t = max(0, stretch.begin - reach);
-  const T* x = in.x + (stretch.first_token + t) * s.channels + lane.channel;
+  const T* x = in.x + (stretch.first_token + t) * in.stride + lane.channel;
   Row<T> next;
   next.ask(x, lane.active);
 #pragma unroll 4
   for (; t < stretch.end; ++t) {
     float value[width], square = 0;
     next.get(value);
-    x += s.channels;
+    x += in.stride;
     next.ask(x, lane.active && t + 1 < stretch.end);
 #pragma unroll
     for (int j = 0; j < width; ++j) square += value[j] * value[j];
@@ -184,7 +179,7 @@ __global__ void __launch_bounds__(threads) forward_kernel(NormCanon<T> in, T* y)
         for (int j = 0; j < width; ++j) value[j] += w.tap[i][j] * past.of[i][j];
       }
     }
-    if (lane.active) store(y + (stretch.first_token + t) * s.channels + lane.channel, value);
+    if (lane.active) store(y + (stretch.first_token + t) * in.stride + lane.channel, value);
   }
 }
 
@@ -236,7 +231,7 @@ __device__ __forceinline__ void stretch_back(const NormCanon<T>& in,
   constexpr int reach = taps > 0 ? taps - 1 : 0;
   const Sequences& s = in.sequences;
   const int32_t* doc_ids = documents ? s.doc_ids + stretch.first_token : nullptr;
-  const auto place = [&](int t) { return (stretch.first_token + t) * s.channels + lane.channel; };
+  const auto place = [&](int t) { return (stretch.first_token + t) * in.stride + lane.channel; };
   const float inverse_channels = 1 / static_cast<float>(s.channels);
   Rows<taps> past;   // what the convolution read of token t - i
   Rows<taps> later;  // of[taps - 1 - i]: the gradient of token t + i

@@ -7,10 +7,12 @@ namespace forge::ops::cuda {
 /// Most channels of norm_canon's kernels.
 constexpr int most_norm_channels = 4096;
 
-/// Arguments of norm_canon's kernels: x [B, T, C] of T, C a multiple of 8.
+/// Arguments of norm_canon's kernels: x [B, T, C] of T, C a multiple of 8. Without a convolution
+/// tokens may lie apart, in y and all gradients as in x.
 template <class T>
 struct NormCanon {
   Sequences sequences;  ///< of x
+  int64_t stride;       ///< elements from token to token
   int taps;             ///< 0: no convolution
   bool residual;        ///< of the convolution
   bool round_first;     ///< normalised values are rounded to T before they are weighted

@@ -35,6 +35,7 @@ void norm_canon_forward_cpu(const at::Tensor& x,
                             const RmsNormOptions& norm,
                             const CanonLayer& canon,
                             at::Tensor& y);
+/// On a GPU, without canon, the tensors may be parts [1, N, C] of wider ones, of one width.
 void norm_canon_forward_cuda(const at::Tensor& x,
                              const at::Tensor& norm_w,
                              const RmsNormOptions& norm,
