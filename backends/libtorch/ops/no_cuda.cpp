@@ -22,14 +22,19 @@ void gemm_cuda(const CudaOperand&, const CudaOperand&, const at::Tensor&, at::Te
   no_cuda();
 }
 
-void norm_canon_forward_cuda(
-    const at::Tensor&, const at::Tensor&, const RmsNormOptions&, const CanonLayer&, at::Tensor&) {
+void norm_canon_forward_cuda(const at::Tensor&,
+                             const at::Tensor&,
+                             const RmsNormOptions&,
+                             const CanonLayer&,
+                             at::Tensor&,
+                             at::Tensor&) {
   no_cuda();
 }
 void norm_canon_backward_cuda(const at::Tensor&,
                               const at::Tensor&,
                               const RmsNormOptions&,
                               const CanonLayer&,
+                              const at::Tensor&,
                               const at::Tensor&,
                               const at::Tensor&,
                               at::Tensor&,
@@ -64,6 +69,7 @@ void prepare_heads_cuda(const at::Tensor&,
 bool can_prepare_heads_cuda(const RotaryTable&, const HeadLayout&, const HeadNorms&) {
   return false;
 }
+bool keeps_prepared_heads_cuda(const at::Tensor&) { return false; }
 SourceGradients prepare_heads_backward_cuda(const at::Tensor&,
                                             const CanonLayer&,
                                             const RotaryTable&,

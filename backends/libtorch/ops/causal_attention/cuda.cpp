@@ -29,8 +29,10 @@ Kernel kernel_for(const at::Tensor& q, const at::Tensor& k, const at::Tensor& st
     return fits ? Kernel::flash_of_documents : Kernel::none;
   }
   if (q.scalar_type() == at::kBFloat16 && ampere && head_dim % 8 == 0) {
-    const bool cudnn = at::cuda::getCurrentDeviceProperties()->major >= 9 && head_dim <= 128 &&
-                       q.size(2) == k.size(2) && at::globalContext().userEnabledCuDNN() &&
+    // cuDNN has no way back for single tokens.
+    const bool cudnn = q.size(1) > 1 && at::cuda::getCurrentDeviceProperties()->major >= 9 &&
+                       head_dim <= 128 && q.size(2) == k.size(2) &&
+                       at::globalContext().userEnabledCuDNN() &&
                        !at::globalContext().deterministicAlgorithms();
     if (cudnn) return Kernel::cudnn;
     if (head_dim <= 256) return Kernel::flash;

@@ -22,10 +22,10 @@ inline bool has_cuda_kernel(const at::Tensor& x) {
 /// Whether a GPU's kernels can read rows of such a tensor in accesses of 16 bytes, as most do.
 inline bool has_cuda_packs(const at::Tensor& x) { return x.size(-1) % 8 == 0; }
 
-/// Whether the kernels of a norm can.
-inline bool fits_cuda_norm(const at::Tensor& x) {
+/// Whether the kernels of a norm over so many of its channels can.
+inline bool fits_cuda_norm(const at::Tensor& x, int64_t channels) {
   constexpr int64_t most_channels = 4096;
-  return has_cuda_packs(x) && x.size(-1) <= most_channels;
+  return has_cuda_packs(x) && channels % 8 == 0 && channels <= most_channels;
 }
 
 /// Whether the operations have kernels of their own for such a tensor.

@@ -1,45 +1,42 @@
 #include "backends/libtorch/ops/norm_linear/cuda.h"
 
-#include <type_traits>
+#include "backends/libtorch/ops/canon_conv/stretch.cuh"
 
-#include "backends/libtorch/ops/canon_conv/march.cuh"
-#include "backends/libtorch/ops/common/cuda.cuh"
-
-// A group of warps holds the channels of a token in registers, eight a lane, and goes from token to
-// token: every input is read once, sums over channels are shuffles, and what the convolution
-// reaches back to, or its gradient ahead to, stays where it is.
+// A group of warps holds the channels of a few neighbouring tokens in registers: every input is
+// read once, sums over channels are shuffles, and what the convolution reaches to is in the same
+// thread.
 namespace forge::ops::cuda {
 namespace {
 
-constexpr int width = 8;                          // channels of a lane
-constexpr int warp_channels = warp_size * width;  // of a warp
-constexpr int most_warps = most_norm_channels / warp_channels;
+// Channels of a lane. With a convolution the way back keeps more for each; with many channels a
+// block would have more threads than there are registers for.
+constexpr int forward_width = 8, forward_width_of_many = 16;
+constexpr int backward_width = 4, backward_width_of_many = 8;
+constexpr int forward_threads = 256, backward_threads = 512;  // of a block, at most
+static_assert(most_norm_channels == forward_threads * forward_width_of_many &&
+              most_norm_channels == backward_threads * backward_width_of_many);
+constexpr int most_warps = backward_threads / warp_size;
 
-// Threads of a block, at most. In the smallest a warp is a group, and there are four of them; in
-// the others a block is one group. The fewer threads, the more registers each may have.
-constexpr int four_groups = 128, one_group = 256, large_group = 512;
-constexpr int groups_of_block = four_groups / warp_size;
+// Tokens whose channels a group adds up at a time, and those of a stretch where there is no
+// convolution, and with that nothing to read twice.
+constexpr int forward_batch = 4, backward_batch = 2, short_stretch = 4;
 
-/// Tokens that a group goes through at a time. With a convolution it reads some more.
-template <int taps>
-constexpr int stretch_size = taps > 0 ? 16 : 4;
+/// Groups of a block, each with the warps that its token's channels need.
+struct Groups {
+  int warps, count;
 
-template <int taps>
-__host__ __device__ int64_t stretch_count(const Sequences& s) {
-  return s.batch * ((s.length + stretch_size<taps> - 1) / stretch_size<taps>);
-}
-
-struct NormStretch {
-  int64_t first_token;  ///< of the row, in the batch
-  int begin, end, length;
+  unsigned threads() const { return static_cast<unsigned>(warps * count * warp_size); }
 };
 
+// Small groups share a block with others, up to so many warps.
 template <int taps>
-__device__ __forceinline__ NormStretch norm_stretch_of(const Sequences& s, int64_t index) {
-  constexpr int size = stretch_size<taps>;
-  const int length = static_cast<int>(s.length), per_row = (length + size - 1) / size;
-  const int begin = static_cast<int>(index % per_row) * size;
-  return {index / per_row * s.length, begin, min(begin + size, length), length};
+constexpr int forward_warps = taps == 0 ? 8 : 2;
+constexpr int backward_warps = 8;
+
+template <int width>
+Groups groups_of(int64_t channels, int warps_of_block) {
+  const int warps = static_cast<int>((channels + warp_size * width - 1) / (warp_size * width));
+  return {warps, std::max(1, warps_of_block / warps)};
 }
 
 /// Which group of its block a thread belongs to, and its first channel.
@@ -48,406 +45,384 @@ struct Lane {
   bool active;  ///< the channel is one
 };
 
-template <bool one_warp>
-__device__ __forceinline__ Lane lane_of(int64_t channels) {
-  const int thread = one_warp ? threadIdx.x % warp_size : threadIdx.x;
-  const int group = one_warp ? threadIdx.x / warp_size : 0;
-  return {group, thread * width, thread * width < channels};
+template <int width>
+__device__ __forceinline__ Lane lane_of(const Groups& groups, int64_t channels) {
+  const int threads = groups.warps * warp_size, group = threadIdx.x / threads;
+  const int channel = (threadIdx.x - group * threads) * width;
+  return {group, channel, channel < channels};
 }
 
-/// Two sums over all channels of a token, in all of the group's threads. Where the group has
-/// several warps they exchange them in `memory`, and rounds take turns with its halves, so that one
-/// barrier a round is enough.
-template <bool one_warp>
-__device__ __forceinline__ float2 token_sums(float2 x, float2 (*memory)[most_warps], int round) {
-  x = {warp_sum(x.x), warp_sum(x.y)};
-  if constexpr (!one_warp) {
-    float2* own = memory[round & 1];
-    if (threadIdx.x % warp_size == 0) own[threadIdx.x / warp_size] = x;
-    __syncthreads();
-    x = own[0];
-    for (int warp = 1; warp < blockDim.x / warp_size; ++warp) {
-      x.x += own[warp].x;
-      x.y += own[warp].y;
-    }
-  }
-  return x;
+/// Waits for the warps of the thread's group.
+__device__ __forceinline__ void wait_for_group(const Groups& groups, const Lane& lane) {
+  // Barrier 0 is that of the whole block.
+  asm volatile("bar.sync %0, %1;" ::"r"(lane.group + 1), "r"(groups.warps * warp_size) : "memory");
 }
 
-/// A lane's channels of a token as they are in memory, so that they can be asked for early.
-template <class T>
-struct Row {
-  Pack<T, elements_of_access<T, width>> packs[width / elements_of_access<T, width>];
-
-  __device__ __forceinline__ void ask(const T* p, bool wanted) {
-    constexpr int step = elements_of_access<T, width>;
+/// Sums over the channels of several tokens, in all of the group's threads. Warps exchange theirs
+/// in `memory`; rounds take turns with its halves, so that one barrier a round is enough.
+template <int count>
+__device__ __forceinline__ void sum_over_group(float (&sums)[count],
+                                               const Groups& groups,
+                                               const Lane& lane,
+                                               float (&memory)[2][most_warps][count],
+                                               int round) {
 #pragma unroll
-    for (int i = 0; i < width / step; ++i) {
-      if (wanted) {
-        packs[i] = read_only<T, step>(p + i * step);
-      } else {
-        packs[i] = {};
-      }
-    }
+  for (int i = 0; i < count; ++i) sums[i] = warp_sum(sums[i]);
+  if (groups.warps == 1) return;
+  float(&own)[most_warps][count] = memory[round & 1];
+  if (threadIdx.x % warp_size == 0) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) own[threadIdx.x / warp_size][i] = sums[i];
   }
-  __device__ __forceinline__ void get(float (&out)[width]) const {
-    constexpr int step = elements_of_access<T, width>;
+  wait_for_group(groups, lane);
+  fill(sums, 0);
+  for (int warp = 0; warp < groups.warps; ++warp) {
 #pragma unroll
-    for (int j = 0; j < width; ++j) out[j] = to_float(packs[j / step].values[j % step]);
+    for (int i = 0; i < count; ++i) sums[i] += own[lane.group * groups.warps + warp][i];
   }
-};
+}
 
-/// The last `size` rows of a lane's channels, newest first.
-template <int size>
-struct Rows {
-  float of[size > 0 ? size : 1][width];
-
-  __device__ __forceinline__ void clear() {
-#pragma unroll
-    for (int i = 0; i < (size > 0 ? size : 1); ++i) fill(of[i], 0);
+/// Calls run(stretch, active) for each of a group's stretches. All threads come along, active or
+/// not.
+template <class Run>
+__device__ __forceinline__ void for_each_stretch(const Sequences& s,
+                                                 const Stretches& stretches,
+                                                 const Groups& groups,
+                                                 const Lane& lane,
+                                                 const Run& run) {
+  for (unsigned first = blockIdx.x * groups.count; first < stretches.count;
+       first += gridDim.x * groups.count) {
+    const unsigned index = first + lane.group;
+    // A group without a stretch goes along the last one and writes nothing.
+    run(stretches.at(s, min(index, stretches.count - 1)), lane.active && index < stretches.count);
   }
-  __device__ __forceinline__ void push(const float (&newest)[width]) {
-#pragma unroll
-    for (int i = size - 1; i > 0; --i) {
-#pragma unroll
-      for (int j = 0; j < width; ++j) of[i][j] = of[i - 1][j];
-    }
-#pragma unroll
-    for (int j = 0; j < width; ++j) of[0][j] = newest[j];
-  }
-};
+}
 
-/// What a lane keeps of the weights of its channels.
-template <int taps>
+/// What the normalised values of a lane's channels are multiplied by: the norm's weights, and the
+/// taps where there are any, current token first.
+template <int taps, int width>
 struct LaneWeights {
-  float norm[width];
-  float tap[taps > 0 ? taps : 1][width];
+  static constexpr int count = taps > 0 ? taps : 1;
+  float norm[width], tap[count][width];
 
   template <class T>
   __device__ __forceinline__ void load_from(const NormCanon<T>& in, const Lane& lane) {
     fill(norm, 0);
 #pragma unroll
-    for (int i = 0; i < (taps > 0 ? taps : 1); ++i) fill(tap[i], 0);
+    for (int i = 0; i < count; ++i) fill(tap[i], taps > 0 ? 0 : 1);
     if (!lane.active) return;
     load_input(in.norm_weights + lane.channel, norm);
     if constexpr (taps > 0) load_taps(in.tap_weights, lane.channel, in.residual, tap);
   }
-};
-
-template <class T, int taps, bool documents, int threads>
-__global__ void __launch_bounds__(threads) forward_kernel(NormCanon<T> in, T* y) {
-  constexpr bool one_warp = threads == four_groups;
-  constexpr int reach = taps > 0 ? taps - 1 : 0;
-  __shared__ float2 memory[2][most_warps];
-  const Sequences& s = in.sequences;
-  const Lane lane = lane_of<one_warp>(s.channels);
-  const int64_t index = int64_t{blockIdx.x} * (one_warp ? groups_of_block : 1) + lane.group;
-  if (index >= stretch_count<taps>(s)) return;  // a whole group
-  const NormStretch stretch = norm_stretch_of<taps>(s, index);
-  LaneWeights<taps> w;
-  w.load_from(in, lane);
-  Rows<taps> past;
-  DocumentWindow<taps, documents && (taps > 0)> docs;
-  past.clear();
-  docs.clear();
-  int t = max(0, stretch.begin - reach);
-  const T* x = in.x + (stretch.first_token + t) * in.stride + lane.channel;
-  Row<T> next;
-  next.ask(x, lane.active);
-#pragma unroll 4
-  for (; t < stretch.end; ++t) {
-    float value[width], square = 0;
-    next.get(value);
-    x += in.stride;
-    next.ask(x, lane.active && t + 1 < stretch.end);
+  __device__ __forceinline__ void products(float (&out)[count][width]) const {
 #pragma unroll
-    for (int j = 0; j < width; ++j) square += value[j] * value[j];
-    square = token_sums<one_warp>({square, 0}, memory, t).x;
-    const float scale = rsqrtf(square / static_cast<float>(s.channels) + in.eps);
+    for (int i = 0; i < count; ++i) {
 #pragma unroll
-    for (int j = 0; j < width; ++j)
-      value[j] = normalised<T>(value[j], scale, in.round_first) * w.norm[j];
-    if constexpr (taps > 0) {
-      past.push(value);
-      if constexpr (documents) docs.push(s.doc_ids[stretch.first_token + t]);
-      if (t < stretch.begin) continue;
-      fill(value, 0);
-#pragma unroll
-      for (int i = 0; i < taps; ++i) {
-        if (!docs.same(0, i)) continue;
-#pragma unroll
-        for (int j = 0; j < width; ++j) value[j] += w.tap[i][j] * past.of[i][j];
-      }
-    }
-    if (lane.active) store(y + (stretch.first_token + t) * in.stride + lane.channel, value);
-  }
-}
-
-/// Sums over tokens of a lane's channels, for the gradients of the weights.
-template <int taps>
-struct LaneSums {
-  float norm[width];
-  float tap[taps > 0 ? taps : 1][width];
-
-  __device__ __forceinline__ void clear() {
-    fill(norm, 0);
-#pragma unroll
-    for (int i = 0; i < (taps > 0 ? taps : 1); ++i) fill(tap[i], 0);
-  }
-  /// To row [C * (1 + taps)], or added to what is there.
-  __device__ __forceinline__ void write(const Lane& lane,
-                                        int64_t channels,
-                                        bool add,
-                                        float* row) const {
-    if (!lane.active) return;
-#pragma unroll
-    for (int j = 0; j < width; ++j) {
-      float* of_norm = row + lane.channel + j;
-      *of_norm = norm[j] + (add ? *of_norm : 0.0f);
-      if constexpr (taps > 0) {
-#pragma unroll
-        for (int i = 0; i < taps; ++i) {
-          float* of_tap = row + channels + (lane.channel + j) * taps + taps - 1 - i;
-          *of_tap = tap[i][j] + (add ? *of_tap : 0.0f);
-        }
-      }
+      for (int j = 0; j < width; ++j) out[i][j] = tap[i][j] * norm[j];
     }
   }
 };
 
-/// A stretch of the way back: grad_x, and y once more where it is wanted; adds to the sums.
-template <class T, int taps, bool documents, bool one_warp>
-__device__ __forceinline__ void stretch_back(const NormCanon<T>& in,
-                                             const T* grad_y,
-                                             const T* grad_residual,
-                                             T* y,
-                                             T* grad_x,
-                                             const NormStretch& stretch,
-                                             const Lane& lane,
-                                             const LaneWeights<taps>& w,
-                                             LaneSums<taps>& sums,
-                                             float2 (*memory)[most_warps],
-                                             int& round) {
-  constexpr int reach = taps > 0 ? taps - 1 : 0;
+template <class T, int taps, bool documents, int width>
+__global__ void __launch_bounds__(forward_threads)
+    forward_kernel(NormCanon<T> in, Groups groups, Stretches stretches, T* y, float* scales) {
+  constexpr int reach = taps > 0 ? taps - 1 : 0, kept = LaneWeights<taps, width>::count;
+  constexpr int batch = forward_batch;
+  __shared__ float memory[2][most_warps][batch];
   const Sequences& s = in.sequences;
-  const int32_t* doc_ids = documents ? s.doc_ids + stretch.first_token : nullptr;
-  const auto place = [&](int t) { return (stretch.first_token + t) * in.stride + lane.channel; };
+  const Lane lane = lane_of<width>(groups, s.channels);
+  float weights[kept][width];
+  {
+    LaneWeights<taps, width> stored;
+    stored.load_from(in, lane);
+    stored.products(weights);
+  }
   const float inverse_channels = 1 / static_cast<float>(s.channels);
-  Rows<taps> past;   // what the convolution read of token t - i
-  Rows<taps> later;  // of[taps - 1 - i]: the gradient of token t + i
-  past.clear();
-  later.clear();
-  if constexpr (taps > 0) {
-    for (int t = max(0, stretch.begin - reach); t < stretch.begin; ++t) {
-      Row<T> row;
-      float value[width], square = 0;
-      row.ask(in.x + place(t), lane.active);
-      row.get(value);
-#pragma unroll
-      for (int j = 0; j < width; ++j) square += value[j] * value[j];
-      square = token_sums<one_warp>({square, 0}, memory, round++).x;
-      const float scale = rsqrtf(square * inverse_channels + in.eps);
-#pragma unroll
-      for (int j = 0; j < width; ++j)
-        value[j] = normalised<T>(value[j], scale, in.round_first) * w.norm[j];
-      past.push(value);
-    }
-#pragma unroll
-    for (int i = 0; i < reach; ++i) {
-      Row<T> row;
-      float value[width];
-      const int t = stretch.begin + i;
-      row.ask(grad_y + place(t), lane.active && t < stretch.length);
-      row.get(value);
-      later.push(value);
-    }
-  }
-  Row<T> next_x, next_grad, next_residual;
-  const auto ask = [&](int t) {
-    const bool wanted = lane.active && t < stretch.end;
-    next_x.ask(in.x + place(t), wanted);
-    next_grad.ask(grad_y + place(t + reach), wanted && t + reach < stretch.length);
-    next_residual.ask(grad_residual + place(t), wanted && grad_residual);
-  };
-  ask(stretch.begin);
-#pragma unroll 4
-  for (int t = stretch.begin; t < stretch.end; ++t) {
-    float x[width], g[width], passed[width];
-    next_x.get(x);
-    next_grad.get(g);
-    next_residual.get(passed);
-    ask(t + 1);
-    if constexpr (taps > 0) {
-      later.push(g);
-      fill(g, 0);
-#pragma unroll
-      for (int i = 0; i < taps; ++i) {
-        if (documents && t + i < stretch.length && doc_ids[t + i] != doc_ids[t]) continue;
-#pragma unroll
-        for (int j = 0; j < width; ++j) g[j] += w.tap[i][j] * later.of[taps - 1 - i][j];
-      }
-    }
-    float2 partial{0, 0};
-#pragma unroll
-    for (int j = 0; j < width; ++j) {
-      partial.x += x[j] * x[j];
-      partial.y += x[j] * w.norm[j] * g[j];
-    }
-    partial = token_sums<one_warp>(partial, memory, round++);
-    const float scale = rsqrtf(partial.x * inverse_channels + in.eps);
-    const float factor = partial.y * inverse_channels * scale * scale * scale;
-    float weighted[width];
-#pragma unroll
-    for (int j = 0; j < width; ++j) {
-      const float n = normalised<T>(x[j], scale, in.round_first);
-      weighted[j] = n * w.norm[j];
-      sums.norm[j] += g[j] * n;
-      passed[j] += scale * w.norm[j] * g[j] - factor * x[j];
-    }
-    if (lane.active) store(grad_x + place(t), passed);
-    if constexpr (taps > 0) {
-      past.push(weighted);
-      fill(weighted, 0);
-#pragma unroll
-      for (int i = 0; i < taps; ++i) {
-        if (!documents || (t + i < stretch.length && doc_ids[t + i] == doc_ids[t])) {
-#pragma unroll
-          for (int j = 0; j < width; ++j)
-            sums.tap[i][j] += later.of[taps - 1 - i][j] * past.of[0][j];
-        }
-        if (!documents || (t >= i && doc_ids[t - i] == doc_ids[t])) {
-#pragma unroll
-          for (int j = 0; j < width; ++j) weighted[j] += w.tap[i][j] * past.of[i][j];
-        }
-      }
-    }
-    if (y && lane.active) store(y + place(t), weighted);
-  }
-}
-
-/// Groups take stretch after stretch; a block's sums are a row of `partial`.
-template <class T, int taps, bool documents, int threads>
-__global__ void __launch_bounds__(threads) backward_kernel(
-    NormCanon<T> in, const T* grad_y, const T* grad_residual, T* y, T* grad_x, float* partial) {
-  constexpr bool one_warp = threads == four_groups;
-  __shared__ float2 memory[2][most_warps];
-  const Sequences& s = in.sequences;
-  const Lane lane = lane_of<one_warp>(s.channels);
-  constexpr int groups = one_warp ? groups_of_block : 1;
-  LaneWeights<taps> w;
-  LaneSums<taps> sums;
-  w.load_from(in, lane);
-  sums.clear();
   int round = 0;
-  for (int64_t index = int64_t{blockIdx.x} * groups + lane.group; index < stretch_count<taps>(s);
-       index += int64_t{gridDim.x} * groups) {
-    const NormStretch stretch = norm_stretch_of<taps>(s, index);
-    stretch_back<T, taps, documents, one_warp>(
-        in, grad_y, grad_residual, y, grad_x, stretch, lane, w, sums, memory, round);
-  }
-  // One group after the other, so that the order of the sum is always the same.
-  float* row = partial + blockIdx.x * s.channels * (1 + taps);
-  for (int group = 0; group < groups; ++group) {
-    if (lane.group == group) sums.write(lane, s.channels, group > 0, row);
-    if (groups > 1) __syncthreads();
-  }
-}
-
-/// Calls run(taps, documents, threads), all constants.
-template <class Run>
-void with_kind(const Sequences& s, int taps, const Run& run) {
-  with_taps(taps, s.doc_ids, [&](auto count, auto documents) {
-    if (s.channels <= warp_channels) {
-      run(count, documents, std::integral_constant<int, four_groups>{});
-    } else if (s.channels <= one_group * width) {
-      run(count, documents, std::integral_constant<int, one_group>{});
-    } else {
-      run(count, documents, std::integral_constant<int, large_group>{});
+  for_each_stretch(s, stretches, groups, lane, [&](const Stretch& stretch, bool active) {
+    const int64_t place = stretch.first_token * in.stride + lane.channel;
+    // The batch before the stretch is for what the taps reach to.
+    const int first = stretch.begin - (reach > 0 ? batch : 0);
+    Incoming<T, batch, width> next;
+    float normal[batch][width];
+    DocumentRing<batch, documents> docs;
+    next.begin(in.x + place, in.stride, first, active ? stretch.end : 0);
+    docs.begin(s, stretch, first);
+    for (int t = first; t < stretch.end; t += batch) {
+      float x[batch][width], scale[batch];
+#pragma unroll
+      for (int i = 0; i < batch; ++i) {
+        next.take(i, x[i]);
+        scale[i] = 0;
+#pragma unroll
+        for (int j = 0; j < width; ++j) scale[i] += x[i][j] * x[i][j];
+      }
+      sum_over_group(scale, groups, lane, memory, round++);
+#pragma unroll
+      for (int i = 0; i < batch; ++i) {
+        scale[i] = rsqrtf(scale[i] * inverse_channels + in.eps);
+#pragma unroll
+        for (int j = 0; j < width; ++j) normal[i][j] = x[i][j];
+        normalise<T>(normal[i], scale[i], in.round_first);
+        docs.take(s, stretch, t + i, i);
+        if (!active || t < stretch.begin || t + i >= stretch.end) continue;
+        float out[width];
+        convolve<kept>(normal, docs, weights, i, out);
+        store(y + place + (t + i) * in.stride, out);
+        if (lane.channel == 0) scales[stretch.first_token + t + i] = scale[i];
+      }
     }
   });
 }
 
-/// Threads that a block of at most so many has, and blocks for every stretch to have a group.
-unsigned block_threads(const Sequences& s, int most) {
-  if (most == four_groups) return four_groups;
-  return static_cast<unsigned>((s.channels + warp_channels - 1) / warp_channels * warp_size);
+/// The gradients of a lane's weights from `sums`, where a row of sums for every tap is the sum of
+/// the normalised values times the gradients of what read them.
+template <int taps, int width, int kept>
+__device__ __forceinline__ void write_sums(const float (&sums)[kept][width],
+                                           const LaneWeights<taps, width>& weights,
+                                           const Lane& lane,
+                                           int64_t channels,
+                                           float* row) {
+  if (!lane.active) return;
+#pragma unroll
+  for (int j = 0; j < width; ++j) {
+    float of_norm = 0;
+#pragma unroll
+    for (int tap = 0; tap < kept; ++tap) {
+      of_norm += weights.tap[tap][j] * sums[tap][j];
+      if constexpr (taps > 0) {
+        row[channels + (lane.channel + j) * taps + taps - 1 - tap] = weights.norm[j] * sums[tap][j];
+      }
+    }
+    row[lane.channel + j] = of_norm;
+  }
 }
 
-int64_t block_count(int64_t stretches, int most) {
-  return most == four_groups ? (stretches + groups_of_block - 1) / groups_of_block : stretches;
+/// A block's sums are a row of `partial`.
+template <class T, int taps, bool documents, int width>
+__global__ void __launch_bounds__(backward_threads) backward_kernel(NormCanon<T> in,
+                                                                    Groups groups,
+                                                                    Stretches stretches,
+                                                                    const float* scales,
+                                                                    const T* grad_y,
+                                                                    const T* grad_residual,
+                                                                    T* y,
+                                                                    T* grad_x,
+                                                                    float* partial) {
+  constexpr int reach = taps > 0 ? taps - 1 : 0, kept = LaneWeights<taps, width>::count;
+  constexpr int slot_count = slots<taps>, batch = backward_batch;
+  __shared__ float memory[2][most_warps][batch];
+  const Sequences& s = in.sequences;
+  const Lane lane = lane_of<width>(groups, s.channels);
+  float weights[kept][width], sums[kept][width];
+  {
+    LaneWeights<taps, width> stored;
+    stored.load_from(in, lane);
+    stored.products(weights);
+  }
+#pragma unroll
+  for (int i = 0; i < kept; ++i) fill(sums[i], 0);
+  const float inverse_channels = 1 / static_cast<float>(s.channels);
+  int round = 0;
+  for_each_stretch(s, stretches, groups, lane, [&](const Stretch& stretch, bool active) {
+    const int64_t place = stretch.first_token * in.stride + lane.channel;
+    const float* of_tokens = scales + stretch.first_token;
+    const int end = active ? stretch.end : 0;
+    // Tokens before the stretch are for y, gradients of those behind it for grad_x: slot i of the
+    // gradients is token t + i + reach.
+    Incoming<T, batch, width> next, passed, upstream;
+    float normal[slot_count][width], grad[slot_count][width];
+    DocumentRing<slot_count, documents> docs, docs_of_grad;
+    next.begin(in.x + place, in.stride, stretch.begin, end);
+    passed.begin(grad_residual + place, in.stride, stretch.begin, grad_residual ? end : 0);
+    upstream.begin(grad_y + place, in.stride, stretch.begin + reach, active ? stretch.length : 0);
+#pragma unroll
+    for (int back = 1; back <= reach; ++back) {
+      const int t = stretch.begin - back, ahead = stretch.begin + reach - back;
+      float(&before)[width] = normal[slot_before<slot_count>(0, back)];
+      float(&behind)[width] = grad[slot_before<slot_count>(0, back)];
+      fill(before, 0);
+      fill(behind, 0);
+      if (active && t >= 0) {
+        load_input(in.x + place + t * in.stride, before);
+        normalise<T>(before, __ldg(of_tokens + t), in.round_first);
+      }
+      if (active && ahead < stretch.length) load_input(grad_y + place + ahead * in.stride, behind);
+    }
+    docs.begin(s, stretch, stretch.begin);
+    docs_of_grad.begin(s, stretch, stretch.begin + reach);
+    for (int begin = stretch.begin; begin < stretch.end; begin += slot_count) {
+#pragma unroll
+      for (int part = 0; part < slot_count; part += batch) {
+        const int t = begin + part;
+        // Of each token, the gradient of its normalised values, and its product with them.
+        float x[batch][width], of_normal[batch][width], products[batch], scale[batch];
+#pragma unroll
+        for (int i = 0; i < batch; ++i) {
+          const int slot = part + i;
+          scale[i] = t + i < stretch.end ? __ldg(of_tokens + t + i) : 0.0f;
+          next.take(i, x[i]);
+          upstream.take(i, grad[slot]);
+          docs.take(s, stretch, t + i, slot);
+          docs_of_grad.take(s, stretch, t + i + reach, slot);
+#pragma unroll
+          for (int j = 0; j < width; ++j) normal[slot][j] = x[i][j];
+          normalise<T>(normal[slot], scale[i], in.round_first);
+          gather<kept>(grad, docs_of_grad, weights, slot, of_normal[i]);
+          add_tap_products<kept>(grad, docs_of_grad, normal[slot], slot, sums);
+          products[i] = 0;
+#pragma unroll
+          for (int j = 0; j < width; ++j) products[i] += x[i][j] * of_normal[i][j];
+          if (!y || !active || t + i >= stretch.end) continue;
+          float out[width];
+          convolve<kept>(normal, docs, weights, slot, out);
+          store(y + place + (t + i) * in.stride, out);
+        }
+        sum_over_group(products, groups, lane, memory, round++);
+#pragma unroll
+        for (int i = 0; i < batch; ++i) {
+          const float factor = products[i] * inverse_channels * scale[i] * scale[i] * scale[i];
+          float out[width];
+          passed.take(i, out);
+          if (!active || t + i >= stretch.end) continue;
+#pragma unroll
+          for (int j = 0; j < width; ++j) out[j] += scale[i] * of_normal[i][j] - factor * x[i][j];
+          store(grad_x + place + (t + i) * in.stride, out);
+        }
+      }
+    }
+  });
+  LaneWeights<taps, width> stored;
+  stored.load_from(in, lane);
+  const int64_t columns = s.channels * (1 + taps);
+  float* row = partial + blockIdx.x * columns;
+  if (groups.count > 1) {
+    constexpr int most_columns = backward_warps * warp_size * width * (1 + taps);
+    __shared__ float of_groups[most_columns];
+    write_sums(sums, stored, lane, s.channels, of_groups + lane.group * columns);
+    __syncthreads();
+    for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
+      float sum = 0;
+      for (int group = 0; group < groups.count; ++group) sum += of_groups[group * columns + i];
+      row[i] = sum;
+    }
+    return;
+  }
+  write_sums(sums, stored, lane, s.channels, row);
+}
+
+/// Calls run(taps, documents, width), all constants.
+template <class Run>
+void with_forward_kind(const Sequences& s, int taps, const Run& run) {
+  with_taps(taps, s.doc_ids, [&](auto count, auto documents) {
+    if (s.channels <= forward_threads * forward_width) {
+      run(count, documents, std::integral_constant<int, forward_width>{});
+    } else {
+      run(count, documents, std::integral_constant<int, forward_width_of_many>{});
+    }
+  });
+}
+
+template <class Run>
+void with_backward_kind(const Sequences& s, int taps, const Run& run) {
+  with_taps(taps, s.doc_ids, [&](auto count, auto documents) {
+    if (decltype(count)::value > 0 && s.channels <= backward_threads * backward_width) {
+      run(count, documents, std::integral_constant<int, backward_width>{});
+    } else {
+      run(count, documents, std::integral_constant<int, backward_width_of_many>{});
+    }
+  });
+}
+
+/// The blocks of a kernel, their groups and stretches.
+struct Grid {
+  unsigned blocks;
+  Groups groups;
+  Stretches stretches;
+};
+
+template <int taps, int width, class Kernel>
+Grid grid_of(Kernel kernel, const Sequences& s, int warps_of_block) {
+  const Groups groups = groups_of<width>(s.channels, warps_of_block);
+  const int64_t at_once = blocks_at_once(kernel, static_cast<int>(groups.threads()));
+  const Stretches stretches = taps > 0 ? even_stretches(s, at_once * groups.count, slots<taps>)
+                                       : stretches_of(s, short_stretch);
+  const int64_t shares = (int64_t{stretches.count} + groups.count - 1) / groups.count;
+  return {static_cast<unsigned>(blocks_of_rounds(shares, at_once)), groups, stretches};
+}
+
+template <class T, int taps, bool documents, int width>
+Grid backward_grid(const Sequences& s) {
+  return grid_of<taps, width>(backward_kernel<T, taps, documents, width>, s, backward_warps);
 }
 
 }  // namespace
 
 template <class T>
-void norm_canon_forward(const NormCanon<T>& in, T* y, cudaStream_t stream) {
+void norm_canon_forward(const NormCanon<T>& in, T* y, float* scales, cudaStream_t stream) {
   const Sequences& s = in.sequences;
   if (s.batch * s.length == 0) return;
-  with_kind(s, in.taps, [&](auto taps, auto documents, auto threads) {
-    constexpr int count = decltype(taps)::value, most = decltype(threads)::value;
-    const auto blocks = static_cast<unsigned>(block_count(stretch_count<count>(s), most));
-    forward_kernel<T, count, decltype(documents)::value, most>
-        <<<blocks, block_threads(s, most), 0, stream>>>(in, y);
+  with_forward_kind(s, in.taps, [&](auto taps, auto documents, auto width) {
+    constexpr int count = decltype(taps)::value, channels = decltype(width)::value;
+    const auto kernel = forward_kernel<T, count, decltype(documents)::value, channels>;
+    const Grid grid = grid_of<count, channels>(kernel, s, forward_warps<count>);
+    kernel<<<grid.blocks, grid.groups.threads(), 0, stream>>>(
+        in, grid.groups, grid.stretches, y, scales);
   });
 }
 
 template <class T>
-int64_t norm_canon_partial_rows(const NormCanon<T>& in, int multiprocessors) {
+int64_t norm_canon_partial_rows(const NormCanon<T>& in) {
   const Sequences& s = in.sequences;
   int64_t rows = 0;
-  with_kind(s, in.taps, [&](auto taps, auto documents, auto threads) {
-    constexpr int count = decltype(taps)::value, most = decltype(threads)::value;
-    int resident = 0;
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-        &resident,
-        backward_kernel<T, count, decltype(documents)::value, most>,
-        static_cast<int>(block_threads(s, most)),
-        0);
-    const int64_t wanted = block_count(stretch_count<count>(s), most);
-    const int64_t at_once = int64_t{multiprocessors} * (resident > 1 ? resident : 1);
-    rows = wanted < at_once ? wanted : at_once;
+  with_backward_kind(s, in.taps, [&](auto taps, auto documents, auto width) {
+    rows =
+        backward_grid<T, decltype(taps)::value, decltype(documents)::value, decltype(width)::value>(
+            s)
+            .blocks;
   });
   return rows;
 }
 
 template <class T>
 void norm_canon_backward(const NormCanon<T>& in,
+                         const float* scales,
                          const T* grad_y,
                          const T* grad_residual,
                          T* y,
                          T* grad_x,
                          float* partial,
-                         int64_t partial_rows,
                          cudaStream_t stream) {
   const Sequences& s = in.sequences;
   if (s.batch * s.length == 0) return;
-  with_kind(s, in.taps, [&](auto taps, auto documents, auto threads) {
-    constexpr int most = decltype(threads)::value;
-    backward_kernel<T, decltype(taps)::value, decltype(documents)::value, most>
-        <<<static_cast<unsigned>(partial_rows), block_threads(s, most), 0, stream>>>(
-            in, grad_y, grad_residual, y, grad_x, partial);
+  with_backward_kind(s, in.taps, [&](auto taps, auto documents, auto width) {
+    constexpr int count = decltype(taps)::value, channels = decltype(width)::value;
+    constexpr bool several = decltype(documents)::value;
+    const Grid grid = backward_grid<T, count, several, channels>(s);
+    backward_kernel<T, count, several, channels><<<grid.blocks, grid.groups.threads(), 0, stream>>>(
+        in, grid.groups, grid.stretches, scales, grad_y, grad_residual, y, grad_x, partial);
   });
 }
 
-template void norm_canon_forward(const NormCanon<float>&, float*, cudaStream_t);
-template void norm_canon_forward(const NormCanon<bfloat16>&, bfloat16*, cudaStream_t);
-template int64_t norm_canon_partial_rows(const NormCanon<float>&, int);
-template int64_t norm_canon_partial_rows(const NormCanon<bfloat16>&, int);
+template void norm_canon_forward(const NormCanon<float>&, float*, float*, cudaStream_t);
+template void norm_canon_forward(const NormCanon<bfloat16>&, bfloat16*, float*, cudaStream_t);
+template int64_t norm_canon_partial_rows(const NormCanon<float>&);
+template int64_t norm_canon_partial_rows(const NormCanon<bfloat16>&);
 template void norm_canon_backward(const NormCanon<float>&,
                                   const float*,
                                   const float*,
+                                  const float*,
                                   float*,
                                   float*,
                                   float*,
-                                  int64_t,
                                   cudaStream_t);
 template void norm_canon_backward(const NormCanon<bfloat16>&,
+                                  const float*,
                                   const bfloat16*,
                                   const bfloat16*,
                                   bfloat16*,
                                   bfloat16*,
                                   float*,
-                                  int64_t,
                                   cudaStream_t);
 
 }  // namespace forge::ops::cuda

@@ -136,6 +136,7 @@ struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
     const Heads part = split(prepared, source.layout);
     const LibraryAttention attention =
         library_attention(part.q, part.k, part.v, or_undefined(starts));
+    const bool kept = !source.needs_input() || keeps_prepared_heads_cuda(prepared);
     context->save_for_backward({source.needs_input() ? qkv : prepared,
                                 canon,
                                 canon_doc_ids,
@@ -147,7 +148,8 @@ struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
                                 attention.out,
                                 attention.log_sum_exp,
                                 attention.seed,
-                                attention.offset});
+                                attention.offset,
+                                kept ? prepared : at::Tensor()});
     context->saved_data["residual"] = residual;
     context->saved_data["interleaved"] = interleaved;
     context->saved_data["eps"] = eps;
@@ -168,7 +170,7 @@ struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
         {or_undefined(saved[5]),
          or_undefined(saved[6]),
          {data["eps"].toDouble(), data["round_before_weight"].toBool()}}};
-    const at::Tensor prepared = source.needs_input() ? prepare(saved[0], source) : saved[0];
+    const at::Tensor prepared = saved[12].defined() ? saved[12] : prepare(saved[0], source);
     const Heads part = split(prepared, source.layout);
     const HeadGradients of_heads = library_attention_backward(
         part.q, part.k, part.v, or_undefined(saved[7]), attention, grad_outputs[0].contiguous());

@@ -1,5 +1,7 @@
 #include "backends/libtorch/ops/self_attention/cuda.h"
 
+#include <ATen/cuda/CUDAContext.h>
+
 #include "backends/libtorch/ops/common/cuda_tensors.h"
 #include "backends/libtorch/ops/self_attention/self_attention.h"
 
@@ -80,23 +82,26 @@ WeightSums backward(const at::Tensor& x,
                     int64_t kv_channels,
                     at::Tensor& grad_x) {
   const int taps = cuda::taps_of(canon);
-  const int64_t rows = cuda::prepare_heads_partial_rows(cuda::sequences_of(x, canon));
-  const auto partial = [&](bool needed, int64_t columns) {
-    // Without tokens no kernel writes them.
-    if (!needed) return at::Tensor();
-    const at::TensorOptions options = x.options().dtype(at::kFloat);
-    return x.numel() == 0 ? at::zeros({1, columns}, options) : at::empty({rows, columns}, options);
-  };
-  const at::Tensor of_taps = partial(taps > 0, taps * x.size(2));
-  const at::Tensor of_norms = partial(norms.q, x.size(2));
+  at::Tensor of_taps, of_norms;
   cuda::with_type(x, [&](auto type) {
     using T = decltype(type);
+    const cuda::PrepareHeads<T> in = arguments<T>(x, canon, heads, norms);
+    const int64_t rows = cuda::prepare_heads_partial_rows(in);
+    const auto partial = [&](bool needed, int64_t columns) {
+      // Without tokens no kernel writes them.
+      if (!needed) return at::Tensor();
+      const at::TensorOptions options = x.options().dtype(at::kFloat);
+      return x.numel() == 0 ? at::zeros({1, columns}, options)
+                            : at::empty({rows, columns}, options);
+    };
+    of_taps = partial(taps > 0, taps * x.size(2));
+    of_norms = partial(norms.q, x.size(2));
     const cuda::HeadGradientsOf<T> of_heads{cuda::read<T>(grads.q),
                                             cuda::read<T>(grads.k),
                                             cuda::read<T>(grads.v),
                                             q_channels,
                                             kv_channels};
-    cuda::prepare_heads_backward(arguments<T>(x, canon, heads, norms),
+    cuda::prepare_heads_backward(in,
                                  of_heads,
                                  cuda::write<T>(grad_x),
                                  cuda::write<float>(of_taps),
@@ -126,6 +131,12 @@ void prepare_heads_cuda(const at::Tensor& qkv,
                         const HeadNorms& norms,
                         at::Tensor& prepared) {
   forward(qkv, canon, heads_of(rotary, layout), norms_of(norms, layout), prepared);
+}
+
+bool keeps_prepared_heads_cuda(const at::Tensor& prepared) {
+  // A share that even a hundred layers together do not feel.
+  constexpr size_t share = 2048;
+  return prepared.nbytes() <= at::cuda::getCurrentDeviceProperties()->totalGlobalMem / share;
 }
 
 SourceGradients prepare_heads_backward_cuda(const at::Tensor& qkv,

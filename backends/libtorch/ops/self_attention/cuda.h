@@ -52,7 +52,8 @@ struct HeadGradientsOf {
 };
 
 /// Rows of the sums below.
-int64_t prepare_heads_partial_rows(const Sequences& sequences);
+template <class T>
+int64_t prepare_heads_partial_rows(const PrepareHeads<T>& in);
 
 /// Writes rows of sums for the gradients of weights: [channels, taps] where there are taps, and
 /// [channels] where there are norms.

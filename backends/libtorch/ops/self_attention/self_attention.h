@@ -64,6 +64,10 @@ bool can_prepare_heads_cuda(const RotaryTable& rotary,
                             const HeadLayout& layout,
                             const HeadNorms& norms);
 
+/// Whether prepared heads are so small beside the GPU's memory that the way back keeps them rather
+/// than prepare them again.
+bool keeps_prepared_heads_cuda(const at::Tensor& prepared);
+
 /// Gradients of prepared heads [B, T, H or G, D], contiguous.
 struct PreparedGradients {
   at::Tensor q, k, v;

