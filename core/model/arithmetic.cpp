@@ -142,8 +142,8 @@ int64_t activation_bytes(const config::ModelConfig& model, const config::TrainCo
   const int64_t bytes_a_token =
       model.num_layers * block.bytes(train.precision) + kept_by_head(model).bytes(train.precision);
   int64_t rows_of_ids = 2;  // inputs and targets
-  // The documents, and in each block where the document of each token begins.
-  if (train.document_mask) rows_of_ids += 1 + model.num_layers;
+  // The documents, and where the document of each token begins.
+  if (train.document_mask) rows_of_ids += 2;
   return tokens * (bytes_a_token + rows_of_ids * bytes_of_id);
 }
 

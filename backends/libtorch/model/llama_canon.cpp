@@ -6,7 +6,6 @@
 
 #include "backends/libtorch/model/inference_state.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
-#include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/embedding/embedding.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "backends/libtorch/ops/self_attention/self_attention.h"
@@ -89,27 +88,28 @@ void LlamaCanon::round_matrices() {
 }
 
 at::Tensor LlamaCanon::logits(const at::Tensor& ids,
-                              const at::Tensor& doc_ids,
+                              const ops::Documents& documents,
                               std::vector<at::Tensor>* residual_stream) const {
   Past past;
-  past.doc_ids = doc_ids;
+  past.documents = documents;
   if (config_.position.kind == PositionKind::rope) past.rotary = rotary_table(ids.size(1));
   return head(stream(ids, std::move(past), residual_stream));
 }
 
 at::Tensor LlamaCanon::loss(const at::Tensor& ids,
-                            const at::Tensor& doc_ids,
+                            const ops::Documents& documents,
                             const at::Tensor& targets,
                             const ops::CrossEntropyOptions& options) const {
   return ops::linear_cross_entropy(
-      head_inputs(ids, doc_ids), head_weight(), targets.flatten(), options);
+      head_inputs(ids, documents), head_weight(), targets.flatten(), options);
 }
 
 at::Tensor LlamaCanon::loss_sum(const at::Tensor& ids,
-                                const at::Tensor& doc_ids,
+                                const ops::Documents& documents,
                                 const at::Tensor& targets) const {
   const at::NoGradGuard no_grad;
-  return ops::linear_cross_entropy_sum(head_inputs(ids, doc_ids), head_weight(), targets.flatten());
+  return ops::linear_cross_entropy_sum(
+      head_inputs(ids, documents), head_weight(), targets.flatten());
 }
 
 at::Tensor LlamaCanon::next_logits(const at::Tensor& ids,
@@ -146,9 +146,9 @@ at::Tensor LlamaCanon::stream(const at::Tensor& ids,
   return x;
 }
 
-at::Tensor LlamaCanon::head_inputs(const at::Tensor& ids, const at::Tensor& doc_ids) const {
+at::Tensor LlamaCanon::head_inputs(const at::Tensor& ids, const ops::Documents& documents) const {
   Past past;
-  past.doc_ids = doc_ids;
+  past.documents = documents;
   if (config_.position.kind == PositionKind::rope) past.rotary = rotary_table(ids.size(1));
   return norm(stream(ids, std::move(past)), final_norm_).flatten(0, 1);
 }
@@ -161,14 +161,18 @@ at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const 
   const int64_t batch = x.size(0), length = x.size(1), head = config_.head_dim;
   const int64_t q_width = config_.num_heads * head, kv_width = config_.num_kv_heads * head;
   auto [qkv, residual] = project(x, block.input_norm, 'A', block.canon_a, block.qkv, past);
-  if (config_.qk_norm == QkNorm::full) {
-    const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
-    qkv = at::cat({norm(parts[0], block.q_norm), norm(parts[1], block.k_norm), parts[2]}, 2);
-  }
-  if (!past.state && config_.qk_norm != QkNorm::per_head) {
-    const ops::HeadLayout layout{config_.num_heads, config_.num_kv_heads, head};
-    const at::Tensor mixed = ops::self_attention(
-        qkv, canon_layer(block.canon_b, past), past.rotary, layout, past.doc_ids, products());
+  if (config_.qk_norm == QkNorm::full)
+    qkv = ops::rms_norm_of_parts(qkv, block.q_norm, block.k_norm, norm_options());
+  if (!past.state) {
+    ops::HeadNorms norms;
+    if (config_.qk_norm == QkNorm::per_head) norms = {block.q_norm, block.k_norm, norm_options()};
+    const at::Tensor mixed = ops::self_attention(qkv,
+                                                 canon_layer(block.canon_b, past),
+                                                 past.rotary,
+                                                 {config_.num_heads, config_.num_kv_heads, head},
+                                                 past.documents,
+                                                 products(),
+                                                 norms);
     return ops::linear(mixed, block.output, residual);
   }
   qkv = canon('B', block.canon_b, qkv, past);
@@ -184,8 +188,7 @@ at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const 
     q = rotate(q, past);
     k = rotate(k, past);
   }
-  const at::Tensor mixed = past.state ? past.state->attend(past.layer, q, k, v)
-                                      : ops::causal_attention(q, k, v, past.doc_ids, products());
+  const at::Tensor mixed = past.state->attend(past.layer, q, k, v);
   return ops::linear(mixed.view({batch, length, q_width}), block.output, residual);
 }
 
@@ -218,7 +221,7 @@ at::Tensor LlamaCanon::norm(const at::Tensor& x, const at::Tensor& weight) const
 
 ops::CanonLayer LlamaCanon::canon_layer(const at::Tensor& weight, const Past& past) const {
   const bool silu = config_.canon.activation == config::Activation::silu;
-  return {weight, {config_.canon.residual, silu}, past.doc_ids};
+  return {weight, {config_.canon.residual, silu}, past.documents.ids};
 }
 
 at::Tensor LlamaCanon::canon(char position,
@@ -235,7 +238,6 @@ at::Tensor LlamaCanon::canon(char position,
 }
 
 at::Tensor LlamaCanon::rotate(const at::Tensor& x, const Past& past) const {
-  if (!past.state) return ops::rotary(x, past.rotary);
   // Each row has positions of its own: all tokens one after another, as if they were one row's.
   return ops::rotary(x.flatten(0, 1).unsqueeze(0), past.rotary).view(x.sizes());
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
+#include "backends/libtorch/ops/causal_attention/documents.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/ops/norm_linear/norm_linear.h"
@@ -57,22 +58,22 @@ class LlamaCanon {
   /// The matrices that have a rounded copy.
   std::vector<ops::WeightMatrix> rounded_matrices() const;
 
-  /// Logits [B, T, V] of ids int32 [B, T]. With doc_ids int32 [B, T], attention and convolution
-  /// stay within a document. `residual_stream`, where given, receives the stream after each block.
+  /// Logits [B, T, V] of ids int32 [B, T]. With documents of [B, T], attention and convolution stay
+  /// within one. `residual_stream`, where given, receives the stream after each block.
   at::Tensor logits(const at::Tensor& ids,
-                    const at::Tensor& doc_ids = {},
+                    const ops::Documents& documents = {},
                     std::vector<at::Tensor>* residual_stream = nullptr) const;
 
   /// Mean loss of the targets int32 [B, T] that follow ids, a scalar, without keeping the logits.
   at::Tensor loss(const at::Tensor& ids,
-                  const at::Tensor& doc_ids,
+                  const ops::Documents& documents,
                   const at::Tensor& targets,
                   const ops::CrossEntropyOptions& options) const;
 
   /// The sum of the losses of all scored targets without z-loss, a float64 scalar on the device,
   /// without gradient and without keeping the logits.
   at::Tensor loss_sum(const at::Tensor& ids,
-                      const at::Tensor& doc_ids,
+                      const ops::Documents& documents,
                       const at::Tensor& targets) const;
 
   /// Logits [B, V] of the token that follows each row. ids int32 [B, T], of which the first
@@ -98,7 +99,7 @@ class LlamaCanon {
  private:
   /// What a token looks back on besides itself.
   struct Past {
-    at::Tensor doc_ids;               ///< its row, divided into documents where this is given
+    ops::Documents documents;         ///< its row, divided where these are given
     InferenceState* state = nullptr;  ///< what came before the row, where this is given
     ops::RotaryTable rotary;          ///< of the row's positions
     size_t layer = 0;
@@ -109,7 +110,7 @@ class LlamaCanon {
                     Past past,
                     std::vector<at::Tensor>* residual_stream = nullptr) const;
   /// What the head reads of whole rows from their beginning, [B * T, hidden].
-  at::Tensor head_inputs(const at::Tensor& ids, const at::Tensor& doc_ids) const;
+  at::Tensor head_inputs(const at::Tensor& ids, const ops::Documents& documents) const;
   at::Tensor head(const at::Tensor& x) const;
   const ops::WeightMatrix& head_weight() const {
     return config_.tie_embeddings ? embedding_ : lm_head_;

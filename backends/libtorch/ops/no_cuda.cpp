@@ -22,14 +22,19 @@ void gemm_cuda(const CudaOperand&, const CudaOperand&, const at::Tensor&, at::Te
   no_cuda();
 }
 
-void norm_canon_forward_cuda(
-    const at::Tensor&, const at::Tensor&, const RmsNormOptions&, const CanonLayer&, at::Tensor&) {
+void norm_canon_forward_cuda(const at::Tensor&,
+                             const at::Tensor&,
+                             const RmsNormOptions&,
+                             const CanonLayer&,
+                             at::Tensor&,
+                             at::Tensor&) {
   no_cuda();
 }
 void norm_canon_backward_cuda(const at::Tensor&,
                               const at::Tensor&,
                               const RmsNormOptions&,
                               const CanonLayer&,
+                              const at::Tensor&,
                               const at::Tensor&,
                               const at::Tensor&,
                               at::Tensor&,
@@ -53,28 +58,36 @@ void canon_conv_backward_cuda(const at::Tensor&,
   no_cuda();
 }
 
-void prepare_heads_cuda(
-    const at::Tensor&, const CanonLayer&, const RotaryTable&, const HeadLayout&, at::Tensor&) {
+void prepare_heads_cuda(const at::Tensor&,
+                        const CanonLayer&,
+                        const RotaryTable&,
+                        const HeadLayout&,
+                        const HeadNorms&,
+                        at::Tensor&) {
   no_cuda();
 }
-bool can_turn_heads_cuda(const RotaryTable&, const HeadLayout&) { return false; }
-void prepare_heads_backward_cuda(const at::Tensor&,
-                                 const CanonLayer&,
-                                 const RotaryTable&,
-                                 const HeadLayout&,
-                                 const at::Tensor&,
-                                 const at::Tensor&,
-                                 const at::Tensor&,
-                                 at::Tensor&,
-                                 at::Tensor&) {
+bool can_prepare_heads_cuda(const RotaryTable&, const HeadLayout&, const HeadNorms&) {
+  return false;
+}
+bool keeps_prepared_heads_cuda(const at::Tensor&) { return false; }
+SourceGradients prepare_heads_backward_cuda(const at::Tensor&,
+                                            const CanonLayer&,
+                                            const RotaryTable&,
+                                            const HeadLayout&,
+                                            const HeadNorms&,
+                                            const PreparedGradients&) {
   no_cuda();
 }
 
-bool has_library_attention(const at::Tensor&, const at::Tensor&) { return false; }
-LibraryAttention library_attention(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+bool has_library_attention(const at::Tensor&, const at::Tensor&, const Documents&) { return false; }
+LibraryAttention library_attention(const at::Tensor&,
+                                   const at::Tensor&,
+                                   const at::Tensor&,
+                                   const at::Tensor&) {
   no_cuda();
 }
 HeadGradients library_attention_backward(const at::Tensor&,
+                                         const at::Tensor&,
                                          const at::Tensor&,
                                          const at::Tensor&,
                                          const LibraryAttention&,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/libtorch/ops/causal_attention/documents.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/torch_precompiled.h"
 #include "core/data/batch_loader.h"
@@ -14,10 +15,10 @@ static_assert(ops::ignored_target == data::unscored_target);
 
 /// Token ids of some rows on the device.
 struct Batch {
-  at::Tensor inputs;     ///< int32 [B, T]
-  at::Tensor targets;    ///< int32 [B, T], -100 = not scored
-  at::Tensor doc_ids;    ///< int32 [B, T], undefined where documents are not kept apart
-  int64_t unscored = 0;  ///< targets that are not scored
+  at::Tensor inputs;         ///< int32 [B, T]
+  at::Tensor targets;        ///< int32 [B, T], -100 = not scored
+  ops::Documents documents;  ///< undefined where documents are not kept apart
+  int64_t unscored = 0;      ///< targets that are not scored
 };
 
 /// A copy on the device of rows that are about to change.
@@ -41,7 +42,8 @@ inline Batch to_batch(const data::RowBatch& rows, int seq_len, const at::Device&
               to_device(rows.targets, seq_len, device),
               {},
               unscored_targets(rows)};
-  if (!rows.documents.empty()) batch.doc_ids = to_device(rows.documents, seq_len, device);
+  if (!rows.documents.empty())
+    batch.documents = ops::divide_documents(to_device(rows.documents, seq_len, device));
   return batch;
 }
 

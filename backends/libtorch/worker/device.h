@@ -15,8 +15,8 @@ at::Device choose_device(const std::string& name, int threads);
 /// Warns on stderr where a device computes in such a precision only slowly.
 void warn_of_slow_precision(config::Precision precision, const at::Device& device);
 
-/// Whether sums on a GPU have the same bits each time, attention's gradients included (slower). On a
-/// CPU they always do. Before the first product on the device.
+/// Whether sums on a GPU have the same bits each time, attention's gradients included (slower). On
+/// a CPU they always do. Before the first product on the device.
 void choose_determinism(bool deterministic, const at::Device& device);
 
 /// What this process runs on; warns on stderr of a BLAS that costs speed.

@@ -26,7 +26,7 @@ EvaluationResult Evaluator::evaluate(const std::function<void(double)>& progress
     const int count = static_cast<int>(std::min<int64_t>(batch_size_, rows - row));
     const Batch batch = load(row, count);
     if (on_rows) {
-      const at::Tensor logits = model_.logits(batch.inputs, batch.doc_ids);
+      const at::Tensor logits = model_.logits(batch.inputs, batch.documents);
       sum_ += ops::negative_log_likelihood_sum(logits.flatten(0, 1), batch.targets.flatten());
       on_rows(row, logits, batch.targets);
     } else {
@@ -45,8 +45,8 @@ Batch Evaluator::load(int64_t row, int count) {
 }
 
 void Evaluator::add(const Batch& batch) {
-  const auto work = [&] { sum_ += model_.loss_sum(batch.inputs, batch.doc_ids, batch.targets); };
-  batch.inputs.size(0) == batch_size_ ? graph_.run(work) : work();
+  const auto work = [&] { sum_ += model_.loss_sum(batch.inputs, batch.documents, batch.targets); };
+  batch.inputs.size(0) == batch_size_ ? graph_.run(work, batch.documents.starts) : work();
 }
 
 }  // namespace forge::worker

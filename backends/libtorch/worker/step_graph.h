@@ -20,7 +20,9 @@ class StepGraph {
   /// Runs `work` on the current stream. The first times it runs as it is, so that memory and the
   /// libraries' plans are there; then it is recorded. Where that fails, that is said once on stderr
   /// and the work goes on running as it is. Must be called with the same work each time.
-  void run(const std::function<void()>& work);
+  /// `moving` is a tensor that the work reads and that may come to lie elsewhere, or an undefined
+  /// one: then all begins anew.
+  void run(const std::function<void()>& work, const at::Tensor& moving = {});
 
  private:
   struct State;

@@ -18,6 +18,16 @@ struct StepGraph::State {
   bool recordable = true;
   int runs = 0;
   std::unique_ptr<at::cuda::CUDAGraph> graph;
+  const void* memory = nullptr;  ///< of what may move
+
+  void begin_anew_where_moved(const void* now) {
+    if (graph && now != memory) {
+      c10::cuda::getCurrentCUDAStream().synchronize();
+      graph.reset();
+      runs = 0;
+    }
+    memory = now;
+  }
 };
 
 StepGraph::StepGraph(const at::Device& device) : state_(std::make_unique<State>()) {
@@ -26,8 +36,9 @@ StepGraph::StepGraph(const at::Device& device) : state_(std::make_unique<State>(
 
 StepGraph::~StepGraph() = default;
 
-void StepGraph::run(const std::function<void()>& work) {
+void StepGraph::run(const std::function<void()>& work, const at::Tensor& moving) {
   State& state = *state_;
+  state.begin_anew_where_moved(moving.defined() ? moving.data_ptr() : nullptr);
   if (state.graph) return state.graph->replay();
   if (!state.on_gpu || !state.recordable || state.runs++ < runs_before_recording) return work();
   // What the first runs took is given back: the recording takes the same from a pool of its own.

@@ -37,13 +37,13 @@ void Trainer::step(const Batch& batch, int64_t step) {
     optimizer_.update(value);
   };
   optimizer_.begin(step);
-  optimizer_.is_recordable() ? graph_.run(work) : work();
+  optimizer_.is_recordable() ? graph_.run(work, batch.documents.starts) : work();
   optimizer_.end();
 }
 
 at::Tensor Trainer::loss(const Batch& batch) const {
   return model_.loss(
-      batch.inputs, batch.doc_ids, batch.targets, loss_options(experiment_.train.z_loss));
+      batch.inputs, batch.documents, batch.targets, loss_options(experiment_.train.z_loss));
 }
 
 void Trainer::backward(const at::Tensor& loss) {

@@ -21,6 +21,7 @@ class Trainer {
 
   /// Forward, backward, clip, update with the 0-based step's learning rate. On a GPU the whole is
   /// recorded and replayed: then every batch must lie in the same memory as the first (Uploader).
+  /// Where its documents' starts lie elsewhere the step is recorded again.
   void step(const Batch& batch, int64_t step);
 
   /// The parts of a step, each by itself: the loss of a batch, the gradients of a loss, the update.

@@ -11,11 +11,14 @@ class Uploader {
  public:
   Uploader(const at::Device& device, int seq_len) : device_(device), seq_len_(seq_len) {}
 
-  /// What comes back holds until the next call.
+  /// What comes back holds until the next call. Only documents.starts comes to other memory where
+  /// a batch has more documents than there was room for.
   Batch upload(const data::RowBatch& rows);
 
  private:
-  void copy(const std::vector<int32_t>& rows, at::Tensor& to);
+  void copy_rows(const std::vector<int32_t>& rows, at::Tensor& to);
+  void copy_documents(const std::vector<int32_t>& ids);
+  void copy(const std::vector<int32_t>& numbers, at::IntArrayRef shape, at::Tensor& to);
 
   at::Device device_;
   int seq_len_;

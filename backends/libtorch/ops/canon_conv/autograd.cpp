@@ -73,8 +73,9 @@ at::Tensor canon_conv(const at::Tensor& x,
                       const CanonConvOptions& options,
                       const at::Tensor& doc_ids) {
   check_canon_shapes(x, w, doc_ids);
-  const bool fused = w.scalar_type() == small_weight_type(x) &&
-                     (has_cpu_kernel(x) || (has_cuda_kernel(x) && !options.silu));
+  const bool fused =
+      w.scalar_type() == small_weight_type(x) &&
+      (has_cpu_kernel(x) || (has_cuda_kernel(x) && has_cuda_packs(x) && !options.silu));
   if (!fused) return canon_conv_reference(x, w, options, doc_ids);
   return CanonConv::apply(
       x.contiguous(), w.contiguous(), options.residual, options.silu, or_empty(doc_ids));

@@ -10,9 +10,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// An autograd function takes no undefined tensor: an empty one stands for "one document".
-at::Tensor documents(const at::Tensor& first) { return first.dim() == 2 ? first : at::Tensor(); }
-
 struct CausalAttention : public torch::autograd::Function<CausalAttention> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& q,
@@ -24,7 +21,7 @@ struct CausalAttention : public torch::autograd::Function<CausalAttention> {
     const variable_list read = {as_operand(q, type), as_operand(k, type), as_operand(v, type)};
     at::Tensor out = at::empty(q.sizes(), q.options());
     at::Tensor log_sum_exp = at::empty({q.size(0), q.size(2), q.size(1)}, q.options());
-    causal_attention_forward_cpu(read[0], read[1], read[2], documents(first), out, log_sum_exp);
+    causal_attention_forward_cpu(read[0], read[1], read[2], or_undefined(first), out, log_sum_exp);
     context->save_for_backward({read[0], read[1], read[2], first, out, log_sum_exp});
     return out;
   }
@@ -37,7 +34,7 @@ struct CausalAttention : public torch::autograd::Function<CausalAttention> {
     causal_attention_backward_cpu(saved[0],
                                   saved[1],
                                   saved[2],
-                                  documents(saved[3]),
+                                  or_undefined(saved[3]),
                                   out,
                                   saved[5],
                                   as_operand(grad_outputs[0].contiguous(), saved[0].scalar_type()),
@@ -45,6 +42,28 @@ struct CausalAttention : public torch::autograd::Function<CausalAttention> {
                                   grads[1],
                                   grads[2]);
     return grads;
+  }
+};
+
+/// Within documents on a GPU, where the library's attention keeps a state of its own.
+struct CausalAttentionCuda : public torch::autograd::Function<CausalAttentionCuda> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& q,
+                            const at::Tensor& k,
+                            const at::Tensor& v,
+                            const at::Tensor& starts) {
+    const LibraryAttention attention = library_attention(q, k, v, starts);
+    context->save_for_backward(
+        {q, k, v, starts, attention.out, attention.log_sum_exp, attention.seed, attention.offset});
+    return attention.out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
+    const variable_list saved = context->get_saved_variables();
+    const LibraryAttention attention{saved[4], saved[5], saved[6], saved[7]};
+    const HeadGradients grads = library_attention_backward(
+        saved[0], saved[1], saved[2], saved[3], attention, grad_outputs[0].contiguous());
+    return {grads.q, grads.k, grads.v, {}};
   }
 };
 
@@ -69,49 +88,32 @@ void check_shapes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)
 
 }  // namespace
 
-at::Tensor first_tokens_of_documents(const at::Tensor& doc_ids, int64_t batch, int64_t length) {
-  TORCH_CHECK(doc_ids.dim() == 2 && doc_ids.size(0) == batch && doc_ids.size(1) == length &&
-                  doc_ids.scalar_type() == at::kInt,
-              "causal_attention: doc_ids must be int32 [",
+void check_documents(const Documents& documents, int64_t batch, int64_t length) {
+  TORCH_CHECK(!documents.defined() || documents.ids.sizes() == at::IntArrayRef({batch, length}),
+              "attention: doc_ids must be int32 [",
               batch,
               ", ",
               length,
               "], are ",
-              doc_ids.scalar_type(),
-              " ",
-              doc_ids.sizes());
-  if (!doc_ids.is_cpu()) return {};
-  const at::Tensor ids = doc_ids.contiguous();
-  at::Tensor first = at::empty_like(ids);
-  for (int64_t row = 0; row < batch; ++row) {
-    const int32_t* id = ids.data_ptr<int32_t>() + row * length;
-    int32_t* out = first.data_ptr<int32_t>() + row * length;
-    for (int64_t t = 0; t < length; ++t) {
-      if (t > 0 && id[t] < id[t - 1]) return {};
-      const bool begins = t == 0 || id[t] != id[t - 1];
-      out[t] = begins ? static_cast<int32_t>(t) : out[t - 1];
-    }
-  }
-  return first;
+              documents.ids.sizes());
 }
 
 at::Tensor causal_attention(const at::Tensor& q,
                             const at::Tensor& k,
                             const at::Tensor& v,
-                            const at::Tensor& doc_ids,
+                            const Documents& documents,
                             std::optional<at::ScalarType> products) {
   check_shapes(q, k, v);
+  check_documents(documents, q.size(0), q.size(1));
   const at::ScalarType type = products.value_or(q.scalar_type());
-  const bool fused = has_cpu_kernel(q) && has_product_kernel(q, type);
-  if (!doc_ids.defined()) {
-    // The library gives no gradients of an empty batch.
-    if (!fused && q.numel() == 0) return causal_attention_reference(q, k, v);
-    if (!fused) return torch_compat::scaled_dot_product_attention(q, k, v);
-    return CausalAttention::apply(q, k, v, at::empty({0}, at::kInt), static_cast<int64_t>(type));
-  }
-  const at::Tensor first = first_tokens_of_documents(doc_ids, q.size(0), q.size(1));
-  if (!fused || !first.defined()) return causal_attention_reference(q, k, v, doc_ids);
-  return CausalAttention::apply(q, k, v, first, static_cast<int64_t>(type));
+  const bool divided = documents.defined();
+  if (has_cpu_kernel(q) && has_product_kernel(q, type) && (!divided || documents.first.defined()))
+    return CausalAttention::apply(q, k, v, or_empty(documents.first), static_cast<int64_t>(type));
+  // The library gives no gradients of an empty batch.
+  if (!divided && q.numel() > 0) return torch_compat::scaled_dot_product_attention(q, k, v);
+  if (divided && has_cuda_kernel(q) && has_library_attention(q, k, documents))
+    return CausalAttentionCuda::apply(q, k, v, documents.starts);
+  return causal_attention_reference(q, k, v, documents.ids);
 }
 
 }  // namespace forge::ops

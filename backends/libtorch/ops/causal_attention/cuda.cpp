@@ -13,14 +13,26 @@ namespace forge::ops {
 
 namespace {
 
-enum class Kernel { none, cudnn, flash, memory_efficient };
+enum class Kernel { none, cudnn, flash, flash_of_documents, memory_efficient };
 
-Kernel kernel_for(const at::Tensor& q, const at::Tensor& k) {
+// Sequences are a dimension of the kernels' grids.
+constexpr int64_t most_sequences = 65535;
+
+/// `starts` of documents, or undefined.
+Kernel kernel_for(const at::Tensor& q, const at::Tensor& k, const at::Tensor& starts) {
   const int64_t head_dim = q.size(3);
   const bool ampere = at::cuda::getCurrentDeviceProperties()->major >= 8;
+  if (starts.defined()) {
+    // With sequences of at most one token the library expects as many of them as there are tokens.
+    const bool fits = q.scalar_type() == at::kBFloat16 && ampere && head_dim % 8 == 0 &&
+                      head_dim <= 256 && q.size(1) > 1 && starts.size(0) - 1 <= most_sequences;
+    return fits ? Kernel::flash_of_documents : Kernel::none;
+  }
   if (q.scalar_type() == at::kBFloat16 && ampere && head_dim % 8 == 0) {
-    const bool cudnn = at::cuda::getCurrentDeviceProperties()->major >= 9 && head_dim <= 128 &&
-                       q.size(2) == k.size(2) && at::globalContext().userEnabledCuDNN() &&
+    // cuDNN has no way back for single tokens.
+    const bool cudnn = q.size(1) > 1 && at::cuda::getCurrentDeviceProperties()->major >= 9 &&
+                       head_dim <= 128 && q.size(2) == k.size(2) &&
+                       at::globalContext().userEnabledCuDNN() &&
                        !at::globalContext().deterministicAlgorithms();
     if (cudnn) return Kernel::cudnn;
     if (head_dim <= 256) return Kernel::flash;
@@ -31,15 +43,22 @@ Kernel kernel_for(const at::Tensor& q, const at::Tensor& k) {
 
 at::Tensor heads_first(const at::Tensor& x) { return x.transpose(1, 2); }
 
+/// Rows one after another, [B * T, heads, D]: no copy where x is a part of a joint projection.
+at::Tensor all_tokens(const at::Tensor& x) { return x.flatten(0, 1); }
+
 }  // namespace
 
-bool has_library_attention(const at::Tensor& q, const at::Tensor& k) {
-  return q.numel() > 0 && kernel_for(q, k) != Kernel::none;
+bool has_library_attention(const at::Tensor& q, const at::Tensor& k, const Documents& documents) {
+  if (q.numel() == 0 || (documents.defined() && !documents.starts.defined())) return false;
+  return kernel_for(q, k, documents.starts) != Kernel::none;
 }
 
-LibraryAttention library_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+LibraryAttention library_attention(const at::Tensor& q,
+                                   const at::Tensor& k,
+                                   const at::Tensor& v,
+                                   const at::Tensor& starts) {
   const at::Tensor queries = heads_first(q), keys = heads_first(k), values = heads_first(v);
-  switch (kernel_for(q, k)) {
+  switch (kernel_for(q, k, starts)) {
     case Kernel::cudnn: {
       auto r = at::_scaled_dot_product_cudnn_attention(
           queries, keys, values, {}, /*compute_log_sumexp=*/true, 0.0, /*is_causal=*/true, false);
@@ -51,6 +70,22 @@ LibraryAttention library_attention(const at::Tensor& q, const at::Tensor& k, con
           queries, keys, values, 0.0, /*is_causal=*/true, false);
       return {
           heads_first(std::get<0>(r)).contiguous(), std::get<1>(r), std::get<6>(r), std::get<7>(r)};
+    }
+    case Kernel::flash_of_documents: {
+      auto r = at::_flash_attention_forward(all_tokens(q),
+                                            all_tokens(k),
+                                            all_tokens(v),
+                                            starts,
+                                            starts,
+                                            q.size(1),
+                                            q.size(1),
+                                            0.0,
+                                            /*is_causal=*/true,
+                                            false);
+      return {std::get<0>(r).contiguous().view(q.sizes()),
+              std::get<1>(r),
+              std::get<2>(r),
+              std::get<3>(r)};
     }
     case Kernel::memory_efficient: {
       auto r = at::_scaled_dot_product_efficient_attention(
@@ -66,6 +101,7 @@ LibraryAttention library_attention(const at::Tensor& q, const at::Tensor& k, con
 HeadGradients library_attention_backward(const at::Tensor& q,
                                          const at::Tensor& k,
                                          const at::Tensor& v,
+                                         const at::Tensor& starts,
                                          const LibraryAttention& saved,
                                          const at::Tensor& grad_out) {
   const at::Tensor queries = heads_first(q), keys = heads_first(k), values = heads_first(v);
@@ -76,7 +112,7 @@ HeadGradients library_attention_backward(const at::Tensor& q,
                          heads_first(std::get<1>(grads)).contiguous(),
                          heads_first(std::get<2>(grads)).contiguous()};
   };
-  switch (kernel_for(q, k)) {
+  switch (kernel_for(q, k, starts)) {
     case Kernel::cudnn:
       return of(at::_scaled_dot_product_cudnn_attention_backward(grad,
                                                                  queries,
@@ -108,6 +144,25 @@ HeadGradients library_attention_backward(const at::Tensor& q,
                                                                  /*is_causal=*/true,
                                                                  saved.seed,
                                                                  saved.offset));
+    case Kernel::flash_of_documents: {
+      const auto grads = at::_flash_attention_backward(all_tokens(grad_out.view_as(saved.out)),
+                                                       all_tokens(q),
+                                                       all_tokens(k),
+                                                       all_tokens(v),
+                                                       all_tokens(saved.out),
+                                                       saved.log_sum_exp,
+                                                       starts,
+                                                       starts,
+                                                       length,
+                                                       length,
+                                                       0.0,
+                                                       /*is_causal=*/true,
+                                                       saved.seed,
+                                                       saved.offset);
+      return {std::get<0>(grads).contiguous().view(q.sizes()),
+              std::get<1>(grads).contiguous().view(k.sizes()),
+              std::get<2>(grads).contiguous().view(v.sizes())};
+    }
     case Kernel::memory_efficient:
       return of(at::_scaled_dot_product_efficient_attention_backward(grad,
                                                                      queries,
@@ -128,13 +183,17 @@ HeadGradients library_attention_backward(const at::Tensor& q,
 
 #else
 
-bool has_library_attention(const at::Tensor&, const at::Tensor&) { return false; }
+bool has_library_attention(const at::Tensor&, const at::Tensor&, const Documents&) { return false; }
 
-LibraryAttention library_attention(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+LibraryAttention library_attention(const at::Tensor&,
+                                   const at::Tensor&,
+                                   const at::Tensor&,
+                                   const at::Tensor&) {
   TORCH_CHECK(false, "this LibTorch has no attention kernels that forge knows");
 }
 
 HeadGradients library_attention_backward(const at::Tensor&,
+                                         const at::Tensor&,
                                          const at::Tensor&,
                                          const at::Tensor&,
                                          const LibraryAttention&,

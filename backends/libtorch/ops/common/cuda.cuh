@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -24,16 +25,71 @@ __device__ __forceinline__ bfloat16 from_float<bfloat16>(float x) {
   return __float2bfloat16_rn(x);
 }
 
-/// x as it is after being stored as T.
-template <class T>
-__device__ __forceinline__ float rounded_to(float x) {
-  return to_float(from_float<T>(x));
+/// `count` elements as the registers that they come in: two of bfloat16 in one.
+template <class T, int count>
+struct alignas(sizeof(T) * count) Pack {
+  static constexpr int bytes = sizeof(T) * count;
+  using Word = std::conditional_t<bytes % 4 == 0, unsigned, unsigned short>;
+  Word words[bytes / sizeof(Word)];
+};
+
+template <class T, int count>
+__device__ __forceinline__ void unpack(const Pack<T, count>& pack, float* out) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      out[i] = __uint_as_float(pack.words[i]);
+    } else if constexpr (count % 2 == 0) {
+      // The upper half of a float is a bfloat16.
+      const unsigned word = pack.words[i / 2];
+      out[i] = __uint_as_float(i % 2 == 0 ? word << 16 : word & 0xffff0000u);
+    } else {
+      out[i] = __uint_as_float(unsigned{pack.words[i]} << 16);
+    }
+  }
 }
 
 template <class T, int count>
-struct alignas(sizeof(T) * count) Pack {
-  T values[count];
-};
+__device__ __forceinline__ Pack<T, count> packed(const float* in) {
+  Pack<T, count> pack;
+  if constexpr (sizeof(T) == sizeof(float)) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) pack.words[i] = __float_as_uint(in[i]);
+  } else if constexpr (count % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < count / 2; ++i) {
+      const __nv_bfloat162 pair = __floats2bfloat162_rn(in[2 * i], in[2 * i + 1]);
+      memcpy(&pack.words[i], &pair, sizeof pair);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < count; ++i) pack.words[i] = __bfloat16_as_ushort(from_float<T>(in[i]));
+  }
+  return pack;
+}
+
+constexpr float log2_of_e = 1.4426950408889634f;
+
+/// 2^x, to about 2 units in the last place; results below the normal numbers are zeros.
+__device__ __forceinline__ float power_of_two(float x) {
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+}
+/// 1 / (1 + e^-x), as closely.
+__device__ __forceinline__ float sigmoid(float x) {
+  float out;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(1 + power_of_two(-log2_of_e * x)));
+  return out;
+}
+
+/// x as RMSNorm weights it: by the scale of its row, and rounded to T where that comes first.
+template <class T, int count>
+__device__ __forceinline__ void normalise(float (&x)[count], float scale, bool round_first) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) x[i] *= scale;
+  if (std::is_same_v<T, bfloat16> && round_first) unpack(packed<T, count>(x), x);
+}
 
 /// Elements of T in an access of at most 16 bytes, for `count` elements: a power of two that
 /// divides it.
@@ -50,9 +106,7 @@ __device__ __forceinline__ void load(const T* p, float (&out)[count]) {
   constexpr int width = elements_of_access<T, count>;
 #pragma unroll
   for (int i = 0; i < count; i += width) {
-    const auto pack = *reinterpret_cast<const Pack<T, width>*>(p + i);
-#pragma unroll
-    for (int j = 0; j < width; ++j) out[i + j] = to_float(pack.values[j]);
+    unpack(*reinterpret_cast<const Pack<T, width>*>(p + i), out + i);
   }
 }
 
@@ -78,9 +132,7 @@ __device__ __forceinline__ void load_input(const T* p, float (&out)[count]) {
   constexpr int width = elements_of_access<T, count>;
 #pragma unroll
   for (int i = 0; i < count; i += width) {
-    const Pack<T, width> pack = read_only<T, width>(p + i);
-#pragma unroll
-    for (int j = 0; j < width; ++j) out[i + j] = to_float(pack.values[j]);
+    unpack(read_only<T, width>(p + i), out + i);
   }
 }
 
@@ -89,10 +141,7 @@ __device__ __forceinline__ void store(T* p, const float (&in)[count]) {
   constexpr int width = elements_of_access<T, count>;
 #pragma unroll
   for (int i = 0; i < count; i += width) {
-    Pack<T, width> pack;
-#pragma unroll
-    for (int j = 0; j < width; ++j) pack.values[j] = from_float<T>(in[i + j]);
-    *reinterpret_cast<Pack<T, width>*>(p + i) = pack;
+    *reinterpret_cast<Pack<T, width>*>(p + i) = packed<T, width>(in + i);
   }
 }
 
@@ -109,6 +158,35 @@ __device__ __forceinline__ float warp_sum(float x) {
     x += __shfl_xor_sync(0xffffffffu, x, distance);
   }
   return x;
+}
+
+/// The same over `lanes` neighbouring lanes, a power of two, the first a multiple of it; all of
+/// them must call it. `lane` is the caller's.
+__device__ __forceinline__ float sum_of_lanes(float x, int lanes, int lane) {
+  const unsigned first = static_cast<unsigned>(lane / lanes * lanes);
+  const unsigned callers = (0xffffffffu >> (warp_size - lanes)) << first;
+  for (int distance = lanes / 2; distance > 0; distance /= 2) {
+    x += __shfl_xor_sync(callers, x, distance);
+  }
+  return x;
+}
+
+/// Blocks of a kernel that the GPU runs at the same time, at least one.
+template <class Kernel>
+int64_t blocks_at_once(Kernel kernel, int threads) {
+  int device = 0, multiprocessors = 0, resident = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, 0);
+  return std::max<int64_t>(int64_t{multiprocessors} * resident, 1);
+}
+
+/// Blocks for `count` pieces of work of which `at_once` blocks take one in each round: as few as
+/// need no more rounds.
+inline int64_t blocks_of_rounds(int64_t count, int64_t at_once) {
+  const int64_t most = std::max<int64_t>(at_once, 1),
+                rounds = std::max<int64_t>((count + most - 1) / most, 1);
+  return (count + rounds - 1) / rounds;
 }
 
 }  // namespace forge::ops::cuda

@@ -14,12 +14,18 @@ constexpr bool built_with_cuda = true;
 constexpr bool built_with_cuda = false;
 #endif
 
-/// Elements of a row that a GPU's kernels take at a time: rows must be multiples of it.
-constexpr int64_t cuda_pack = 8;
-
 inline bool has_cuda_kernel(const at::Tensor& x) {
-  return built_with_cuda && x.is_cuda() && x.size(-1) % cuda_pack == 0 &&
+  return built_with_cuda && x.is_cuda() &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+}
+
+/// Whether a GPU's kernels can read rows of such a tensor in accesses of 16 bytes, as most do.
+inline bool has_cuda_packs(const at::Tensor& x) { return x.size(-1) % 8 == 0; }
+
+/// Whether the kernels of a norm over so many of its channels can.
+inline bool fits_cuda_norm(const at::Tensor& x, int64_t channels) {
+  constexpr int64_t most_channels = 4096;
+  return has_cuda_packs(x) && channels % 8 == 0 && channels <= most_channels;
 }
 
 /// Whether the operations have kernels of their own for such a tensor.

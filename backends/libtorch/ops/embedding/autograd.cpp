@@ -37,7 +37,8 @@ struct Embedding : public torch::autograd::Function<Embedding> {
 }  // namespace
 
 at::Tensor embedding(const WeightMatrix& w, const at::Tensor& ids) {
-  if (!has_cuda_kernel(w.operand())) return at::embedding(w.stored, ids);
+  if (!has_cuda_kernel(w.operand()) || !has_cuda_packs(w.operand()))
+    return at::embedding(w.stored.is_cuda() ? w.differentiable() : w.stored, ids);
   std::vector<int64_t> shape = ids.sizes().vec();
   shape.push_back(w.stored.size(1));
   return Embedding::apply(w.stored.contiguous(), or_empty(w.rounded), ids.contiguous().view({-1}))

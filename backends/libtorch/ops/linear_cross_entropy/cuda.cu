@@ -8,6 +8,11 @@ namespace {
 constexpr int32_t unscored = -100;
 constexpr int width = 8;
 
+/// e^(x - shift)
+__device__ __forceinline__ float exponential(float x, float shift) {
+  return power_of_two(fmaf(x, log2_of_e, -shift * log2_of_e));
+}
+
 /// Largest logit and the sum of exponentials relative to it, as they are joined from parts.
 struct Exponentials {
   float largest, sum;
@@ -16,7 +21,8 @@ struct Exponentials {
 __device__ __forceinline__ Exponentials join(const Exponentials& a, const Exponentials& b) {
   const float largest = fmaxf(a.largest, b.largest);
   if (largest == -INFINITY) return {largest, 0};
-  return {largest, a.sum * __expf(a.largest - largest) + b.sum * __expf(b.largest - largest)};
+  return {largest,
+          a.sum * exponential(a.largest, largest) + b.sum * exponential(b.largest, largest)};
 }
 
 __device__ __forceinline__ Exponentials warp_join(Exponentials x) {
@@ -66,15 +72,15 @@ __device__ __forceinline__ void add_logits(const Pack<T, width>& pack,
                                            int count,
                                            Exponentials& part) {
   float x[width], largest = part.largest;
+  unpack(pack, x);
 #pragma unroll
   for (int j = 0; j < width; ++j) {
-    x[j] = to_float(pack.values[j]);
     if (count < width && j >= count) x[j] = -INFINITY;
     largest = fmaxf(largest, x[j]);
   }
-  float sum = part.largest == -INFINITY ? 0.0f : part.sum * __expf(part.largest - largest);
+  float sum = part.largest == -INFINITY ? 0.0f : part.sum * exponential(part.largest, largest);
 #pragma unroll
-  for (int j = 0; j < width; ++j) sum += __expf(x[j] - largest);
+  for (int j = 0; j < width; ++j) sum += exponential(x[j], largest);
   part = {largest, sum};
 }
 
@@ -127,8 +133,9 @@ __global__ void loss_rows_kernel(LossRows<T> in) {
   const float shift = scored ? all.largest : 0;
   const auto write = [&](const Pack<T, width>& pack, int i) {
     float x[width];
+    unpack(pack, x);
 #pragma unroll
-    for (int j = 0; j < width; ++j) x[j] = __expf(to_float(pack.values[j]) - shift) * scale;
+    for (int j = 0; j < width; ++j) x[j] = exponential(x[j], shift) * scale;
     if (!scored || i + width > vocabulary) {
 #pragma unroll
       for (int j = 0; j < width; ++j) {

@@ -25,15 +25,21 @@ struct NormLinearFunction : public torch::autograd::Function<NormLinearFunction>
                                const at::Tensor& rounded_w) {
     const WeightMatrix matrix(w, or_undefined(rounded_w));
     context->set_materialize_grads(false);
-    context->save_for_backward({x, norm_w, canon, doc_ids, matrix.operand()});
     context->saved_data["eps"] = eps;
     context->saved_data["round_before_weight"] = round_before_weight;
     context->saved_data["residual"] = residual;
     context->saved_data["weight_type"] = static_cast<int64_t>(w.scalar_type());
     at::Tensor y = at::empty(x.sizes(), x.options().dtype(matrix.operand().scalar_type()));
     const CanonLayer layer{or_undefined(canon), {residual, false}, or_undefined(doc_ids)};
-    const auto run = x.is_cuda() ? norm_canon_forward_cuda : norm_canon_forward_cpu;
-    run(x, norm_w, {eps, round_before_weight}, layer, y);
+    const RmsNormOptions norm{eps, round_before_weight};
+    at::Tensor scales;
+    if (x.is_cuda()) {
+      scales = at::empty({x.size(0), x.size(1)}, x.options().dtype(at::kFloat));
+      norm_canon_forward_cuda(x, norm_w, norm, layer, y, scales);
+    } else {
+      norm_canon_forward_cpu(x, norm_w, norm, layer, y);
+    }
+    context->save_for_backward({x, norm_w, canon, doc_ids, matrix.operand(), scales});
     at::Tensor out = at::empty({x.size(0), x.size(1), w.size(0)}, x.options());
     at::Tensor out_rows = rows(out);
     linear_forward(rows(y), matrix.operand(), {}, out_rows);
@@ -61,8 +67,17 @@ struct NormLinearFunction : public torch::autograd::Function<NormLinearFunction>
     if (x.is_cuda()) {
       at::Tensor grad_y = at::empty_like(x), grad_y_rows = rows(grad_y);
       linear_backward_x(grad, w, grad_y_rows);
-      norm_canon_backward_cuda(
-          x, norm_w, norm, layer, grad_y, grad_residual, y, grad_x, grad_norm_w, grad_canon);
+      norm_canon_backward_cuda(x,
+                               norm_w,
+                               norm,
+                               layer,
+                               saved[5],
+                               grad_y,
+                               grad_residual,
+                               y,
+                               grad_x,
+                               grad_norm_w,
+                               grad_canon);
       linear_backward_w(grad, rows(y), grad_w);
       return {grad_x, grad_norm_w, {}, {}, grad_canon, {}, {}, grad_w, {}};
     }
@@ -98,6 +113,7 @@ NormLinear norm_linear(const at::Tensor& x,
   if (canon.weight.defined()) check_canon_shapes(x, canon.weight, canon.doc_ids);
   const bool fused = has_product_kernel(x, operand.scalar_type()) &&
                      norm_w.scalar_type() == small_weight_type(x) &&
+                     (x.is_cpu() || fits_cuda_norm(x, x.size(2))) &&
                      !(canon.weight.defined() && canon.options.silu);
   if (!fused) return {ops::linear(canon_layer(rms_norm(x, norm_w, norm), canon), w), x};
   const variable_list results = NormLinearFunction::apply(x.contiguous(),

@@ -1,7 +1,5 @@
-#include <ATen/cuda/CUDAContext.h>
-
-#include "backends/libtorch/ops/common/cuda_tensors.h"
 #include "backends/libtorch/ops/norm_linear/cuda.h"
+#include "backends/libtorch/ops/common/cuda_tensors.h"
 #include "backends/libtorch/ops/norm_linear/norm_linear.h"
 
 namespace forge::ops {
@@ -13,6 +11,7 @@ cuda::NormCanon<T> arguments(const at::Tensor& x,
                              const RmsNormOptions& norm,
                              const CanonLayer& canon) {
   return {cuda::sequences_of(x, canon),
+          x.is_contiguous() ? x.size(2) : x.stride(1),
           cuda::taps_of(canon),
           canon.options.residual,
           norm.round_before_weight,
@@ -28,11 +27,14 @@ void norm_canon_forward_cuda(const at::Tensor& x,
                              const at::Tensor& norm_w,
                              const RmsNormOptions& norm,
                              const CanonLayer& canon,
-                             at::Tensor& y) {
+                             at::Tensor& y,
+                             at::Tensor& scales) {
   cuda::with_type(x, [&](auto type) {
     using T = decltype(type);
-    cuda::norm_canon_forward(
-        arguments<T>(x, norm_w, norm, canon), cuda::write<T>(y), cuda::current_stream());
+    cuda::norm_canon_forward(arguments<T>(x, norm_w, norm, canon),
+                             cuda::write<T>(y),
+                             cuda::write<float>(scales),
+                             cuda::current_stream());
   });
 }
 
@@ -40,6 +42,7 @@ void norm_canon_backward_cuda(const at::Tensor& x,
                               const at::Tensor& norm_w,
                               const RmsNormOptions& norm,
                               const CanonLayer& canon,
+                              const at::Tensor& scales,
                               const at::Tensor& grad_y,
                               const at::Tensor& grad_residual,
                               at::Tensor& y,
@@ -52,21 +55,20 @@ void norm_canon_backward_cuda(const at::Tensor& x,
     return;
   }
   const int64_t channels = x.size(2), taps = cuda::taps_of(canon);
-  const int multiprocessors = at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
   // One row of sums for both weights, so that one kernel adds them up.
   const at::Tensor sums = at::empty({channels * (1 + taps)}, norm_w.options());
   cuda::with_type(x, [&](auto type) {
     using T = decltype(type);
     const cuda::NormCanon<T> in = arguments<T>(x, norm_w, norm, canon);
-    const int64_t rows = cuda::norm_canon_partial_rows(in, multiprocessors);
+    const int64_t rows = cuda::norm_canon_partial_rows(in);
     const at::Tensor partial = at::empty({rows, sums.size(0)}, sums.options());
     cuda::norm_canon_backward(in,
+                              cuda::read<float>(scales),
                               cuda::read<T>(grad_y),
                               cuda::read<T>(grad_residual),
                               cuda::write<T>(y),
                               cuda::write<T>(grad_x),
                               cuda::write<float>(partial),
-                              rows,
                               cuda::current_stream());
     cuda::add_rows(cuda::read<float>(partial),
                    rows,

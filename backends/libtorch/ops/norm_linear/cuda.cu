@@ -1,537 +1,428 @@
 #include "backends/libtorch/ops/norm_linear/cuda.h"
 
-#include <type_traits>
+#include "backends/libtorch/ops/canon_conv/stretch.cuh"
 
-#include "backends/libtorch/ops/canon_conv/march.cuh"
-#include "backends/libtorch/ops/common/cuda.cuh"
-
+// A group of warps holds the channels of a few neighbouring tokens in registers: every input is
+// read once, sums over channels are shuffles, and what the convolution reaches to is in the same
+// thread.
 namespace forge::ops::cuda {
 namespace {
 
-// Tokens of one row that a block takes at a time, at most. It reads them twice, so they are brought
-// to shared memory where there is room.
-constexpr int most_tile_tokens = 32;
-__host__ __device__ constexpr int tile_tokens_of(int64_t channels) {
-  return channels <= 512 ? 32 : 16;
-}
+// Channels of a lane. With a convolution the way back keeps more for each; with many channels a
+// block would have more threads than there are registers for.
+constexpr int forward_width = 8, forward_width_of_many = 16;
+constexpr int backward_width = 4, backward_width_of_many = 8;
+constexpr int forward_threads = 256, backward_threads = 512;  // of a block, at most
+static_assert(most_norm_channels == forward_threads * forward_width_of_many &&
+              most_norm_channels == backward_threads * backward_width_of_many);
+constexpr int most_warps = backward_threads / warp_size;
 
-constexpr int most_threads = 256;  // of a block: each needs many registers
-constexpr int group = 2;           // tokens whose sums a warp takes at a time
-constexpr int row_width = 8;       // elements of a lane where a warp reads a row
-constexpr int pack_width = 4;      // channels of a thread that goes from token to token
+// Tokens whose channels a group adds up at a time, and those of a stretch where there is no
+// convolution, and with that nothing to read twice.
+constexpr int forward_batch = 4, backward_batch = 2, short_stretch = 4;
 
-struct Tile {
-  int64_t first;  ///< token of the batch that the row begins with
-  int begin, end, length;
+/// Groups of a block, each with the warps that its token's channels need.
+struct Groups {
+  int warps, count;
+
+  unsigned threads() const { return static_cast<unsigned>(warps * count * warp_size); }
 };
 
-__device__ __forceinline__ Tile tile_of(const Sequences& s, int64_t index) {
-  const int length = static_cast<int>(s.length);
-  const int tokens = tile_tokens_of(s.channels), per_row = (length + tokens - 1) / tokens;
-  const int begin = static_cast<int>(index % per_row) * tokens;
-  return {index / per_row * s.length, begin, min(begin + tokens, length), length};
+// Small groups share a block with others, up to so many warps.
+template <int taps>
+constexpr int forward_warps = taps == 0 ? 8 : 2;
+constexpr int backward_warps = 8;
+
+template <int width>
+Groups groups_of(int64_t channels, int warps_of_block) {
+  const int warps = static_cast<int>((channels + warp_size * width - 1) / (warp_size * width));
+  return {warps, std::max(1, warps_of_block / warps)};
 }
 
-__host__ __device__ inline int64_t tile_count(const Sequences& s) {
-  const int64_t tokens = tile_tokens_of(s.channels);
-  return s.batch * ((s.length + tokens - 1) / tokens);
+/// Which group of its block a thread belongs to, and its first channel.
+struct Lane {
+  int group, channel;
+  bool active;  ///< the channel is one
+};
+
+template <int width>
+__device__ __forceinline__ Lane lane_of(const Groups& groups, int64_t channels) {
+  const int threads = groups.warps * warp_size, group = threadIdx.x / threads;
+  const int channel = (threadIdx.x - group * threads) * width;
+  return {group, channel, channel < channels};
 }
 
-/// Begins to copy the tokens begin … end - 1 of a row to shared memory. Returns where token 0 would
-/// lie there.
-template <class T>
-__device__ __forceinline__ const T* stage_rows(
-    const T* x, int begin, int end, int64_t channels, float* memory) {
-  constexpr int chunk = 16 / sizeof(T);
-  T* to = reinterpret_cast<T*>(memory);
-  const T* from = x + begin * channels;
-  const int count = static_cast<int>((end - begin) * channels);
-  for (int i = static_cast<int>(threadIdx.x) * chunk; i < count; i += blockDim.x * chunk) {
-    __pipeline_memcpy_async(to + i, from + i, 16);
-  }
-  return to - begin * channels;
+/// Waits for the warps of the thread's group.
+__device__ __forceinline__ void wait_for_group(const Groups& groups, const Lane& lane) {
+  // Barrier 0 is that of the whole block.
+  asm volatile("bar.sync %0, %1;" ::"r"(lane.group + 1), "r"(groups.warps * warp_size) : "memory");
 }
 
-/// 1 / sqrt(mean(x^2) + eps) of a row, by a warp.
-template <class T>
-__device__ __forceinline__ float scale_of(const T* row, int64_t channels, float eps, int lane) {
-  float sum = 0;
-  for (int64_t c = lane * row_width; c < channels; c += warp_size * row_width) {
-    float x[row_width];
-    load(row + c, x);
+/// Sums over the channels of several tokens, in all of the group's threads. Warps exchange theirs
+/// in `memory`; rounds take turns with its halves, so that one barrier a round is enough.
+template <int count>
+__device__ __forceinline__ void sum_over_group(float (&sums)[count],
+                                               const Groups& groups,
+                                               const Lane& lane,
+                                               float (&memory)[2][most_warps][count],
+                                               int round) {
 #pragma unroll
-    for (int j = 0; j < row_width; ++j) sum += x[j] * x[j];
+  for (int i = 0; i < count; ++i) sums[i] = warp_sum(sums[i]);
+  if (groups.warps == 1) return;
+  float(&own)[most_warps][count] = memory[round & 1];
+  if (threadIdx.x % warp_size == 0) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) own[threadIdx.x / warp_size][i] = sums[i];
   }
-  return rsqrtf(warp_sum(sum) / static_cast<float>(channels) + eps);
+  wait_for_group(groups, lane);
+  fill(sums, 0);
+  for (int warp = 0; warp < groups.warps; ++warp) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) sums[i] += own[lane.group * groups.warps + warp][i];
+  }
 }
 
-template <class T>
-__device__ __forceinline__ float normalised(float x, float scale, bool round_first) {
-  return round_first ? rounded_to<T>(x * scale) : x * scale;
+/// Calls run(stretch, active) for each of a group's stretches. All threads come along, active or
+/// not.
+template <class Run>
+__device__ __forceinline__ void for_each_stretch(const Sequences& s,
+                                                 const Stretches& stretches,
+                                                 const Groups& groups,
+                                                 const Lane& lane,
+                                                 const Run& run) {
+  for (unsigned first = blockIdx.x * groups.count; first < stretches.count;
+       first += gridDim.x * groups.count) {
+    const unsigned index = first + lane.group;
+    // A group without a stretch goes along the last one and writes nothing.
+    run(stretches.at(s, min(index, stretches.count - 1)), lane.active && index < stretches.count);
+  }
 }
 
-/// RMSNorm alone: a warp a token.
-template <class T>
-__global__ void norm_kernel(NormCanon<T> in, T* y) {
+/// What the normalised values of a lane's channels are multiplied by: the norm's weights, and the
+/// taps where there are any, current token first.
+template <int taps, int width>
+struct LaneWeights {
+  static constexpr int count = taps > 0 ? taps : 1;
+  float norm[width], tap[count][width];
+
+  template <class T>
+  __device__ __forceinline__ void load_from(const NormCanon<T>& in, const Lane& lane) {
+    fill(norm, 0);
+#pragma unroll
+    for (int i = 0; i < count; ++i) fill(tap[i], taps > 0 ? 0 : 1);
+    if (!lane.active) return;
+    load_input(in.norm_weights + lane.channel, norm);
+    if constexpr (taps > 0) load_taps(in.tap_weights, lane.channel, in.residual, tap);
+  }
+  __device__ __forceinline__ void products(float (&out)[count][width]) const {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+#pragma unroll
+      for (int j = 0; j < width; ++j) out[i][j] = tap[i][j] * norm[j];
+    }
+  }
+};
+
+template <class T, int taps, bool documents, int width>
+__global__ void __launch_bounds__(forward_threads)
+    forward_kernel(NormCanon<T> in, Groups groups, Stretches stretches, T* y, float* scales) {
+  constexpr int reach = taps > 0 ? taps - 1 : 0, kept = LaneWeights<taps, width>::count;
+  constexpr int batch = forward_batch;
+  __shared__ float memory[2][most_warps][batch];
   const Sequences& s = in.sequences;
-  const int lane = threadIdx.x % warp_size;
-  const int64_t token = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / warp_size;
-  if (token >= s.batch * s.length) return;
-  const T* row = in.x + token * s.channels;
-  const float scale = scale_of(row, s.channels, in.eps, lane);
-  for (int64_t c = lane * row_width; c < s.channels; c += warp_size * row_width) {
-    float x[row_width], w[row_width];
-    load_input(row + c, x);
-    load_input(in.norm_weights + c, w);
-#pragma unroll
-    for (int j = 0; j < row_width; ++j) x[j] = normalised<T>(x[j], scale, in.round_first) * w[j];
-    store(y + token * s.channels + c, x);
+  const Lane lane = lane_of<width>(groups, s.channels);
+  float weights[kept][width];
+  {
+    LaneWeights<taps, width> stored;
+    stored.load_from(in, lane);
+    stored.products(weights);
   }
-}
-
-/// The part of a tile's tokens that a thread goes through, and its channels.
-struct Walk {
-  int64_t channel;  ///< first of pack_width; -1: none
-  int part;
-  int begin, end;  ///< tokens of the row
-};
-
-/// Threads as lanes of packs, `parts` times side by side, each time with a part of the tile.
-__device__ __forceinline__ Walk walk_of(const Tile& tile, int64_t packs, int parts, int64_t lane) {
-  if (lane >= packs * parts) return {-1, 0, 0, 0};
-  const int part = static_cast<int>(lane / packs);
-  const int each = (tile_tokens_of(packs * pack_width) + parts - 1) / parts;
-  const int begin = min(tile.begin + part * each, tile.end);
-  return {lane % packs * pack_width, part, begin, min(begin + each, tile.end)};
-}
-
-template <class T, int taps, bool documents>
-__global__ void norm_canon_kernel(NormCanon<T> in, T* y, int parts, bool staged) {
-  constexpr int reach = taps - 1;
-  extern __shared__ float memory[];
-  __shared__ float scales[most_tile_tokens + reach];  // of tokens tile.begin - reach …
-  const Sequences& s = in.sequences;
-  const Tile tile = tile_of(s, blockIdx.x);
-  const T* x = in.x + tile.first * s.channels;
-  const int32_t* doc_ids = documents ? s.doc_ids + tile.first : nullptr;
-  if (staged) {
-    x = stage_rows(x, max(0, tile.begin - reach), tile.end, s.channels, memory);
-    wait_for_staged();
-  }
-  const int warps = blockDim.x / warp_size, warp = threadIdx.x / warp_size;
-  for (int t = tile.begin - reach + warp; t < tile.end; t += warps) {
-    if (t < 0) continue;
-    const float scale = scale_of(x + t * s.channels, s.channels, in.eps, threadIdx.x % warp_size);
-    if (threadIdx.x % warp_size == 0) scales[t - tile.begin + reach] = scale;
-  }
-  __syncthreads();
-  const int64_t packs = s.channels / pack_width;
-  for (int64_t pack = threadIdx.x; pack < packs * parts; pack += blockDim.x) {
-    const Walk walk = walk_of(tile, packs, parts, pack);
-    float w[pack_width], tap[taps][pack_width], past[taps][pack_width];
-    int32_t docs[taps];
-    load_input(in.norm_weights + walk.channel, w);
-    load_taps(in.tap_weights, walk.channel, in.residual, tap);
+  const float inverse_channels = 1 / static_cast<float>(s.channels);
+  int round = 0;
+  for_each_stretch(s, stretches, groups, lane, [&](const Stretch& stretch, bool active) {
+    const int64_t place = stretch.first_token * in.stride + lane.channel;
+    // The batch before the stretch is for what the taps reach to.
+    const int first = stretch.begin - (reach > 0 ? batch : 0);
+    Incoming<T, batch, width> next;
+    float normal[batch][width];
+    DocumentRing<batch, documents> docs;
+    next.begin(in.x + place, in.stride, first, active ? stretch.end : 0);
+    docs.begin(s, stretch, first);
+    for (int t = first; t < stretch.end; t += batch) {
+      float x[batch][width], scale[batch];
 #pragma unroll
-    for (int i = 0; i < taps; ++i) {
-      fill(past[i], 0);
-      docs[i] = -1;
-    }
-#pragma unroll 4
-    for (int t = max(0, walk.begin - reach); t < walk.end; ++t) {
+      for (int i = 0; i < batch; ++i) {
+        next.take(i, x[i]);
+        scale[i] = 0;
 #pragma unroll
-      for (int i = taps - 1; i > 0; --i) {
-        docs[i] = docs[i - 1];
-#pragma unroll
-        for (int j = 0; j < pack_width; ++j) past[i][j] = past[i - 1][j];
+        for (int j = 0; j < width; ++j) scale[i] += x[i][j] * x[i][j];
       }
-      float value[pack_width];
-      load(x + t * s.channels + walk.channel, value);
-      const float scale = scales[t - tile.begin + reach];
+      sum_over_group(scale, groups, lane, memory, round++);
 #pragma unroll
-      for (int j = 0; j < pack_width; ++j) {
-        past[0][j] = normalised<T>(value[j], scale, in.round_first) * w[j];
-      }
-      if constexpr (documents) docs[0] = doc_ids[t];
-      if (t < walk.begin) continue;
-      fill(value, 0);
+      for (int i = 0; i < batch; ++i) {
+        scale[i] = rsqrtf(scale[i] * inverse_channels + in.eps);
 #pragma unroll
-      for (int i = 0; i < taps; ++i) {
-        if (documents && docs[i] != docs[0]) continue;
-#pragma unroll
-        for (int j = 0; j < pack_width; ++j) value[j] += tap[i][j] * past[i][j];
-      }
-      store(y + (tile.first + t) * s.channels + walk.channel, value);
-    }
-  }
-}
-
-/// The gradients of the normalised and weighted tokens first …: what their convolution's readers
-/// hand down. `grad` is the row's grad_y.
-template <int taps, bool documents, class T>
-__device__ __forceinline__ void gradients_of_normalised(const NormCanon<T>& in,
-                                                        const T* grad,
-                                                        const int32_t* doc_ids,
-                                                        const Tile& tile,
-                                                        int first,
-                                                        int64_t channel,
-                                                        float (&out)[group][row_width]) {
-  const int64_t channels = in.sequences.channels;
-  if constexpr (taps == 0) {
-#pragma unroll
-    for (int i = 0; i < group; ++i) {
-      fill(out[i], 0);
-      if (first + i < tile.end) load(grad + (first + i) * channels + channel, out[i]);
-    }
-  } else {
-    float tap[taps][row_width];
-    load_taps(in.tap_weights, channel, in.residual, tap);
-#pragma unroll
-    for (int i = 0; i < group; ++i) fill(out[i], 0);
-#pragma unroll
-    for (int later = 0; later < group + taps - 1; ++later) {
-      const int t = first + later;
-      if (t >= tile.length) continue;
-      float g[row_width];
-      load(grad + t * channels + channel, g);
-#pragma unroll
-      for (int i = 0; i < group; ++i) {
-        const int distance = later - i;
-        if (distance < 0 || distance >= taps) continue;
-        if (documents && doc_ids[t] != doc_ids[first + i]) continue;
-#pragma unroll
-        for (int j = 0; j < row_width; ++j) out[i][j] += tap[distance][j] * g[j];
+        for (int j = 0; j < width; ++j) normal[i][j] = x[i][j];
+        normalise<T>(normal[i], scale[i], in.round_first);
+        docs.take(s, stretch, t + i, i);
+        if (!active || t < stretch.begin || t + i >= stretch.end) continue;
+        float out[width];
+        convolve<kept>(normal, docs, weights, i, out);
+        store(y + place + (t + i) * in.stride, out);
+        if (lane.channel == 0) scales[stretch.first_token + t + i] = scale[i];
       }
     }
-  }
-}
-
-/// Blocks take tile after tile. In each a warp a token finds the token's scale and the projection
-/// of the gradient on the token; then threads go through the tile with their channels, write grad_x
-/// and add to the block's sums in shared memory [parts][C * (1 + taps)].
-template <class T, int taps, bool documents>
-__global__ void __launch_bounds__(most_threads, 2) backward_kernel(NormCanon<T> in,
-                                                                   const T* grad_y,
-                                                                   const T* grad_residual,
-                                                                   T* y,
-                                                                   T* grad_x,
-                                                                   float* partial,
-                                                                   int parts,
-                                                                   bool staged) {
-  constexpr int reach = taps > 0 ? taps - 1 : 0;
-  extern __shared__ float sums[];
-  __shared__ float scales[reach + most_tile_tokens];  // of tokens tile.begin - reach …
-  __shared__ float factors[most_tile_tokens];
-  const Sequences& s = in.sequences;
-  const int64_t columns = s.channels * (1 + taps), packs = s.channels / pack_width;
-  for (int64_t i = threadIdx.x; i < parts * columns; i += blockDim.x) sums[i] = 0;
-  float* staged_x = sums + parts * columns;
-  float* staged_grad =
-      staged_x + (reach + tile_tokens_of(s.channels)) * s.channels * sizeof(T) / sizeof(float);
-  const int warps = blockDim.x / warp_size, warp = threadIdx.x / warp_size;
-  const int lane = threadIdx.x % warp_size;
-  for (int64_t index = blockIdx.x; index < tile_count(s); index += gridDim.x) {
-    const Tile tile = tile_of(s, index);
-    const T* x = in.x + tile.first * s.channels;
-    const T* grad = grad_y + tile.first * s.channels;
-    const int32_t* doc_ids = documents ? s.doc_ids + tile.first : nullptr;
-    __syncthreads();  // nobody still reads what is there of the last tile
-    if (staged) {
-      x = stage_rows(x, max(0, tile.begin - reach), tile.end, s.channels, staged_x);
-      grad =
-          stage_rows(grad, tile.begin, min(tile.end + reach, tile.length), s.channels, staged_grad);
-      wait_for_staged();
-    }
-    for (int t = tile.begin - 1 - warp; t >= max(0, tile.begin - reach); t -= warps) {
-      const float scale = scale_of(x + t * s.channels, s.channels, in.eps, lane);
-      if (lane == 0) scales[reach + t - tile.begin] = scale;
-    }
-    for (int first = tile.begin + warp * group; first < tile.end; first += warps * group) {
-      float squares[group], products[group];
-      fill(squares, 0);
-      fill(products, 0);
-      for (int64_t c = lane * row_width; c < s.channels; c += warp_size * row_width) {
-        float w[row_width], value[row_width], g[group][row_width];
-        load_input(in.norm_weights + c, w);
-        gradients_of_normalised<taps, documents>(in, grad, doc_ids, tile, first, c, g);
-#pragma unroll
-        for (int i = 0; i < group; ++i) {
-          if (first + i >= tile.end) continue;
-          load(x + (first + i) * s.channels + c, value);
-#pragma unroll
-          for (int j = 0; j < row_width; ++j) {
-            squares[i] += value[j] * value[j];
-            products[i] += value[j] * w[j] * g[i][j];
-          }
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < group; ++i) {
-        const float mean = warp_sum(squares[i]) / static_cast<float>(s.channels);
-        const float product = warp_sum(products[i]) / static_cast<float>(s.channels);
-        if (lane > 0 || first + i >= tile.end) continue;
-        const float scale = rsqrtf(mean + in.eps);
-        scales[reach + first + i - tile.begin] = scale;
-        factors[first + i - tile.begin] = product * scale * scale * scale;
-      }
-    }
-    __syncthreads();
-    for (int64_t pack = threadIdx.x; pack < packs * parts; pack += blockDim.x) {
-      const Walk walk = walk_of(tile, packs, parts, pack);
-      if (walk.begin >= walk.end) continue;
-      constexpr int window = taps > 0 ? taps : 1;
-      float w[pack_width], tap[window][pack_width];
-      float past[window][pack_width], later[window][pack_width];
-      float norm_sum[pack_width], tap_sum[window][pack_width];
-      load_input(in.norm_weights + walk.channel, w);
-      if constexpr (taps > 0) load_taps(in.tap_weights, walk.channel, in.residual, tap);
-      fill(norm_sum, 0);
-      // later[i] is the gradient of token t + i, past[i] what the convolution read of token t - i;
-      // the walk goes forward, so both begin one token before it.
-#pragma unroll
-      for (int i = 0; i < window; ++i) {
-        fill(tap_sum[i], 0);
-        fill(later[i], 0);
-        fill(past[i], 0);
-        if constexpr (taps > 0) {
-          if (i > 0 && walk.begin + i - 1 < tile.length) {
-            load(grad + (walk.begin + i - 1) * s.channels + walk.channel, later[i]);
-          }
-          const int t = walk.begin - 1 - i;
-          if (i < reach && t >= 0) {
-            load(x + t * s.channels + walk.channel, past[i]);
-            const float scale = scales[reach + t - tile.begin];
-#pragma unroll
-            for (int j = 0; j < pack_width; ++j) {
-              past[i][j] = w[j] * normalised<T>(past[i][j], scale, in.round_first);
-            }
-          }
-        }
-      }
-      const int64_t place = (tile.first + walk.begin) * s.channels + walk.channel;
-      const T* residuals = grad_residual ? grad_residual + place : nullptr;
-      T* outputs = y ? y + place : nullptr;
-      T* gradients = grad_x + place;
-#pragma unroll 2
-      for (int t = walk.begin; t < walk.end; ++t) {
-        float value[pack_width], g[pack_width], n[pack_width], passed[pack_width];
-        float output[pack_width];
-        fill(passed, 0);
-        if (residuals) {
-          load_input(residuals, passed);
-          residuals += s.channels;
-        }
-        load(x + t * s.channels + walk.channel, value);
-        const float scale = scales[reach + t - tile.begin], factor = factors[t - tile.begin];
-        if constexpr (taps == 0) {
-          load(grad + t * s.channels + walk.channel, g);
-        } else {
-#pragma unroll
-          for (int i = 0; i < taps - 1; ++i) {
-#pragma unroll
-            for (int j = 0; j < pack_width; ++j) {
-              later[i][j] = later[i + 1][j];
-              past[taps - 1 - i][j] = past[taps - 2 - i][j];
-            }
-          }
-          fill(later[taps - 1], 0);
-          if (t + taps - 1 < tile.length) {
-            load(grad + (t + taps - 1) * s.channels + walk.channel, later[taps - 1]);
-          }
-          fill(g, 0);
-          fill(output, 0);
-        }
-#pragma unroll
-        for (int j = 0; j < pack_width; ++j) {
-          n[j] = normalised<T>(value[j], scale, in.round_first);
-          past[0][j] = n[j] * w[j];
-          if constexpr (taps == 0) output[j] = past[0][j];
-        }
-        if constexpr (taps > 0) {
-#pragma unroll
-          for (int i = 0; i < taps; ++i) {
-            if (!documents || (t + i < tile.length && doc_ids[t + i] == doc_ids[t])) {
-#pragma unroll
-              for (int j = 0; j < pack_width; ++j) {
-                g[j] += tap[i][j] * later[i][j];
-                tap_sum[i][j] += later[i][j] * past[0][j];
-              }
-            }
-            if (!documents || (t - i >= 0 && doc_ids[t - i] == doc_ids[t])) {
-#pragma unroll
-              for (int j = 0; j < pack_width; ++j) output[j] += tap[i][j] * past[i][j];
-            }
-          }
-        }
-#pragma unroll
-        for (int j = 0; j < pack_width; ++j) {
-          norm_sum[j] += g[j] * n[j];
-          value[j] = scale * w[j] * g[j] - factor * value[j] + passed[j];
-        }
-        if (outputs) {
-          store(outputs, output);
-          outputs += s.channels;
-        }
-        store(gradients, value);
-        gradients += s.channels;
-      }
-      float* own = sums + walk.part * columns;
-#pragma unroll
-      for (int j = 0; j < pack_width; ++j) {
-        own[walk.channel + j] += norm_sum[j];
-        if constexpr (taps > 0) {
-#pragma unroll
-          for (int i = 0; i < taps; ++i) {
-            own[s.channels + (walk.channel + j) * taps + taps - 1 - i] += tap_sum[i][j];
-          }
-        }
-      }
-    }
-  }
-  __syncthreads();
-  for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
-    float sum = sums[i];
-    for (int part = 1; part < parts; ++part) sum += sums[part * columns + i];
-    partial[blockIdx.x * columns + i] = sum;
-  }
-}
-
-// Threads of a block, about. More of them would go through fewer tokens each, and read the taps'
-// reach more often.
-constexpr int64_t block_lanes = 128;
-
-/// As many lanes of packs side by side as make a block.
-struct BlockShape {
-  int threads, parts;
-};
-
-BlockShape block_shape(int64_t channels) {
-  const int64_t packs = channels / pack_width;
-  int64_t parts = packs >= block_lanes ? 1 : block_lanes / packs;
-  if (parts > tile_tokens_of(channels)) parts = tile_tokens_of(channels);
-  const int64_t threads = packs * parts > most_threads ? most_threads : packs * parts;
-  return {static_cast<int>((threads + warp_size - 1) / warp_size * warp_size),
-          static_cast<int>(parts)};
-}
-
-/// Dynamic shared memory of a block. Without room for the tile the kernels read it twice.
-struct Memory {
-  int64_t bytes;
-  bool staged;
-};
-
-constexpr int64_t most_staged_bytes = 160 << 10;
-
-template <class T>
-Memory forward_memory(const NormCanon<T>& in) {
-  const int64_t tile =
-      (tile_tokens_of(in.sequences.channels) + in.taps - 1) * in.sequences.channels * sizeof(T);
-  return tile <= most_staged_bytes ? Memory{tile, true} : Memory{0, false};
-}
-
-template <class T>
-Memory backward_memory(const NormCanon<T>& in) {
-  const int64_t channels = in.sequences.channels, reach = in.taps > 0 ? in.taps - 1 : 0;
-  const int64_t sums = block_shape(channels).parts * channels * (1 + in.taps) * sizeof(float);
-  const int64_t tile = 2 * (tile_tokens_of(channels) + reach) * channels * sizeof(T);
-  return sums + tile <= most_staged_bytes ? Memory{sums + tile, true} : Memory{sums, false};
-}
-
-/// More than 48 KiB must be allowed.
-template <class Kernel>
-void allow(Kernel kernel, const Memory& memory) {
-  cudaFuncSetAttribute(
-      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(memory.bytes));
-}
-
-template <class T>
-using BackwardKernel = void (*)(NormCanon<T>, const T*, const T*, T*, T*, float*, int, bool);
-
-/// The kernel for such arguments, allowed the shared memory that it needs.
-template <class T>
-BackwardKernel<T> backward_kernel_for(const NormCanon<T>& in) {
-  BackwardKernel<T> kernel = nullptr;
-  with_taps(in.taps, in.sequences.doc_ids, [&](auto taps, auto documents) {
-    kernel = backward_kernel<T, decltype(taps)::value, decltype(documents)::value>;
   });
-  allow(kernel, backward_memory(in));
-  return kernel;
+}
+
+/// The gradients of a lane's weights from `sums`, where a row of sums for every tap is the sum of
+/// the normalised values times the gradients of what read them.
+template <int taps, int width, int kept>
+__device__ __forceinline__ void write_sums(const float (&sums)[kept][width],
+                                           const LaneWeights<taps, width>& weights,
+                                           const Lane& lane,
+                                           int64_t channels,
+                                           float* row) {
+  if (!lane.active) return;
+#pragma unroll
+  for (int j = 0; j < width; ++j) {
+    float of_norm = 0;
+#pragma unroll
+    for (int tap = 0; tap < kept; ++tap) {
+      of_norm += weights.tap[tap][j] * sums[tap][j];
+      if constexpr (taps > 0) {
+        row[channels + (lane.channel + j) * taps + taps - 1 - tap] = weights.norm[j] * sums[tap][j];
+      }
+    }
+    row[lane.channel + j] = of_norm;
+  }
+}
+
+/// A block's sums are a row of `partial`.
+template <class T, int taps, bool documents, int width>
+__global__ void __launch_bounds__(backward_threads) backward_kernel(NormCanon<T> in,
+                                                                    Groups groups,
+                                                                    Stretches stretches,
+                                                                    const float* scales,
+                                                                    const T* grad_y,
+                                                                    const T* grad_residual,
+                                                                    T* y,
+                                                                    T* grad_x,
+                                                                    float* partial) {
+  constexpr int reach = taps > 0 ? taps - 1 : 0, kept = LaneWeights<taps, width>::count;
+  constexpr int slot_count = slots<taps>, batch = backward_batch;
+  __shared__ float memory[2][most_warps][batch];
+  const Sequences& s = in.sequences;
+  const Lane lane = lane_of<width>(groups, s.channels);
+  float weights[kept][width], sums[kept][width];
+  {
+    LaneWeights<taps, width> stored;
+    stored.load_from(in, lane);
+    stored.products(weights);
+  }
+#pragma unroll
+  for (int i = 0; i < kept; ++i) fill(sums[i], 0);
+  const float inverse_channels = 1 / static_cast<float>(s.channels);
+  int round = 0;
+  for_each_stretch(s, stretches, groups, lane, [&](const Stretch& stretch, bool active) {
+    const int64_t place = stretch.first_token * in.stride + lane.channel;
+    const float* of_tokens = scales + stretch.first_token;
+    const int end = active ? stretch.end : 0;
+    // Tokens before the stretch are for y, gradients of those behind it for grad_x: slot i of the
+    // gradients is token t + i + reach.
+    Incoming<T, batch, width> next, passed, upstream;
+    float normal[slot_count][width], grad[slot_count][width];
+    DocumentRing<slot_count, documents> docs, docs_of_grad;
+    next.begin(in.x + place, in.stride, stretch.begin, end);
+    passed.begin(grad_residual + place, in.stride, stretch.begin, grad_residual ? end : 0);
+    upstream.begin(grad_y + place, in.stride, stretch.begin + reach, active ? stretch.length : 0);
+#pragma unroll
+    for (int back = 1; back <= reach; ++back) {
+      const int t = stretch.begin - back, ahead = stretch.begin + reach - back;
+      float(&before)[width] = normal[slot_before<slot_count>(0, back)];
+      float(&behind)[width] = grad[slot_before<slot_count>(0, back)];
+      fill(before, 0);
+      fill(behind, 0);
+      if (active && t >= 0) {
+        load_input(in.x + place + t * in.stride, before);
+        normalise<T>(before, __ldg(of_tokens + t), in.round_first);
+      }
+      if (active && ahead < stretch.length) load_input(grad_y + place + ahead * in.stride, behind);
+    }
+    docs.begin(s, stretch, stretch.begin);
+    docs_of_grad.begin(s, stretch, stretch.begin + reach);
+    for (int begin = stretch.begin; begin < stretch.end; begin += slot_count) {
+#pragma unroll
+      for (int part = 0; part < slot_count; part += batch) {
+        const int t = begin + part;
+        // Of each token, the gradient of its normalised values, and its product with them.
+        float x[batch][width], of_normal[batch][width], products[batch], scale[batch];
+#pragma unroll
+        for (int i = 0; i < batch; ++i) {
+          const int slot = part + i;
+          scale[i] = t + i < stretch.end ? __ldg(of_tokens + t + i) : 0.0f;
+          next.take(i, x[i]);
+          upstream.take(i, grad[slot]);
+          docs.take(s, stretch, t + i, slot);
+          docs_of_grad.take(s, stretch, t + i + reach, slot);
+#pragma unroll
+          for (int j = 0; j < width; ++j) normal[slot][j] = x[i][j];
+          normalise<T>(normal[slot], scale[i], in.round_first);
+          gather<kept>(grad, docs_of_grad, weights, slot, of_normal[i]);
+          add_tap_products<kept>(grad, docs_of_grad, normal[slot], slot, sums);
+          products[i] = 0;
+#pragma unroll
+          for (int j = 0; j < width; ++j) products[i] += x[i][j] * of_normal[i][j];
+          if (!y || !active || t + i >= stretch.end) continue;
+          float out[width];
+          convolve<kept>(normal, docs, weights, slot, out);
+          store(y + place + (t + i) * in.stride, out);
+        }
+        sum_over_group(products, groups, lane, memory, round++);
+#pragma unroll
+        for (int i = 0; i < batch; ++i) {
+          const float factor = products[i] * inverse_channels * scale[i] * scale[i] * scale[i];
+          float out[width];
+          passed.take(i, out);
+          if (!active || t + i >= stretch.end) continue;
+#pragma unroll
+          for (int j = 0; j < width; ++j) out[j] += scale[i] * of_normal[i][j] - factor * x[i][j];
+          store(grad_x + place + (t + i) * in.stride, out);
+        }
+      }
+    }
+  });
+  LaneWeights<taps, width> stored;
+  stored.load_from(in, lane);
+  const int64_t columns = s.channels * (1 + taps);
+  float* row = partial + blockIdx.x * columns;
+  if (groups.count > 1) {
+    constexpr int most_columns = backward_warps * warp_size * width * (1 + taps);
+    __shared__ float of_groups[most_columns];
+    write_sums(sums, stored, lane, s.channels, of_groups + lane.group * columns);
+    __syncthreads();
+    for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
+      float sum = 0;
+      for (int group = 0; group < groups.count; ++group) sum += of_groups[group * columns + i];
+      row[i] = sum;
+    }
+    return;
+  }
+  write_sums(sums, stored, lane, s.channels, row);
+}
+
+/// Calls run(taps, documents, width), all constants.
+template <class Run>
+void with_forward_kind(const Sequences& s, int taps, const Run& run) {
+  with_taps(taps, s.doc_ids, [&](auto count, auto documents) {
+    if (s.channels <= forward_threads * forward_width) {
+      run(count, documents, std::integral_constant<int, forward_width>{});
+    } else {
+      run(count, documents, std::integral_constant<int, forward_width_of_many>{});
+    }
+  });
+}
+
+template <class Run>
+void with_backward_kind(const Sequences& s, int taps, const Run& run) {
+  with_taps(taps, s.doc_ids, [&](auto count, auto documents) {
+    if (decltype(count)::value > 0 && s.channels <= backward_threads * backward_width) {
+      run(count, documents, std::integral_constant<int, backward_width>{});
+    } else {
+      run(count, documents, std::integral_constant<int, backward_width_of_many>{});
+    }
+  });
+}
+
+/// The blocks of a kernel, their groups and stretches.
+struct Grid {
+  unsigned blocks;
+  Groups groups;
+  Stretches stretches;
+};
+
+template <int taps, int width, class Kernel>
+Grid grid_of(Kernel kernel, const Sequences& s, int warps_of_block) {
+  const Groups groups = groups_of<width>(s.channels, warps_of_block);
+  const int64_t at_once = blocks_at_once(kernel, static_cast<int>(groups.threads()));
+  const Stretches stretches = taps > 0 ? even_stretches(s, at_once * groups.count, slots<taps>)
+                                       : stretches_of(s, short_stretch);
+  const int64_t shares = (int64_t{stretches.count} + groups.count - 1) / groups.count;
+  return {static_cast<unsigned>(blocks_of_rounds(shares, at_once)), groups, stretches};
+}
+
+template <class T, int taps, bool documents, int width>
+Grid backward_grid(const Sequences& s) {
+  return grid_of<taps, width>(backward_kernel<T, taps, documents, width>, s, backward_warps);
 }
 
 }  // namespace
 
 template <class T>
-void norm_canon_forward(const NormCanon<T>& in, T* y, cudaStream_t stream) {
+void norm_canon_forward(const NormCanon<T>& in, T* y, float* scales, cudaStream_t stream) {
   const Sequences& s = in.sequences;
   if (s.batch * s.length == 0) return;
-  if (in.taps == 0) {
-    constexpr int threads = 256;
-    constexpr int tokens = threads / warp_size;
-    const auto blocks = static_cast<unsigned>((s.batch * s.length + tokens - 1) / tokens);
-    norm_kernel<<<blocks, threads, 0, stream>>>(in, y);
-    return;
-  }
-  const BlockShape shape = block_shape(s.channels);
-  with_taps(in.taps, s.doc_ids, [&](auto taps, auto documents) {
-    if constexpr (decltype(taps)::value > 0) {
-      const auto kernel = norm_canon_kernel<T, decltype(taps)::value, decltype(documents)::value>;
-      const Memory memory = forward_memory(in);
-      allow(kernel, memory);
-      kernel<<<static_cast<unsigned>(tile_count(s)), shape.threads, memory.bytes, stream>>>(
-          in, y, shape.parts, memory.staged);
-    }
+  with_forward_kind(s, in.taps, [&](auto taps, auto documents, auto width) {
+    constexpr int count = decltype(taps)::value, channels = decltype(width)::value;
+    const auto kernel = forward_kernel<T, count, decltype(documents)::value, channels>;
+    const Grid grid = grid_of<count, channels>(kernel, s, forward_warps<count>);
+    kernel<<<grid.blocks, grid.groups.threads(), 0, stream>>>(
+        in, grid.groups, grid.stretches, y, scales);
   });
 }
 
 template <class T>
-int64_t norm_canon_partial_rows(const NormCanon<T>& in, int multiprocessors) {
+int64_t norm_canon_partial_rows(const NormCanon<T>& in) {
   const Sequences& s = in.sequences;
-  int resident = 0;
-  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident,
-                                                backward_kernel_for(in),
-                                                block_shape(s.channels).threads,
-                                                backward_memory(in).bytes);
-  const int64_t blocks = int64_t{multiprocessors} * (resident > 1 ? resident : 1);
-  return tile_count(s) < blocks ? tile_count(s) : blocks;
+  int64_t rows = 0;
+  with_backward_kind(s, in.taps, [&](auto taps, auto documents, auto width) {
+    rows =
+        backward_grid<T, decltype(taps)::value, decltype(documents)::value, decltype(width)::value>(
+            s)
+            .blocks;
+  });
+  return rows;
 }
 
 template <class T>
 void norm_canon_backward(const NormCanon<T>& in,
+                         const float* scales,
                          const T* grad_y,
                          const T* grad_residual,
                          T* y,
                          T* grad_x,
                          float* partial,
-                         int64_t partial_rows,
                          cudaStream_t stream) {
   const Sequences& s = in.sequences;
   if (s.batch * s.length == 0) return;
-  const BlockShape shape = block_shape(s.channels);
-  const Memory memory = backward_memory(in);
-  backward_kernel_for(
-      in)<<<static_cast<unsigned>(partial_rows), shape.threads, memory.bytes, stream>>>(
-      in, grad_y, grad_residual, y, grad_x, partial, shape.parts, memory.staged);
+  with_backward_kind(s, in.taps, [&](auto taps, auto documents, auto width) {
+    constexpr int count = decltype(taps)::value, channels = decltype(width)::value;
+    constexpr bool several = decltype(documents)::value;
+    const Grid grid = backward_grid<T, count, several, channels>(s);
+    backward_kernel<T, count, several, channels><<<grid.blocks, grid.groups.threads(), 0, stream>>>(
+        in, grid.groups, grid.stretches, scales, grad_y, grad_residual, y, grad_x, partial);
+  });
 }
 
-template int64_t norm_canon_partial_rows(const NormCanon<float>&, int);
-template int64_t norm_canon_partial_rows(const NormCanon<bfloat16>&, int);
-template void norm_canon_forward(const NormCanon<float>&, float*, cudaStream_t);
-template void norm_canon_forward(const NormCanon<bfloat16>&, bfloat16*, cudaStream_t);
+template void norm_canon_forward(const NormCanon<float>&, float*, float*, cudaStream_t);
+template void norm_canon_forward(const NormCanon<bfloat16>&, bfloat16*, float*, cudaStream_t);
+template int64_t norm_canon_partial_rows(const NormCanon<float>&);
+template int64_t norm_canon_partial_rows(const NormCanon<bfloat16>&);
 template void norm_canon_backward(const NormCanon<float>&,
                                   const float*,
                                   const float*,
+                                  const float*,
                                   float*,
                                   float*,
                                   float*,
-                                  int64_t,
                                   cudaStream_t);
 template void norm_canon_backward(const NormCanon<bfloat16>&,
+                                  const float*,
                                   const bfloat16*,
                                   const bfloat16*,
                                   bfloat16*,
                                   bfloat16*,
                                   float*,
-                                  int64_t,
                                   cudaStream_t);
 
 }  // namespace forge::ops::cuda

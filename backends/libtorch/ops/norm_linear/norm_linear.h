@@ -35,11 +35,14 @@ void norm_canon_forward_cpu(const at::Tensor& x,
                             const RmsNormOptions& norm,
                             const CanonLayer& canon,
                             at::Tensor& y);
+/// On a GPU, without canon, the tensors may be parts [1, N, C] of wider ones, of one width. Keeps
+/// what each token is multiplied by in scales [B, T], float32.
 void norm_canon_forward_cuda(const at::Tensor& x,
                              const at::Tensor& norm_w,
                              const RmsNormOptions& norm,
                              const CanonLayer& canon,
-                             at::Tensor& y);
+                             at::Tensor& y,
+                             at::Tensor& scales);
 
 /// Gradients of sum(y * grad_y) + sum(x * grad_residual), the second sum where there is such a
 /// gradient; grad_canon is written where there is a layer.
@@ -57,6 +60,7 @@ void norm_canon_backward_cuda(const at::Tensor& x,
                               const at::Tensor& norm_w,
                               const RmsNormOptions& norm,
                               const CanonLayer& canon,
+                              const at::Tensor& scales,
                               const at::Tensor& grad_y,
                               const at::Tensor& grad_residual,
                               at::Tensor& y,

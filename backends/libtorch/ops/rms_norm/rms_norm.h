@@ -17,6 +17,13 @@ struct RmsNormOptions {
 /// Differentiable in x and w.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& w, const RmsNormOptions& options);
 
+/// rms_norm of the first channels of x [..., C], as many as `first` has, and by itself of as many
+/// after them as `second` has; the others are left as they are. Differentiable in x and weights.
+at::Tensor rms_norm_of_parts(const at::Tensor& x,
+                             const at::Tensor& first,
+                             const at::Tensor& second,
+                             const RmsNormOptions& options);
+
 at::Tensor rms_norm_reference(const at::Tensor& x,
                               const at::Tensor& w,
                               const RmsNormOptions& options);

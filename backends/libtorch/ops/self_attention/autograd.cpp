@@ -109,34 +109,51 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
   }
 };
 
-/// The same on a GPU, where the library's attention keeps a state of its own.
+/// The same on a GPU, where the library's attention keeps a state of its own and heads may be
+/// normalised: the norms' weights need their input too.
 struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& qkv,
                             const at::Tensor& canon,
                             bool residual,
+                            const at::Tensor& canon_doc_ids,
                             const at::Tensor& cos,
                             const at::Tensor& sin,
                             bool interleaved,
+                            const at::Tensor& q_norm,
+                            const at::Tensor& k_norm,
+                            double eps,
+                            bool round_before_weight,
                             int64_t heads,
                             int64_t kv_heads,
-                            int64_t head_dim) {
-    const HeadLayout layout{heads, kv_heads, head_dim};
-    const CanonLayer layer{or_undefined(canon), {residual, false}, {}};
-    const at::Tensor prepared =
-        prepare(qkv, layer, {or_undefined(cos), or_undefined(sin), interleaved}, layout);
-    const Heads part = split(prepared, layout);
-    const LibraryAttention attention = library_attention(part.q, part.k, part.v);
-    context->save_for_backward({layer.weight.defined() ? qkv : prepared,
+                            int64_t head_dim,
+                            const at::Tensor& starts) {
+    const Source source{{or_undefined(canon), {residual, false}, or_undefined(canon_doc_ids)},
+                        {or_undefined(cos), or_undefined(sin), interleaved},
+                        {heads, kv_heads, head_dim},
+                        {or_undefined(q_norm), or_undefined(k_norm), {eps, round_before_weight}}};
+    const at::Tensor prepared = prepare(qkv, source);
+    const Heads part = split(prepared, source.layout);
+    const LibraryAttention attention =
+        library_attention(part.q, part.k, part.v, or_undefined(starts));
+    const bool kept = !source.needs_input() || keeps_prepared_heads_cuda(prepared);
+    context->save_for_backward({source.needs_input() ? qkv : prepared,
                                 canon,
+                                canon_doc_ids,
                                 cos,
                                 sin,
+                                q_norm,
+                                k_norm,
+                                starts,
                                 attention.out,
                                 attention.log_sum_exp,
                                 attention.seed,
-                                attention.offset});
+                                attention.offset,
+                                kept ? prepared : at::Tensor()});
     context->saved_data["residual"] = residual;
     context->saved_data["interleaved"] = interleaved;
+    context->saved_data["eps"] = eps;
+    context->saved_data["round_before_weight"] = round_before_weight;
     context->saved_data["heads"] = heads;
     context->saved_data["kv_heads"] = kv_heads;
     return attention.out;
@@ -144,35 +161,56 @@ struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const LibraryAttention attention{saved[4], saved[5], saved[6], saved[7]};
-    const HeadLayout layout{context->saved_data["heads"].toInt(),
-                            context->saved_data["kv_heads"].toInt(),
-                            attention.out.size(3)};
-    const CanonLayer layer{
-        or_undefined(saved[1]), {context->saved_data["residual"].toBool(), false}, {}};
-    const RotaryTable rotary{or_undefined(saved[2]),
-                             or_undefined(saved[3]),
-                             context->saved_data["interleaved"].toBool()};
-    const at::Tensor prepared =
-        layer.weight.defined() ? prepare(saved[0], layer, rotary, layout) : saved[0];
-    const Heads part = split(prepared, layout);
-    const HeadGradients grads =
-        library_attention_backward(part.q, part.k, part.v, attention, grad_outputs[0].contiguous());
-    at::Tensor grad_qkv = at::empty_like(saved[0]), grad_canon;
-    if (layer.weight.defined()) grad_canon = at::empty_like(layer.weight);
-    prepare_heads_backward_cuda(
-        saved[0], layer, rotary, layout, grads.q, grads.k, grads.v, grad_qkv, grad_canon);
-    return {grad_qkv, grad_canon, {}, {}, {}, {}, {}, {}, {}};
+    auto& data = context->saved_data;
+    const LibraryAttention attention{saved[8], saved[9], saved[10], saved[11]};
+    const Source source{
+        {or_undefined(saved[1]), {data["residual"].toBool(), false}, or_undefined(saved[2])},
+        {or_undefined(saved[3]), or_undefined(saved[4]), data["interleaved"].toBool()},
+        {data["heads"].toInt(), data["kv_heads"].toInt(), attention.out.size(3)},
+        {or_undefined(saved[5]),
+         or_undefined(saved[6]),
+         {data["eps"].toDouble(), data["round_before_weight"].toBool()}}};
+    const at::Tensor prepared = saved[12].defined() ? saved[12] : prepare(saved[0], source);
+    const Heads part = split(prepared, source.layout);
+    const HeadGradients of_heads = library_attention_backward(
+        part.q, part.k, part.v, or_undefined(saved[7]), attention, grad_outputs[0].contiguous());
+    const SourceGradients grads = prepare_heads_backward_cuda(saved[0],
+                                                              source.canon,
+                                                              source.rotary,
+                                                              source.layout,
+                                                              source.norms,
+                                                              {of_heads.q, of_heads.k, of_heads.v});
+    return {grads.qkv,
+            grads.canon,
+            {},
+            {},
+            {},
+            {},
+            {},
+            grads.q_norm,
+            grads.k_norm,
+            {},
+            {},
+            {},
+            {},
+            {},
+            {}};
   }
 
  private:
-  static at::Tensor prepare(const at::Tensor& qkv,
-                            const CanonLayer& layer,
-                            const RotaryTable& rotary,
-                            const HeadLayout& layout) {
-    if (!layer.weight.defined() && !rotary.cos.defined()) return qkv;
+  /// What makes of a joint projection what attention reads.
+  struct Source {
+    CanonLayer canon;
+    RotaryTable rotary;
+    HeadLayout layout;
+    HeadNorms norms;
+    bool needs_input() const { return canon.weight.defined() || norms.defined(); }
+  };
+
+  static at::Tensor prepare(const at::Tensor& qkv, const Source& source) {
+    if (!source.needs_input() && !source.rotary.cos.defined()) return qkv;
     at::Tensor prepared = at::empty_like(qkv);
-    prepare_heads_cuda(qkv, layer, rotary, layout, prepared);
+    prepare_heads_cuda(qkv, source.canon, source.rotary, source.layout, source.norms, prepared);
     return prepared;
   }
 };
@@ -182,13 +220,16 @@ at::Tensor composed(const at::Tensor& qkv,
                     const CanonLayer& canon,
                     const RotaryTable& table,
                     const HeadLayout& layout,
-                    const at::Tensor& doc_ids,
-                    std::optional<at::ScalarType> products) {
+                    const Documents& documents,
+                    std::optional<at::ScalarType> products,
+                    const HeadNorms& norms) {
   const Heads part = split(canon_layer(qkv, canon), layout);
-  const auto turned = [&](const at::Tensor& x) {
+  const auto prepared = [&](at::Tensor x, const at::Tensor& norm) {
+    if (norm.defined()) x = rms_norm(x, norm, norms.options);
     return table.cos.defined() ? rotary(x, table) : x;
   };
-  return causal_attention(turned(part.q), turned(part.k), part.v, doc_ids, products).flatten(2);
+  const at::Tensor q = prepared(part.q, norms.q), k = prepared(part.k, norms.k);
+  return causal_attention(q, k, part.v, documents, products).flatten(2);
 }
 
 void check(const at::Tensor& qkv, const RotaryTable& rotary, const HeadLayout& layout) {
@@ -218,38 +259,42 @@ at::Tensor self_attention(const at::Tensor& qkv,
                           const CanonLayer& canon,
                           const RotaryTable& rotary,
                           const HeadLayout& layout,
-                          const at::Tensor& doc_ids,
-                          std::optional<at::ScalarType> products) {
+                          const Documents& documents,
+                          std::optional<at::ScalarType> products,
+                          const HeadNorms& norms) {
   check(qkv, rotary, layout);
+  check_documents(documents, qkv.size(0), qkv.size(1));
   if (canon.weight.defined()) check_canon_shapes(qkv, canon.weight, canon.doc_ids);
-  if (has_cuda_kernel(qkv) && !doc_ids.defined() && !canon.doc_ids.defined() &&
-      !(canon.weight.defined() && canon.options.silu) && can_turn_heads_cuda(rotary, layout)) {
-    const at::Tensor joint = qkv.contiguous();
+  const at::Tensor joint = qkv.contiguous();
+  const bool plain = !(canon.weight.defined() && canon.options.silu);
+  if (plain && has_cuda_kernel(joint) && has_cuda_packs(joint) &&
+      can_prepare_heads_cuda(rotary, layout, norms)) {
     const Heads part = split(joint, layout);
-    if (has_library_attention(part.q, part.k)) {
+    if (has_library_attention(part.q, part.k, documents)) {
       return SelfAttentionCuda::apply(joint,
                                       or_empty(canon.weight),
                                       canon.options.residual,
+                                      or_empty(canon.doc_ids),
                                       or_empty(rotary.cos),
                                       or_empty(rotary.sin),
                                       rotary.interleaved,
+                                      or_empty(norms.q),
+                                      or_empty(norms.k),
+                                      norms.options.eps,
+                                      norms.options.round_before_weight,
                                       layout.heads,
                                       layout.kv_heads,
-                                      layout.head_dim)
+                                      layout.head_dim,
+                                      or_empty(documents.starts))
           .flatten(2);
     }
   }
   const at::ScalarType type = products.value_or(qkv.scalar_type());
-  bool fused = has_cpu_kernel(qkv) && has_product_kernel(qkv, type) &&
-               !(canon.weight.defined() && canon.options.silu) &&
-               (!rotary.cos.defined() || rotary.cos.scalar_type() == qkv.scalar_type());
-  at::Tensor first;
-  if (fused && doc_ids.defined()) {
-    first = first_tokens_of_documents(doc_ids, qkv.size(0), qkv.size(1));
-    fused = first.defined();
-  }
-  if (!fused) return composed(qkv.contiguous(), canon, rotary, layout, doc_ids, products);
-  return SelfAttention::apply(qkv.contiguous(),
+  const bool fused = plain && has_cpu_kernel(qkv) && has_product_kernel(qkv, type) &&
+                     (!documents.defined() || documents.first.defined()) && !norms.defined() &&
+                     (!rotary.cos.defined() || rotary.cos.scalar_type() == qkv.scalar_type());
+  if (!fused) return composed(joint, canon, rotary, layout, documents, products, norms);
+  return SelfAttention::apply(joint,
                               or_empty(canon.weight),
                               canon.options.residual,
                               or_empty(canon.doc_ids),
@@ -259,7 +304,7 @@ at::Tensor self_attention(const at::Tensor& qkv,
                               layout.heads,
                               layout.kv_heads,
                               layout.head_dim,
-                              or_empty(first),
+                              or_empty(documents.first),
                               static_cast<int64_t>(type))
       .flatten(2);
 }

@@ -1,5 +1,7 @@
 #include "backends/libtorch/ops/self_attention/cuda.h"
 
+#include <ATen/cuda/CUDAContext.h>
+
 #include "backends/libtorch/ops/common/cuda_tensors.h"
 #include "backends/libtorch/ops/self_attention/self_attention.h"
 
@@ -17,105 +19,153 @@ cuda::Heads heads_of(const RotaryTable& rotary, const HeadLayout& layout) {
           cuda::read<float>(rotary.sin)};
 }
 
+cuda::HeadNorms norms_of(const HeadNorms& norms, const HeadLayout& layout) {
+  return {static_cast<int>(layout.heads),
+          cuda::read<float>(norms.q),
+          cuda::read<float>(norms.k),
+          static_cast<float>(norms.options.eps),
+          norms.options.round_before_weight};
+}
+
 /// The convolution alone, over channels that are no heads.
 constexpr cuda::Heads no_heads{0, 0, 0, 0, false, nullptr, nullptr};
+constexpr cuda::HeadNorms no_norms{0, nullptr, nullptr, 0, false};
 
 template <class T>
 cuda::PrepareHeads<T> arguments(const at::Tensor& x,
                                 const CanonLayer& canon,
-                                const cuda::Heads& heads) {
+                                const cuda::Heads& heads,
+                                const cuda::HeadNorms& norms) {
   return {cuda::sequences_of(x, canon),
           cuda::taps_of(canon),
           canon.options.residual,
           cuda::read<T>(x),
           cuda::read<float>(canon.weight),
-          heads};
+          heads,
+          norms};
 }
 
 void forward(const at::Tensor& x,
              const CanonLayer& canon,
              const cuda::Heads& heads,
+             const cuda::HeadNorms& norms,
              at::Tensor& y) {
   cuda::with_type(x, [&](auto type) {
     using T = decltype(type);
-    cuda::prepare_heads(arguments<T>(x, canon, heads), cuda::write<T>(y), cuda::current_stream());
+    cuda::prepare_heads(
+        arguments<T>(x, canon, heads, norms), cuda::write<T>(y), cuda::current_stream());
   });
 }
 
-void backward(const at::Tensor& x,
-              const CanonLayer& canon,
-              const cuda::Heads& heads,
-              const at::Tensor& grad_q,
-              const at::Tensor& grad_k,
-              const at::Tensor& grad_v,
-              int64_t q_channels,
-              int64_t kv_channels,
-              at::Tensor& grad_x,
-              at::Tensor& grad_canon) {
+/// Gradients of weights: [C, taps] and, of the norms' outputs times their inputs, [C].
+struct WeightSums {
+  at::Tensor taps, norms;
+};
+
+/// The sum of each column.
+at::Tensor sum_of_rows(const at::Tensor& partial) {
+  at::Tensor sums = at::empty({partial.size(1)}, partial.options());
+  cuda::add_rows(cuda::read<float>(partial),
+                 partial.size(0),
+                 partial.size(1),
+                 cuda::write<float>(sums),
+                 cuda::current_stream());
+  return sums;
+}
+
+WeightSums backward(const at::Tensor& x,
+                    const CanonLayer& canon,
+                    const cuda::Heads& heads,
+                    const cuda::HeadNorms& norms,
+                    const PreparedGradients& grads,
+                    int64_t q_channels,
+                    int64_t kv_channels,
+                    at::Tensor& grad_x) {
   const int taps = cuda::taps_of(canon);
-  const int64_t rows = cuda::prepare_heads_partial_rows(cuda::sequences_of(x, canon));
-  const int64_t columns = taps * x.size(2);
-  const at::Tensor partial =
-      taps > 0 ? at::empty({rows, columns}, x.options().dtype(at::kFloat)) : at::Tensor();
+  at::Tensor of_taps, of_norms;
   cuda::with_type(x, [&](auto type) {
     using T = decltype(type);
-    const cuda::HeadGradientsOf<T> grads{cuda::read<T>(grad_q),
-                                         cuda::read<T>(grad_k),
-                                         cuda::read<T>(grad_v),
-                                         q_channels,
-                                         kv_channels};
-    cuda::prepare_heads_backward(arguments<T>(x, canon, heads),
-                                 grads,
+    const cuda::PrepareHeads<T> in = arguments<T>(x, canon, heads, norms);
+    const int64_t rows = cuda::prepare_heads_partial_rows(in);
+    const auto partial = [&](bool needed, int64_t columns) {
+      // Without tokens no kernel writes them.
+      if (!needed) return at::Tensor();
+      const at::TensorOptions options = x.options().dtype(at::kFloat);
+      return x.numel() == 0 ? at::zeros({1, columns}, options)
+                            : at::empty({rows, columns}, options);
+    };
+    of_taps = partial(taps > 0, taps * x.size(2));
+    of_norms = partial(norms.q, x.size(2));
+    const cuda::HeadGradientsOf<T> of_heads{cuda::read<T>(grads.q),
+                                            cuda::read<T>(grads.k),
+                                            cuda::read<T>(grads.v),
+                                            q_channels,
+                                            kv_channels};
+    cuda::prepare_heads_backward(in,
+                                 of_heads,
                                  cuda::write<T>(grad_x),
-                                 cuda::write<float>(partial),
+                                 cuda::write<float>(of_taps),
+                                 cuda::write<float>(of_norms),
                                  cuda::current_stream());
   });
-  if (taps == 0) return;
-  if (x.numel() == 0) {
-    grad_canon.zero_();
-    return;
-  }
-  cuda::add_rows(cuda::read<float>(partial),
-                 rows,
-                 columns,
-                 cuda::write<float>(grad_canon),
-                 cuda::current_stream());
+  return {taps > 0 ? sum_of_rows(of_taps) : at::Tensor(),
+          norms.q ? sum_of_rows(of_norms) : at::Tensor()};
 }
 
 }  // namespace
 
-bool can_turn_heads_cuda(const RotaryTable& rotary, const HeadLayout& layout) {
+bool can_prepare_heads_cuda(const RotaryTable& rotary,
+                            const HeadLayout& layout,
+                            const HeadNorms& norms) {
+  const cuda::Heads heads = heads_of(rotary, layout);
   if (rotary.cos.defined() && rotary.cos.scalar_type() != at::kFloat) return false;
-  return cuda::heads_fit(heads_of(rotary, layout));
+  if (!cuda::heads_fit(heads)) return false;
+  if (!norms.defined()) return true;
+  return norms.q.scalar_type() == at::kFloat && cuda::heads_can_be_normalised(heads);
 }
 
 void prepare_heads_cuda(const at::Tensor& qkv,
                         const CanonLayer& canon,
                         const RotaryTable& rotary,
                         const HeadLayout& layout,
+                        const HeadNorms& norms,
                         at::Tensor& prepared) {
-  forward(qkv, canon, heads_of(rotary, layout), prepared);
+  forward(qkv, canon, heads_of(rotary, layout), norms_of(norms, layout), prepared);
 }
 
-void prepare_heads_backward_cuda(const at::Tensor& qkv,
-                                 const CanonLayer& canon,
-                                 const RotaryTable& rotary,
-                                 const HeadLayout& layout,
-                                 const at::Tensor& grad_q,
-                                 const at::Tensor& grad_k,
-                                 const at::Tensor& grad_v,
-                                 at::Tensor& grad_qkv,
-                                 at::Tensor& grad_canon) {
-  backward(qkv,
-           canon,
-           heads_of(rotary, layout),
-           grad_q,
-           grad_k,
-           grad_v,
-           layout.heads * layout.head_dim,
-           layout.kv_heads * layout.head_dim,
-           grad_qkv,
-           grad_canon);
+bool keeps_prepared_heads_cuda(const at::Tensor& prepared) {
+  // A share that even a hundred layers together do not feel.
+  constexpr size_t share = 2048;
+  return prepared.nbytes() <= at::cuda::getCurrentDeviceProperties()->totalGlobalMem / share;
+}
+
+SourceGradients prepare_heads_backward_cuda(const at::Tensor& qkv,
+                                            const CanonLayer& canon,
+                                            const RotaryTable& rotary,
+                                            const HeadLayout& layout,
+                                            const HeadNorms& norms,
+                                            const PreparedGradients& grads) {
+  const int64_t q_channels = layout.heads * layout.head_dim;
+  const int64_t kv_channels = layout.kv_heads * layout.head_dim;
+  SourceGradients out;
+  out.qkv = at::empty_like(qkv);
+  const WeightSums sums = backward(qkv,
+                                   canon,
+                                   heads_of(rotary, layout),
+                                   norms_of(norms, layout),
+                                   grads,
+                                   q_channels,
+                                   kv_channels,
+                                   out.qkv);
+  if (canon.weight.defined()) out.canon = sums.taps.view(canon.weight.sizes());
+  if (norms.defined()) {
+    const auto over_heads = [&](int64_t first, int64_t heads) {
+      return sums.norms.narrow(0, first, heads * layout.head_dim).view({heads, -1}).sum(0);
+    };
+    out.q_norm = over_heads(0, layout.heads);
+    out.k_norm = over_heads(q_channels, layout.kv_heads);
+  }
+  return out;
 }
 
 void canon_conv_forward_cuda(const at::Tensor& x,
@@ -123,7 +173,7 @@ void canon_conv_forward_cuda(const at::Tensor& x,
                              const CanonConvOptions& options,
                              const at::Tensor& doc_ids,
                              at::Tensor& y) {
-  forward(x, {w, options, doc_ids}, no_heads, y);
+  forward(x, {w, options, doc_ids}, no_heads, no_norms, y);
 }
 
 void canon_conv_backward_cuda(const at::Tensor& x,
@@ -133,7 +183,9 @@ void canon_conv_backward_cuda(const at::Tensor& x,
                               const at::Tensor& grad_y,
                               at::Tensor& grad_x,
                               at::Tensor& grad_w) {
-  backward(x, {w, options, doc_ids}, no_heads, grad_y, {}, {}, x.size(2), 0, grad_x, grad_w);
+  const WeightSums sums = backward(
+      x, {w, options, doc_ids}, no_heads, no_norms, {grad_y, {}, {}}, x.size(2), 0, grad_x);
+  grad_w = sums.taps.view(w.sizes());
 }
 
 }  // namespace forge::ops

@@ -16,6 +16,17 @@ struct Heads {
 /// Whether the kernels' packs fit the pairs of such heads.
 bool heads_fit(const Heads& heads);
 
+/// RMSNorm of turning heads, between the convolution and the rotation; q null: none.
+struct HeadNorms {
+  int query_heads;
+  const float *q, *k;  ///< [head_dim]
+  float eps;
+  bool round_first;  ///< normalised values are rounded to T before they are weighted
+};
+
+/// Whether the threads that share such a head can add up its channels.
+bool heads_can_be_normalised(const Heads& heads);
+
 /// Arguments of the kernels: x [B, T, channels] of T. Without turning heads this is the convolution
 /// alone, of any channels.
 template <class T>
@@ -26,6 +37,7 @@ struct PrepareHeads {
   const T* x;
   const float* weights;  ///< [channels, taps]
   Heads heads;
+  HeadNorms norms;
 };
 
 template <class T>
@@ -39,13 +51,18 @@ struct HeadGradientsOf {
   int64_t q_channels, kv_channels;
 };
 
-int64_t prepare_heads_partial_rows(const Sequences& sequences);
+/// Rows of the sums below.
+template <class T>
+int64_t prepare_heads_partial_rows(const PrepareHeads<T>& in);
 
+/// Writes rows of sums for the gradients of weights: [channels, taps] where there are taps, and
+/// [channels] where there are norms.
 template <class T>
 void prepare_heads_backward(const PrepareHeads<T>& in,
                             const HeadGradientsOf<T>& grad_y,
                             T* grad_x,
-                            float* partial,
+                            float* tap_partial,
+                            float* norm_partial,
                             cudaStream_t stream);
 
 }  // namespace forge::ops::cuda

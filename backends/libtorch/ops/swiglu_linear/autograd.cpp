@@ -84,8 +84,7 @@ at::Tensor swiglu_linear(const at::Tensor& gate_up,
               "], is ",
               residual.sizes());
   if (canon.weight.defined()) check_canon_shapes(gate_up, canon.weight, canon.doc_ids);
-  const bool halves = gate_up.is_cpu() || (gate_up.size(2) / 2) % cuda_pack == 0;
-  const bool fused = has_product_kernel(gate_up, operand.scalar_type()) && halves &&
+  const bool fused = has_product_kernel(gate_up, operand.scalar_type()) &&
                      !(canon.weight.defined() && canon.options.silu);
   if (!fused) return ops::linear(swiglu(canon_layer(gate_up, canon)), w, residual);
   return SwiGluLinear::apply(gate_up.contiguous(),

@@ -32,13 +32,15 @@ void canon_swiglu_backward_cuda(const at::Tensor& gate_up,
                                 at::Tensor& grad_gate_up,
                                 at::Tensor& grad_canon) {
   const int taps = cuda::taps_of(canon);
-  const int64_t rows = cuda::canon_swiglu_partial_rows(cuda::sequences_of(gate_up, canon));
   const int64_t columns = taps * gate_up.size(2);
-  const at::Tensor partial =
-      taps > 0 ? at::empty({rows, columns}, gate_up.options().dtype(at::kFloat)) : at::Tensor();
+  at::Tensor partial;
   cuda::with_type(gate_up, [&](auto type) {
     using T = decltype(type);
-    cuda::canon_swiglu_backward(arguments<T>(gate_up, canon),
+    const cuda::CanonSwiGlu<T> in = arguments<T>(gate_up, canon);
+    if (taps > 0)
+      partial = at::empty({cuda::canon_swiglu_partial_rows(in), columns},
+                          gate_up.options().dtype(at::kFloat));
+    cuda::canon_swiglu_backward(in,
                                 cuda::read<T>(grad_y),
                                 cuda::write<T>(y),
                                 cuda::write<T>(grad_gate_up),
@@ -51,7 +53,7 @@ void canon_swiglu_backward_cuda(const at::Tensor& gate_up,
     return;
   }
   cuda::add_rows(cuda::read<float>(partial),
-                 rows,
+                 partial.size(0),
                  columns,
                  cuda::write<float>(grad_canon),
                  cuda::current_stream());

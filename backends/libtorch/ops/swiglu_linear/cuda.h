@@ -18,7 +18,8 @@ template <class T>
 void canon_swiglu_forward(const CanonSwiGlu<T>& in, T* y, cudaStream_t stream);
 
 /// Rows of 2I * taps floats that canon_swiglu_backward needs for `partial`.
-int64_t canon_swiglu_partial_rows(const Sequences& sequences);
+template <class T>
+int64_t canon_swiglu_partial_rows(const CanonSwiGlu<T>& in);
 
 template <class T>
 void canon_swiglu_backward(const CanonSwiGlu<T>& in,

@@ -91,7 +91,7 @@ worker::Batch batch_of(const config::Experiment& experiment) {
                       0};
   if (experiment.train.document_mask) {
     const at::Tensor begins = at::randint(0, 9, shape, at::kInt).eq(0);
-    batch.doc_ids = begins.cumsum(1).to(at::kInt);
+    batch.documents = ops::divide_documents(begins.cumsum(1).to(at::kInt));
   }
   return batch;
 }
@@ -116,8 +116,10 @@ Measured measure(const config::Experiment& experiment) {
   const int64_t before = held_bytes();
   const worker::Batch batch = batch_of(experiment);
   {
-    const at::Tensor loss = trainer.model().loss(
-        batch.inputs, batch.doc_ids, batch.targets, worker::loss_options(experiment.train.z_loss));
+    const at::Tensor loss = trainer.model().loss(batch.inputs,
+                                                 batch.documents,
+                                                 batch.targets,
+                                                 worker::loss_options(experiment.train.z_loss));
     // The loss comes with the gradient of the output projection, which counts as a gradient.
     const int64_t head = experiment.model.vocab_size * experiment.model.hidden_size;
     measured.activations = held_bytes() - before - head * loss.element_size();

@@ -3,7 +3,9 @@
 #include <iostream>
 
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
+#include "backends/libtorch/worker/cuda.h"
 #include "backends/libtorch/worker/trainer.h"
+#include "backends/libtorch/worker/uploader.h"
 #include "backends/libtorch/worker/weights.h"
 #include "tests/backends/libtorch/model/small_models.h"
 #include "tests/support/vectors.h"
@@ -66,11 +68,56 @@ TEST_CASE("a row of divided documents gives what each of them gives alone", "[mo
     worker::load_initial(model, 3);
     const at::Tensor ids = at::randint(0, config.vocab_size, {1, 12}, at::kInt);
     const at::Tensor doc_ids = at::tensor({0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 2}, at::kInt);
-    const at::Tensor together = model.logits(ids, doc_ids.view({1, 12}));
+    const at::Tensor together = model.logits(ids, ops::divide_documents(doc_ids.view({1, 12})));
     for (const auto& [first, length] : {std::pair<int64_t, int64_t>{0, 5}, {5, 1}, {6, 6}}) {
       const at::Tensor alone = model.logits(ids.narrow(1, first, length));
       REQUIRE(largest_difference(together.narrow(1, first, length), alone) < 1e-12);
     }
+  }
+}
+
+/// Rows of random ids, divided every `document_length` tokens.
+data::RowBatch divided_rows(const config::Experiment& experiment, int document_length) {
+  data::RowBatch rows;
+  for (int row = 0; row < experiment.train.batch_size; ++row) {
+    for (int t = 0; t < experiment.train.seq_len; ++t) {
+      rows.inputs.push_back(at::randint(0, experiment.model.vocab_size, {1}).item<int>());
+      rows.targets.push_back(at::randint(0, experiment.model.vocab_size, {1}).item<int>());
+      rows.documents.push_back(t / document_length);
+    }
+  }
+  return rows;
+}
+
+// On a GPU the steps are recorded, and again when there is no more room for the documents.
+TEST_CASE("a step of any number of documents is the step in parts", "[model]") {
+  at::manual_seed(17);
+  config::Experiment experiment;
+  experiment.model = small_model("ABCD", config::PositionKind::rope);
+  experiment.model.hidden_size = 32;
+  experiment.model.head_dim = 8;
+  experiment.model.qk_norm = config::QkNorm::per_head;
+  experiment.train.batch_size = 6;
+  experiment.train.seq_len = 64;
+  experiment.train.document_mask = true;
+  experiment.train.precision = config::Precision::bfloat16;
+  const at::Device device = test_device();
+  if (device.is_cuda()) worker::cuda::use_own_stream(0);
+  worker::Trainer whole(experiment, device), parts(experiment, device);
+  worker::Uploader uploader(device, experiment.train.seq_len);
+  for (worker::Trainer* trainer : {&whole, &parts}) worker::load_initial(trainer->model(), 42);
+  for (int64_t step = 0; step < 14; ++step) {
+    INFO("step " << step);
+    const worker::Batch batch = uploader.upload(divided_rows(experiment, step < 7 ? 20 : 1));
+    whole.step(batch, step);
+    const at::Tensor loss = parts.loss(batch);
+    parts.backward(loss);
+    parts.update(loss, step);
+    const worker::StepTotals expected = whole.optimizer().take_totals();
+    const worker::StepTotals found = parts.optimizer().take_totals();
+    const double tolerance = device.is_cuda() ? 0.01 : 0;
+    REQUIRE(std::fabs(found.loss - expected.loss) <= tolerance);
+    REQUIRE(std::fabs(found.gradient_norm - expected.gradient_norm) <= tolerance);
   }
 }
 
@@ -112,7 +159,8 @@ std::vector<double> loss_curve(const config::ModelConfig& model, config::Precisi
   worker::load_initial(trainer.model(), 5);
   at::manual_seed(18);
   worker::Batch batch = random_batch(3, 70, model.vocab_size);
-  batch.doc_ids = at::arange(70, at::kInt).floor_divide(31).to(at::kInt).repeat({3, 1});
+  batch.documents =
+      ops::divide_documents(at::arange(70, at::kInt).floor_divide(31).to(at::kInt).repeat({3, 1}));
   std::vector<double> losses;
   for (int64_t step = 0; step < 40; ++step) {
     trainer.step(batch, step);

@@ -73,7 +73,7 @@ void check_case(const json& expected,
                                  : at::Tensor();
 
   std::vector<at::Tensor> residual_stream;
-  const at::Tensor logits = model.logits(ids, doc_ids, &residual_stream);
+  const at::Tensor logits = model.logits(ids, ops::divide_documents(doc_ids), &residual_stream);
   const double logit_difference = largest_difference(
       logits, tensor_of(expected.at("logits"), {batch, length, config.vocab_size}, at::kDouble));
   REQUIRE(logit_difference <= tolerance.logits);

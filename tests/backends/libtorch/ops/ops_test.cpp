@@ -131,16 +131,36 @@ TEST_CASE("causal_attention takes documents whose numbers do not rise", "[ops]")
   at::manual_seed(14);
   const at::Tensor docs = at::tensor({5, 5, 2, 2, 2, 5, 1}, at::kInt).view({1, 7});
   const at::Tensor q = at::randn({1, 7, 2, 4}), k = at::randn({1, 7, 1, 4});
-  REQUIRE(at::equal(ops::causal_attention(q, k, k, docs),
+  REQUIRE(at::equal(ops::causal_attention(q, k, k, ops::divide_documents(docs)),
                     ops::causal_attention_reference(q, k, k, docs)));
-  REQUIRE(fails_with("doc_ids must be int32 [1, 7]",
-                     [&] { ops::causal_attention(q, k, k, docs.narrow(1, 0, 6)); }));
+  const ops::Documents shorter = ops::divide_documents(docs.narrow(1, 0, 6));
+  REQUIRE(
+      fails_with("doc_ids must be int32 [1, 7]", [&] { ops::causal_attention(q, k, k, shorter); }));
+}
+
+TEST_CASE("documents are divided into the first token of each and where each begins", "[ops]") {
+  const at::Tensor ids = at::tensor({0, 0, 1, 1, 4, 3, 3, 3, 5, 6}, at::kInt).view({2, 5});
+  const ops::Documents documents = ops::divide_documents(ids);
+  REQUIRE(at::equal(documents.first,
+                    at::tensor({0, 0, 2, 2, 4, 0, 0, 0, 3, 4}, at::kInt).view({2, 5})));
+  const std::vector<int32_t> starts = ops::document_starts(ids.data_ptr<int32_t>(), 2, 5);
+  REQUIRE(starts.size() == 257);
+  REQUIRE(std::vector<int32_t>(starts.begin(), starts.begin() + 7) ==
+          std::vector<int32_t>({0, 2, 4, 5, 8, 9, 10}));
+  REQUIRE(starts.back() == 10);
+  REQUIRE(ops::document_starts(ids.data_ptr<int32_t>(), 2, 5, 257).size() == 513);
+  REQUIRE(ops::document_starts(ids.data_ptr<int32_t>(), 1, 10).empty());  // 4, then 3
+  REQUIRE_FALSE(ops::divide_documents(ids.view({1, 10})).first.defined());
+  REQUIRE_FALSE(ops::divide_documents({}).defined());
+  const at::Tensor each = at::arange(300, at::kInt);
+  REQUIRE(ops::document_starts(each.data_ptr<int32_t>(), 1, 300).size() == 513);
+  REQUIRE(fails_with("doc_ids must be int32", [&] { ops::divide_documents(each); }));
 }
 
 TEST_CASE("one document in a row is the same bits as no documents", "[ops]") {
   at::manual_seed(15);
   const at::Tensor q = at::randn({2, 200, 4, 8}), k = at::randn({2, 200, 2, 8});
-  const at::Tensor docs = at::zeros({2, 200}, at::kInt);
+  const ops::Documents docs = ops::divide_documents(at::zeros({2, 200}, at::kInt));
   REQUIRE(at::equal(ops::causal_attention(q, k, k, docs), ops::causal_attention(q, k, k)));
 }
 
