@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "app/commands.h"
@@ -58,7 +59,8 @@ void group_commands(CLI::App& app) {
 }
 
 /// In the order in which --help lists them.
-void add_commands(CLI::App& app, Program& program) {
+void add_commands(CLI::App& program_line, Program& program) {
+  const Command app(program_line);
   add_run(app, program);
   add_runs(app, program);
   add_compare(app, program);
@@ -92,7 +94,7 @@ void add_commands(CLI::App& app, Program& program) {
   add_completion(app, program);
   add_man(app, program);
   add_supervise(app, program);
-  group_commands(app);
+  group_commands(program_line);
 }
 
 int run_program(int argument_count, char** arguments) {
@@ -101,7 +103,7 @@ int run_program(int argument_count, char** arguments) {
   app.set_version_flag("--version", std::string("forge ") + FORGE_VERSION);
   app.require_subcommand(0, 1);
   app.get_formatter()->column_width(34);
-  add_project_option(app, program);
+  add_project_option(Command(app), program);
   app.add_option("-t,--config", program.globals.config, "Config, for a command that names none")
       ->type_name("NAME");
   add_commands(app, program);

@@ -8,8 +8,8 @@
 
 namespace forge::app {
 
-void add_output_options(CLI::App& command, OutputOptions& options) {
-  command.add_option("-o,--output", options.file, "Write to a file instead")->type_name("FILE");
+void add_output_options(const Command& command, OutputOptions& options) {
+  command.add_option("-o,--output", options.file, "Write to a file instead").type_name("FILE");
   command.add_flag("--json", options.json, "As JSON");
 }
 

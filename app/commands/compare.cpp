@@ -61,11 +61,11 @@ int compare(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_compare(CLI::App& app, Program& program) {
+void add_compare(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("compare", "Print the project's tables from the runs that there are");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge compare --table positions\n"
       "  forge compare --table positional --published\n"
@@ -74,18 +74,18 @@ void add_compare(CLI::App& app, Program& program) {
       "A table is a file of the project, tables/NAME.yaml: its rows, columns (losses, scores of a\n"
       "task, speed, memory), what must be equal, the claims it is to decide, and of which runs a\n"
       "row shows the best. docs/TABLES.md describes it.");
-  command->add_option(
+  command.add_option(
       "-t,--table", options->table, "Name of a table of the project; none: all of them");
-  add_project_option(*command, program);
-  command->add_option("--profile",
-                      options->tables.profile,
-                      "Runs of this profile; else the one that fills most rows");
-  command->add_flag("--published", options->tables.published, "Published figures beside ours");
-  command->add_option("--format", options->format, "text, markdown, csv or json")
-      ->check(CLI::IsMember({"text", "markdown", "csv", "json"}))
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "The same as --format json");
-  command->callback([&program, options] {
+  add_project_option(command, program);
+  command.add_option("--profile",
+                     options->tables.profile,
+                     "Runs of this profile; else the one that fills most rows");
+  command.add_flag("--published", options->tables.published, "Published figures beside ours");
+  command.add_option("--format", options->format, "text, markdown, csv or json")
+      .one_of({"text", "markdown", "csv", "json"})
+      .capture_default();
+  command.add_flag("--json", options->json, "The same as --format json");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return compare(c, *options); };
   });
 }

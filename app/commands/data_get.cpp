@@ -58,10 +58,10 @@ int get(const Options& options) {
 
 }  // namespace
 
-void add_data_get(CLI::App& data, Program& program) {
+void add_data_get(const Command& data, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = data.add_subcommand("get", "Get a public text from the network");
-  command->footer(
+  const Command command = data.add_subcommand("get", "Get a public text from the network");
+  command.footer(
       "Examples:\n"
       "  forge data get                            which there are\n"
       "  forge data get tinystories\n"
@@ -70,14 +70,14 @@ void add_data_get(CLI::App& data, Program& program) {
       "Files are checked by their SHA-256. What is broken off is gone on with the next time. A "
       "path\n"
       "such as corpora:tinystories/TinyStories-train.txt in a config names a file that was got.");
-  command->add_option("name", options->name, "Which text; without it they are listed")
-      ->type_name("NAME");
-  command->add_option("--to", options->folder, "Folder to put it into; one in the user's cache")
-      ->type_name("DIR");
-  command->add_option("--mirror", options->mirror, "Get the files by their names from here instead")
-      ->type_name("URL");
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  command.add_option("name", options->name, "Which text; without it they are listed")
+      .type_name("NAME");
+  command.add_option("--to", options->folder, "Folder to put it into; one in the user's cache")
+      .type_name("DIR");
+  command.add_option("--mirror", options->mirror, "Get the files by their names from here instead")
+      .type_name("URL");
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context&) { return get(*options); };
   });
 }

@@ -128,13 +128,13 @@ int show_mixture(const data::PreparedFolder& folder, bool json) {
   return 0;
 }
 
-void add_data_ls(CLI::App& data, Program& program) {
+void add_data_ls(const Command& data, Program& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = data.add_subcommand("ls", "What is prepared, the newest first");
-  command->add_flag("--json", *json, "As JSON");
-  command->callback(
+  const Command command = data.add_subcommand("ls", "What is prepared, the newest first");
+  command.add_flag("--json", *json, "As JSON");
+  command.callback(
       [&program, json] { program.action = [json](const Context&) { return list(*json); }; });
-  command->footer("Examples:\n  forge data ls\n  forge data ls --json");
+  command.footer("Examples:\n  forge data ls\n  forge data ls --json");
 }
 
 }  // namespace forge::app

@@ -25,12 +25,12 @@ int list_keys(bool json) {
 
 }  // namespace
 
-void add_keys(CLI::App& app, Program& program) {
+void add_keys(const Command& app, Program& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("keys", "List every key of a config with its default and meaning");
-  command->add_flag("--json", *json, "As JSON");
-  command->callback(
+  command.add_flag("--json", *json, "As JSON");
+  command.callback(
       [&program, json] { program.action = [json](const Context&) { return list_keys(*json); }; });
 }
 

@@ -96,16 +96,16 @@ int list(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_ls(CLI::App& app, Program& program) {
+void add_ls(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("ls", "List the configs of the project here, or all projects");
-  add_project_option(*command, program);
-  command->add_flag("-r,--recursive,--all",
-                    options->all,
-                    "All projects below the folder of -p, else of the workspace");
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  add_project_option(command, program);
+  command.add_flag("-r,--recursive,--all",
+                   options->all,
+                   "All projects below the folder of -p, else of the workspace");
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return list(c, *options); };
   });
 }

@@ -142,10 +142,10 @@ int run_configs(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Program& program) {
+void add_run(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("run", "Train configs and print their results");
-  command->footer(
+  const Command command = app.add_subcommand("run", "Train configs and print their results");
+  command.footer(
       "Examples:\n"
       "  forge run train_canon_ac\n"
       "  forge run train_llama train_canon_ac --set train.max_steps=100\n"
@@ -154,17 +154,17 @@ void add_run(CLI::App& app, Program& program) {
       "\n"
       "A finished run is not repeated. Ctrl-C saves and stops, and the same command goes on from\n"
       "there; Ctrl-C twice stops now. A run goes on when forge is killed.");
-  add_configs_options(*command, program, options->configs);
-  command->add_flag("--all", options->all, "Every training config of the project");
-  add_set_option(*command, options->launch.overrides);
-  command->add_flag("--force", options->launch.force, "Run again what is done");
-  command->add_option("--device", options->launch.device, "auto, cpu, cuda or cuda:N")
-      ->capture_default_str();
-  command->add_option("--threads", options->launch.threads, "CPU threads; 0: all cores")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "Results as JSON");
-  command->callback([&program, options] {
+  add_configs_options(command, program, options->configs);
+  command.add_flag("--all", options->all, "Every training config of the project");
+  add_set_option(command, options->launch.overrides);
+  command.add_flag("--force", options->launch.force, "Run again what is done");
+  command.add_option("--device", options->launch.device, "auto, cpu, cuda or cuda:N")
+      .capture_default();
+  command.add_option("--threads", options->launch.threads, "CPU threads; 0: all cores")
+      .non_negative()
+      .capture_default();
+  command.add_flag("--json", options->json, "Results as JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return run_configs(c, *options); };
   });
 }

@@ -66,28 +66,28 @@ int show_run(const Context& context, const std::string& name, bool json) {
 
 }  // namespace
 
-void add_runs(CLI::App& app, Program& program) {
+void add_runs(const Command& app, Program& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("runs", "List runs, running ones too, newest first");
-  command->add_flag("--json", *json, "As JSON");
-  command->footer(
+  const Command command = app.add_subcommand("runs", "List runs, running ones too, newest first");
+  command.add_flag("--json", *json, "As JSON");
+  command.footer(
       "Examples:\n"
       "  forge runs\n"
       "  forge runs show train_canon_ac-4c14d10abcbf\n"
       "  forge runs show train_canon_ac-4c14 --json");
-  command->callback([&program, command, json] {
-    if (!command->get_subcommands().empty()) return;
+  command.callback([&program, command, json] {
+    if (!command.chosen_subcommand().empty()) return;
     program.action = [json](const Context& c) { return list_runs(c, *json); };
   });
 
   auto name = std::make_shared<std::string>();
-  CLI::App* show = command->add_subcommand(
+  const Command show = command.add_subcommand(
       "show", "Show the results of one run; with --json its config and every evaluation as well");
-  show->add_option("RUN", *name, "Its id or the beginning of it, or its folder")
-      ->required()
-      ->type_name("RUN|DIR");
-  show->add_flag("--json", *json, "As JSON");
-  show->callback([&program, name, json] {
+  show.add_option("RUN", *name, "Its id or the beginning of it, or its folder")
+      .required()
+      .type_name("RUN|DIR");
+  show.add_flag("--json", *json, "As JSON");
+  show.callback([&program, name, json] {
     program.action = [name, json](const Context& c) { return show_run(c, *name, *json); };
   });
 }

@@ -43,14 +43,14 @@ int show(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_show(CLI::App& app, Program& program) {
+void add_show(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("show", "Print a config as it resolves, and who set each value");
-  add_config_options(*command, program, options->config);
-  add_set_option(*command, options->overrides);
-  command->add_flag("--json", options->json, "The resolved config as JSON, as a run stores it");
-  command->callback([&program, options] {
+  add_config_options(command, program, options->config);
+  add_set_option(command, options->overrides);
+  command.add_flag("--json", options->json, "The resolved config as JSON, as a run stores it");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return show(c, *options); };
   });
 }

@@ -31,13 +31,14 @@ int rebuild(const Context& context, bool json) {
 
 }  // namespace
 
-void add_store(CLI::App& app, Program& program) {
-  CLI::App* store =
-      app.add_subcommand("store", "The index over the run folders")->require_subcommand(1);
+void add_store(const Command& app, Program& program) {
+  const Command store =
+      app.add_subcommand("store", "The index over the run folders").requires_subcommand();
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = store->add_subcommand("reindex", "Build the index anew from the run folders");
-  command->add_flag("--json", *json, "As JSON");
-  command->callback([&program, json] {
+  const Command command =
+      store.add_subcommand("reindex", "Build the index anew from the run folders");
+  command.add_flag("--json", *json, "As JSON");
+  command.callback([&program, json] {
     program.action = [json](const Context& c) { return rebuild(c, *json); };
   });
 }
