@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/resolve.h"
 #include "core/report/published.h"
@@ -55,7 +56,7 @@ class Models {
       key += key.empty() ? part : "." + part.substr(1);
     }
     const bool has_value = changes[0].contains("value");
-    const std::string value = has_value ? changes[0].at("value").dump() : "nothing";
+    const std::string value = has_value ? json_text(changes[0].at("value")) : "nothing";
     return "model." + key + " is " + value + ", not the config's";
   }
 

@@ -10,6 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/benchmark/files.h"
 #include "core/benchmark/operations.h"
 #include "core/run/host.h"
@@ -59,7 +60,7 @@ void store_records(const std::filesystem::path& runs_dir, std::vector<benchmark:
 void print_json(const std::vector<benchmark::Record>& records) {
   nlohmann::json list = nlohmann::json::array();
   for (const benchmark::Record& record : records) list.push_back(benchmark::to_json(record));
-  std::cout << nlohmann::json{{"benchmarks", list}}.dump(2) << "\n";
+  std::cout << json_text(nlohmann::json{{"benchmarks", list}}, 2) << "\n";
 }
 
 int bench(const Context& context, const Options& options) {

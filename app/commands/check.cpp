@@ -5,6 +5,7 @@
 
 #include "app/commands.h"
 #include "app/terminal.h"
+#include "core/base/json_text.h"
 #include "core/lint/check.h"
 #include "core/lint/write.h"
 
@@ -44,7 +45,7 @@ lint::Report report_of(const Context& context, const Options& options) {
 int check(const Context& context, const Options& options) {
   const lint::Report report = report_of(context, options);
   if (options.json) {
-    std::cout << lint::to_json(report).dump(2) << "\n";
+    std::cout << json_text(lint::to_json(report), 2) << "\n";
   } else {
     std::cout << lint::to_text(report, use_colour(STDOUT_FILENO));
   }

@@ -6,6 +6,7 @@
 #include "app/tables.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/report/machine_formats.h"
 #include "core/report/markdown.h"
@@ -27,7 +28,7 @@ constexpr int unknown_width = 120;
 std::string formatted(const report::Ablation& table, const std::string& format) {
   if (format == "markdown") return report::to_markdown(table);
   if (format == "csv") return report::to_csv(table);
-  if (format == "json") return report::to_json(table).dump(2) + "\n";
+  if (format == "json") return json_text(report::to_json(table), 2) + "\n";
   report::TerminalOptions options;
   options.colour = use_colour(STDOUT_FILENO);
   options.width = is_terminal(STDOUT_FILENO) ? terminal_width(STDOUT_FILENO) : unknown_width;
@@ -49,7 +50,7 @@ int compare(const Context& context, const Options& options) {
   if (format == "json" && options.table.empty()) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const report::Ablation& table : tables) list.push_back(report::to_json(table));
-    std::cout << list.dump(2) << "\n";
+    std::cout << json_text(list, 2) << "\n";
     return 0;
   }
   for (size_t i = 0; i < tables.size(); ++i) {

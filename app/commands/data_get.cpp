@@ -5,6 +5,7 @@
 #include "app/progress_line.h"
 #include "app/terminal.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/fetch/public_texts.h"
 
@@ -27,7 +28,7 @@ int list(const Options& options) {
     json.push_back({{"name", text.name}, {"description", text.description}, {"bytes", bytes}});
     lines.push_back({text.name, human_bytes(static_cast<double>(bytes)), text.description});
   }
-  std::cout << (options.json ? json.dump(2) + "\n" : aligned(lines, {1}));
+  std::cout << (options.json ? json_text(json, 2) + "\n" : aligned(lines, {1}));
   return 0;
 }
 
@@ -52,7 +53,7 @@ int get(const Options& options) {
       std::cout << human_bytes(static_cast<double>(bytes)) << "  " << shown_path(file) << "\n";
     }
   }
-  if (options.json) std::cout << json.dump(2) << "\n";
+  if (options.json) std::cout << json_text(json, 2) << "\n";
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "app/commands/data.h"
 #include "app/terminal.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 
 namespace forge::app {
@@ -15,9 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void print(const Json& json) {
-  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-}
+void print(const Json& json) { std::cout << json_text(json, 2) << "\n"; }
 
 std::string percent(double share) {
   std::ostringstream text;

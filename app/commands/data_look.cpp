@@ -9,6 +9,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/data/prepared_list.h"
 #include "core/data/token_file.h"
@@ -29,9 +30,7 @@ struct Options {
   bool json = false;
 };
 
-void print(const Json& json) {
-  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-}
+void print(const Json& json) { std::cout << json_text(json, 2) << "\n"; }
 
 std::string fixed(double number, int digits) {
   std::ostringstream text;
@@ -176,7 +175,7 @@ int stats(const Options& options) {
     lines.push_back({std::to_string(token.id),
                      with_thousands(token.count),
                      fixed(100 * double(token.count) / tokens, 2) + " %",
-                     nlohmann::json(text).dump(-1, ' ', false, Json::error_handler_t::replace)});
+                     json_text(nlohmann::json(text))});
   }
   std::cout << aligned(lines, {0, 1, 2});
   return 0;

@@ -6,6 +6,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/paths.h"
@@ -117,7 +118,7 @@ int describe_task(const config::Experiment& experiment,
                                            {"data_fingerprint", prepared.data_fingerprint},
                                            {"train", {{"rows", prepared.train[0].rows}}},
                                            {"evaluation", {{"rows", prepared.evaluation[0].rows}}}};
-    std::cout << values.dump(2) << "\n";
+    std::cout << json_text(values, 2) << "\n";
     return 0;
   }
   std::cout << "the task " << experiment.data.task.name
@@ -148,7 +149,7 @@ int prepare(const Context& context, const Options& options) {
                                        {"tokenizer_fingerprint", prepared.tokenizer_fingerprint},
                                        {"train", tokens_json(prepared.train)},
                                        {"evaluation", tokens_json(prepared.evaluation)}};
-  std::cout << json.dump(2) << "\n";
+  std::cout << json_text(json, 2) << "\n";
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "app/commands/data.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/config/resolve.h"
 #include "core/data/tasks/sample.h"
 
@@ -67,7 +68,7 @@ int sample(const Context& context, const Options& options) {
   if (options.json) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (const data::tasks::Sample& one : samples) json.push_back(to_json(one));
-    std::cout << json.dump(2) << "\n";
+    std::cout << json_text(json, 2) << "\n";
     return 0;
   }
   bool first = true;

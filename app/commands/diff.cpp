@@ -7,6 +7,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/config/diff.h"
 #include "core/config/open.h"
 #include "core/report/display_text.h"
@@ -32,7 +33,7 @@ struct Side {
 
 Side run_side(const run::RunFolder& folder) {
   const auto read = [](const std::filesystem::path& file) {
-    return nlohmann::json::parse(read_file(file), nullptr, false);
+    return try_parse_json(read_file(file));
   };
   const nlohmann::json config = read(folder.config_file());
   if (config.is_discarded()) {
@@ -122,7 +123,7 @@ int diff(const Context& context, const Options& options) {
   }
   const std::vector<Change> changes = config::diff(left.leaves, right.leaves);
   if (options.json) {
-    std::cout << config::to_json(left.name, right.name, changes).dump(2) << "\n";
+    std::cout << json_text(config::to_json(left.name, right.name, changes), 2) << "\n";
   } else if (changes.empty()) {
     std::cout << left.name << " and " << right.name << " are the same\n";
   } else {

@@ -6,6 +6,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/resolve.h"
@@ -139,7 +140,7 @@ int eval(const Context& context, const Options& options) {
   const run::EvaluationData data = open_data(context, options, model);
   const run::ModelEvaluation evaluation = evaluate(context, options, model, data);
   if (options.json) {
-    std::cout << to_json(options, model, data, evaluation).dump(2) << "\n";
+    std::cout << json_text(to_json(options, model, data, evaluation), 2) << "\n";
   } else {
     print(model, data, evaluation);
   }

@@ -6,6 +6,7 @@
 #include "app/commands.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/config/open.h"
 
 namespace forge::app {
@@ -127,7 +128,7 @@ int print(const Context& context, const Options& options) {
   const std::vector<Explanation> explanations = explain(context, options);
   const bool colour = use_colour(STDOUT_FILENO);
   if (options.json) {
-    std::cout << config::to_json(explanations).dump(2) << "\n";
+    std::cout << json_text(config::to_json(explanations), 2) << "\n";
   } else if (explanations.size() == 1) {
     print_one(explanations.front(), colour);
   } else {

@@ -2,6 +2,7 @@
 
 #include "app/commands.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/hf/export_model.h"
 #include "core/run/run_model.h"
@@ -60,7 +61,7 @@ void print_json(const run::RunFolder& run,
                                {"forge_keys", exported.forge_keys},
                                {"parameters", exported.parameters},
                                {"files", files}};
-  std::cout << json.dump(2) << "\n";
+  std::cout << json_text(json, 2) << "\n";
 }
 
 int export_hf(const Context& context, const Options& options) {

@@ -10,6 +10,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/report/display_text.h"
@@ -167,7 +168,7 @@ void print_json(const run::RunModel& model,
   }
   json["prefill"] = pace_json(generated.prefill);
   json["decode"] = pace_json(generated.decode);
-  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  std::cout << json_text(json, 2) << "\n";
 }
 
 run::RunModel open_model(const Context& context, const Options& options) {

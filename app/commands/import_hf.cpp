@@ -2,6 +2,7 @@
 
 #include "app/commands.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/hf/import_model.h"
 #include "core/model/parameters.h"
@@ -37,7 +38,7 @@ int import_hf(const Context& context, const Options& options) {
                                  {"parameters", parameters},
                                  {"tokenizer", !model.tokenizer.empty()},
                                  {"notes", model.notes}};
-    std::cout << json.dump(2) << "\n";
+    std::cout << json_text(json, 2) << "\n";
   } else {
     std::cout << (imported.made ? "imported " : "imported before: ") << options.folder << "\n"
               << "  run      " << imported.folder.id() << "\n"

@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/lingua/import_recipe.h"
 #include "core/lingua/write_config.h"
 #include "core/project/new_files.h"
@@ -64,7 +65,7 @@ int import_lingua(const Context& context, const Options& options) {
     json["file"] = nullptr;
     if (!file.empty()) json["file"] = file.string();
     json["text"] = text;
-    std::cout << json.dump(2) << "\n";
+    std::cout << json_text(json, 2) << "\n";
   } else {
     print_remarks(imported);
     std::cout << (file.empty() ? text : "wrote " + shown_path(file) + "\n");

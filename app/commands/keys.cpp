@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "app/terminal.h"
+#include "core/base/json_text.h"
 #include "core/config/keys.h"
 
 namespace forge::app {
@@ -19,7 +20,7 @@ int list_keys(bool json) {
                     {"help", key.help}});
     lines.push_back({key.path, key.required ? "required" : key.default_value, key.help});
   }
-  std::cout << (json ? list.dump(2) + "\n" : aligned(lines));
+  std::cout << (json ? json_text(list, 2) + "\n" : aligned(lines));
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/run/local_launcher.h"
 #include "core/run/open_model.h"
@@ -25,7 +26,7 @@ int logits(const Context& context, const Options& options) {
   run::LocalLauncher launcher;
   const nlohmann::json values = run::write_logits(model, question, *backend, launcher);
   if (options.json) {
-    std::cout << values.dump(2) << "\n";
+    std::cout << json_text(values, 2) << "\n";
   } else {
     std::cout << options.output << ": logits of " << question.rows << " × " << question.length
               << " tokens, " << human_bytes(values.at("bytes").get<double>()) << "\n";

@@ -7,6 +7,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/project/listing.h"
 
 namespace forge::app {
@@ -71,7 +72,7 @@ int print(const std::vector<ListedProject>& listings, const fs::path& workspace,
   if (json) {
     nlohmann::json list = nlohmann::json::array();
     for (const ListedProject& listing : listings) list.push_back(to_json(listing));
-    std::cout << list.dump(2) << "\n";
+    std::cout << json_text(list, 2) << "\n";
   } else {
     for (size_t i = 0; i < listings.size(); ++i) {
       if (i > 0) std::cout << "\n";

@@ -4,6 +4,7 @@
 
 #include "app/commands.h"
 #include "app/terminal.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/resolve.h"
@@ -96,7 +97,7 @@ int show_model(const Context& context, const Options& options) {
   json["batch_size"] = train.batch_size;
   json["seq_len"] = train.seq_len;
   json["precision"] = config::name_of(train.precision);
-  std::cout << json.dump(2) << "\n";
+  std::cout << json_text(json, 2) << "\n";
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/project/new_files.h"
 
@@ -26,11 +27,11 @@ int create(const Context& context, const CreateOptions& options) {
   if (options.json) {
     nlohmann::json files = nlohmann::json::array();
     for (const fs::path& file : created.files) files.push_back(file.string());
-    std::cout << nlohmann::json{{"project", created.folder.string()},
-                                {"files", files},
-                                {"default_config", created.default_config},
-                                {"trains", created.trains}}
-                     .dump(2)
+    std::cout << json_text(nlohmann::json{{"project", created.folder.string()},
+                                          {"files", files},
+                                          {"default_config", created.default_config},
+                                          {"trains", created.trains}},
+                           2)
               << "\n";
     return 0;
   }
@@ -87,7 +88,7 @@ int new_config(const Context& context, const NewConfigOptions& options) {
   }
   const fs::path file = create_config(request, context.surroundings());
   if (options.json) {
-    std::cout << nlohmann::json{{"file", file.string()}}.dump(2) << "\n";
+    std::cout << json_text(nlohmann::json{{"file", file.string()}}, 2) << "\n";
   } else {
     std::cout << "wrote " << shown_path(file) << "\n";
   }

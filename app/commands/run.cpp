@@ -9,6 +9,7 @@
 #include "app/watch.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/run/runs_dir.h"
 #include "core/run/start.h"
@@ -97,7 +98,7 @@ int print_results(const std::vector<store::RunSummary>& runs,
   if (json) {
     nlohmann::json list = nlohmann::json::array();
     for (const store::RunSummary& run : runs) list.push_back(to_json(run));
-    std::cout << list.dump(2) << "\n";
+    std::cout << json_text(list, 2) << "\n";
   } else if (runs.size() == 1) {
     std::cout << result_text(
         runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id), colour);

@@ -7,6 +7,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/run/run_model.h"
 #include "core/store/location.h"
 #include "core/store/result_store.h"
@@ -29,7 +30,7 @@ int list_runs(const Context& context, bool json) {
   if (json) {
     nlohmann::json list = nlohmann::json::array();
     for (const store::RunSummary& run : runs) list.push_back(to_json(run));
-    std::cout << list.dump(2) << "\n";
+    std::cout << json_text(list, 2) << "\n";
   } else if (runs.empty()) {
     std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' makes one\n";
   } else {
@@ -60,7 +61,7 @@ int show_run(const Context& context, const std::string& name, bool json) {
   shown["evaluations"] = nlohmann::json::array();
   for (const protocol::Evaluation& evaluation : evaluations)
     shown["evaluations"].push_back(to_json(evaluation));
-  std::cout << shown.dump(2) << "\n";
+  std::cout << json_text(shown, 2) << "\n";
   return 0;
 }
 

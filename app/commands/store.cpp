@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/run/runs_dir.h"
 #include "core/store/location.h"
 #include "core/store/result_store.h"
@@ -17,10 +18,10 @@ int rebuild(const Context& context, bool json) {
   const store::SyncReport report = store::reindex(path, runs_dir);
   for (const std::string& warning : report.warnings) std::cerr << "warning: " << warning << "\n";
   if (json) {
-    std::cout << nlohmann::json{{"store", path.string()},
-                                {"runs", report.added},
-                                {"benchmarks", report.benchmarks}}
-                     .dump(2)
+    std::cout << json_text(nlohmann::json{{"store", path.string()},
+                                          {"runs", report.added},
+                                          {"benchmarks", report.benchmarks}},
+                           2)
               << "\n";
   } else {
     std::cout << "rebuilt " << shown_path(path) << " from " << report.added << " run folders and "

@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/project/new_files.h"
 
 namespace forge::app {
@@ -28,7 +29,8 @@ int create(const Context& context, const Options& options) {
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const fs::path& file : files) list.push_back(file.string());
-    std::cout << nlohmann::json{{"workspace", request.folder.string()}, {"files", list}}.dump(2)
+    std::cout << json_text(nlohmann::json{{"workspace", request.folder.string()}, {"files", list}},
+                           2)
               << "\n";
     return 0;
   }
