@@ -41,6 +41,7 @@ void add_ls(const Command& app, Program& program);
 void add_pp(const Command& app, Program& program);
 void add_check(const Command& app, Program& program);
 void add_explain(const Command& app, Program& program);
+void add_why(const Command& app, Program& program);
 void add_diff(const Command& app, Program& program);
 void add_show(const Command& app, Program& program);
 void add_index(const Command& app, Program& program);

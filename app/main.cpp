@@ -47,7 +47,8 @@ int report_usage(const CLI::App& app,
 /// Under which headings --help lists the commands.
 void group_commands(CLI::App& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> groups = {
-      {"Experiments", {"run", "runs", "compare", "export-markdown", "bench", "data", "store"}},
+      {"Experiments",
+       {"run", "runs", "why", "compare", "export-markdown", "bench", "data", "store"}},
       {"Models", {"model", "generate", "eval", "export-hf", "import-hf", "logits"}},
       {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "arguments"}},
       {"Templates", {"pp", "trefs", "tlist", "targets", "graph", "meta", "index"}},
@@ -63,6 +64,7 @@ void add_commands(CLI::App& program_line, Program& program) {
   const Command app(program_line);
   add_run(app, program);
   add_runs(app, program);
+  add_why(app, program);
   add_compare(app, program);
   add_export_markdown(app, program);
   add_bench(app, program);

@@ -124,6 +124,13 @@ TEST_CASE("seeds and sweeps make a run of every combination and are planned with
     REQUIRE(planned[i].at("action") == "cached");
   }
   REQUIRE(contains(forge.call(command).err, "done before, nothing to do"));
+
+  const Outcome why = forge.call({"why", results[0].at("id"), results[2].at("id"), "--json"});
+  REQUIRE(why.exit_code == 1);
+  const json differences = json::parse(why.out).at("differences");
+  REQUIRE(differences.size() == 1);
+  REQUIRE(differences[0].at("what") == "seed");
+  REQUIRE(forge.call({"why", results[0].at("id"), results[0].at("id")}).exit_code == 0);
 }
 
 TEST_CASE("a table's runs are those of its rows") {
