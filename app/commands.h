@@ -55,6 +55,7 @@ void add_keys(const Command& app, Program& program);
 void add_model(const Command& app, Program& program);
 void add_run(const Command& app, Program& program);
 void add_runs(const Command& app, Program& program);
+void add_runs_stop(const Command& runs, Program& program);
 void add_compare(const Command& app, Program& program);
 void add_export_markdown(const Command& app, Program& program);
 void add_bench(const Command& app, Program& program);

@@ -128,7 +128,8 @@ void add_runs(const Command& app, Program& program) {
       "  forge runs \"train_canon_*\" --where status=completed --sort eval_loss -n 5\n"
       "  forge runs --where \"eval_loss<0.52\" --columns id --columns seed --columns eval_loss\n"
       "  forge runs show train_canon_ac-4c14d10abcbf\n"
-      "  forge runs show train_canon_ac-4c14 --json");
+      "  forge runs show train_canon_ac-4c14 --json\n"
+      "  forge runs stop train_canon_ac-4c14");
   command.callback([&program, command, options] {
     if (!command.chosen_subcommand().empty()) return;
     program.action = [options](const Context& c) { return list_runs(c, *options); };
@@ -145,6 +146,7 @@ void add_runs(const Command& app, Program& program) {
   show.callback([&program, name, json] {
     program.action = [name, json](const Context& c) { return show_run(c, *name, *json); };
   });
+  add_runs_stop(command, program);
 }
 
 }  // namespace forge::app
