@@ -50,6 +50,8 @@ void add_trefs(CLI::App& app, Program& program);
 void add_arguments(CLI::App& app, Program& program);
 void add_keys(CLI::App& app, Program& program);
 void add_model(CLI::App& app, Program& program);
+void add_backends(CLI::App& app, Program& program);
+void add_backend_test(CLI::App& app, Program& program);
 void add_run(CLI::App& app, Program& program);
 void add_runs(CLI::App& app, Program& program);
 void add_compare(CLI::App& app, Program& program);

@@ -8,6 +8,7 @@
 #include "core/run/job.h"
 #include "core/run/local_launcher.h"
 #include "core/run/runs_dir.h"
+#include "core/run/supported.h"
 #include "core/run/token_sources.h"
 
 namespace forge::app {
@@ -49,7 +50,7 @@ Launch check_launch(const Context& context,
   Launch launch{config::resolve(config.project, config.config.name, resolve_options), {}, {}};
   refuse_what_cannot_run_here(config, launch.resolved, resolve_options);
   // The config names the backend, and what the backend runs on decides what profile `auto` is.
-  const auto backend = context.backend(launch.resolved.experiment.backend);
+  const auto backend = context.backend(launch.resolved.experiment);
   run::LocalLauncher launcher;
   launch.backend = backend->describe(launcher, options.device, options.threads);
   if (launch.backend.environment.device_type != "cpu") {
@@ -64,7 +65,8 @@ Launch check_launch(const Context& context,
   }
   config::require_no_obstacles(launch.resolved);
   config::settle_for_device(launch.resolved, launch.backend.environment.device_type);
-  backend->check(launch.resolved.experiment, launch.backend);
+  run::require_job(protocol::Job::train, launch.backend);
+  run::require_supported(launch.resolved.json, launch.resolved.origins, launch.backend);
   launch.initial_weights =
       run::find_initial_weights(launch.resolved.experiment, context.runs_dir());
   return launch;

@@ -46,7 +46,7 @@ int report_usage(const CLI::App& app,
 /// Under which headings --help lists the commands.
 void group_commands(CLI::App& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> groups = {
-      {"Experiments", {"run", "runs", "compare", "export-markdown", "bench", "data", "store"}},
+      {"Experiments", {"run", "runs", "compare", "export-markdown", "bench", "backends", "backend-test", "data", "store"}},
       {"Models", {"model", "generate", "eval", "export-hf", "import-hf", "logits"}},
       {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "arguments"}},
       {"Templates", {"pp", "trefs", "tlist", "targets", "graph", "meta", "index"}},
@@ -70,6 +70,8 @@ void add_commands(CLI::App& app, Program& program) {
   add_import_hf(app, program);
   add_import_lingua(app, program);
   add_logits(app, program);
+  add_backends(app, program);
+  add_backend_test(app, program);
   add_data(app, program);
   add_store(app, program);
   add_ls(app, program);

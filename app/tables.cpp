@@ -140,8 +140,8 @@ std::vector<report::Ablation> build_tables(const Context& context,
                                   : "its tables: " + join(known, ", "));
     }
     const std::filesystem::path folder = tables_folder(project);
-    const report::TableSpec table =
-        report::read_table(shown_path(folder / (name + ".yaml")), configs);
+    report::TableSpec table = report::read_table(shown_path(folder / (name + ".yaml")), configs);
+    if (!options.by.empty()) report::divide_by(table, options.by);
     report::AblationOptions ablation_options;
     ablation_options.profile = options.profile;
     if (options.published) {

@@ -77,7 +77,7 @@ int bench(const Context& context, const Options& options) {
     subject.request.window_steps = options.steps;
     subject.request.device = options.launch.device;
     subject.request.threads = options.launch.threads;
-    subject.command = context.backend(launch.resolved.experiment.backend)->command(subject.request);
+    subject.command = context.backend(launch.resolved.experiment)->command(subject.request);
     call.configs.push_back(subject.name);
     configs.push_back({launch.resolved.project, subject.name, launch.resolved.json});
     subjects.push_back(std::move(subject));
@@ -109,7 +109,7 @@ int bench_operations(const Context& context, const OperationOptions& options) {
   request.operation_bench = options.wanted;
   request.device = options.device;
   request.threads = options.threads;
-  const auto backend = context.backend(config::Experiment().backend);
+  const auto backend = context.backend(config::Experiment());
   std::vector<benchmark::Record> records(1);
   {
     ProgressLine line("bench ops");

@@ -187,12 +187,20 @@ struct ScheduleConfig {
   double exp_factor = 0.5;       ///< inv_sqrt: the rate falls as step^-exp_factor
 };
 
+/// A program of anybody's that trains (docs/PROTOCOL.md). It is started without a shell.
+struct ExternalConfig {
+  std::vector<std::string> command;      ///< program and arguments; none: the backend is forge's own
+  std::string working_directory;         ///< resolved: absolute
+  std::vector<std::string> environment;  ///< NAME=VALUE, added to forge's own
+};
+
 struct Experiment {
   std::string name;
   std::string description;
   uint64_t seed = 42;
   std::string profile = "auto";  ///< resolved: the profile that `auto` became
-  std::string backend = "libtorch";
+  std::string backend = "libtorch";  ///< libtorch, external or the name of a declared one
+  ExternalConfig external;           ///< resolved: as declared, where the backend has a name
   ModelConfig model;
   DataConfig data;
   TokenizerConfig tokenizer;

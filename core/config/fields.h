@@ -316,12 +316,22 @@ void fields(Visitor& visit, ScheduleConfig& c) {
 }
 
 template <class Visitor>
+void fields(Visitor& visit, ExternalConfig& c) {
+  visit.field("command", c.command, "program and arguments, a list; no shell is involved");
+  visit.field("working_directory",
+              c.working_directory,
+              "where it is started; empty: the project's folder, or that of the declaration");
+  visit.field("environment", c.environment, "NAME=VALUE, a list; added to forge's own");
+}
+
+template <class Visitor>
 void fields(Visitor& visit, Experiment& c) {
   visit.field("name", c.name, "display name");
   visit.field("description", c.description, "one line for listings");
   visit.field("seed", c.seed, "of the initial weights");
   visit.field("profile", c.profile, "named set of overrides; auto: full on a GPU, quick elsewhere");
-  visit.field("backend", c.backend, "program that trains");
+  visit.field("backend", c.backend, "program that trains: libtorch, external or a declared one");
+  visit.section("external", c.external, "the program of backend external");
   visit.section("model", c.model, "architecture");
   visit.section("data", c.data, "training and evaluation text");
   visit.section("tokenizer", c.tokenizer, "text to token ids");

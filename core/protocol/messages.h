@@ -19,6 +19,8 @@ constexpr int version = 1;
 /// Limits of a line: a longer or deeper one is rubbish, whatever it says.
 constexpr size_t max_line_bytes = size_t{1} << 20;
 constexpr int max_depth = 32;
+/// Of a text in an event: what is longer is cut.
+constexpr size_t max_text_bytes = size_t{1} << 14;
 
 /// Exit status of a worker.
 constexpr int exit_done = 0;
@@ -121,6 +123,15 @@ struct Environment {
   int64_t memory_bytes = 0;                             ///< of the device
   std::vector<std::string> devices;                     ///< every device seen
   nlohmann::json libraries = nlohmann::json::object();  ///< name -> version or path, BLAS in use
+};
+
+/// What the backend can do on this machine: the last word of `describe`. Without it nothing is
+/// known, and nothing is refused before a worker is started.
+struct Supports {
+  std::vector<std::string> jobs;  ///< names_of(Job)
+  /// Config keys by their dotted names, each with a list of the values that it may have; a key that
+  /// is not there may have any.
+  nlohmann::json config = nlohmann::json::object();
 };
 
 /// Training begins (or goes on) at `first_step`.
@@ -242,7 +253,8 @@ using Event = std::variant<Hello,
                            Answers,
                            Ready,
                            Window,
-                           Result>;
+                           Result,
+                           Supports>;
 
 /// One line without its newline. Non-finite numbers are written as the strings "nan", "inf",
 /// "-inf".
@@ -258,14 +270,16 @@ std::string to_line(const nlohmann::json& json);
 nlohmann::json object_from_line(const std::string& line);
 
 /// Throw Error naming the missing, ill-typed or unknown part of the line. Extra keys are ignored,
-/// so that a newer worker may say more.
+/// so that a newer worker may say more. An event's texts are made fit for a terminal: control
+/// characters but tabs and newlines become '?', and each is cut at max_text_bytes; the fraction of
+/// a progress lies between 0 and 1.
 Request request_from_line(const std::string& line);
 WindowRequest window_request_from_line(const std::string& line);
 Event event_from_line(const std::string& line);
 Event event_from_json(const nlohmann::json& json);
 
 /// "hello", "environment", "started", "progress", "train", "evaluation", "checkpoint", "finished",
-/// "failed", "tokens", "answers", "ready", "window", "result".
+/// "failed", "tokens", "answers", "ready", "window", "result", "supports".
 const char* name_of(const Event& event);
 
 }  // namespace forge::protocol

@@ -8,6 +8,7 @@
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
+#include "core/weights/checkpoint.h"
 
 namespace forge::run {
 namespace {
@@ -114,6 +115,8 @@ void Attempt::on_event(const protocol::Event& event) {
     log_.append(protocol::to_json(scored), number_);
     return;
   }
+  if (const auto* saved = std::get_if<protocol::CheckpointSaved>(&event)) on_checkpoint(*saved);
+  if (verdict_) return;
   log_.append(protocol::to_json(event), number_);
   if (const auto* environment = std::get_if<protocol::Environment>(&event)) {
     write_environment(*environment);
@@ -138,6 +141,24 @@ void Attempt::on_answers(const protocol::Answers& answers) {
     examiner_.take(answers);
   } catch (const Error& problem) {
     give_up(problem.message(), problem.hint());
+  }
+}
+
+/// What is acknowledged must be found again: under its name, with a manifest.
+void Attempt::on_checkpoint(const protocol::CheckpointSaved& saved) {
+  const std::string name = weights::checkpoint_name(saved.step);
+  if (saved.path != "checkpoints/" + name) {
+    give_up("the worker broke the protocol: it saved the checkpoint of step " +
+                std::to_string(saved.step) + " as '" + saved.path.substr(0, 120) + "'",
+            "it belongs into checkpoints/" + name);
+    return;
+  }
+  weights::CheckpointState state;
+  state.step = saved.step;
+  try {
+    weights::seal_checkpoint(folder_.checkpoints() / name, state);
+  } catch (const Error& problem) {
+    give_up("the worker's checkpoint cannot be kept: " + problem.message(), problem.hint());
   }
 }
 

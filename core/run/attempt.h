@@ -45,6 +45,7 @@ class Attempt {
   void on_line(const std::string& line);
   void on_event(const protocol::Event& event);
   void on_answers(const protocol::Answers& answers);
+  void on_checkpoint(const protocol::CheckpointSaved& saved);
   void on_progress(const protocol::Progress& progress);
   void on_hello(const protocol::Hello& hello);
   void write_environment(const protocol::Environment& environment) const;

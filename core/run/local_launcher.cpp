@@ -81,6 +81,12 @@ File open_for_append(const fs::path& path) {
   return file;
 }
 
+/// The command's own, else the launch's, else the starter's.
+fs::path folder_of(const Launch& launch) {
+  if (!launch.command.working_folder.empty()) return launch.command.working_folder;
+  return launch.working_folder.empty() ? fs::current_path() : launch.working_folder;
+}
+
 /// What the child does between fork and exec.
 struct ChildSetup : bp::extend::handler {
   pid_t starter = ::getpid();
@@ -132,8 +138,7 @@ LocalWorker::LocalWorker(const Launch& launch) {
   const std::vector<std::string>& arguments = launch.command.arguments;
   bp::environment environment = bp::native_environment();
   for (const auto& [name, value] : launch.command.environment) environment[name] = value;
-  const fs::path folder =
-      launch.working_folder.empty() ? fs::current_path() : launch.working_folder;
+  const fs::path folder = folder_of(launch);
   const File input = stdin_of(launch);
   const File errors = open_for_append(launch.stderr_file);
   std::error_code failure;

@@ -10,12 +10,6 @@
 namespace forge::weights {
 namespace {
 
-std::string folder_name(int64_t step) {
-  std::string digits = std::to_string(step);
-  if (digits.size() < 9) digits.insert(0, 9 - digits.size(), '0');
-  return digits;
-}
-
 bool is_checkpoint(const fs::path& folder) {
   const std::string name = folder.filename().string();
   const bool digits = name.size() >= 9 && name.find_first_not_of("0123456789") == std::string::npos;
@@ -36,7 +30,34 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
+/// The files directly in a folder, by name. Throws Error where there is anything else: a link might
+/// lead anywhere.
+std::vector<std::string> plain_files_of(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::path& entry : entries_of(folder)) {
+    std::error_code unreadable;
+    if (!fs::is_regular_file(fs::symlink_status(entry, unreadable)))
+      throw Error("'" + shown_path(entry) + "' is no plain file", {}, "", ExitCode::failed);
+    names.push_back(entry.filename().string());
+  }
+  return names;
+}
+
 }  // namespace
+
+std::string checkpoint_name(int64_t step) {
+  std::string digits = std::to_string(step);
+  if (digits.size() < 9) digits.insert(0, 9 - digits.size(), '0');
+  return digits;
+}
+
+void seal_checkpoint(const fs::path& folder, const CheckpointState& state) {
+  std::error_code unreadable;
+  if (fs::exists(folder / manifest_file, unreadable) || !fs::is_directory(folder, unreadable))
+    return;
+  const std::vector<std::string> files = plain_files_of(folder);
+  write_file_atomic(folder / manifest_file, manifest_text(state, folder, files));
+}
 
 fs::path write_checkpoint(const fs::path& checkpoints,
                           const CheckpointState& state,
@@ -48,7 +69,7 @@ fs::path write_checkpoint(const fs::path& checkpoints,
     make_directories(checkpoints);
     if (checkpoints.has_parent_path()) sync_path(checkpoints.parent_path());
   }
-  fs::path folder = checkpoints / folder_name(state.step);
+  fs::path folder = checkpoints / checkpoint_name(state.step);
   const fs::path aside = aside_path(folder);
   try {
     remove_tree(aside);
@@ -70,7 +91,7 @@ fs::path write_checkpoint(const fs::path& checkpoints,
 
 CheckpointState read_checkpoint_state(const fs::path& folder) {
   try {
-    return checked_manifest(folder, {weights_file, optimizer_file});
+    return checked_manifest(folder);
   } catch (const Error& error) {
     throw Error("checkpoint '" + shown_path(folder) + "' is damaged: " + error.message(),
                 {},

@@ -55,6 +55,13 @@ void check_version(const Json& manifest) {
               "it was written by another version of forge");
 }
 
+/// A name must not lead out of the folder.
+void check_name(const std::string& name) {
+  const bool plain = !name.empty() && name != "." && name != ".." &&
+                     name.find_first_of(std::string("/\0", 2)) == std::string::npos;
+  if (!plain) throw Error(std::string(manifest_file) + " lists '" + name + "', which is no file");
+}
+
 void check_file(const fs::path& path, const Json& entry) {
   const std::string name = path.filename().string();
   std::error_code error;
@@ -84,11 +91,14 @@ std::string manifest_text(const CheckpointState& state,
   return text_of({{"version", manifest_version}, {"state", written_state}, {"files", entries}});
 }
 
-CheckpointState checked_manifest(const fs::path& folder, const std::vector<std::string>& files) {
+CheckpointState checked_manifest(const fs::path& folder) {
   const Json manifest = checked_object(read_manifest(folder / manifest_file));
   try {
     check_version(manifest);
-    for (const std::string& file : files) check_file(folder / file, manifest.at("files").at(file));
+    for (const auto& [name, entry] : manifest.at("files").items()) {
+      check_name(name);
+      check_file(folder / name, entry);
+    }
     const Json& state = manifest.at("state");
     return {state.at("step").get<int64_t>(),
             state.at("rows_served").get<int64_t>(),

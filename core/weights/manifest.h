@@ -19,9 +19,8 @@ std::string manifest_text(const CheckpointState& state,
                           const std::filesystem::path& folder,
                           const std::vector<std::string>& files);
 
-/// Reads manifest.json of `folder` and checks it and `files`. Throws Error saying which file is
-/// damaged or missing.
-CheckpointState checked_manifest(const std::filesystem::path& folder,
-                                 const std::vector<std::string>& files);
+/// Reads manifest.json of `folder` and checks it and every file that it lists. Throws Error saying
+/// which file is damaged or missing.
+CheckpointState checked_manifest(const std::filesystem::path& folder);
 
 }  // namespace forge::weights

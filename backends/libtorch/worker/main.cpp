@@ -26,7 +26,7 @@ using protocol::exit_wrong_request;
 
 int run_job(const protocol::Request& request, const at::Device& device, const EventWriter& events) {
   switch (request.job) {
-    case protocol::Job::describe: return exit_done;
+    case protocol::Job::describe: events.send(describe_support(device)); return exit_done;
     case protocol::Job::train: return train(request, device, events) ? exit_done : exit_stopped;
     case protocol::Job::bench: bench(request, device, events, std::cin); return exit_done;
     case protocol::Job::bench_ops: bench_operations(request, device, events); return exit_done;

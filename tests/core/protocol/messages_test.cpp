@@ -39,7 +39,8 @@ std::vector<Event> every_event() {
           Answers{100, AnswerKind::loss, 3, {}, {0.5, 2.25}},
           Ready{12, 4096},
           Window{12, 1.0625},
-          Result{{{"tokens_per_second", 4300.0}}}};
+          Result{{{"tokens_per_second", 4300.0}}},
+          Supports{{"describe", "train"}, {{"optimizer.type", {"adamw"}}}}};
 }
 
 TEST_CASE("every event reads back from its line as it was written", "[protocol]") {
@@ -55,7 +56,7 @@ TEST_CASE("every event reads back from its line as it was written", "[protocol]"
   }
   REQUIRE(join(names, " ") ==
           "hello environment started progress train evaluation checkpoint finished failed tokens "
-          "answers ready window result");
+          "answers ready window result supports");
 }
 
 TEST_CASE("an event's fields carry the names of the struct", "[protocol]") {
@@ -142,6 +143,48 @@ TEST_CASE("numbers that JSON cannot write travel as words", "[protocol]") {
   REQUIRE(std::isnan(back.loss));
   REQUIRE(back.gradient_norm == metrics.gradient_norm);
   REQUIRE(back.learning_rate == metrics.learning_rate);
+}
+
+TEST_CASE("nothing in a worker's words can steer a terminal", "[protocol]") {
+  const auto message_of = [](const std::string& text) {
+    const json line = {{"event", "failed"}, {"message", text}};
+    return std::get<Failed>(event_from_line(line.dump())).message;
+  };
+  REQUIRE(message_of("a\x1b[2Jb\x07\x7f") == "a?[2Jb??");
+  REQUIRE(message_of("a\xc2\x9b"
+                     "2Jé\n\tß") == "a?2Jé\n\tß");
+  REQUIRE(message_of(std::string("a\0b", 3)) == "a?b");
+  const std::string cut = message_of(std::string(max_text_bytes - 1, 'x') + "éé");
+  REQUIRE(cut == std::string(max_text_bytes - 1, 'x') + "…");
+  const Event nested = event_from_line(R"({"event":"result","values":{"a":[{"b":"\u001b"}]}})");
+  REQUIRE(std::get<Result>(nested).values == json::parse(R"({"a":[{"b":"?"}]})"));
+}
+
+TEST_CASE("numbers that no count or fraction can be are refused or brought into bounds",
+          "[protocol]") {
+  const auto progress = [](const std::string& step, const std::string& fraction) {
+    return R"({"event":"progress","phase":"train","step":)" + step + R"(,"fraction":)" + fraction +
+           "}";
+  };
+  const auto fraction_of = [&](const std::string& fraction) {
+    return std::get<Progress>(event_from_line(progress("1", fraction))).fraction;
+  };
+  REQUIRE(fraction_of("0.25") == 0.25);
+  REQUIRE(fraction_of("1e300") == 1);
+  REQUIRE(fraction_of("-1") == 0);
+  REQUIRE(fraction_of(R"("nan")") == 0);
+  REQUIRE(event_error(progress("9007199254740992", "0")).empty());
+  for (const char* step : {"9007199254740993", "18446744073709551615", "1e400", "-1", "1.5"})
+    REQUIRE_FALSE(event_error(progress(step, "0")).empty());
+}
+
+TEST_CASE("a line of more levels, of other bytes or of something else is refused", "[protocol]") {
+  const std::string deep = std::string(100000, '[');
+  REQUIRE(contains(event_error(deep), "nested more than 32 deep"));
+  REQUIRE(contains(event_error("{\"event\":\"failed\",\"message\":\"\xff\"}"), "not a line"));
+  REQUIRE(contains(event_error(std::string(max_line_bytes + 1, 'x')), "a line of more than"));
+  REQUIRE(contains(event_error("[1,2]"), "not a line"));
+  REQUIRE(contains(event_error("{\"event\":\"helo\"}"), "unknown event 'helo'"));
 }
 
 TEST_CASE("an optional number may be null or absent", "[protocol]") {
