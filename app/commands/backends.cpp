@@ -36,6 +36,17 @@ Json to_json(const ListedBackend& backend) {
   return json;
 }
 
+/// A version, or the names of the files that a library was found in.
+std::string text_of(const nlohmann::json& library) {
+  if (library.is_string()) return library.get<std::string>();
+  if (!library.is_array()) return library.dump();
+  std::vector<std::string> names;
+  for (const auto& file : library) {
+    if (file.is_string()) names.push_back(fs::path(file.get<std::string>()).filename().string());
+  }
+  return join(names, " + ");
+}
+
 /// "model.family: llama_canon" for each key of which only some values will do.
 std::vector<std::string> limits_of(const protocol::Supports& supports) {
   std::vector<std::string> lines;
@@ -65,7 +76,7 @@ std::string text_of(const ListedBackend& backend, bool colour) {
     add("uses", info.environment.device_name);
     std::vector<std::string> libraries;
     for (const auto& [name, value] : info.environment.libraries.items())
-      libraries.push_back(name + " " + (value.is_string() ? value.get<std::string>() : value.dump()));
+      libraries.push_back(name + " " + text_of(value));
     add("libraries", join(libraries, ", "));
     if (info.supports) {
       add("jobs", join(info.supports->jobs, ", "));

@@ -16,6 +16,7 @@
 #include "core/run/job.h"
 #include "core/run/local_launcher.h"
 #include "core/run/runs_dir.h"
+#include "core/run/supported.h"
 #include "core/store/location.h"
 #include "core/store/result_store.h"
 
@@ -70,6 +71,7 @@ int bench(const Context& context, const Options& options) {
   std::vector<benchmark::Subject> subjects;
   for (const std::string& name : options.configs) {
     const Launch launch = check_launch(context, context.config(name), options.launch);
+    run::require_job(protocol::Job::bench, launch.backend);
     benchmark::Subject subject;
     subject.name = launch.resolved.config_name;
     subject.request.job = protocol::Job::bench;

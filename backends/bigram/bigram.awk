@@ -57,6 +57,17 @@ function now(    seconds) {
   return seconds + 0
 }
 
+# The most memory that this process had, in bytes; 0 where the system does not say.
+function peak_memory(    line, part, bytes) {
+  bytes = 0
+  while ((getline line < "/proc/self/status") > 0) {
+    split(line, part, " ")
+    if (part[1] == "VmHWM:") bytes = part[2] * 1024
+  }
+  close("/proc/self/status")
+  return bytes
+}
+
 function in_shell(text) {
   gsub(/'/, "'\\''", text)
   return "'" text "'"
@@ -182,11 +193,12 @@ function train(    parameters, completed, position) {
   if (step > 0) save()
   elapsed = now() - began
   say(sprintf("{\"event\":\"finished\",\"completed\":%s,\"step\":%d,\"eval_loss\":%s,\"train_loss\":%.17g," \
-              "\"tokens_per_second\":%.6g,\"wall_seconds\":%.6f,\"peak_memory_bytes\":0," \
-              "\"peak_resident_bytes\":0,\"parameters\":%.0f}",
+              "\"tokens_per_second\":%.6g,\"wall_seconds\":%.6f,\"peak_memory_bytes\":%.0f," \
+              "\"peak_resident_bytes\":%.0f,\"parameters\":%.0f}",
               completed ? "true" : "false", step,
               evaluated == step ? sprintf("%.17g", eval_loss) : "null", train_loss,
-              elapsed > 0 ? step * batch * seq_len / elapsed : 0, elapsed, parameters))
+              elapsed > 0 ? step * batch * seq_len / elapsed : 0, elapsed, peak_memory(), peak_memory(),
+              parameters))
   exit completed ? 0 : 3
 }
 

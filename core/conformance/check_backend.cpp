@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
@@ -193,15 +195,20 @@ class Checker {
     require_trained();
     Request request = training_request(tiny_, folder_ / "stop", endless_steps);
     request.experiment["train"]["checkpoint_every"] = 0;
-    bool asked = false;
+    std::optional<double> asked_at;
+    bool goes_on = false;
     const Transcript said =
         ask(request, [&](const protocol::Event& event, run::RunningWorker& worker) {
           const auto* train = std::get_if<TrainMetrics>(&event);
-          if (!train || train->step < 3 || asked) return;
-          asked = true;
-          worker.ask_to_stop();
+          if (asked_at && !goes_on && steady_seconds() - *asked_at > options_.patience_seconds) {
+            goes_on = true;
+            worker.kill();
+          } else if (train && train->step >= 3 && !asked_at) {
+            asked_at = steady_seconds();
+            worker.ask_to_stop();
+          }
         });
-    if (said.was_killed && asked && said.wrong_line.empty())
+    if (goes_on || (said.was_killed && asked_at && said.wrong_line.empty()))
       complain("it went on after SIGTERM", "finish the step, save, say 'finished' and leave");
     if (said.exit.signal != 0)
       complain("SIGTERM ended it by " + said.exit.describe(), "handle it: save and say 'finished'");

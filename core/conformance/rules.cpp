@@ -170,7 +170,8 @@ void require_opening(const Transcript& transcript) {
   if (transcript.last<protocol::Failed>()) return;
   if (transcript.events.size() < 2 ||
       !std::holds_alternative<protocol::Environment>(transcript.events[1])) {
-    complain("'hello' was not followed by 'environment'");
+    complain("'hello' was not followed by 'environment'",
+             "a line counts when its newline has come: flush after each");
   }
 }
 

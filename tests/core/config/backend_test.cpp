@@ -101,7 +101,7 @@ TEST_CASE("what is wrong with a backend is said at the key", "[backend]") {
   CHECK(contains(error("external: {command: [a]}\n"), "has no meaning where backend is libtorch"));
   CHECK(contains(error("backend: external\nexternal: {command: [a], environment: [A]}\n"),
                  "'A' is not NAME=VALUE"));
-  CHECK(contains(error("backend: external\nexternal: {command: [a], working_directory: no}\n"),
+  CHECK(contains(error("backend: external\nexternal: {command: [a], working_directory: nowhere}\n"),
                  "no folder"));
   CHECK(contains(error("backend: bad\n"), "backends/bad/backend.yaml:1"));
 }

@@ -218,7 +218,7 @@ TEST_CASE("an ill-typed value is an error that names the key and the value", "[p
   for (const std::string wrong :
        {"-1", "1.5", "\"5\"", "null", "true", "[5]", "18446744073709551615"}) {
     const std::string message = event_error(head + wrong + "}");
-    REQUIRE(contains(message, "event 'evaluation': 'step' should be a whole number from 0 on"));
+    REQUIRE(contains(message, "event 'evaluation': 'step' should be a whole number from 0 to "));
     REQUIRE(contains(message, wrong));
   }
   REQUIRE(contains(event_error(R"({"event":"progress","step":1,"phase":7})"), "'phase'"));
@@ -232,7 +232,7 @@ TEST_CASE("an ill-typed value is an error that names the key and the value", "[p
   REQUIRE(contains(event_error(tokens + R"("length"})"), "'ended' should be a list"));
   REQUIRE(contains(event_error(tokens + R"(["long"]})"), "one of none, stop_text"));
   REQUIRE(contains(event_error(R"({"event":"tokens","samples":[-1],"ids":[],"ended":[]})"),
-                   "'samples' should be a whole number from 0 on"));
+                   "'samples' should be a whole number from 0 to "));
   REQUIRE(contains(event_error(R"({"event":"hello","protocol":4294967296,"backend":"x",
       "backend_version":"1","numerics_version":0})"),
                    "'protocol'"));

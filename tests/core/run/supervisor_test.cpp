@@ -229,6 +229,31 @@ TEST_CASE("a finished worker that does not leave is helped out", "[run][supervis
   REQUIRE(scene.launcher.signals == std::vector<std::string>{"kill"});
 }
 
+TEST_CASE("a checkpoint whose manifest is left to forge has one when it is acknowledged",
+          "[run][supervisor]") {
+  Scene scene(std::vector<WorkerScript>{});
+  const fs::path checkpoint = scene.folder.checkpoints() / "000000001";
+  const auto save = [&] {
+    fs::create_directories(checkpoint);
+    write_file_atomic(checkpoint / "counts.txt", "1 2 3\n");
+  };
+  Script script = greeting();
+  script.insert(script.end(), {Does{save}, Says{lines::checkpoint(1)}, Exits{{1, 0}}});
+  scene.launcher.add({script, {}});
+  scene.supervise();
+  REQUIRE(scene.folder.newest_checkpoint() == checkpoint.string());
+}
+
+TEST_CASE("a checkpoint's name cannot climb out of the run folder", "[run][supervisor]") {
+  for (const char* path : {"../../other", "checkpoints/../x", "checkpoints/1", "/tmp/x", ""}) {
+    const nlohmann::json line = {
+        {"event", "checkpoint"}, {"step", 1}, {"path", path}, {"bytes", 1}};
+    const nlohmann::json ended = failure_of(then(greeting(), {Says{line.dump()}}));
+    REQUIRE(contains(ended.at("reason"), "saved the checkpoint of step 1 as"));
+    REQUIRE(contains(ended.at("hint"), "checkpoints/000000001"));
+  }
+}
+
 TEST_CASE("a worker killed by a signal is started again from the newest checkpoint",
           "[run][supervisor]") {
   Scene scene({});

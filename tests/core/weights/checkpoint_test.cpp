@@ -211,6 +211,44 @@ TEST_CASE("pruning keeps the newest and removes the unfinished") {
   REQUIRE(contains(error_of([&] { prune_checkpoints(folder.path(), -1); }), "-1"));
 }
 
+TEST_CASE("a checkpoint without a manifest is sealed over all of its files") {
+  const TemporaryFolder folder;
+  folder.write("000000007/counts.txt", "1 2 3\n");
+  const fs::path checkpoint = folder / "000000007";
+  REQUIRE(list_checkpoints(folder.path()).empty());
+  CheckpointState state;
+  state.step = 7;
+  seal_checkpoint(checkpoint, state);
+  REQUIRE(list_checkpoints(folder.path()).size() == 1);
+  REQUIRE(read_checkpoint_state(checkpoint).step == 7);
+  // Sealing again changes nothing, whatever happened meanwhile.
+  folder.write("000000007/counts.txt", "1 2 4\n");
+  seal_checkpoint(checkpoint, state);
+  REQUIRE(contains(error_of([&] { read_checkpoint_state(checkpoint); }), "counts.txt"));
+  seal_checkpoint(folder / "none", state);
+  REQUIRE_FALSE(fs::exists(folder / "none"));
+}
+
+TEST_CASE("nothing but plain files of the folder itself belongs to a checkpoint") {
+  const TemporaryFolder folder;
+  folder.write("secret", "s");
+  fs::create_directories(folder / "000000001");
+  fs::create_symlink(folder / "secret", folder / "000000001/link");
+  REQUIRE(contains(error_of([&] { seal_checkpoint(folder / "000000001", {}); }), "no plain file"));
+  folder.write("000000002/inner/file", "x");
+  REQUIRE(contains(error_of([&] { seal_checkpoint(folder / "000000002", {}); }), "no plain file"));
+
+  // A manifest is as little to be trusted as its writer.
+  const nlohmann::json manifest = {
+      {"version", 1},
+      {"state", {{"step", 3}, {"rows_served", 0}, {"elapsed_seconds", 0.5}, {"extra", {}}}},
+      {"files", {{"../secret", {{"bytes", 1}, {"hash", hash_hex("s")}}}}}};
+  const nlohmann::json whole = {{"manifest", manifest}, {"hash", hash_hex(manifest.dump())}};
+  folder.write("000000003/manifest.json", whole.dump(2) + "\n");
+  REQUIRE(contains(error_of([&] { read_checkpoint_state(folder / "000000003"); }),
+                   "lists '../secret', which is no file"));
+}
+
 TEST_CASE("a checkpoint of a later version says so") {
   const TemporaryFolder folder;
   const fs::path checkpoint = Sample().write(folder.path(), 1);
