@@ -46,7 +46,16 @@ int report_usage(const CLI::App& app,
 /// Under which headings --help lists the commands.
 void group_commands(CLI::App& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> groups = {
-      {"Experiments", {"run", "runs", "compare", "export-markdown", "bench", "backends", "backend-test", "data", "store"}},
+      {"Experiments",
+       {"run",
+        "runs",
+        "compare",
+        "export-markdown",
+        "bench",
+        "backends",
+        "backend-test",
+        "data",
+        "store"}},
       {"Models", {"model", "generate", "eval", "export-hf", "import-hf", "logits"}},
       {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "arguments"}},
       {"Templates", {"pp", "trefs", "tlist", "targets", "graph", "meta", "index"}},

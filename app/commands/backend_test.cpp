@@ -52,10 +52,10 @@ run::WorkerCommand command_of(const Context& context, const std::vector<std::str
   command.arguments = words;
   if (words.size() == 1) {
     const auto project = context.project_folder();
-    for (const config::DeclaredBackend& declared : config::declared_backends(
-             config::backend_folders(project.value_or(fs::path()),
-                                     context.workspace().root,
-                                     context.surroundings().library_dir))) {
+    for (const config::DeclaredBackend& declared :
+         config::declared_backends(config::backend_folders(project.value_or(fs::path()),
+                                                           context.workspace().root,
+                                                           context.surroundings().library_dir))) {
       if (declared.name != words[0]) continue;
       config::Experiment experiment;
       experiment.backend = declared.name;
@@ -106,9 +106,9 @@ int test(const Context& context, const Options& options) {
     return finding.verdict == Verdict::failed;
   });
   if (options.json) {
-    std::cout << to_json(findings, passed)
-                     .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
-              << "\n";
+    std::cout
+        << to_json(findings, passed).dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+        << "\n";
   } else {
     std::cout << text_of(findings, use_colour(STDOUT_FILENO));
   }
@@ -129,7 +129,8 @@ void add_backend_test(CLI::App& app, Program& program) {
       "  forge backend-test --json -- ./my-worker --verbose\n"
       "\n"
       "It is asked to describe itself, to train a model of a few thousand weights twice, to go on\n"
-      "from a checkpoint, to stop and to evaluate, and is given requests that are wrong. Exit status\n"
+      "from a checkpoint, to stop and to evaluate, and is given requests that are wrong. Exit "
+      "status\n"
       "1 where something was. docs/PROTOCOL.md says what is expected.");
   command->add_option("command", options->command, "A declared backend, or a program and arguments")
       ->required();

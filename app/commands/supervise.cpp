@@ -9,8 +9,7 @@ namespace {
 
 int supervise(const Context& context, const std::string& run_dir) {
   const run::RunFolder folder(std::filesystem::absolute(run_dir).lexically_normal());
-  const protocol::Request request =
-      protocol::request_from_line(read_file(folder.request_file()));
+  const protocol::Request request = protocol::request_from_line(read_file(folder.request_file()));
   const auto backend = context.backend(config::experiment_from_json(request.experiment));
   run::LocalLauncher launcher;
   return run::supervise(folder, *backend, launcher);

@@ -51,11 +51,10 @@ void write_cached(const fs::path& file, const run::BackendInfo& info) {
   if (!info.supports) return;  // a worker of another age: it is asked again
   try {
     make_directories(file.parent_path());
-    write_file_atomic(
-        file,
-        protocol::to_line(Json{{"hello", protocol::to_json(info.hello)},
-                               {"environment", protocol::to_json(info.environment)},
-                               {"supports", protocol::to_json(*info.supports)}}));
+    write_file_atomic(file,
+                      protocol::to_line(Json{{"hello", protocol::to_json(info.hello)},
+                                             {"environment", protocol::to_json(info.environment)},
+                                             {"supports", protocol::to_json(*info.supports)}}));
   } catch (const Error&) {
     // A cache that cannot be written costs half a second a start, no more.
   }

@@ -137,9 +137,11 @@ void refuse_command_of_none(Draft& draft) {
   ExternalConfig& external = draft.experiment.external;
   const std::string reason = "has no meaning where backend is libtorch";
   const std::string hint = "set backend external, or the name of a declared backend";
-  refuse_unused(draft, keys[0], external.command, std::vector<std::string>(), "backend", reason, hint);
+  refuse_unused(
+      draft, keys[0], external.command, std::vector<std::string>(), "backend", reason, hint);
   refuse_unused(draft, keys[1], external.working_directory, std::string(), "backend", reason, hint);
-  refuse_unused(draft, keys[2], external.environment, std::vector<std::string>(), "backend", reason, hint);
+  refuse_unused(
+      draft, keys[2], external.environment, std::vector<std::string>(), "backend", reason, hint);
 }
 
 void check_command(const Draft& draft) {

@@ -189,8 +189,8 @@ struct ScheduleConfig {
 
 /// A program of anybody's that trains (docs/PROTOCOL.md). It is started without a shell.
 struct ExternalConfig {
-  std::vector<std::string> command;      ///< program and arguments; none: the backend is forge's own
-  std::string working_directory;         ///< resolved: absolute
+  std::vector<std::string> command;  ///< program and arguments; none: the backend is forge's own
+  std::string working_directory;     ///< resolved: absolute
   std::vector<std::string> environment;  ///< NAME=VALUE, added to forge's own
 };
 
@@ -198,7 +198,7 @@ struct Experiment {
   std::string name;
   std::string description;
   uint64_t seed = 42;
-  std::string profile = "auto";  ///< resolved: the profile that `auto` became
+  std::string profile = "auto";      ///< resolved: the profile that `auto` became
   std::string backend = "libtorch";  ///< libtorch, external or the name of a declared one
   ExternalConfig external;           ///< resolved: as declared, where the backend has a name
   ModelConfig model;

@@ -156,7 +156,8 @@ void require_opening(const Transcript& transcript) {
              "send 'progress' at least every second, and leave when all is said");
   }
   const std::string ended = "it ended with " + transcript.exit.describe();
-  if (transcript.events.empty()) complain(ended + " and said nothing", "the first event is 'hello'");
+  if (transcript.events.empty())
+    complain(ended + " and said nothing", "the first event is 'hello'");
   const auto* hello = std::get_if<protocol::Hello>(&transcript.events[0]);
   if (!hello) {
     complain("the first event was '" + std::string(protocol::name_of(transcript.events[0])) + "'",

@@ -5,8 +5,8 @@
 
 #include "core/conformance/transcript.h"
 
-/// What a worker's words must be like. Each function throws Error that says what is not, with a hint
-/// what would be right.
+/// What a worker's words must be like. Each function throws Error that says what is not, with a
+/// hint what would be right.
 namespace forge::conformance {
 
 /// It said hello and environment first, every line was an event, and it ended by itself.

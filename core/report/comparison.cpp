@@ -88,8 +88,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
   conditions.push_back({"backend", summary.backend});
   conditions.push_back({"seed", std::to_string(summary.seed)});
   const auto divides = [&](const Condition& c) { return c.name == table.by; };
-  conditions.erase(std::remove_if(conditions.begin(), conditions.end(), divides),
-                   conditions.end());
+  conditions.erase(std::remove_if(conditions.begin(), conditions.end(), divides), conditions.end());
   return conditions;
 }
 

@@ -22,8 +22,8 @@ struct Identity {
 /// tokenizer.path and train.initial_weights, for which hashes of their content stand: the same text
 /// in another folder is the same data, of each source of a mixture too; a source of weight 0 is
 /// none. Where an external backend is started is left out too; its command and environment, which
-/// may well change what it computes, are not. Keys that came later are left out at their default. train.deterministic is there as it
-/// came out on the run's device.
+/// may well change what it computes, are not. Keys that came later are left out at their default.
+/// train.deterministic is there as it came out on the run's device.
 nlohmann::json identifying_part(const nlohmann::json& experiment);
 
 nlohmann::json to_json(const Identity& identity);

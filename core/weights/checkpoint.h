@@ -38,8 +38,8 @@ std::filesystem::path write_checkpoint(const std::filesystem::path& checkpoints,
 std::string checkpoint_name(int64_t step);
 
 /// Writes the manifest of a checkpoint whose writer left that to forge: of every file in the folder
-/// as it is now. Does nothing where there is a manifest, or no folder. Throws Error where the folder
-/// holds anything but plain files, or cannot be written.
+/// as it is now. Does nothing where there is a manifest, or no folder. Throws Error where the
+/// folder holds anything but plain files, or cannot be written.
 void seal_checkpoint(const std::filesystem::path& folder, const CheckpointState& state);
 
 /// Reads the manifest and checks size and hash of every file; throws Error naming what is damaged.

@@ -41,13 +41,12 @@ TEST_CASE("a declared backend goes by its name, another by the worker's if that 
           "[backend]") {
   FakeClock clock;
   const auto hello = [](const std::string& name) {
-    return WorkerScript{
-        {Says{R"({"event":"hello","protocol":1,"backend":")" + name +
-              R"(","backend_version":"1","numerics_version":1})"},
-         Says{lines::environment},
-         Says{lines::supports},
-         Exits{}},
-        {}};
+    return WorkerScript{{Says{R"({"event":"hello","protocol":1,"backend":")" + name +
+                              R"(","backend_version":"1","numerics_version":1})"},
+                         Says{lines::environment},
+                         Says{lines::supports},
+                         Exits{}},
+                        {}};
   };
   const auto described = [&](const std::string& declared, const std::string& said) {
     FakeLauncher launcher(clock, {hello(said)});

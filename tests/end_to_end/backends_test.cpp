@@ -10,7 +10,8 @@ namespace {
 using nlohmann::json;
 
 bool has_python_torch() {
-  static const bool has = std::system("/usr/bin/python3 -c 'import torch, numpy' 2> /dev/null") == 0;
+  static const bool has =
+      std::system("/usr/bin/python3 -c 'import torch, numpy' 2> /dev/null") == 0;
   if (!has) WARN("no python3-torch here: the backend pytorch is not tested");
   return has;
 }
@@ -81,8 +82,8 @@ TEST_CASE("the backends that come with forge do what the protocol says") {
 
 TEST_CASE("libtorch does what the protocol says") {
   const Program forge;
-  const json found =
-      checks_of(forge, {(std::filesystem::path(FORGE_BUILD_DIR) / "forge-worker-libtorch").string()});
+  const json found = checks_of(
+      forge, {(std::filesystem::path(FORGE_BUILD_DIR) / "forge-worker-libtorch").string()});
   INFO(found.dump(2));
   CHECK(found.at("passed") == true);
 }
@@ -94,8 +95,8 @@ TEST_CASE("what a backend lacks is refused before it starts, at the key's place"
   CHECK(contains(refused.err, "backend bigram cannot do data.order: shuffled"));
   CHECK(contains(refused.err, "it can do sequential"));
   CHECK_FALSE(std::filesystem::exists(forge.runs_dir()));
-  const Outcome placed =
-      forge.call(tiny({"run", "train_canon_ac", "--backend", "bigram", "--set", "data.order=shuffled"}));
+  const Outcome placed = forge.call(
+      tiny({"run", "train_canon_ac", "--backend", "bigram", "--set", "data.order=shuffled"}));
   CHECK(contains(placed.err, "--set data.order=shuffled"));
 }
 
@@ -126,22 +127,27 @@ TEST_CASE("any command can be a backend, without a shell") {
   Program forge;
   const std::string worker =
       (tests_dir().parent_path() / "backends" / "bigram" / "worker.sh").string();
-  const Outcome outcome = forge.call(tiny({"run",
-                                           "train_canon_ac",
-                                           "--set",
-                                           "backend=external",
-                                           "--set",
-                                           "external.command=[" + worker + ", \"$(touch no)\", \"; exit\"]",
-                                           "--set",
-                                           "data.order=sequential",
-                                           "--json"}));
+  const Outcome outcome =
+      forge.call(tiny({"run",
+                       "train_canon_ac",
+                       "--set",
+                       "backend=external",
+                       "--set",
+                       "external.command=[" + worker + ", \"$(touch no)\", \"; exit\"]",
+                       "--set",
+                       "data.order=sequential",
+                       "--json"}));
   INFO(outcome.err);
   REQUIRE(outcome.exit_code == 0);
   CHECK(json::parse(outcome.out)[0].at("backend") == "bigram");
   CHECK_FALSE(std::filesystem::exists(forge.working_directory / "no"));
 
-  const Outcome gone = forge.call(tiny(
-      {"run", "train_canon_ac", "--set", "backend=external", "--set", "external.command=[/no/such]"}));
+  const Outcome gone = forge.call(tiny({"run",
+                                        "train_canon_ac",
+                                        "--set",
+                                        "backend=external",
+                                        "--set",
+                                        "external.command=[/no/such]"}));
   CHECK(gone.exit_code == 1);
   CHECK(contains(gone.err, "/no/such"));
 }

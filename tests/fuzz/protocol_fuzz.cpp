@@ -1,6 +1,6 @@
 // libFuzzer target: whatever a worker writes, in pieces of whatever size, the reader of its lines
-// gives events or refuses them with an Error, keeps no more than a line in memory, and what it gives
-// can be written and read again.
+// gives events or refuses them with an Error, keeps no more than a line in memory, and what it
+// gives can be written and read again.
 
 #include <cmath>
 #include <cstdlib>
@@ -36,7 +36,8 @@ void read_event(const std::string& line) {
     require(protocol::to_line(again) == written);
     if (const auto* progress = std::get_if<protocol::Progress>(&event))
       require(progress->fraction >= 0 && progress->fraction <= 1 && is_tame(progress->phase));
-    if (const auto* failed = std::get_if<protocol::Failed>(&event)) require(is_tame(failed->message));
+    if (const auto* failed = std::get_if<protocol::Failed>(&event))
+      require(is_tame(failed->message));
   } catch (const Error& error) {
     require(!error.message().empty());
   }

@@ -21,7 +21,8 @@ std::string program(const fs::path& path) {
   return path.string();
 }
 
-const WorkerScript answer{{Says{lines::hello}, Says{lines::environment}, Says{lines::supports}, Exits{}}, {}};
+const WorkerScript answer{
+    {Says{lines::hello}, Says{lines::environment}, Says{lines::supports}, Exits{}}, {}};
 
 /// Sets an environment variable for its scope.
 class Variable {

@@ -99,6 +99,7 @@ TEST_CASE("a candidate that says nothing or will not stop is ended", "[backend]"
       complaints_of("worker.sh", "trap ': > \"$scratch/stop\"' TERM", "trap '' TERM", 4);
   CHECK(contains(stubborn, "stop: it went on after SIGTERM"));
   const std::string killed = complaints_of("worker.sh", "trap ': > \"$scratch/stop\"' TERM", "");
+  INFO(killed);
   CHECK(contains(killed, "stop: SIGTERM ended it by signal 15"));
 }
 

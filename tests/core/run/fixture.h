@@ -78,8 +78,8 @@ inline std::string progress(int step) {
   return R"({"event":"progress","step":)" + std::to_string(step) + R"(,"phase":"train"})";
 }
 inline std::string checkpoint(int step) {
-  return R"({"event":"checkpoint","step":)" + std::to_string(step) +
-         R"(,"path":"checkpoints/)" + weights::checkpoint_name(step) + R"(","bytes":1})";
+  return R"({"event":"checkpoint","step":)" + std::to_string(step) + R"(,"path":"checkpoints/)" +
+         weights::checkpoint_name(step) + R"(","bytes":1})";
 }
 inline std::string finished(bool completed) {
   return std::string(R"({"event":"finished","completed":)") + (completed ? "true" : "false") +
