@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "app/commands.h"
@@ -86,13 +87,16 @@ void report_failure(const std::string& label,
   std::cerr << "its whole log: " << shown_path(folder.stderr_file()) << "\n";
 }
 
-int print_results(const std::vector<store::RunSummary>& runs,
-                  const store::ResultStore& store,
-                  const std::filesystem::path& runs_dir,
-                  bool json) {
-  bool all_completed = true;
-  for (const store::RunSummary& run : runs)
-    all_completed = all_completed && run.status == run::RunState::completed;
+/// A full disk has a code of its own.
+ExitCode exit_code_of(const run::RunStatus& status) {
+  if (status.state == run::RunState::completed) return ExitCode::done;
+  return status.exit_status == protocol::exit_storage ? ExitCode::storage : ExitCode::failed;
+}
+
+void print_results(const std::vector<store::RunSummary>& runs,
+                   const store::ResultStore& store,
+                   const std::filesystem::path& runs_dir,
+                   bool json) {
   const bool colour = use_colour(STDOUT_FILENO);
   if (json) {
     nlohmann::json list = nlohmann::json::array();
@@ -104,7 +108,6 @@ int print_results(const std::vector<store::RunSummary>& runs,
   } else {
     std::cout << result_table(runs, colour);
   }
-  return static_cast<int>(all_completed ? ExitCode::done : ExitCode::failed);
 }
 
 int run_configs(const Context& context, const Options& options) {
@@ -119,6 +122,7 @@ int run_configs(const Context& context, const Options& options) {
 
   std::vector<store::RunSummary> results;
   bool interrupted = false;
+  ExitCode worst = ExitCode::done;
   for (const Launch& launch : launches) {
     if (interrupted) {
       std::cerr << launch.resolved.config_name << ": not started\n";
@@ -129,6 +133,7 @@ int run_configs(const Context& context, const Options& options) {
     if (status.state == run::RunState::failed) {
       report_failure(launch.resolved.config_name, prepared.planned.folder, status);
     }
+    worst = std::max(worst, exit_code_of(status));
     interrupted = status.state == run::RunState::stopped;
     for (const std::string& warning : store.sync(runs_dir).warnings)
       std::cerr << "warning: " << warning << "\n";
@@ -136,8 +141,8 @@ int run_configs(const Context& context, const Options& options) {
       results.push_back(std::move(*summary));
   }
   if (interrupted) std::cerr << "the same command goes on from the saved checkpoint\n";
-  const int code = print_results(results, store, runs_dir, options.json);
-  return interrupted ? static_cast<int>(ExitCode::failed) : code;
+  print_results(results, store, runs_dir, options.json);
+  return static_cast<int>(worst);
 }
 
 }  // namespace

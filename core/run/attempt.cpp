@@ -65,7 +65,7 @@ AttemptEnd Attempt::run() {
     throw Error(problem.message(),
                 {},
                 "when that is mended, start the run again: it goes on from its newest checkpoint",
-                ExitCode::failed);
+                problem.exit_code());
   }
 }
 

@@ -70,6 +70,10 @@ Json identifying_part(const Json& experiment) {
   part.erase("description");
   drop("train", "log_every");
   drop("train", "checkpoint_every");
+  drop("train", "keep_checkpoints");
+  drop("train", "keep_best");
+  drop("train", "max_bad_steps");
+  drop("train", "hung_after_seconds");
   drop("train", "initial_weights");
   drop("data", "path");
   drop("data", "evaluation_path");

@@ -58,6 +58,7 @@ protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs)
   protocol::Request request;
   request.job = protocol::Job::train;
   request.run_dir = fs::absolute(planned.folder.path()).string();
+  request.identity = planned.record.key;
   request.experiment = inputs.experiment;
   request.train_tokens = inputs.train_tokens;
   request.evaluation_tokens = inputs.evaluation_tokens;

@@ -104,17 +104,20 @@ RunRecord RunFolder::record() const {
   }
 }
 
-std::string RunFolder::newest_checkpoint() const {
+FoundCheckpoint RunFolder::find_checkpoint() const {
+  FoundCheckpoint found;
   const std::vector<fs::path> folders = weights::list_checkpoints(checkpoints());
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     try {
       weights::read_checkpoint_state(*folder);
-      return folder->string();
-    } catch (const Error&) {
-      // Damaged: the one before it loses less than no checkpoint at all.
+      found.folder = folder->string();
+      break;
+    } catch (const Error& problem) {
+      // The one before it loses less than no checkpoint at all.
+      found.damaged.push_back(problem.message());
     }
   }
-  return "";
+  return found;
 }
 
 RunStatus RunFolder::status() const {

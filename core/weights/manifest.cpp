@@ -77,9 +77,12 @@ std::string manifest_text(const CheckpointState& state,
                           const std::vector<std::string>& files) {
   Json entries = Json::object();
   for (const std::string& file : files) entries[file] = file_entry(folder / file);
+  const Json loss = state.eval_loss ? Json(*state.eval_loss) : Json(nullptr);
   const Json written_state = {{"step", state.step},
                               {"rows_served", state.rows_served},
                               {"elapsed_seconds", state.elapsed_seconds},
+                              {"identity", state.identity},
+                              {"eval_loss", loss},
                               {"extra", state.extra}};
   return text_of({{"version", manifest_version}, {"state", written_state}, {"files", entries}});
 }
@@ -90,10 +93,16 @@ CheckpointState checked_manifest(const fs::path& folder, const std::vector<std::
     check_version(manifest);
     for (const std::string& file : files) check_file(folder / file, manifest.at("files").at(file));
     const Json& state = manifest.at("state");
-    return {state.at("step").get<int64_t>(),
-            state.at("rows_served").get<int64_t>(),
-            state.at("elapsed_seconds").get<double>(),
-            state.at("extra")};
+    CheckpointState read;
+    state.at("step").get_to(read.step);
+    state.at("rows_served").get_to(read.rows_served);
+    state.at("elapsed_seconds").get_to(read.elapsed_seconds);
+    // Checkpoints of earlier versions of forge have neither.
+    read.identity = state.value("identity", "");
+    if (state.contains("eval_loss") && !state.at("eval_loss").is_null())
+      read.eval_loss = state.at("eval_loss").get<double>();
+    read.extra = state.at("extra");
+    return read;
   } catch (const Json::exception& problem) {
     throw Error(std::string(manifest_file) + " lacks a part: " + problem.what());
   }
