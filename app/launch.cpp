@@ -7,6 +7,7 @@
 #include "core/data/prepare.h"
 #include "core/run/job.h"
 #include "core/run/local_launcher.h"
+#include "core/run/run_model.h"
 #include "core/run/runs_dir.h"
 #include "core/run/token_sources.h"
 
@@ -100,6 +101,12 @@ PreparedLaunch prepare_launch(const Context& context,
   inputs.device = options.device;
   inputs.backend = launch.backend;
   const run::PlannedRun planned = run::plan_run(inputs, context.runs_dir(), options.force);
+  if (!options.continue_run.empty() && planned.action == run::Action::start) {
+    inputs.continuation =
+        run::find_continuation(run::named_run(context.runs_dir(), options.continue_run),
+                               planned.record.identity,
+                               inputs.experiment);
+  }
   return {std::move(inputs), planned};
 }
 

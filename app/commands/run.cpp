@@ -156,12 +156,18 @@ void add_run(CLI::App& app, Program& program) {
       "  forge run train_llama train_canon_ac --set train.max_steps=100\n"
       "  forge run --all -p canon --set profile=full\n"
       "  forge run train_canon_ac --set data.path=stories.txt\n"
+      "  forge run train_canon_ac --set train.max_steps=600 --continue train_canon_ac-5a0c\n"
       "\n"
       "A finished run is not repeated. Ctrl-C saves and stops, and the same command goes on from\n"
       "there; Ctrl-C twice stops now. A run goes on when forge is killed.");
   add_configs_options(*command, program, options->configs);
   command->add_flag("--all", options->all, "Every training config of the project");
   add_set_option(*command, options->launch.overrides);
+  command
+      ->add_option("--continue",
+                   options->launch.continue_run,
+                   "Go on from a checkpoint of this run, whose budget alone may differ")
+      ->type_name("RUN");
   command->add_flag("--force", options->launch.force, "Run again what is done");
   command->add_option("--device", options->launch.device, "auto, cpu, cuda or cuda:N")
       ->capture_default_str();

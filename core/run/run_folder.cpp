@@ -109,7 +109,10 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
   const std::vector<fs::path> folders = weights::list_checkpoints(checkpoints());
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     try {
-      weights::read_checkpoint_state(*folder);
+      const std::string identity = weights::read_checkpoint_state(*folder).identity;
+      if (!identity.empty() && identity != record().key) {
+        throw Error("checkpoint '" + shown_path(*folder) + "' is of another run, with key " + identity);
+      }
       found.folder = folder->string();
       break;
     } catch (const Error& problem) {

@@ -100,7 +100,7 @@ class RunFolder {
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
   RunRecord record() const;
-  /// Newest checkpoint of which every file is as it was written (all are read), or "".
+  /// Newest checkpoint of this run of which every file is as it was written (all are read), or "".
   std::string newest_checkpoint() const { return find_checkpoint().folder; }
   FoundCheckpoint find_checkpoint() const;
   RunState state() const { return status().state; }

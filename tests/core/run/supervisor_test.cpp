@@ -276,6 +276,21 @@ TEST_CASE("a damaged checkpoint is named and the one before it used", "[run][sup
   REQUIRE(contains(damaged[1], "000000200' is damaged: weights.safetensors has 3 bytes"));
 }
 
+TEST_CASE("a checkpoint of another run is not gone on from", "[run][supervisor]") {
+  Scene scene({{good_run(), {}}});
+  weights::CheckpointState state;
+  state.step = 100;
+  state.identity = scene.folder.record().key;
+  const fs::path own = weights::write_checkpoint(scene.folder.checkpoints(), state, {}, {});
+  state.step = 200;
+  state.identity = "ffffffffffff";
+  weights::write_checkpoint(scene.folder.checkpoints(), state, {}, {});
+  const FoundCheckpoint found = scene.folder.find_checkpoint();
+  REQUIRE(found.folder == own.string());
+  REQUIRE(found.damaged.size() == 1);
+  REQUIRE(contains(found.damaged[0], "000000200' is of another run, with key ffffffffffff"));
+}
+
 TEST_CASE("a worker that could not write what must be kept gives the run an exit code of its own",
           "[run][supervisor]") {
   const std::string failed =
