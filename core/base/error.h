@@ -10,8 +10,8 @@ namespace forge {
 /// Exit codes of the program.
 enum class ExitCode : int {
   done = 0,
-  failed = 1,  ///< a run failed, or the machine refused something (disk full, no permission)
-  usage = 2,   ///< wrong usage or a wrong config: nothing was started
+  failed = 1,   ///< a run failed, or the machine refused something (disk full, no permission)
+  usage = 2,    ///< wrong usage or a wrong config: nothing was started
   storage = 4,  ///< the disk is full or fails; what was recorded before stays readable
 };
 

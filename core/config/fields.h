@@ -267,9 +267,10 @@ void fields(Visitor& visit, TrainConfig& c) {
               "steps between checkpoints; 0: at the end and when stopped",
               at_least(0));
   visit.field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints kept", up_to(1 << 20));
-  visit.field("keep_best",
-              c.keep_best,
-              "keep the checkpoint with the lowest evaluation loss, too, of those at an evaluation");
+  visit.field(
+      "keep_best",
+      c.keep_best,
+      "keep the checkpoint with the lowest evaluation loss, too, of those at an evaluation");
   visit.field("max_bad_steps",
               c.max_bad_steps,
               "steps in a row with an infinite, nan or exploding loss that end the training",

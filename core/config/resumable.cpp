@@ -88,8 +88,8 @@ void check_rates(const Experiment& before, const Experiment& now, int64_t step) 
     throw Error("step " + std::to_string(done + 1) + " was done with learning rate " +
                     shortest(then) + " and would have " + shortest(wanted) +
                     " under schedule.type " + now.schedule.type + " of " +
-                    with_thousands(now.train.max_steps) + " steps (it was " +
-                    before.schedule.type + " of " + with_thousands(before.train.max_steps) + ")",
+                    with_thousands(now.train.max_steps) + " steps (it was " + before.schedule.type +
+                    " of " + with_thousands(before.train.max_steps) + ")",
                 {},
                 "go on from a checkpoint of at most " + std::to_string(done) +
                     " steps, or start a new run");

@@ -25,8 +25,9 @@ void check_same_surroundings(const RunFolder& other, const Identity& identity) {
     if (theirs.contains(key) && theirs.at(key) == value) continue;
     std::string hint = "start a new run";
     if (key == "data_fingerprint") {
-      hint = "the data must be the same text, cut into the same rows: generated text is made for "
-             "the steps that it is for";
+      hint =
+          "the data must be the same text, cut into the same rows: generated text is made for "
+          "the steps that it is for";
     }
     throw Error("cannot go on from run '" + other.id() + "': its " + key + " is " +
                     theirs.value(key, Json()).dump() + " and would be " + value.dump(),

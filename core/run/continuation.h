@@ -15,8 +15,8 @@ struct Continuation {
 };
 
 /// The newest whole checkpoint of `other` from which a run of that identity, with that complete
-/// config, goes on exactly as if it had begun there itself: the longer or shorter budget is the only
-/// thing that may differ, and the schedule has to give every step done the rate that it had
+/// config, goes on exactly as if it had begun there itself: the longer or shorter budget is the
+/// only thing that may differ, and the schedule has to give every step done the rate that it had
 /// (config::check_resumable). Throws Error saying what stands against it.
 Continuation find_continuation(const RunFolder& other,
                                const Identity& identity,

@@ -111,7 +111,8 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
     try {
       const std::string identity = weights::read_checkpoint_state(*folder).identity;
       if (!identity.empty() && identity != record().key) {
-        throw Error("checkpoint '" + shown_path(*folder) + "' is of another run, with key " + identity);
+        throw Error("checkpoint '" + shown_path(*folder) + "' is of another run, with key " +
+                    identity);
       }
       found.folder = folder->string();
       break;

@@ -125,9 +125,7 @@ std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
   return folders;
 }
 
-void prune_checkpoints(const fs::path& checkpoints,
-                       const Retention& retention,
-                       int64_t last_step) {
+void prune_checkpoints(const fs::path& checkpoints, const Retention& retention, int64_t last_step) {
   if (retention.newest < 0)
     throw Error("cannot keep " + std::to_string(retention.newest) + " checkpoints");
   std::vector<fs::path> folders = list_checkpoints(checkpoints);

@@ -88,8 +88,8 @@ at::Tensor Snapshot::room_for(const at::Tensor& tensor, Buffer& buffer) {
   if (tensor.is_cuda()) {
     // A device copies into such memory at its full speed.
     if (buffer.bytes != tensor.nbytes())
-      buffer.pinned = at::empty(
-          tensor.sizes(), at::TensorOptions(tensor.scalar_type()).pinned_memory(true));
+      buffer.pinned =
+          at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()).pinned_memory(true));
     buffer.bytes = tensor.nbytes();
     return buffer.pinned;
   }

@@ -30,8 +30,7 @@ std::string first_broken(const NamedTensors& weights) {
 void LossWatch::take(const Stretch& stretch, double& first_loss) {
   if (stretch.steps == 0) return;
   const auto steps = static_cast<double>(stretch.steps);
-  last_ = {
-      stretch.last_step, stretch.steps, stretch.loss / steps, stretch.gradient_norm / steps};
+  last_ = {stretch.last_step, stretch.steps, stretch.loss / steps, stretch.gradient_norm / steps};
   if (first_loss == 0 && is_finite()) first_loss = last_.loss;
   const double guessing = std::log(std::max(2, experiment_.model.vocab_size));
   if (is_finite() && last_.loss <= exploded * std::max(guessing, first_loss)) {
@@ -47,7 +46,8 @@ bool LossWatch::is_finite() const {
 }
 
 std::string LossWatch::diagnosis(const NamedTensors& weights) const {
-  std::string text = is_finite() ? "the training loss exploded" : "the training loss is not a finite number";
+  std::string text =
+      is_finite() ? "the training loss exploded" : "the training loss is not a finite number";
   text += ": step " + std::to_string(last_.last_step) + " has " + figures(last_, experiment_);
   if (last_good_.steps > 0) {
     text += "; it was good up to step " + std::to_string(last_good_.last_step) + ", with " +

@@ -142,8 +142,8 @@ class TrainingRun {
     progress_.peak_resident_bytes = std::max(progress_.peak_resident_bytes, peak_resident_bytes());
   }
 
-  /// Reads the window's sums and judges the steps since the last call. The sums stay where they are:
-  /// added up in two parts they would be other bits.
+  /// Reads the window's sums and judges the steps since the last call. The sums stay where they
+  /// are: added up in two parts they would be other bits.
   void settle_window() {
     const StepTotals totals = trainer_.optimizer().totals();
     loss_watch_.take({progress_.step,
@@ -168,9 +168,10 @@ class TrainingRun {
     const bool is_last = progress_.step >= experiment_.train.max_steps;
     if (!loss_watch_.is_over() && (loss_watch_.is_finite() || !is_last)) return;
     wait_for_writer();
-    const std::string kept =
-        last_written_ > 0 ? "the checkpoint of step " + std::to_string(last_written_) + " is good: "
-                          : "";
+    const std::string kept = last_written_ > 0
+                                 ? "the checkpoint of step " + std::to_string(last_written_) +
+                                       " is the last one before that; "
+                                 : "";
     throw Error(loss_watch_.diagnosis(trainer_.model().named_weights()),
                 {},
                 kept + "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip",
@@ -270,10 +271,10 @@ class TrainingRun {
     const auto written = writer_.take_written(seconds);
     if (!written) return;
     last_written_ = written->step;
-    events_.send(protocol::CheckpointSaved{
-        written->step,
-        written->folder.lexically_relative(request_.run_dir).string(),
-        written->bytes});
+    events_.send(
+        protocol::CheckpointSaved{written->step,
+                                  written->folder.lexically_relative(request_.run_dir).string(),
+                                  written->bytes});
   }
 
   void finish(bool completed) {

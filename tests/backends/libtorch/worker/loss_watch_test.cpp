@@ -87,7 +87,8 @@ TEST_CASE("the diagnosis says what was good last and which weight is broken", "[
   const std::string text = watch.diagnosis(weights);
   INFO(text);
   REQUIRE(contains(text, "not a finite number: step 20 has loss nan"));
-  REQUIRE(contains(text, "good up to step 10, with loss 7, gradient norm 2, learning rate 0.001"));
+  REQUIRE(
+      contains(text, "good up to step 10, with loss 7.0, gradient norm 2.0, learning rate 0.001"));
   REQUIRE(contains(text, "'broken' holds"));
   LossWatch other(experiment);
   other.take(ten_steps(10, 7), first);

@@ -257,8 +257,9 @@ TEST_CASE("optimizer state that does not fit is refused by name", "[worker]") {
   const std::string missing = refusal([&](Tensors& t) { t.erase(name); });
   REQUIRE(missing.find("cannot go on from checkpoint") != std::string::npos);
   REQUIRE(missing.find(name) != std::string::npos);
-  const std::string extra =
-      refusal([&](Tensors& t) { t["x.master_weight"] = {weights::Dtype::f32, {2}, zeros.data(), 8}; });
+  const std::string extra = refusal([&](Tensors& t) {
+    t["x.master_weight"] = {weights::Dtype::f32, {2}, zeros.data(), 8};
+  });
   REQUIRE(extra.find("holds 'x.master_weight', which is not used") != std::string::npos);
   const std::string wide = refusal([&](Tensors& t) {
     t[name] = {weights::Dtype::f64, t[name].shape, zeros.data(), 2 * t[name].bytes};
@@ -306,8 +307,11 @@ TEST_CASE("a loss that is no number ends the job with a hint", "[worker]") {
   const std::string message = error_of([&] { job.run("run"); });
   REQUIRE(message.find("not a finite number") != std::string::npos);
   REQUIRE(message.find("optimizer.lr") != std::string::npos);
-  // Nothing is kept of the steps after the first, whose loss was the last that made sense.
-  REQUIRE(checkpoints_in(job.run_dir("run")) == std::vector<std::string>{named(1)});
+  // The rate is 0 in the first step, so the second one's loss is the last that makes sense.
+  REQUIRE(checkpoints_in(job.run_dir("run")) == std::vector<std::string>{named(1), named(2)});
+  REQUIRE(message.find("it was good up to step 2") != std::string::npos);
+  REQUIRE(message.find("the checkpoint of step 2 is the last one before that") !=
+          std::string::npos);
 }
 
 }  // namespace
