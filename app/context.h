@@ -46,7 +46,8 @@ class Context {
   /// Folder of the project of -p, else of the one around the current folder, if there is one.
   std::optional<std::filesystem::path> project_folder() const;
   /// All projects below the folder of -p, else of the workspace around the current folder; outside
-  /// any, those below that folder where `search_here` says so, else those that came with the program.
+  /// any, those below that folder where `search_here` says so, else those that came with the
+  /// program.
   project::ProjectList all_projects(bool search_here) const;
   /// The project of -p, else the one around the current folder, else the workspace's default.
   project::Project project() const;

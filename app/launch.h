@@ -20,6 +20,7 @@ struct LaunchOptions {
 
 /// A config that is checked and may be run.
 struct Launch {
+  std::string label;  ///< what to call it: the config's name, and what a sweep changes
   config::ResolvedConfig resolved;
   run::BackendInfo backend;
   run::InitialWeights initial_weights;

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
 
@@ -158,7 +159,7 @@ void Attempt::write_environment(const protocol::Environment& environment) const 
   json["host"] = host_name();
   json["revision"] = folder_.record().revision;
   json["attempt"] = number_;
-  write_file_atomic(folder_.environment_file(), json.dump(2) + "\n");
+  write_file_atomic(folder_.environment_file(), json_text(json, 2) + "\n");
 }
 
 void Attempt::pass_on_stop() {

@@ -1,6 +1,7 @@
 #include "core/run/identity.h"
 
 #include "core/base/hash.h"
+#include "core/base/json_text.h"
 #include "core/config/json.h"
 #include "core/protocol/json_fields.h"
 
@@ -96,7 +97,7 @@ Identity identity_from_json(const Json& json) {
 
 std::string run_key(const Identity& identity) {
   // Keys are sorted and numbers written in their shortest form: one text for one identity.
-  return hash_hex(to_json(identity).dump()).substr(0, 12);
+  return hash_hex(json_text(to_json(identity))).substr(0, 12);
 }
 
 }  // namespace forge::run

@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/config/json.h"
 #include "core/run/examiner.h"
 
@@ -83,8 +84,8 @@ void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   remove_tree(aside);
   make_directories(aside);
   try {
-    write_file_atomic(folder.config_file(), inputs.experiment.dump(2) + "\n");
-    write_file_atomic(folder.origin_file(), inputs.origins.dump(2) + "\n");
+    write_file_atomic(folder.config_file(), json_text(inputs.experiment, 2) + "\n");
+    write_file_atomic(folder.origin_file(), json_text(inputs.origins, 2) + "\n");
     if (!inputs.tokenizer.empty()) {
       write_file_atomic(folder.tokenizer_file(), read_file(inputs.tokenizer));
     }
@@ -92,7 +93,7 @@ void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
     if (!inputs.continuation.checkpoint.empty()) {
       write_file_atomic(folder.events_file(), earlier_events(inputs.continuation));
     }
-    write_file_atomic(folder.record_file(), to_json(planned.record).dump(2) + "\n");
+    write_file_atomic(folder.record_file(), json_text(to_json(planned.record), 2) + "\n");
     if (::rename(aside.c_str(), target.c_str()) != 0) {
       throw system_error("make the run folder '" + target.string() + "'", errno);
     }

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/hash.h"
+#include "core/base/json_text.h"
 
 namespace forge::weights {
 namespace {
@@ -24,8 +25,8 @@ Json file_entry(const fs::path& path) {
 
 /// The one way of writing a manifest, so that a reader can ask for exactly these bytes.
 std::string text_of(const Json& manifest) {
-  const Json whole = {{"manifest", manifest}, {"hash", hash_hex(manifest.dump())}};
-  return whole.dump(2) + "\n";
+  const Json whole = {{"manifest", manifest}, {"hash", hash_hex(json_text(manifest))}};
+  return json_text(whole, 2) + "\n";
 }
 
 std::string read_manifest(const fs::path& path) {
@@ -38,7 +39,7 @@ std::string read_manifest(const fs::path& path) {
 
 /// The inner object of a manifest whose every byte is as forge wrote it.
 Json checked_object(const std::string& text) {
-  const Json whole = Json::parse(text, nullptr, false);
+  const Json whole = try_parse_json(text);
   const auto manifest = whole.is_object() ? whole.find("manifest") : whole.end();
   if (manifest == whole.end() || text_of(*manifest) != text) {
     throw Error(std::string(manifest_file) + " is not what was written");
