@@ -211,11 +211,6 @@ void print_results(const std::vector<store::RunSummary>& runs,
   }
 }
 
-const std::string& name_of(run::Action action) {
-  static const std::string names[] = {"new", "resumes", "running", "cached"};
-  return names[static_cast<int>(action)];
-}
-
 /// "10 runs: 8 new, 2 cached; about 3m 20s, judged by the newest runs like them".
 std::string plan_summary(const std::map<run::Action, int>& counts, double seconds, int unknown) {
   std::vector<std::string> parts;

@@ -2,9 +2,8 @@
 
 #include "app/commands.h"
 #include "app/terminal.h"
-#include "core/base/error.h"
 #include "core/base/json_text.h"
-#include "core/run/run_folder.h"
+#include "core/run/run_model.h"
 #include "core/run/why.h"
 
 namespace forge::app {
@@ -15,15 +14,10 @@ struct Options {
   bool json = false;
 };
 
-run::RunRecord record_of(const Context& context, const std::string& name) {
-  const auto folder = run::find_run(context.runs_dir(), name);
-  if (folder) return folder->record();
-  throw Error("there is no run '" + name + "'", {}, "'forge runs' lists them", ExitCode::usage);
-}
-
 int why(const Context& context, const Options& options) {
-  const run::RunRecord left = record_of(context, options.left);
-  const run::RunRecord right = record_of(context, options.right);
+  const std::filesystem::path runs_dir = context.runs_dir();
+  const run::RunRecord left = run::named_run(runs_dir, options.left).record();
+  const run::RunRecord right = run::named_run(runs_dir, options.right).record();
   const auto found = run::differences(left.identity, right.identity);
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();

@@ -109,6 +109,11 @@ void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
 
 }  // namespace
 
+const std::string& name_of(Action action) {
+  static const std::string names[] = {"new", "resumes", "running", "cached"};
+  return names[static_cast<int>(action)];
+}
+
 PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool force) {
   RunRecord record;
   record.project = inputs.project;

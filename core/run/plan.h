@@ -38,6 +38,9 @@ enum class Action {
   cached,   ///< it is completed: its numbers are there
 };
 
+/// "new", "resumes", "running", "cached".
+const std::string& name_of(Action action);
+
 struct PlannedRun {
   RunRecord record;
   RunFolder folder;
