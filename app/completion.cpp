@@ -1,5 +1,7 @@
 #include "app/completion.h"
 
+#include <CLI/CLI.hpp>
+
 #include "app/tables.h"
 #include "core/base/error.h"
 #include "core/base/text.h"

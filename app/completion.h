@@ -1,10 +1,13 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "app/context.h"
+
+namespace CLI {
+class App;
+}
 
 namespace forge::app {
 

@@ -7,6 +7,7 @@
 #include "core/data/prepare.h"
 #include "core/run/job.h"
 #include "core/run/local_launcher.h"
+#include "core/run/run_model.h"
 #include "core/run/runs_dir.h"
 #include "core/run/supported.h"
 #include "core/run/token_sources.h"
@@ -17,7 +18,7 @@ namespace {
 /// Weights that fit may still have meant something else.
 void warn_of_differences(const Launch& launch, const data::PreparedData& data) {
   const run::InitialWeights& weights = launch.initial_weights;
-  const std::string& label = launch.resolved.config_name;
+  const std::string& label = launch.label;
   for (const std::string& note : weights.notes)
     std::cerr << "warning: " << label << ": " << note << "\n";
   const std::string& theirs = weights.tokenizer_fingerprint;
@@ -47,7 +48,10 @@ Launch check_launch(const Context& context,
   resolve_options.overrides = options.overrides;
   resolve_options.surroundings = context.surroundings();
   resolve_options.variables = config.variables;
-  Launch launch{config::resolve(config.project, config.config.name, resolve_options), {}, {}};
+  Launch launch{config.config.name,
+                config::resolve(config.project, config.config.name, resolve_options),
+                {},
+                {}};
   refuse_what_cannot_run_here(config, launch.resolved, resolve_options);
   // The config names the backend, and what the backend runs on decides what profile `auto` is.
   const auto backend = context.backend(launch.resolved.experiment);
@@ -102,6 +106,12 @@ PreparedLaunch prepare_launch(const Context& context,
   inputs.device = options.device;
   inputs.backend = launch.backend;
   const run::PlannedRun planned = run::plan_run(inputs, context.runs_dir(), options.force);
+  if (!options.continue_run.empty() && planned.action == run::Action::start) {
+    inputs.continuation =
+        run::find_continuation(run::named_run(context.runs_dir(), options.continue_run),
+                               planned.record.identity,
+                               inputs.experiment);
+  }
   return {std::move(inputs), planned};
 }
 

@@ -15,10 +15,12 @@ struct LaunchOptions {
   std::string device = "auto";
   int threads = 0;  ///< 0: all cores
   bool force = false;
+  std::string continue_run;  ///< --continue: go on from a checkpoint of this run, ""
 };
 
 /// A config that is checked and may be run.
 struct Launch {
+  std::string label;  ///< what to call it: the config's name, and what a sweep changes
   config::ResolvedConfig resolved;
   run::BackendInfo backend;
   run::InitialWeights initial_weights;

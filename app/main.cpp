@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "app/commands.h"
@@ -49,6 +50,7 @@ void group_commands(CLI::App& app) {
       {"Experiments",
        {"run",
         "runs",
+        "why",
         "compare",
         "export-markdown",
         "bench",
@@ -67,9 +69,11 @@ void group_commands(CLI::App& app) {
 }
 
 /// In the order in which --help lists them.
-void add_commands(CLI::App& app, Program& program) {
+void add_commands(CLI::App& program_line, Program& program) {
+  const Command app(program_line);
   add_run(app, program);
   add_runs(app, program);
+  add_why(app, program);
   add_compare(app, program);
   add_export_markdown(app, program);
   add_bench(app, program);
@@ -103,7 +107,7 @@ void add_commands(CLI::App& app, Program& program) {
   add_completion(app, program);
   add_man(app, program);
   add_supervise(app, program);
-  group_commands(app);
+  group_commands(program_line);
 }
 
 int run_program(int argument_count, char** arguments) {
@@ -112,7 +116,7 @@ int run_program(int argument_count, char** arguments) {
   app.set_version_flag("--version", std::string("forge ") + FORGE_VERSION);
   app.require_subcommand(0, 1);
   app.get_formatter()->column_width(34);
-  add_project_option(app, program);
+  add_project_option(Command(app), program);
   app.add_option("-t,--config", program.globals.config, "Config, for a command that names none")
       ->type_name("NAME");
   add_commands(app, program);

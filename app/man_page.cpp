@@ -1,5 +1,6 @@
 #include "app/man_page.h"
 
+#include <CLI/CLI.hpp>
 #include <sstream>
 
 #include "core/base/text.h"

@@ -2,35 +2,33 @@
 
 namespace forge::app {
 
-void add_project_option(CLI::App& command, Program& program) {
+void add_project_option(const Command& command, Program& program) {
   command
       .add_option("-p,--project",
                   program.globals.project,
                   "Project: a folder, a path below the workspace or the end of one")
-      ->type_name("NAME");
+      .type_name("NAME");
 }
 
-void add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
+void add_set_option(const Command& command, std::vector<std::string>& overrides) {
   command
       .add_option(
           "--set", overrides, "Change a key of the config, e.g. train.max_steps=4; may be repeated")
-      ->type_name("PATH=VALUE")
-      ->expected(1)
-      ->take_all()
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      .type_name("PATH=VALUE")
+      .repeated();
 }
 
-void add_shared_options(CLI::App& command, Program& program) {
+void add_shared_options(const Command& command, Program& program) {
   add_project_option(command, program);
   command
       .add_option("--now",
                   program.globals.now,
                   "The time that templates see: UTC as 2026-01-31T12:00:00, or seconds since 1970")
-      ->type_name("TIME");
-  program.takes_template_arguments.insert(&command);
+      .type_name("TIME");
+  program.takes_template_arguments.insert(&command.app());
 }
 
-void add_config_options(CLI::App& command, Program& program, std::string& config) {
+void add_config_options(const Command& command, Program& program, std::string& config) {
   command.add_option(
       "config",
       config,
@@ -39,7 +37,9 @@ void add_config_options(CLI::App& command, Program& program, std::string& config
   add_shared_options(command, program);
 }
 
-void add_configs_options(CLI::App& command, Program& program, std::vector<std::string>& configs) {
+void add_configs_options(const Command& command,
+                         Program& program,
+                         std::vector<std::string>& configs) {
   command.add_option("config",
                      configs,
                      "Names of configs, from anywhere in the workspace. Their templates' own "

@@ -5,11 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 
 namespace forge::app {
 
-void add_output_options(CLI::App& command, OutputOptions& options) {
-  command.add_option("-o,--output", options.file, "Write to a file instead")->type_name("FILE");
+void add_output_options(const Command& command, OutputOptions& options) {
+  command.add_option("-o,--output", options.file, "Write to a file instead").type_name("FILE");
   command.add_flag("--json", options.json, "As JSON");
 }
 
@@ -29,7 +30,7 @@ void hand_over(const std::string& text, const OutputOptions& options) {
 
 void hand_over(const nlohmann::ordered_json& json, const OutputOptions& options) {
   // A text of any bytes has to come out; JSON knows only Unicode.
-  hand_over(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", options);
+  hand_over(json_text(json, 2) + "\n", options);
 }
 
 }  // namespace forge::app

@@ -1,8 +1,9 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+
+#include "app/command_line.h"
 
 namespace forge::app {
 
@@ -13,7 +14,7 @@ struct OutputOptions {
 };
 
 /// -o and --json.
-void add_output_options(CLI::App& command, OutputOptions& options);
+void add_output_options(const Command& command, OutputOptions& options);
 
 /// Prints the text, or writes it to the file of -o and says so.
 void hand_over(const std::string& text, const OutputOptions& options);

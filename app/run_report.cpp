@@ -4,8 +4,10 @@
 #include <cstdio>
 
 #include "app/terminal.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/report/display_text.h"
+#include "core/store/run_query.h"
 
 namespace forge::app {
 namespace {
@@ -57,18 +59,12 @@ std::string precision_text(const nlohmann::json& config) {
   return text + (deterministic->get<bool>() ? ", deterministic" : ", not deterministic");
 }
 
-struct JsonColumns {
-  nlohmann::json json = nlohmann::json::object();
-  void column(const char* name, run::RunState status) { json[name] = run::name_of(status); }
-  template <class T>
-  void column(const char* name, const std::optional<T>& value) {
-    json[name] = value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-  }
-  template <class T>
-  void column(const char* name, const T& value) {
-    json[name] = value;
-  }
-};
+/// A value of a column that no other function knows how to print.
+std::string column_text(const nlohmann::json& value) {
+  if (value.is_null()) return "-";
+  if (value.is_string()) return report::printable(value.get<std::string>());
+  return json_text(value);
+}
 
 }  // namespace
 
@@ -131,11 +127,22 @@ std::string result_table(const std::vector<store::RunSummary>& runs, bool colour
   return styled(table.substr(0, head), Style::bold, colour) + table.substr(head);
 }
 
+std::string column_table(const std::vector<store::RunSummary>& runs,
+                         const std::vector<std::string>& columns) {
+  std::vector<std::vector<std::string>> lines = {columns};
+  for (const store::RunSummary& run : runs) {
+    const nlohmann::json values = store::columns_of(run);
+    lines.emplace_back();
+    for (const std::string& column : columns)
+      lines.back().push_back(column_text(values.at(column)));
+  }
+  return aligned(lines);
+}
+
 nlohmann::json to_json(const store::RunSummary& run) {
-  JsonColumns visitor;
-  store::columns(visitor, run);
-  visitor.json["scores"] = to_json(run.scores);
-  return std::move(visitor.json);
+  nlohmann::json json = store::columns_of(run);
+  json["scores"] = to_json(run.scores);
+  return json;
 }
 
 nlohmann::json to_json(const std::map<std::string, protocol::Score>& scores) {

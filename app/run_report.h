@@ -18,6 +18,10 @@ std::string result_text(const store::RunSummary& run,
 std::string result_table(const std::vector<store::RunSummary>& runs, bool colour);
 
 /// Every column of the store, under its name, and the scores of the last evaluation.
+/// The named columns alone.
+std::string column_table(const std::vector<store::RunSummary>& runs,
+                         const std::vector<std::string>& columns);
+
 nlohmann::json to_json(const store::RunSummary& run);
 /// {NAME: {"value", "count"}}
 nlohmann::json to_json(const std::map<std::string, protocol::Score>& scores);

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/resolve.h"
 #include "core/report/published.h"
@@ -55,7 +56,7 @@ class Models {
       key += key.empty() ? part : "." + part.substr(1);
     }
     const bool has_value = changes[0].contains("value");
-    const std::string value = has_value ? changes[0].at("value").dump() : "nothing";
+    const std::string value = has_value ? json_text(changes[0].at("value")) : "nothing";
     return "model." + key + " is " + value + ", not the config's";
   }
 
@@ -120,33 +121,37 @@ std::vector<std::string> table_names(const project::Project& project) {
   return names;
 }
 
+report::TableSpec read_table(const project::Project& project, const std::string& name) {
+  const std::vector<std::string> known = table_names(project);
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    const std::string near = did_you_mean(name, known);
+    throw Error("project '" + project.path + "' has no table '" + name + "'",
+                {},
+                !near.empty()   ? near
+                : known.empty() ? "tables are files of the project: tables/NAME.yaml"
+                                : "its tables: " + join(known, ", "));
+  }
+  std::vector<std::string> configs;
+  for (const project::Config& config : project.configs) configs.push_back(config.name);
+  return report::read_table(shown_path(tables_folder(project) / (name + ".yaml")), configs);
+}
+
 std::vector<report::Ablation> build_tables(const Context& context,
                                            const project::Project& project,
                                            const std::vector<std::string>& names,
                                            const TableOptions& options) {
-  const std::vector<std::string> known = table_names(project);
-  std::vector<std::string> configs;
-  for (const project::Config& config : project.configs) configs.push_back(config.name);
   Findings findings = find(context, project);
   take_out_other_models(context, project, findings);
   std::vector<report::Ablation> tables;
   for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      const std::string near = did_you_mean(name, known);
-      throw Error("project '" + project.path + "' has no table '" + name + "'",
-                  {},
-                  !near.empty()   ? near
-                  : known.empty() ? "tables are files of the project: tables/NAME.yaml"
-                                  : "its tables: " + join(known, ", "));
-    }
-    const std::filesystem::path folder = tables_folder(project);
-    report::TableSpec table = report::read_table(shown_path(folder / (name + ".yaml")), configs);
+    report::TableSpec table = read_table(project, name);
     if (!options.by.empty()) report::divide_by(table, options.by);
     report::AblationOptions ablation_options;
     ablation_options.profile = options.profile;
     if (options.published) {
       if (table.published.empty()) throw Error("table '" + name + "' names no published figures");
-      ablation_options.published = report::read_published(shown_path(folder / table.published));
+      ablation_options.published =
+          report::read_published(shown_path(tables_folder(project) / table.published));
     }
     ablation_options.benchmarks = findings.benchmarks;
     report::Ablation ablation = report::build_ablation(table, findings.runs, ablation_options);

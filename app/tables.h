@@ -17,6 +17,10 @@ struct TableOptions {
 /// Names of a project's tables: the files tables/*.yaml that are tables, sorted.
 std::vector<std::string> table_names(const project::Project& project);
 
+/// The table of that name as its file describes it. Throws Error with near misses for an unknown
+/// name.
+report::TableSpec read_table(const project::Project& project, const std::string& name);
+
 /// The tables of those names, filled from the runs of the project; run folders are looked through
 /// for what is new. Throws Error with near misses for an unknown name.
 std::vector<report::Ablation> build_tables(const Context& context,

@@ -1,5 +1,6 @@
 #include "app/template_arguments.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "core/base/text.h"

@@ -33,17 +33,17 @@ int list_arguments(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_arguments(CLI::App& app, Program& program) {
+void add_arguments(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("arguments", "List the arguments that a config's templates take");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge arguments 4M\n"
       "  forge pp 4M --max-steps 5      one of them given");
-  add_config_options(*command, program, options->config);
-  add_output_options(*command, options->output);
-  command->callback([&program, options] {
+  add_config_options(command, program, options->config);
+  add_output_options(command, options->output);
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return list_arguments(c, *options); };
   });
 }

@@ -6,6 +6,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
 #include "core/conformance/check_backend.h"
@@ -106,9 +107,7 @@ int test(const Context& context, const Options& options) {
     return finding.verdict == Verdict::failed;
   });
   if (options.json) {
-    std::cout
-        << to_json(findings, passed).dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
-        << "\n";
+    std::cout << json_text(to_json(findings, passed), 2) << "\n";
   } else {
     std::cout << text_of(findings, use_colour(STDOUT_FILENO));
   }
@@ -118,11 +117,11 @@ int test(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_backend_test(CLI::App& app, Program& program) {
+void add_backend_test(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_subcommand(
       "backend-test", "Try a program out as a backend and say what it does wrong");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge backend-test bigram\n"
       "  forge backend-test -- /usr/bin/python3 worker.py\n"
@@ -132,14 +131,14 @@ void add_backend_test(CLI::App& app, Program& program) {
       "from a checkpoint, to stop and to evaluate, and is given requests that are wrong. Exit "
       "status\n"
       "1 where something was. docs/PROTOCOL.md says what is expected.");
-  command->add_option("command", options->command, "A declared backend, or a program and arguments")
-      ->required();
-  command->add_option("--patience", options->patience, "Seconds in which it must say something new")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_flag("--keep", options->keep, "Keep its files: checkpoints and stderr.log");
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  command.add_option("command", options->command, "A declared backend, or a program and arguments")
+      .required();
+  command.add_option("--patience", options->patience, "Seconds in which it must say something new")
+      .positive()
+      .capture_default();
+  command.add_flag("--keep", options->keep, "Keep its files: checkpoints and stderr.log");
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& context) { return test(context, *options); };
   });
 }

@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/terminal.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
 #include "core/run/local_launcher.h"
@@ -39,7 +40,7 @@ Json to_json(const ListedBackend& backend) {
 /// A version, or the names of the files that a library was found in.
 std::string text_of(const nlohmann::json& library) {
   if (library.is_string()) return library.get<std::string>();
-  if (!library.is_array()) return library.dump();
+  if (!library.is_array()) return json_text(library);
   std::vector<std::string> names;
   for (const auto& file : library) {
     if (file.is_string()) names.push_back(fs::path(file.get<std::string>()).filename().string());
@@ -53,7 +54,7 @@ std::vector<std::string> limits_of(const protocol::Supports& supports) {
   for (const auto& [key, values] : supports.config.items()) {
     std::vector<std::string> words;
     for (const auto& value : values) {
-      const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+      const std::string text = value.is_string() ? value.get<std::string>() : json_text(value);
       words.push_back(text.empty() ? "\"\"" : text);
     }
     lines.push_back(key + ": " + join(words, ", "));
@@ -105,7 +106,7 @@ int list(const Context& context, bool json) {
   if (json) {
     Json list = Json::array();
     for (const ListedBackend& backend : found) list.push_back(to_json(backend));
-    std::cout << list.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    std::cout << json_text(list, 2) << "\n";
     return 0;
   }
   for (const ListedBackend& backend : found) {
@@ -117,11 +118,11 @@ int list(const Context& context, bool json) {
 
 }  // namespace
 
-void add_backends(CLI::App& app, Program& program) {
+void add_backends(const Command& app, Program& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_subcommand(
       "backends", "List the programs that can train, their devices and what they can do");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge backends\n"
       "  forge run train_canon_ac --backend pytorch\n"
@@ -129,9 +130,9 @@ void add_backends(CLI::App& app, Program& program) {
       "A backend is declared in backends/NAME/backend.yaml of a project or of the workspace:\n"
       "  command: [/usr/bin/python3, worker.py]\n"
       "docs/PROTOCOL.md says what such a program reads and writes; 'forge backend-test' tries it.");
-  add_project_option(*command, program);
-  command->add_flag("--json", *json, "As JSON");
-  command->callback([&program, json] {
+  add_project_option(command, program);
+  command.add_flag("--json", *json, "As JSON");
+  command.callback([&program, json] {
     program.action = [json](const Context& context) { return list(context, *json); };
   });
 }

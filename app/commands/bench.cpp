@@ -10,6 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/benchmark/files.h"
 #include "core/benchmark/operations.h"
 #include "core/run/host.h"
@@ -60,7 +61,7 @@ void store_records(const std::filesystem::path& runs_dir, std::vector<benchmark:
 void print_json(const std::vector<benchmark::Record>& records) {
   nlohmann::json list = nlohmann::json::array();
   for (const benchmark::Record& record : records) list.push_back(benchmark::to_json(record));
-  std::cout << nlohmann::json{{"benchmarks", list}}.dump(2) << "\n";
+  std::cout << json_text(nlohmann::json{{"benchmarks", list}}, 2) << "\n";
 }
 
 int bench(const Context& context, const Options& options) {
@@ -154,56 +155,54 @@ int list(const Context& context, bool json) {
   return 0;
 }
 
-void add_device_options(CLI::App& command, std::string& device, int& threads) {
-  command.add_option("--device", device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+void add_device_options(const Command& command, std::string& device, int& threads) {
+  command.add_option("--device", device, "auto, cpu, cuda or cuda:N").capture_default();
   command.add_option("--threads", threads, "CPU threads; 0: all cores")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+      .non_negative()
+      .capture_default();
 }
 
-void add_operations(CLI::App& bench, Program& program) {
+void add_operations(const Command& bench, Program& program) {
   auto options = std::make_shared<OperationOptions>();
-  CLI::App* command = bench.add_subcommand(
+  const Command command = bench.add_subcommand(
       "ops", "Measure the backend's operations, each beside plain operations of its library");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge bench ops\n"
       "  forge bench ops canon_conv swiglu --size 4m\n"
       "  forge bench ops --precision bfloat16 --device cuda --json");
-  command->add_option(
+  command.add_option(
       "operation", options->wanted.operations, "Names, or beginnings of names; none: all");
   command
-      ->add_option("--size",
-                   options->wanted.sizes,
-                   "Shapes; none: those that suit the device; may be repeated")
-      ->type_name("NAME")
-      ->expected(1)
-      ->take_all()
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--precision", options->wanted.precision, "float32, float64 or bfloat16")
-      ->capture_default_str();
-  add_device_options(*command, options->device, options->threads);
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+      .add_option("--size",
+                  options->wanted.sizes,
+                  "Shapes; none: those that suit the device; may be repeated")
+      .type_name("NAME")
+      .repeated();
+  command.add_option("--precision", options->wanted.precision, "float32, float64 or bfloat16")
+      .capture_default();
+  add_device_options(command, options->device, options->threads);
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return bench_operations(c, *options); };
   });
 }
 
-void add_list(CLI::App& bench, Program& program) {
+void add_list(const Command& bench, Program& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = bench.add_subcommand("list", "List stored measurements, newest first");
-  command->add_flag("--json", *json, "As JSON, each with all that was measured");
-  command->callback(
+  const Command command = bench.add_subcommand("list", "List stored measurements, newest first");
+  command.add_flag("--json", *json, "As JSON, each with all that was measured");
+  command.callback(
       [&program, json] { program.action = [json](const Context& c) { return list(c, *json); }; });
 }
 
 }  // namespace
 
-void add_bench(CLI::App& app, Program& program) {
+void add_bench(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_subcommand(
       "bench", "Measure training speed, of several configs in alternating windows, and store it");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge bench train_llama\n"
       "  forge bench train_llama train_baseline --set train.batch_size=8\n"
@@ -220,30 +219,30 @@ void add_bench(CLI::App& app, Program& program) {
       "second over those of the fastest large matrix product measured on the device.\n"
       "docs/BENCHMARKING.md describes it; tables show such figures with tokens_per_second: "
       "benchmark.");
-  add_configs_options(*command, program, options->configs);
-  add_set_option(*command, options->launch.overrides);
-  command->add_option("--windows", options->windows, "Windows of each config")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--steps", options->steps, "Steps of a window; none: about a second's")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  add_device_options(*command, options->launch.device, options->launch.threads);
-  command->add_flag("--json", options->json, "As JSON, with all that was measured");
-  command->callback([&program, command, options] {
-    if (!command->get_subcommands().empty()) {
+  add_configs_options(command, program, options->configs);
+  add_set_option(command, options->launch.overrides);
+  command.add_option("--windows", options->windows, "Windows of each config")
+      .between(1, 1000)
+      .type_name("N")
+      .capture_default();
+  command.add_option("--steps", options->steps, "Steps of a window; none: about a second's")
+      .positive()
+      .type_name("N");
+  add_device_options(command, options->launch.device, options->launch.threads);
+  command.add_flag("--json", options->json, "As JSON, with all that was measured");
+  command.callback([&program, command, options] {
+    const std::string chosen = command.chosen_subcommand();
+    if (!chosen.empty()) {
       if (options->configs.empty()) return;
-      throw Error("'" + options->configs[0] + "' is in the way of '" +
-                      command->get_subcommands()[0]->get_name() + "'",
+      throw Error("'" + options->configs[0] + "' is in the way of '" + chosen + "'",
                   {},
                   "'forge bench --help' shows what there is");
     }
     if (options->configs.empty()) options->configs = {""};
     program.action = [options](const Context& c) { return bench(c, *options); };
   });
-  add_operations(*command, program);
-  add_list(*command, program);
+  add_operations(command, program);
+  add_list(command, program);
 }
 
 }  // namespace forge::app

@@ -5,6 +5,7 @@
 
 #include "app/commands.h"
 #include "app/terminal.h"
+#include "core/base/json_text.h"
 #include "core/lint/check.h"
 #include "core/lint/write.h"
 
@@ -44,7 +45,7 @@ lint::Report report_of(const Context& context, const Options& options) {
 int check(const Context& context, const Options& options) {
   const lint::Report report = report_of(context, options);
   if (options.json) {
-    std::cout << lint::to_json(report).dump(2) << "\n";
+    std::cout << json_text(lint::to_json(report), 2) << "\n";
   } else {
     std::cout << lint::to_text(report, use_colour(STDOUT_FILENO));
   }
@@ -55,11 +56,11 @@ int check(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_check(CLI::App& app, Program& program) {
+void add_check(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_subcommand(
       "check", "Look for mistakes in configs: misspelt keys, blocks and variables, and more");
-  command->footer(
+  command.footer(
       "Without a name all configs of the project here are checked, outside of one those of the\n"
       "whole workspace. Exit code 1 where an error is found.\n"
       "\n"
@@ -67,13 +68,13 @@ void add_check(CLI::App& app, Program& program) {
       "  forge check\n"
       "  forge check train_canon_ac\n"
       "  forge check --all --strict --json");
-  add_configs_options(*command, program, options->configs);
-  command->add_flag("-r,--recursive,--all",
-                    options->all,
-                    "All projects below the folder of -p, else of the workspace");
-  command->add_flag("--strict", options->strict, "Exit code 1 on warnings too");
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  add_configs_options(command, program, options->configs);
+  command.add_flag("-r,--recursive,--all",
+                   options->all,
+                   "All projects below the folder of -p, else of the workspace");
+  command.add_flag("--strict", options->strict, "Exit code 1 on warnings too");
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return check(c, *options); };
   });
 }

@@ -6,6 +6,7 @@
 #include "app/tables.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/report/machine_formats.h"
 #include "core/report/markdown.h"
@@ -27,7 +28,7 @@ constexpr int unknown_width = 120;
 std::string formatted(const report::Ablation& table, const std::string& format) {
   if (format == "markdown") return report::to_markdown(table);
   if (format == "csv") return report::to_csv(table);
-  if (format == "json") return report::to_json(table).dump(2) + "\n";
+  if (format == "json") return json_text(report::to_json(table), 2) + "\n";
   report::TerminalOptions options;
   options.colour = use_colour(STDOUT_FILENO);
   options.width = is_terminal(STDOUT_FILENO) ? terminal_width(STDOUT_FILENO) : unknown_width;
@@ -49,7 +50,7 @@ int compare(const Context& context, const Options& options) {
   if (format == "json" && options.table.empty()) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const report::Ablation& table : tables) list.push_back(report::to_json(table));
-    std::cout << list.dump(2) << "\n";
+    std::cout << json_text(list, 2) << "\n";
     return 0;
   }
   for (size_t i = 0; i < tables.size(); ++i) {
@@ -61,11 +62,11 @@ int compare(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_compare(CLI::App& app, Program& program) {
+void add_compare(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("compare", "Print the project's tables from the runs that there are");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge compare --table positions\n"
       "  forge compare --table positional --published\n"
@@ -75,23 +76,23 @@ void add_compare(CLI::App& app, Program& program) {
       "A table is a file of the project, tables/NAME.yaml: its rows, columns (losses, scores of a\n"
       "task, speed, memory), what must be equal, the claims it is to decide, and of which runs a\n"
       "row shows the best. docs/TABLES.md describes it.");
-  command->add_option(
+  command.add_option(
       "-t,--table", options->table, "Name of a table of the project; none: all of them");
-  add_project_option(*command, program);
-  command->add_option("--profile",
-                      options->tables.profile,
-                      "Runs of this profile; else the one that fills most rows");
+  add_project_option(command, program);
+  command.add_option("--profile",
+                     options->tables.profile,
+                     "Runs of this profile; else the one that fills most rows");
   command
-      ->add_option("--by",
-                   options->tables.by,
-                   "A row for each value of this key: backend, or a key of the config")
-      ->type_name("KEY");
-  command->add_flag("--published", options->tables.published, "Published figures beside ours");
-  command->add_option("--format", options->format, "text, markdown, csv or json")
-      ->check(CLI::IsMember({"text", "markdown", "csv", "json"}))
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "The same as --format json");
-  command->callback([&program, options] {
+      .add_option("--by",
+                  options->tables.by,
+                  "A row for each value of this key: backend, or a key of the config")
+      .type_name("KEY");
+  command.add_flag("--published", options->tables.published, "Published figures beside ours");
+  command.add_option("--format", options->format, "text, markdown, csv or json")
+      .one_of({"text", "markdown", "csv", "json"})
+      .capture_default();
+  command.add_flag("--json", options->json, "The same as --format json");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return compare(c, *options); };
   });
 }

@@ -15,19 +15,19 @@ std::string one_line(std::string text) {
   return text;
 }
 
-void add_script_command(CLI::App& app, Program& program) {
+void add_script_command(const Command& app, Program& program) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_subcommand(
       "completion", "Print the script with which a shell completes forge's command lines");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  source <(forge completion bash)             # now, or as a line of ~/.bashrc\n"
       "  forge completion zsh > ~/.zfunc/_forge      # a folder of zsh's $fpath\n"
       "  forge completion fish > ~/.config/fish/completions/forge.fish");
-  command->add_option("shell", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->callback([&program, shell] {
+  command.add_option("shell", *shell, "bash, zsh or fish")
+      .required()
+      .one_of({"bash", "zsh", "fish"});
+  command.callback([&program, shell] {
     program.action = [shell](const Context&) {
       std::cout << completion_script(*shell);
       return 0;
@@ -36,13 +36,13 @@ void add_script_command(CLI::App& app, Program& program) {
 }
 
 /// What the scripts call: "WORD<tab>DESCRIPTION" for everything that may come next.
-void add_complete_command(CLI::App& app, Program& program) {
+void add_complete_command(const Command& app, Program& program) {
   auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = app.add_subcommand("__complete")->group("");
-  command->add_option("words", *words);
-  command->callback([&app, &program, words] {
-    program.action = [&app, &program, words](const Context&) {
-      for (const Completion& completion : complete(app, program.globals, *words)) {
+  const Command command = app.add_hidden_subcommand("__complete", "");
+  command.add_option("words", *words, "");
+  command.callback([app, &program, words] {
+    program.action = [app, &program, words](const Context&) {
+      for (const Completion& completion : complete(app.app(), program.globals, *words)) {
         std::cout << completion.word << "\t" << one_line(completion.description) << "\n";
       }
       return 0;
@@ -52,7 +52,7 @@ void add_complete_command(CLI::App& app, Program& program) {
 
 }  // namespace
 
-void add_completion(CLI::App& app, Program& program) {
+void add_completion(const Command& app, Program& program) {
   add_script_command(app, program);
   add_complete_command(app, program);
 }

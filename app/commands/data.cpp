@@ -2,10 +2,10 @@
 
 namespace forge::app {
 
-void add_data(CLI::App& app, Program& program) {
-  CLI::App* data = app.add_subcommand("data", "Text and its tokens: prepare them, look at them")
-                       ->require_subcommand(1);
-  data->footer(
+void add_data(const Command& app, Program& program) {
+  const Command data = app.add_subcommand("data", "Text and its tokens: prepare them, look at them")
+                           .requires_subcommand();
+  data.footer(
       "Examples:\n"
       "  forge data get tinystories                a public text from the network\n"
       "  forge data prepare train_llama            what a run would train on, beforehand\n"
@@ -14,12 +14,12 @@ void add_data(CLI::App& app, Program& program) {
       "  forge data ls                             what is prepared, and how large it is\n"
       "  forge data show toy_stories --documents 2\n"
       "  forge data stats toy_stories --json");
-  add_data_get(*data, program);
-  add_data_prepare(*data, program);
-  add_data_sample(*data, program);
-  add_data_ls(*data, program);
-  add_data_show(*data, program);
-  add_data_stats(*data, program);
+  add_data_get(data, program);
+  add_data_prepare(data, program);
+  add_data_sample(data, program);
+  add_data_ls(data, program);
+  add_data_show(data, program);
+  add_data_stats(data, program);
 }
 
 }  // namespace forge::app

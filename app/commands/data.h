@@ -9,11 +9,11 @@ namespace forge::app {
 int show_mixture(const data::PreparedFolder& folder, bool json);
 
 /// Each adds a subcommand of `forge data`.
-void add_data_get(CLI::App& data, Program& program);
-void add_data_prepare(CLI::App& data, Program& program);
-void add_data_sample(CLI::App& data, Program& program);
-void add_data_ls(CLI::App& data, Program& program);
-void add_data_show(CLI::App& data, Program& program);
-void add_data_stats(CLI::App& data, Program& program);
+void add_data_get(const Command& data, Program& program);
+void add_data_prepare(const Command& data, Program& program);
+void add_data_sample(const Command& data, Program& program);
+void add_data_ls(const Command& data, Program& program);
+void add_data_show(const Command& data, Program& program);
+void add_data_stats(const Command& data, Program& program);
 
 }  // namespace forge::app

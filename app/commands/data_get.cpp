@@ -5,6 +5,7 @@
 #include "app/progress_line.h"
 #include "app/terminal.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/fetch/public_texts.h"
 
@@ -27,7 +28,7 @@ int list(const Options& options) {
     json.push_back({{"name", text.name}, {"description", text.description}, {"bytes", bytes}});
     lines.push_back({text.name, human_bytes(static_cast<double>(bytes)), text.description});
   }
-  std::cout << (options.json ? json.dump(2) + "\n" : aligned(lines, {1}));
+  std::cout << (options.json ? json_text(json, 2) + "\n" : aligned(lines, {1}));
   return 0;
 }
 
@@ -52,16 +53,16 @@ int get(const Options& options) {
       std::cout << human_bytes(static_cast<double>(bytes)) << "  " << shown_path(file) << "\n";
     }
   }
-  if (options.json) std::cout << json.dump(2) << "\n";
+  if (options.json) std::cout << json_text(json, 2) << "\n";
   return 0;
 }
 
 }  // namespace
 
-void add_data_get(CLI::App& data, Program& program) {
+void add_data_get(const Command& data, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = data.add_subcommand("get", "Get a public text from the network");
-  command->footer(
+  const Command command = data.add_subcommand("get", "Get a public text from the network");
+  command.footer(
       "Examples:\n"
       "  forge data get                            which there are\n"
       "  forge data get tinystories\n"
@@ -70,14 +71,14 @@ void add_data_get(CLI::App& data, Program& program) {
       "Files are checked by their SHA-256. What is broken off is gone on with the next time. A "
       "path\n"
       "such as corpora:tinystories/TinyStories-train.txt in a config names a file that was got.");
-  command->add_option("name", options->name, "Which text; without it they are listed")
-      ->type_name("NAME");
-  command->add_option("--to", options->folder, "Folder to put it into; one in the user's cache")
-      ->type_name("DIR");
-  command->add_option("--mirror", options->mirror, "Get the files by their names from here instead")
-      ->type_name("URL");
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  command.add_option("name", options->name, "Which text; without it they are listed")
+      .type_name("NAME");
+  command.add_option("--to", options->folder, "Folder to put it into; one in the user's cache")
+      .type_name("DIR");
+  command.add_option("--mirror", options->mirror, "Get the files by their names from here instead")
+      .type_name("URL");
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context&) { return get(*options); };
   });
 }

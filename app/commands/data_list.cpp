@@ -8,6 +8,7 @@
 #include "app/commands/data.h"
 #include "app/terminal.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 
 namespace forge::app {
@@ -15,9 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void print(const Json& json) {
-  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-}
+void print(const Json& json) { std::cout << json_text(json, 2) << "\n"; }
 
 std::string percent(double share) {
   std::ostringstream text;
@@ -128,13 +127,13 @@ int show_mixture(const data::PreparedFolder& folder, bool json) {
   return 0;
 }
 
-void add_data_ls(CLI::App& data, Program& program) {
+void add_data_ls(const Command& data, Program& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = data.add_subcommand("ls", "What is prepared, the newest first");
-  command->add_flag("--json", *json, "As JSON");
-  command->callback(
+  const Command command = data.add_subcommand("ls", "What is prepared, the newest first");
+  command.add_flag("--json", *json, "As JSON");
+  command.callback(
       [&program, json] { program.action = [json](const Context&) { return list(*json); }; });
-  command->footer("Examples:\n  forge data ls\n  forge data ls --json");
+  command.footer("Examples:\n  forge data ls\n  forge data ls --json");
 }
 
 }  // namespace forge::app

@@ -9,6 +9,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/data/prepared_list.h"
 #include "core/data/token_file.h"
@@ -29,9 +30,7 @@ struct Options {
   bool json = false;
 };
 
-void print(const Json& json) {
-  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-}
+void print(const Json& json) { std::cout << json_text(json, 2) << "\n"; }
 
 std::string fixed(double number, int digits) {
   std::ostringstream text;
@@ -176,67 +175,65 @@ int stats(const Options& options) {
     lines.push_back({std::to_string(token.id),
                      with_thousands(token.count),
                      fixed(100 * double(token.count) / tokens, 2) + " %",
-                     nlohmann::json(text).dump(-1, ' ', false, Json::error_handler_t::replace)});
+                     json_text(nlohmann::json(text))});
   }
   std::cout << aligned(lines, {0, 1, 2});
   return 0;
 }
 
-CLI::App* add_look(CLI::App& data,
-                   Program& program,
-                   const std::string& name,
-                   const std::string& help,
-                   std::shared_ptr<Options> options,
-                   int (*action)(const Options&)) {
-  CLI::App* command = data.add_subcommand(name, help);
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options, action] {
+Command add_look(const Command& data,
+                 Program& program,
+                 const std::string& name,
+                 const std::string& help,
+                 std::shared_ptr<Options> options,
+                 int (*action)(const Options&)) {
+  const Command command = data.add_subcommand(name, help);
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options, action] {
     program.action = [options, action](const Context&) { return action(*options); };
   });
   return command;
 }
 
-void add_name(CLI::App& command, Options& options) {
+void add_name(const Command& command, Options& options) {
   command
       .add_option(
           "name", options.name, "As 'forge data ls' has it, or its beginning; or the folder")
-      ->required()
-      ->type_name("NAME");
+      .required()
+      .type_name("NAME");
   command.add_flag("--evaluation", options.evaluation, "The held-out text, not that of training");
 }
 
 }  // namespace
 
-void add_data_show(CLI::App& data, Program& program) {
+void add_data_show(const Command& data, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       add_look(data, program, "show", "Documents as text, from their tokens", options, show);
-  add_name(*command, *options);
-  command->add_option("--documents", options->documents, "How many")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--from", options->from, "Number of the first, from 0 on")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->footer(
+  add_name(command, *options);
+  command.add_option("--documents", options->documents, "How many").positive().capture_default();
+  command.add_option("--from", options->from, "Number of the first, from 0 on")
+      .non_negative()
+      .capture_default();
+  command.footer(
       "Examples:\n"
       "  forge data show toy_stories\n"
       "  forge data show text-0c6e1f2a --evaluation --from 100 --documents 1 --json");
 }
 
-void add_data_stats(CLI::App& data, Program& program) {
+void add_data_stats(const Command& data, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_look(data,
-                               program,
-                               "stats",
-                               "Lengths of documents, bytes per token, frequent tokens",
-                               options,
-                               stats);
-  add_name(*command, *options);
-  command->add_option("--top", options->top, "How many of the most frequent tokens")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->footer(
+  const Command command = add_look(data,
+                                   program,
+                                   "stats",
+                                   "Lengths of documents, bytes per token, frequent tokens",
+                                   options,
+                                   stats);
+  add_name(command, *options);
+  command.add_option("--top", options->top, "How many of the most frequent tokens")
+      .non_negative()
+      .capture_default();
+  command.footer(
       "Examples:\n"
       "  forge data stats toy_stories\n"
       "  forge data stats text-0c6e1f2a --evaluation --top 5 --json");

@@ -6,6 +6,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/paths.h"
@@ -117,12 +118,12 @@ int describe_task(const config::Experiment& experiment,
                                            {"data_fingerprint", prepared.data_fingerprint},
                                            {"train", {{"rows", prepared.train[0].rows}}},
                                            {"evaluation", {{"rows", prepared.evaluation[0].rows}}}};
-    std::cout << values.dump(2) << "\n";
+    std::cout << json_text(values, 2) << "\n";
     return 0;
   }
-  std::cout << "the task " << experiment.data.task.name << " has ids of its own: "
-            << with_thousands(prepared.train[0].rows) << " rows for training and "
-            << with_thousands(prepared.evaluation[0].rows)
+  std::cout << "the task " << experiment.data.task.name
+            << " has ids of its own: " << with_thousands(prepared.train[0].rows)
+            << " rows for training and " << with_thousands(prepared.evaluation[0].rows)
             << " for evaluation are made as they are read\n"
                "'forge data sample' shows its texts\n";
   return 0;
@@ -148,45 +149,46 @@ int prepare(const Context& context, const Options& options) {
                                        {"tokenizer_fingerprint", prepared.tokenizer_fingerprint},
                                        {"train", tokens_json(prepared.train)},
                                        {"evaluation", tokens_json(prepared.evaluation)}};
-  std::cout << json.dump(2) << "\n";
+  std::cout << json_text(json, 2) << "\n";
   return 0;
 }
 
 }  // namespace
 
-void add_data_prepare(CLI::App& data, Program& program) {
+void add_data_prepare(const Command& data, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = data.add_subcommand(
+  const Command command = data.add_subcommand(
       "prepare", "Make the tokenizer and the tokens of a config's data, or of files of your own");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge data prepare train_llama --set train.max_steps=6625\n"
       "  forge data prepare --path stories.txt.zst --documents separator --vocab-size 2000\n"
       "  forge data prepare --path pages.jsonl.gz --field page --tokenizer tokenizer.json\n"
       "\n"
       "Work that is broken off, also by Ctrl-C, is gone on with the next time.");
-  add_config_options(*command, program, options->config);
-  add_set_option(*command, options->overrides);
-  command->add_option("--path", options->path, "Text instead of a config's: a file or a folder")
-      ->type_name("PATH");
-  command->add_option("--documents", options->documents, "With --path: what a document is")
-      ->check(CLI::IsMember(config::names_of(config::DocumentKind())))
-      ->capture_default_str();
-  command->add_option("--separator", options->data.separator, "Between two documents")
-      ->capture_default_str();
-  command->add_option("--field", options->data.field, "Of JSON lines: holds the text")
-      ->capture_default_str();
-  command->add_option(
+  add_config_options(command, program, options->config);
+  add_set_option(command, options->overrides);
+  command.add_option("--path", options->path, "Text instead of a config's: a file or a folder")
+      .type_name("PATH");
+  command.add_option("--documents", options->documents, "With --path: what a document is")
+      .one_of(config::names_of(config::DocumentKind()))
+      .capture_default();
+  command.add_option("--separator", options->data.separator, "Between two documents")
+      .capture_default();
+  command.add_option("--field", options->data.field, "Of JSON lines: holds the text")
+      .capture_default();
+  command.add_option(
       "--evaluation-path", options->data.evaluation_path, "Files to evaluate on instead of a part");
-  command->add_option("--tokenizer", options->tokenizer.path, "A tokenizer.json, not a new one")
-      ->type_name("FILE")
-      ->check(CLI::ExistingFile);
-  command->add_option("--vocab-size", options->tokenizer.vocab_size, "Entries of a new tokenizer")
-      ->check(CLI::Range(261, 1 << 24))
-      ->capture_default_str();
-  command->add_flag("--check", options->check, "Read every byte of large files that are there already");
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  command.add_option("--tokenizer", options->tokenizer.path, "A tokenizer.json, not a new one")
+      .type_name("FILE")
+      .existing_file();
+  command.add_option("--vocab-size", options->tokenizer.vocab_size, "Entries of a new tokenizer")
+      .between(261, 1 << 24)
+      .capture_default();
+  command.add_flag(
+      "--check", options->check, "Read every byte of large files that are there already");
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return prepare(c, *options); };
   });
 }

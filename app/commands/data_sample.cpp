@@ -4,6 +4,7 @@
 #include "app/commands/data.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/config/resolve.h"
 #include "core/data/tasks/sample.h"
 
@@ -67,7 +68,7 @@ int sample(const Context& context, const Options& options) {
   if (options.json) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (const data::tasks::Sample& one : samples) json.push_back(to_json(one));
-    std::cout << json.dump(2) << "\n";
+    std::cout << json_text(json, 2) << "\n";
     return 0;
   }
   bool first = true;
@@ -81,25 +82,25 @@ int sample(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_data_sample(CLI::App& data, Program& program) {
+void add_data_sample(const Command& data, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       data.add_subcommand("sample", "Texts of a config's synthetic task, as a model reads them");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge data sample depo1/rope\n"
       "  forge data sample mano/rope --set data.task.variant=code -n 5\n"
       "  forge data sample brevo2/rope --evaluation --json\n"
       "\n"
       "What carries loss is bold, or stands in brackets where the output is no terminal.");
-  add_config_options(*command, program, options->config);
-  add_set_option(*command, options->overrides);
-  command->add_option("-n,--count", options->count, "How many")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  command->add_flag("--evaluation", options->evaluation, "Of those that evaluations use");
-  command->add_flag("--json", options->json, "As JSON, with ids and what is scored");
-  command->callback([&program, options] {
+  add_config_options(command, program, options->config);
+  add_set_option(command, options->overrides);
+  command.add_option("-n,--count", options->count, "How many")
+      .between(1, 1000000)
+      .capture_default();
+  command.add_flag("--evaluation", options->evaluation, "Of those that evaluations use");
+  command.add_flag("--json", options->json, "As JSON, with ids and what is scored");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return sample(c, *options); };
   });
 }

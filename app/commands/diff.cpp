@@ -7,6 +7,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/config/diff.h"
 #include "core/config/open.h"
 #include "core/report/display_text.h"
@@ -32,7 +33,7 @@ struct Side {
 
 Side run_side(const run::RunFolder& folder) {
   const auto read = [](const std::filesystem::path& file) {
-    return nlohmann::json::parse(read_file(file), nullptr, false);
+    return try_parse_json(read_file(file));
   };
   const nlohmann::json config = read(folder.config_file());
   if (config.is_discarded()) {
@@ -122,7 +123,7 @@ int diff(const Context& context, const Options& options) {
   }
   const std::vector<Change> changes = config::diff(left.leaves, right.leaves);
   if (options.json) {
-    std::cout << config::to_json(left.name, right.name, changes).dump(2) << "\n";
+    std::cout << json_text(config::to_json(left.name, right.name, changes), 2) << "\n";
   } else if (changes.empty()) {
     std::cout << left.name << " and " << right.name << " are the same\n";
   } else {
@@ -133,11 +134,11 @@ int diff(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_diff(CLI::App& app, Program& program) {
+void add_diff(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_subcommand(
       "diff", "Compare two configs, two runs, or one of each, value by value, with origins");
-  command->footer(
+  command.footer(
       "A run is named by its id or the beginning of it. Exit code 0 where nothing differs, 1 "
       "where\n"
       "something does, 2 on an error.\n"
@@ -146,12 +147,12 @@ void add_diff(CLI::App& app, Program& program) {
       "  forge diff train_baseline train_canon_ac\n"
       "  forge diff train_nope train_nope-3f61          the config now, and as it ran\n"
       "  forge diff train_nope train_canon_a --set profile=full --json");
-  command->add_option("a", options->left, "Config or run")->required()->type_name("A");
-  command->add_option("b", options->right, "Config or run")->required()->type_name("B");
-  add_shared_options(*command, program);
-  add_set_option(*command, options->overrides);
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  command.add_option("a", options->left, "Config or run").required().type_name("A");
+  command.add_option("b", options->right, "Config or run").required().type_name("B");
+  add_shared_options(command, program);
+  add_set_option(command, options->overrides);
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return diff(c, *options); };
   });
 }

@@ -6,6 +6,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/resolve.h"
@@ -139,7 +140,7 @@ int eval(const Context& context, const Options& options) {
   const run::EvaluationData data = open_data(context, options, model);
   const run::ModelEvaluation evaluation = evaluate(context, options, model, data);
   if (options.json) {
-    std::cout << to_json(options, model, data, evaluation).dump(2) << "\n";
+    std::cout << json_text(to_json(options, model, data, evaluation), 2) << "\n";
   } else {
     print(model, data, evaluation);
   }
@@ -148,11 +149,11 @@ int eval(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, Program& program) {
+void add_eval(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("eval", "Loss, perplexity and bits per byte of a model on any data");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge eval train_llama-5a0c1f0e9b21                        what training reported, again\n"
       "  forge eval train_llama-5a0c1f0e9b21 --data novel.txt --json\n"
@@ -163,27 +164,24 @@ void add_eval(CLI::App& app, Program& program) {
       "data\n"
       "that holds one), or a config, whose held-out rows are taken. Every token but the first is\n"
       "scored once and weighs the same, with at most --seq-len tokens before it in view.");
-  command->add_option("model", options->model, "A run, or a model folder of Hugging Face")
-      ->required()
-      ->type_name("RUN|DIR");
-  command->add_option("--data", options->data, "What to evaluate on; a run's own held-out rows")
-      ->type_name("PATH|CONFIG");
-  command->add_option("--step", options->step, "Checkpoint of the run; the newest")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--seq-len", options->seq_len, "Tokens of a row; train.seq_len")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--batch-size", options->batch_size, "Rows at once; train.eval_batch_size")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--precision", options->precision, "float32 or float64; train.precision")
-      ->check(CLI::IsMember({"float32", "float64"}));
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
-      ->capture_default_str();
-  command->add_option("--threads", options->threads, "CPU threads; 0: all cores")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "As JSON");
-  add_project_option(*command, program);
-  command->callback([&program, options] {
+  command.add_option("model", options->model, "A run, or a model folder of Hugging Face")
+      .required()
+      .type_name("RUN|DIR");
+  command.add_option("--data", options->data, "What to evaluate on; a run's own held-out rows")
+      .type_name("PATH|CONFIG");
+  command.add_option("--step", options->step, "Checkpoint of the run; the newest").non_negative();
+  command.add_option("--seq-len", options->seq_len, "Tokens of a row; train.seq_len").positive();
+  command.add_option("--batch-size", options->batch_size, "Rows at once; train.eval_batch_size")
+      .positive();
+  command.add_option("--precision", options->precision, "float32 or float64; train.precision")
+      .one_of({"float32", "float64"});
+  command.add_option("--device", options->device, "auto, cpu, cuda or cuda:N").capture_default();
+  command.add_option("--threads", options->threads, "CPU threads; 0: all cores")
+      .non_negative()
+      .capture_default();
+  command.add_flag("--json", options->json, "As JSON");
+  add_project_option(command, program);
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return eval(c, *options); };
   });
 }

@@ -6,6 +6,7 @@
 #include "app/commands.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/config/open.h"
 
 namespace forge::app {
@@ -127,7 +128,7 @@ int print(const Context& context, const Options& options) {
   const std::vector<Explanation> explanations = explain(context, options);
   const bool colour = use_colour(STDOUT_FILENO);
   if (options.json) {
-    std::cout << config::to_json(explanations).dump(2) << "\n";
+    std::cout << json_text(config::to_json(explanations), 2) << "\n";
   } else if (explanations.size() == 1) {
     print_one(explanations.front(), colour);
   } else {
@@ -138,11 +139,11 @@ int print(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_explain(CLI::App& app, Program& program) {
+void add_explain(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_subcommand(
       "explain", "Say who gave a key its value, and what that replaced, all the way up");
-  command->footer(
+  command.footer(
       "KEY is a dotted path: a value, or a section with all its values.\n"
       "\n"
       "Examples:\n"
@@ -150,13 +151,13 @@ void add_explain(CLI::App& app, Program& program) {
       "  forge explain model.canon train_canon_ac\n"
       "  forge explain train.max_steps train_canon_ac --set profile=full\n"
       "  forge explain callbacks[0].every my_config     of a graph of calls");
-  command->add_option("key", options->key, "Dotted path of a value or a section")
-      ->required()
-      ->type_name("KEY");
-  add_config_options(*command, program, options->config);
-  add_set_option(*command, options->overrides);
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  command.add_option("key", options->key, "Dotted path of a value or a section")
+      .required()
+      .type_name("KEY");
+  add_config_options(command, program, options->config);
+  add_set_option(command, options->overrides);
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return print(c, *options); };
   });
 }

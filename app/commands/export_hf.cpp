@@ -2,6 +2,7 @@
 
 #include "app/commands.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/hf/export_model.h"
 #include "core/run/run_model.h"
@@ -60,7 +61,7 @@ void print_json(const run::RunFolder& run,
                                {"forge_keys", exported.forge_keys},
                                {"parameters", exported.parameters},
                                {"files", files}};
-  std::cout << json.dump(2) << "\n";
+  std::cout << json_text(json, 2) << "\n";
 }
 
 int export_hf(const Context& context, const Options& options) {
@@ -82,11 +83,11 @@ int export_hf(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_export_hf(CLI::App& app, Program& program) {
+void add_export_hf(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("export-hf", "Write a run's model as a folder for Hugging Face");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge export-hf train_llama-5a0c1f0e9b21 llama\n"
       "  forge export-hf train_llama-5a llama --step 300 --dtype bfloat16\n"
@@ -95,17 +96,16 @@ void add_export_hf(CLI::App& app, Program& program) {
       "A model without Canon layers, with RoPE in Hugging Face's pairing and without QK-norm "
       "loads\n"
       "in stock transformers. Others say in config.json what they need.");
-  command->add_option("run", options->run, "A run: its id, the beginning of it, or its folder")
-      ->required()
-      ->type_name("RUN");
-  command->add_option("folder", options->folder, "Folder to make")->required()->type_name("DIR");
-  command->add_option("--step", options->step, "Checkpoint to take; without it the newest")
-      ->type_name("N");
-  command->add_option("--dtype", options->dtype, "float32, bfloat16 or float16")
-      ->capture_default_str();
-  command->add_flag("--force", options->force, "Replace a model folder that is there already");
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  command.add_option("run", options->run, "A run: its id, the beginning of it, or its folder")
+      .required()
+      .type_name("RUN");
+  command.add_option("folder", options->folder, "Folder to make").required().type_name("DIR");
+  command.add_option("--step", options->step, "Checkpoint to take; without it the newest")
+      .type_name("N");
+  command.add_option("--dtype", options->dtype, "float32, bfloat16 or float16").capture_default();
+  command.add_flag("--force", options->force, "Replace a model folder that is there already");
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return export_hf(c, *options); };
   });
 }

@@ -36,19 +36,18 @@ int export_markdown(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_export_markdown(CLI::App& app, Program& program) {
+void add_export_markdown(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_subcommand(
       "export-markdown", "Write all tables of the project with their setup as Markdown");
-  command->footer("Examples:\n  forge export-markdown\n  forge export-markdown -o - | less");
-  command->add_option("-o,--output", options->output, "File to write; - prints")
-      ->capture_default_str();
-  add_project_option(*command, program);
-  command->add_option("--profile",
-                      options->tables.profile,
-                      "Runs of this profile; else the one that fills most rows");
-  command->add_flag("--published", options->tables.published, "Published figures beside ours");
-  command->callback([&program, options] {
+  command.footer("Examples:\n  forge export-markdown\n  forge export-markdown -o - | less");
+  command.add_option("-o,--output", options->output, "File to write; - prints").capture_default();
+  add_project_option(command, program);
+  command.add_option("--profile",
+                     options->tables.profile,
+                     "Runs of this profile; else the one that fills most rows");
+  command.add_flag("--published", options->tables.published, "Published figures beside ours");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return export_markdown(c, *options); };
   });
 }

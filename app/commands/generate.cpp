@@ -10,6 +10,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/report/display_text.h"
@@ -167,7 +168,7 @@ void print_json(const run::RunModel& model,
   }
   json["prefill"] = pace_json(generated.prefill);
   json["decode"] = pace_json(generated.decode);
-  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  std::cout << json_text(json, 2) << "\n";
 }
 
 run::RunModel open_model(const Context& context, const Options& options) {
@@ -195,46 +196,42 @@ int generate(const Context& context, const Options& options) {
   return 0;
 }
 
-void add_sampling_options(CLI::App& command, GenerationQuestion& question) {
+void add_sampling_options(const Command& command, GenerationQuestion& question) {
   command
       .add_option("--temperature",
                   question.sampling.temperature,
                   "Logits are divided by it; 0: always the likeliest token")
-      ->capture_default_str();
+      .capture_default();
   command
       .add_option(
           "--top-k", question.sampling.top_k, "Draw from the N likeliest tokens; 0: from all")
-      ->type_name("N")
-      ->capture_default_str();
+      .type_name("N")
+      .capture_default();
   command
       .add_option("--top-p",
                   question.sampling.top_p,
                   "Draw from the likeliest tokens that together have this probability")
-      ->capture_default_str();
+      .capture_default();
   command
       .add_option("--seed", question.seed, "The same seed gives the same text from the same logits")
-      ->capture_default_str();
+      .capture_default();
 }
 
-void add_repeatable(CLI::App& command,
+void add_repeatable(const Command& command,
                     const std::string& name,
                     std::vector<std::string>& values,
                     const std::string& help,
                     const std::string& type) {
-  command.add_option(name, values, help)
-      ->type_name(type)
-      ->expected(1)
-      ->take_all()
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option(name, values, help).type_name(type).repeated();
 }
 
 }  // namespace
 
-void add_generate(CLI::App& app, Program& program) {
+void add_generate(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
   GenerationQuestion& question = options->question;
-  CLI::App* command = app.add_subcommand("generate", "Let a model go on with a text");
-  command->footer(
+  const Command command = app.add_subcommand("generate", "Let a model go on with a text");
+  command.footer(
       "Examples:\n"
       "  forge generate train_llama-5a0c1f0e9b21 --prompt \"Once upon a time\"\n"
       "  forge generate train_llama-5a --prompt \"The dog\" --temperature 0 --stop \".\"\n"
@@ -246,46 +243,45 @@ void add_generate(CLI::App& app, Program& program) {
       "a document of its own. A sample ends at the end of its document, at a stop text (which is "
       "not\n"
       "printed), after --max-tokens, or when the row is as long as those of training.");
-  command->add_option("model", options->model, "A run, or a model folder of Hugging Face")
-      ->required()
-      ->type_name("RUN|DIR");
+  command.add_option("model", options->model, "A run, or a model folder of Hugging Face")
+      .required()
+      .type_name("RUN|DIR");
   add_repeatable(
-      *command, "--prompt", question.prompts, "Text to go on with; may be repeated", "TEXT");
-  add_repeatable(*command,
+      command, "--prompt", question.prompts, "Text to go on with; may be repeated", "TEXT");
+  add_repeatable(command,
                  "--prompt-file",
                  options->prompt_files,
                  "File with such a text, '-' for stdin; may be repeated",
                  "FILE");
-  command->add_option("--samples", question.samples, "Samples of each prompt")
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--max-tokens", question.max_tokens, "Longest sample")
-      ->type_name("N")
-      ->capture_default_str();
-  add_repeatable(*command,
+  command.add_option("--samples", question.samples, "Samples of each prompt")
+      .type_name("N")
+      .capture_default();
+  command.add_option("--max-tokens", question.max_tokens, "Longest sample")
+      .type_name("N")
+      .capture_default();
+  add_repeatable(command,
                  "--stop",
                  question.stop,
                  "Text that ends a sample, in front of it; may be repeated",
                  "TEXT");
-  add_sampling_options(*command, question);
+  add_sampling_options(command, question);
   command
-      ->add_option("--step", options->step, "Checkpoint of the run to take; without it the newest")
-      ->type_name("N");
-  command->add_flag("--no-cache",
-                    options->no_cache,
-                    "Compute every token from its whole row again: slow, the same tokens");
-  command->add_option("--batch-size", question.batch_size, "Samples at a time")
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--precision", options->precision, "float32 or float64; train.precision")
-      ->check(CLI::IsMember({"float32", "float64"}));
-  command->add_option("--device", question.device, "auto, cpu, cuda or cuda:N")
-      ->capture_default_str();
-  command->add_option("--threads", question.threads, "CPU threads; 0: all cores")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+      .add_option("--step", options->step, "Checkpoint of the run to take; without it the newest")
+      .type_name("N");
+  command.add_flag("--no-cache",
+                   options->no_cache,
+                   "Compute every token from its whole row again: slow, the same tokens");
+  command.add_option("--batch-size", question.batch_size, "Samples at a time")
+      .type_name("N")
+      .capture_default();
+  command.add_option("--precision", options->precision, "float32 or float64; train.precision")
+      .one_of({"float32", "float64"});
+  command.add_option("--device", question.device, "auto, cpu, cuda or cuda:N").capture_default();
+  command.add_option("--threads", question.threads, "CPU threads; 0: all cores")
+      .non_negative()
+      .capture_default();
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return generate(c, *options); };
   });
 }

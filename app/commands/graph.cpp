@@ -58,38 +58,38 @@ int print_targets(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_graph(CLI::App& app, Program& program) {
+void add_graph(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_subcommand(
       "graph", "Print what a config describes as a graph of nodes, in one canonical form");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge graph train_canon_ac\n"
       "  forge graph train_canon_ac --target model --format json\n"
       "  forge graph train_canon_ac --format dot | dot -Tsvg > graph.svg");
-  add_config_options(*command, program, options->config);
-  command->add_option("--format", options->format, "yaml, json, or dot for Graphviz")
-      ->check(CLI::IsMember({"yaml", "json", "dot"}))
-      ->capture_default_str();
-  command->add_option("--target", options->target, "Only this target and what it refers to")
-      ->type_name("NAME");
-  add_output_options(*command, options->output);
-  command->callback([&program, options] {
+  add_config_options(command, program, options->config);
+  command.add_option("--format", options->format, "yaml, json, or dot for Graphviz")
+      .one_of({"yaml", "json", "dot"})
+      .capture_default();
+  command.add_option("--target", options->target, "Only this target and what it refers to")
+      .type_name("NAME");
+  add_output_options(command, options->output);
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return print_graph(c, *options); };
   });
 }
 
-void add_targets(CLI::App& app, Program& program) {
+void add_targets(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("targets", "List a config's targets: the keys of its document");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge targets train_canon_ac\n"
       "  forge -p examples/tiny targets 4M --json");
-  add_config_options(*command, program, options->config);
-  add_output_options(*command, options->output);
-  command->callback([&program, options] {
+  add_config_options(command, program, options->config);
+  add_output_options(command, options->output);
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return print_targets(c, *options); };
   });
 }

@@ -2,6 +2,7 @@
 
 #include "app/commands.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/hf/import_model.h"
 #include "core/model/parameters.h"
@@ -37,7 +38,7 @@ int import_hf(const Context& context, const Options& options) {
                                  {"parameters", parameters},
                                  {"tokenizer", !model.tokenizer.empty()},
                                  {"notes", model.notes}};
-    std::cout << json.dump(2) << "\n";
+    std::cout << json_text(json, 2) << "\n";
   } else {
     std::cout << (imported.made ? "imported " : "imported before: ") << options.folder << "\n"
               << "  run      " << imported.folder.id() << "\n"
@@ -50,11 +51,11 @@ int import_hf(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_import_hf(CLI::App& app, Program& program) {
+void add_import_hf(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("import-hf", "Make a run of a model folder of Hugging Face");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge import-hf llama\n"
       "  forge import-hf ~/models/LlamaCanon-1B --name canon_1b\n"
@@ -62,13 +63,13 @@ void add_import_hf(CLI::App& app, Program& program) {
       "\n"
       "Reads plain Llama and LlamaCanon in safetensors, one file or sharded. The run is completed\n"
       "and has one checkpoint, so it can be named wherever a run can.");
-  command->add_option("folder", options->folder, "Folder with config.json and the weights")
-      ->required()
-      ->type_name("DIR");
-  command->add_option("--name", options->name, "What the run is called; without it as the folder")
-      ->type_name("NAME");
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  command.add_option("folder", options->folder, "Folder with config.json and the weights")
+      .required()
+      .type_name("DIR");
+  command.add_option("--name", options->name, "What the run is called; without it as the folder")
+      .type_name("NAME");
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return import_hf(c, *options); };
   });
 }

@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/lingua/import_recipe.h"
 #include "core/lingua/write_config.h"
 #include "core/project/new_files.h"
@@ -64,7 +65,7 @@ int import_lingua(const Context& context, const Options& options) {
     json["file"] = nullptr;
     if (!file.empty()) json["file"] = file.string();
     json["text"] = text;
-    std::cout << json.dump(2) << "\n";
+    std::cout << json_text(json, 2) << "\n";
   } else {
     print_remarks(imported);
     std::cout << (file.empty() ? text : "wrote " + shown_path(file) + "\n");
@@ -74,11 +75,11 @@ int import_lingua(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_import_lingua(CLI::App& app, Program& program) {
+void add_import_lingua(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("import-lingua", "Make a config of a training recipe of Meta Lingua");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge import-lingua recipe.yaml --gpus 128\n"
       "  forge import-lingua recipe.yaml --gpus 128 -o templates/configs/recipe.yaml\n"
@@ -87,22 +88,21 @@ void add_import_lingua(CLI::App& app, Program& program) {
       "Without -o or -p the text is printed. It stands alone, with a comment where a value has no\n"
       "counterpart. Keys that lingua does not have are reported and left out: exit code 1.\n"
       "Recipes of Llama and LlamaCanon are read, those of linear models refused.");
-  command->add_option("recipe", options->recipe, "The recipe")->required()->type_name("FILE.yaml");
-  add_project_option(*command, program);
-  command->add_option("--name", options->import.name, "Name of the config; else the recipe's own")
-      ->type_name("NAME");
-  command->add_option("-o,--output", options->output, "File to write")->type_name("FILE");
+  command.add_option("recipe", options->recipe, "The recipe").required().type_name("FILE.yaml");
+  add_project_option(command, program);
+  command.add_option("--name", options->import.name, "Name of the config; else the recipe's own")
+      .type_name("NAME");
+  command.add_option("-o,--output", options->output, "File to write").type_name("FILE");
   command
-      ->add_option(
-          "--gpus", options->import.gpus, "GPUs of the recipe, which its file does not say")
-      ->check(CLI::Range(1, 1 << 20));
+      .add_option("--gpus", options->import.gpus, "GPUs of the recipe, which its file does not say")
+      .between(1, 1 << 20);
   command
-      ->add_option("--vocab-size",
-                   options->import.vocab_size,
-                   "Entries of the tokenizer, where the recipe's vocab_size is -1")
-      ->check(CLI::Range(261, 1 << 24));
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+      .add_option("--vocab-size",
+                  options->import.vocab_size,
+                  "Entries of the tokenizer, where the recipe's vocab_size is -1")
+      .between(261, 1 << 24);
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     options->into_project = !program.globals.project.empty();
     program.action = [options](const Context& c) { return import_lingua(c, *options); };
   });

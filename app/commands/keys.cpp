@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "app/terminal.h"
+#include "core/base/json_text.h"
 #include "core/config/keys.h"
 
 namespace forge::app {
@@ -19,18 +20,18 @@ int list_keys(bool json) {
                     {"help", key.help}});
     lines.push_back({key.path, key.required ? "required" : key.default_value, key.help});
   }
-  std::cout << (json ? list.dump(2) + "\n" : aligned(lines));
+  std::cout << (json ? json_text(list, 2) + "\n" : aligned(lines));
   return 0;
 }
 
 }  // namespace
 
-void add_keys(CLI::App& app, Program& program) {
+void add_keys(const Command& app, Program& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("keys", "List every key of a config with its default and meaning");
-  command->add_flag("--json", *json, "As JSON");
-  command->callback(
+  command.add_flag("--json", *json, "As JSON");
+  command.callback(
       [&program, json] { program.action = [json](const Context&) { return list_keys(*json); }; });
 }
 

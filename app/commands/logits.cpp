@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/run/local_launcher.h"
 #include "core/run/open_model.h"
@@ -25,7 +26,7 @@ int logits(const Context& context, const Options& options) {
   run::LocalLauncher launcher;
   const nlohmann::json values = run::write_logits(model, question, *backend, launcher);
   if (options.json) {
-    std::cout << values.dump(2) << "\n";
+    std::cout << json_text(values, 2) << "\n";
   } else {
     std::cout << options.output << ": logits of " << question.rows << " × " << question.length
               << " tokens, " << human_bytes(values.at("bytes").get<double>()) << "\n";
@@ -35,33 +36,32 @@ int logits(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_logits(CLI::App& app, Program& program) {
+void add_logits(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_subcommand(
       "logits", "Write a model's logits for random tokens, to compare them with another program's");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge logits train_llama-5a0c1f0e9b21 logits.safetensors\n"
       "  forge logits exported_folder logits.safetensors --rows 4 --length 128 --device cpu\n"
       "\n"
       "The file holds input_ids and logits, as scripts/check-hf reads them.");
-  command->add_option("model", options->model, "A run, or a model folder of Hugging Face")
-      ->required()
-      ->type_name("RUN|DIR");
-  command->add_option("output", options->output, "Safetensors file to write")
-      ->required()
-      ->type_name("FILE");
-  command->add_option("--rows", options->question.rows, "Rows")->capture_default_str();
-  command->add_option("--length", options->question.length, "Tokens of a row")
-      ->capture_default_str();
-  command->add_option("--seed", options->question.seed, "Of the token ids")->capture_default_str();
-  command->add_option("--device", options->question.device, "auto, cpu, cuda or cuda:N")
-      ->capture_default_str();
-  command->add_option("--threads", options->question.threads, "CPU threads; 0: all cores")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  command.add_option("model", options->model, "A run, or a model folder of Hugging Face")
+      .required()
+      .type_name("RUN|DIR");
+  command.add_option("output", options->output, "Safetensors file to write")
+      .required()
+      .type_name("FILE");
+  command.add_option("--rows", options->question.rows, "Rows").capture_default();
+  command.add_option("--length", options->question.length, "Tokens of a row").capture_default();
+  command.add_option("--seed", options->question.seed, "Of the token ids").capture_default();
+  command.add_option("--device", options->question.device, "auto, cpu, cuda or cuda:N")
+      .capture_default();
+  command.add_option("--threads", options->question.threads, "CPU threads; 0: all cores")
+      .non_negative()
+      .capture_default();
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return logits(c, *options); };
   });
 }

@@ -7,6 +7,7 @@
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/project/listing.h"
 
 namespace forge::app {
@@ -71,7 +72,7 @@ int print(const std::vector<ListedProject>& listings, const fs::path& workspace,
   if (json) {
     nlohmann::json list = nlohmann::json::array();
     for (const ListedProject& listing : listings) list.push_back(to_json(listing));
-    std::cout << list.dump(2) << "\n";
+    std::cout << json_text(list, 2) << "\n";
   } else {
     for (size_t i = 0; i < listings.size(); ++i) {
       if (i > 0) std::cout << "\n";
@@ -96,16 +97,16 @@ int list(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_ls(CLI::App& app, Program& program) {
+void add_ls(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("ls", "List the configs of the project here, or all projects");
-  add_project_option(*command, program);
-  command->add_flag("-r,--recursive,--all",
-                    options->all,
-                    "All projects below the folder of -p, else of the workspace");
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  add_project_option(command, program);
+  command.add_flag("-r,--recursive,--all",
+                   options->all,
+                   "All projects below the folder of -p, else of the workspace");
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return list(c, *options); };
   });
 }

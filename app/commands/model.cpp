@@ -4,6 +4,7 @@
 
 #include "app/commands.h"
 #include "app/terminal.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/resolve.h"
@@ -96,32 +97,31 @@ int show_model(const Context& context, const Options& options) {
   json["batch_size"] = train.batch_size;
   json["seq_len"] = train.seq_len;
   json["precision"] = config::name_of(train.precision);
-  std::cout << json.dump(2) << "\n";
+  std::cout << json_text(json, 2) << "\n";
   return 0;
 }
 
 }  // namespace
 
-void add_model(CLI::App& app, Program& program) {
+void add_model(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
+  const Command command = app.add_subcommand(
       "model", "Count a model's weights, operations and memory, without building it");
-  command->footer(
+  command.footer(
       "A multiply-add is two operations; causal attention counts as half of the full square. The "
       "total of the memory is a little above the peak of a step on a CPU.\n"
       "Examples:\n"
       "  forge model train_canon_ac --set profile=full\n"
       "  forge model 4M --batch-size 8 --seq-len 2048\n"
       "  forge model train_llama --json");
-  add_config_options(*command, program, options->config);
-  add_set_option(*command, options->overrides);
-  command
-      ->add_option("--batch-size", options->batch_size, "Rows of a step, instead of the config's")
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--seq-len", options->seq_len, "Tokens of a row, instead of the config's")
-      ->check(CLI::Range(1, 1 << 24));
-  command->add_flag("--json", options->json, "As JSON; bytes and operations as plain numbers");
-  command->callback([&program, options] {
+  add_config_options(command, program, options->config);
+  add_set_option(command, options->overrides);
+  command.add_option("--batch-size", options->batch_size, "Rows of a step, instead of the config's")
+      .between(1, 1 << 20);
+  command.add_option("--seq-len", options->seq_len, "Tokens of a row, instead of the config's")
+      .between(1, 1 << 24);
+  command.add_flag("--json", options->json, "As JSON; bytes and operations as plain numbers");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return show_model(c, *options); };
   });
 }

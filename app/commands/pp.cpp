@@ -57,19 +57,19 @@ int print_text(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_pp(CLI::App& app, Program& program) {
+void add_pp(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("pp", "Print a config's preprocessed YAML text");
-  command->footer(
+  const Command command = app.add_subcommand("pp", "Print a config's preprocessed YAML text");
+  command.footer(
       "Examples:\n"
       "  forge pp train_canon_ac\n"
       "  forge pp train_canon_ac --annotate | less\n"
       "  forge pp train_canon_ac --json | jq -r '.lines[] | .origins[0].file' | sort | uniq -c");
-  add_config_options(*command, program, options->config);
-  command->add_flag(
+  add_config_options(command, program, options->config);
+  command.add_flag(
       "--annotate", options->annotate, "Beside each line the template line that wrote it");
-  add_output_options(*command, options->output);
-  command->callback([&program, options] {
+  add_output_options(command, options->output);
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return print_text(c, *options); };
   });
 }

@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/project/new_files.h"
 
@@ -26,11 +27,11 @@ int create(const Context& context, const CreateOptions& options) {
   if (options.json) {
     nlohmann::json files = nlohmann::json::array();
     for (const fs::path& file : created.files) files.push_back(file.string());
-    std::cout << nlohmann::json{{"project", created.folder.string()},
-                                {"files", files},
-                                {"default_config", created.default_config},
-                                {"trains", created.trains}}
-                     .dump(2)
+    std::cout << json_text(nlohmann::json{{"project", created.folder.string()},
+                                          {"files", files},
+                                          {"default_config", created.default_config},
+                                          {"trains", created.trains}},
+                           2)
               << "\n";
     return 0;
   }
@@ -40,30 +41,31 @@ int create(const Context& context, const CreateOptions& options) {
   return 0;
 }
 
-void add_create(CLI::App& parent, Program& program) {
+void add_create(const Command& parent, Program& program) {
   auto options = std::make_shared<CreateOptions>();
-  CLI::App* command = parent.add_subcommand("create", "Make a project that can be run as it is");
-  command->footer(
+  const Command command =
+      parent.add_subcommand("create", "Make a project that can be run as it is");
+  command.footer(
       "Examples:\n"
       "  forge project create \"Wider kernels\"\n"
       "  forge project create sparse --in projects --description \"Fewer heads\"");
   project::NewProject& request = options->request;
-  command->add_option("name", request.name, "Display name; its folder is called after it")
-      ->required();
-  command->add_option("--description", request.description, "One line for listings");
-  command->add_option("--in", options->parent, "Folder, in a workspace, to make it in")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_option("--project-dir-name", request.folder_name, "Name of its folder")
-      ->type_name("NAME");
-  command->add_option("--config-prefix", request.config_prefix, "Folder of configs; else configs")
-      ->type_name("NAME");
-  command->add_option("--default-config", request.default_config, "Name of the first config")
-      ->type_name("NAME");
-  command->add_option("--from", options->copied_config, "A config whose text the first one takes")
-      ->type_name("CONFIG");
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+  command.add_option("name", request.name, "Display name; its folder is called after it")
+      .required();
+  command.add_option("--description", request.description, "One line for listings");
+  command.add_option("--in", options->parent, "Folder, in a workspace, to make it in")
+      .type_name("DIR")
+      .capture_default();
+  command.add_option("--project-dir-name", request.folder_name, "Name of its folder")
+      .type_name("NAME");
+  command.add_option("--config-prefix", request.config_prefix, "Folder of configs; else configs")
+      .type_name("NAME");
+  command.add_option("--default-config", request.default_config, "Name of the first config")
+      .type_name("NAME");
+  command.add_option("--from", options->copied_config, "A config whose text the first one takes")
+      .type_name("CONFIG");
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return create(c, *options); };
   });
 }
@@ -86,51 +88,51 @@ int new_config(const Context& context, const NewConfigOptions& options) {
   }
   const fs::path file = create_config(request, context.surroundings());
   if (options.json) {
-    std::cout << nlohmann::json{{"file", file.string()}}.dump(2) << "\n";
+    std::cout << json_text(nlohmann::json{{"file", file.string()}}, 2) << "\n";
   } else {
     std::cout << "wrote " << shown_path(file) << "\n";
   }
   return 0;
 }
 
-void add_new_config(CLI::App& parent, Program& program) {
+void add_new_config(const Command& parent, Program& program) {
   auto options = std::make_shared<NewConfigOptions>();
-  CLI::App* command =
+  const Command command =
       parent.add_subcommand("new-config", "Add a config to the project, or a template");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge project new-config train_wide\n"
       "  forge project new-config train_wide --extends configs/train_variant.yaml\n"
       "  forge project new-config shared --type project");
   project::NewConfig& request = options->request;
-  command->add_option("name", request.name, "Name of the config")->required();
-  add_project_option(*command, program);
-  command->add_option("--description", request.description, "One line for listings");
-  CLI::Option* extends =
-      command->add_option("--extends", request.extends, "Template; else the default config")
-          ->type_name("TEMPLATE");
-  command->add_option("--from", options->copied_config, "A config to copy")
-      ->type_name("CONFIG")
-      ->excludes(extends);
+  command.add_option("name", request.name, "Name of the config").required();
+  add_project_option(command, program);
+  command.add_option("--description", request.description, "One line for listings");
+  const Argument extends =
+      command.add_option("--extends", request.extends, "Template; else the default config")
+          .type_name("TEMPLATE");
+  command.add_option("--from", options->copied_config, "A config to copy")
+      .type_name("CONFIG")
+      .excludes(extends);
   command
-      ->add_option("--type",
-                   options->kind,
-                   "Where it goes: among the configs, the project's templates, the workspace's")
-      ->check(CLI::IsMember({"config", "project", "workspace"}))
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+      .add_option("--type",
+                  options->kind,
+                  "Where it goes: among the configs, the project's templates, the workspace's")
+      .one_of({"config", "project", "workspace"})
+      .capture_default();
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return new_config(c, *options); };
   });
 }
 
 }  // namespace
 
-void add_project(CLI::App& app, Program& program) {
-  CLI::App* command =
-      app.add_subcommand("project", "Make projects and configs")->require_subcommand(1);
-  add_create(*command, program);
-  add_new_config(*command, program);
+void add_project(const Command& app, Program& program) {
+  const Command command =
+      app.add_subcommand("project", "Make projects and configs").requires_subcommand();
+  add_create(command, program);
+  add_new_config(command, program);
 }
 
 }  // namespace forge::app

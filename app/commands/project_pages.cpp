@@ -50,7 +50,7 @@ int print_templates(const Context& context, const Options& options) {
 
 using Print = int (*)(const Context&, const Options&);
 
-std::shared_ptr<Options> add_page(CLI::App& command, Program& program, Print print) {
+std::shared_ptr<Options> add_page(const Command& command, Program& program, Print print) {
   auto options = std::make_shared<Options>();
   add_project_option(command, program);
   add_output_options(command, options->output);
@@ -62,37 +62,37 @@ std::shared_ptr<Options> add_page(CLI::App& command, Program& program, Print pri
 
 }  // namespace
 
-void add_index(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand(
+void add_index(const Command& app, Program& program) {
+  const Command command = app.add_subcommand(
       "index", "Print a page on the project in Markdown: what it is, its configs, its templates");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge index\n"
       "  forge index -p canon -o INDEX.md");
-  add_page(*command, program, print_index);
+  add_page(command, program, print_index);
 }
 
-void add_meta(CLI::App& app, Program& program) {
-  CLI::App* command = app.add_subcommand(
+void add_meta(const Command& app, Program& program) {
+  const Command command = app.add_subcommand(
       "meta", "Print what the project's meta.yaml says, its templates and the search path");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge meta\n"
       "  forge meta -p canon --json | jq -r '.search_path[].folder'");
-  add_page(*command, program, print_meta);
+  add_page(command, program, print_meta);
 }
 
-void add_tlist(CLI::App& app, Program& program) {
-  CLI::App* command =
+void add_tlist(const Command& app, Program& program) {
+  const Command command =
       app.add_subcommand("tlist", "List all templates on the project's search path");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge tlist\n"
       "  forge tlist --format md      which extends which");
-  const std::shared_ptr<Options> options = add_page(*command, program, print_templates);
-  command->add_option("--format", options->format, "files, or md: each below what it extends")
-      ->check(CLI::IsMember({"files", "md"}))
-      ->capture_default_str();
+  const std::shared_ptr<Options> options = add_page(command, program, print_templates);
+  command.add_option("--format", options->format, "files, or md: each below what it extends")
+      .one_of({"files", "md"})
+      .capture_default();
 }
 
 }  // namespace forge::app

@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "app/terminal.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/resolve.h"
 
@@ -24,7 +25,7 @@ int show(const Context& context, const Options& options) {
   const config::ResolvedConfig resolved =
       config::resolve(chosen.project, chosen.config.name, resolve_options);
   if (options.json) {
-    std::cout << resolved.json.dump(2) << "\n";
+    std::cout << json_text(resolved.json, 2) << "\n";
     return 0;
   }
   std::vector<std::vector<std::string>> lines;
@@ -34,7 +35,7 @@ int show(const Context& context, const Options& options) {
     if (!resolved.json.contains(where)) continue;
     const std::string place = origin.set_by.origin.describe();
     lines.push_back({path,
-                     resolved.json.at(where).dump(),
+                     json_text(resolved.json.at(where)),
                      place.empty() ? origin.set_by.layer : origin.set_by.layer + ", " + place});
   }
   std::cout << aligned(lines);
@@ -43,14 +44,14 @@ int show(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_show(CLI::App& app, Program& program) {
+void add_show(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("show", "Print a config as it resolves, and who set each value");
-  add_config_options(*command, program, options->config);
-  add_set_option(*command, options->overrides);
-  command->add_flag("--json", options->json, "The resolved config as JSON, as a run stores it");
-  command->callback([&program, options] {
+  add_config_options(command, program, options->config);
+  add_set_option(command, options->overrides);
+  command.add_flag("--json", options->json, "The resolved config as JSON, as a run stores it");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return show(c, *options); };
   });
 }

@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/run/runs_dir.h"
 #include "core/store/location.h"
 #include "core/store/result_store.h"
@@ -17,10 +18,10 @@ int rebuild(const Context& context, bool json) {
   const store::SyncReport report = store::reindex(path, runs_dir);
   for (const std::string& warning : report.warnings) std::cerr << "warning: " << warning << "\n";
   if (json) {
-    std::cout << nlohmann::json{{"store", path.string()},
-                                {"runs", report.added},
-                                {"benchmarks", report.benchmarks}}
-                     .dump(2)
+    std::cout << json_text(nlohmann::json{{"store", path.string()},
+                                          {"runs", report.added},
+                                          {"benchmarks", report.benchmarks}},
+                           2)
               << "\n";
   } else {
     std::cout << "rebuilt " << shown_path(path) << " from " << report.added << " run folders and "
@@ -31,13 +32,14 @@ int rebuild(const Context& context, bool json) {
 
 }  // namespace
 
-void add_store(CLI::App& app, Program& program) {
-  CLI::App* store =
-      app.add_subcommand("store", "The index over the run folders")->require_subcommand(1);
+void add_store(const Command& app, Program& program) {
+  const Command store =
+      app.add_subcommand("store", "The index over the run folders").requires_subcommand();
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = store->add_subcommand("reindex", "Build the index anew from the run folders");
-  command->add_flag("--json", *json, "As JSON");
-  command->callback([&program, json] {
+  const Command command =
+      store.add_subcommand("reindex", "Build the index anew from the run folders");
+  command.add_flag("--json", *json, "As JSON");
+  command.callback([&program, json] {
     program.action = [json](const Context& c) { return rebuild(c, *json); };
   });
 }

@@ -17,13 +17,13 @@ int supervise(const Context& context, const std::string& run_dir) {
 
 }  // namespace
 
-void add_supervise(CLI::App& app, Program& program) {
+void add_supervise(const Command& app, Program& program) {
   auto run_dir = std::make_shared<std::string>();
   // No group: `forge run` calls this, as a cluster's scheduler would; it is not in the help.
-  CLI::App* command =
-      app.add_subcommand("supervise", "Run the worker of a run folder until it ends")->group("");
-  command->add_option("run_dir", *run_dir, "Run folder")->required();
-  command->callback([&program, run_dir] {
+  const Command command =
+      app.add_hidden_subcommand("supervise", "Run the worker of a run folder until it ends");
+  command.add_option("run_dir", *run_dir, "Run folder").required();
+  command.callback([&program, run_dir] {
     program.action = [run_dir](const Context& context) { return supervise(context, *run_dir); };
   });
 }

@@ -38,21 +38,21 @@ int print_templates(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_trefs(CLI::App& app, Program& program) {
+void add_trefs(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       app.add_subcommand("trefs", "Show the templates that a config reads, and who asks for each");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  forge trefs train_canon_ac\n"
       "  forge trefs train_canon_ac --format files | sort -u | xargs grep num_layers\n"
       "  forge trefs train_canon_ac --format dot | dot -Tsvg > templates.svg");
-  add_config_options(*command, program, options->config);
-  command->add_option("--format", options->format, "files, tree, md, or dot for Graphviz")
-      ->check(CLI::IsMember({"files", "tree", "md", "dot"}))
-      ->capture_default_str();
-  add_output_options(*command, options->output);
-  command->callback([&program, options] {
+  add_config_options(command, program, options->config);
+  command.add_option("--format", options->format, "files, tree, md, or dot for Graphviz")
+      .one_of({"files", "tree", "md", "dot"})
+      .capture_default();
+  add_output_options(command, options->output);
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return print_templates(c, *options); };
   });
 }

@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/project/new_files.h"
 
 namespace forge::app {
@@ -28,7 +29,8 @@ int create(const Context& context, const Options& options) {
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const fs::path& file : files) list.push_back(file.string());
-    std::cout << nlohmann::json{{"workspace", request.folder.string()}, {"files", list}}.dump(2)
+    std::cout << json_text(nlohmann::json{{"workspace", request.folder.string()}, {"files", list}},
+                           2)
               << "\n";
     return 0;
   }
@@ -40,37 +42,36 @@ int create(const Context& context, const Options& options) {
 }
 
 /// The command under a name of its own.
-void add_create(CLI::App& parent,
+void add_create(const Command& parent,
                 const std::string& name,
                 const std::string& example,
                 Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = parent.add_subcommand(
+  const Command command = parent.add_subcommand(
       name, "Make a workspace of your own: a folder with projects that use forge's templates");
-  command->footer("Examples:\n  " + example + "\n  " + example +
-                  " ~/experiments --name Experiments --library ~/templates");
-  command->add_option("folder", options->folder, "Folder; made where it is missing")
-      ->capture_default_str();
-  command->add_option("--name", options->name, "Display name; else the folder's");
-  command->add_option("--description", options->description, "A line for its README");
+  command.footer("Examples:\n  " + example + "\n  " + example +
+                 " ~/experiments --name Experiments --library ~/templates");
+  command.add_option("folder", options->folder, "Folder; made where it is missing")
+      .capture_default();
+  command.add_option("--name", options->name, "Display name; else the folder's");
+  command.add_option("--description", options->description, "A line for its README");
   command
-      ->add_option("-l,--library",
-                   options->libraries,
-                   "Another folder of templates, searched before forge's own; may be repeated")
-      ->type_name("DIR")
-      ->expected(1)
-      ->take_all();
-  command->add_flag("--json", options->json, "As JSON");
-  command->callback([&program, options] {
+      .add_option("-l,--library",
+                  options->libraries,
+                  "Another folder of templates, searched before forge's own; may be repeated")
+      .type_name("DIR")
+      .repeated();
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
     program.action = [options](const Context& c) { return create(c, *options); };
   });
 }
 
 }  // namespace
 
-void add_workspace(CLI::App& app, Program& program) {
-  CLI::App* workspace = app.add_subcommand("ws", "Workspaces")->require_subcommand(1);
-  add_create(*workspace, "create", "forge ws create", program);
+void add_workspace(const Command& app, Program& program) {
+  const Command workspace = app.add_subcommand("ws", "Workspaces").requires_subcommand();
+  add_create(workspace, "create", "forge ws create", program);
   add_create(app, "init", "forge init", program);
 }
 

@@ -5,6 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 
 namespace forge::benchmark {
@@ -31,8 +32,7 @@ fs::path write_record(const fs::path& runs_dir, Record& record) {
     record.id = name + "-" + std::to_string(number);
   }
   const fs::path file = folder / (record.id + ".json");
-  write_file_atomic(
-      file, to_json(record).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write_file_atomic(file, json_text(to_json(record), 2) + "\n");
   return file;
 }
 
@@ -41,7 +41,7 @@ Record read_record(const fs::path& file) {
     return Error("'" + file.string() + "' is no benchmark: " + why, {}, "", ExitCode::failed);
   };
   try {
-    Record record = record_from_json(nlohmann::json::parse(read_file(file)));
+    Record record = record_from_json(parse_json(read_file(file)));
     if (record.id != file.stem().string()) throw Error("it calls itself '" + record.id + "'");
     return record;
   } catch (const nlohmann::json::exception& problem) {

@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/hash.h"
+#include "core/base/json_text.h"
 #include "core/benchmark/statistics.h"
 #include "core/config/json.h"
 #include "core/model/arithmetic.h"
@@ -129,7 +130,7 @@ Record make_record(const Call& call,
   record.project = measured.project;
   record.config = measured.config;
   record.profile = experiment.profile;
-  record.config_hash = hash_hex(run::identifying_part(measured.experiment).dump());
+  record.config_hash = hash_hex(json_text(run::identifying_part(measured.experiment)));
   record.precision = measured.experiment.at("train").at("precision").get<std::string>();
   record.model = measured.experiment.at("model");
   record.train = speed_keys(measured.experiment);
@@ -196,6 +197,10 @@ nlohmann::json speed_keys(const nlohmann::json& experiment) {
                           "log_every",
                           "eval_every",
                           "checkpoint_every",
+                          "keep_checkpoints",
+                          "keep_best",
+                          "max_bad_steps",
+                          "hung_after_seconds",
                           "eval_rows",
                           "eval_batch_size",
                           "eval_prompts",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 
 namespace forge::config {
@@ -14,7 +15,7 @@ void add_default(const Key& key, std::vector<Setting>& history) {
     return setting.layer == default_layer;
   });
   if (is_there || key.required) return;
-  const auto value = nlohmann::json::parse(key.default_value, nullptr, false);
+  const auto value = try_parse_json(key.default_value);
   const bool is_text = value.is_string();
   history.push_back(
       {default_layer, is_text ? value.get<std::string>() : shown_value(value), {}, ""});

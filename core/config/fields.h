@@ -266,6 +266,19 @@ void fields(Visitor& visit, TrainConfig& c) {
               c.checkpoint_every,
               "steps between checkpoints; 0: at the end and when stopped",
               at_least(0));
+  visit.field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints kept", up_to(1 << 20));
+  visit.field(
+      "keep_best",
+      c.keep_best,
+      "keep the checkpoint with the lowest evaluation loss, too, of those at an evaluation");
+  visit.field("max_bad_steps",
+              c.max_bad_steps,
+              "steps in a row with an infinite, nan or exploding loss that end the training",
+              at_least(1));
+  visit.field("hung_after_seconds",
+              c.hung_after_seconds,
+              "seconds without a sign of work after which a worker is killed",
+              at_least(1));
   visit.field("eval_rows", c.eval_rows, "rows of the fixed held-out set", at_least(1));
   visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", up_to(1 << 20));
   visit.field("eval_prompts",

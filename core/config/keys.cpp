@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/json.h"
@@ -40,7 +41,8 @@ class KeyLister {
 
   template <class T>
   void field(const char* key, T& value, const char* help, Limits limits = {}) {
-    Key described{prefix_ + key, type_name(value), help, defaults_.at(key).dump(), limits.required};
+    Key described{
+        prefix_ + key, type_name(value), help, json_text(defaults_.at(key)), limits.required};
     if (limits.nullable) described.type += " or null";
     if (limits.nullable) described.default_value = "null";
     if (limits.required) described.default_value.clear();
@@ -122,7 +124,7 @@ std::vector<std::string> key_paths_near(const std::string& path) {
 
 std::string default_text(const Key& key) {
   if (key.default_value.empty() || key.default_value.front() != '"') return key.default_value;
-  return nlohmann::json::parse(key.default_value).get<std::string>();
+  return parse_json(key.default_value).get<std::string>();
 }
 
 const Key* find_key(const std::string& path) {

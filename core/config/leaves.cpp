@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/inspect/span_json.h"
 
@@ -171,10 +172,9 @@ json json_of(const yaml::Node& node) {
 }
 
 std::string shown_value(const json& value) {
-  constexpr auto replace = json::error_handler_t::replace;  // a template may hold any bytes
-  if (!value.is_string()) return value.dump(-1, ' ', false, replace);
+  if (!value.is_string()) return json_text(value);
   const auto& text = value.get_ref<const std::string&>();
-  return needs_quotes(text) ? value.dump(-1, ' ', false, replace) : text;
+  return needs_quotes(text) ? json_text(value) : text;
 }
 
 nlohmann::ordered_json to_json(const Setting& setting) {

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/data/token_file.h"
 
@@ -69,7 +70,7 @@ void add_words(PreparedFolder& prepared) {
   const fs::path path = prepared.folder / "made_from.json";
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return;
-  const nlohmann::json words = nlohmann::json::parse(read_file(path), nullptr, false);
+  const nlohmann::json words = try_parse_json(read_file(path));
   const auto text = [&](const char* key) {
     const nlohmann::json value = words.value(nlohmann::json::json_pointer(key), nlohmann::json());
     return value.is_string() ? value.get<std::string>() : "";

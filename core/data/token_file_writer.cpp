@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/hash.h"
+#include "core/base/json_text.h"
 #include "core/data/token_file_format.h"
 
 namespace forge::data {
@@ -83,7 +84,7 @@ struct Journal {
 std::optional<Journal> read_journal(const fs::path& path, const std::string& purpose) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
-  const nlohmann::json json = nlohmann::json::parse(read_file(path), nullptr, false);
+  const nlohmann::json json = try_parse_json(read_file(path));
   if (!json.is_object() || json.value("purpose", "") != purpose) return std::nullopt;
   try {
     return Journal{json.at("ids").get<uint64_t>(),
@@ -224,7 +225,7 @@ void TokenFileWriter::save(const std::string& note) {
                                   {"documents", impl_->header.documents},
                                   {"hash", impl_->hash_so_far()},
                                   {"note", note}};
-  write_file_atomic(impl_->journal, journal.dump(2) + "\n");
+  write_file_atomic(impl_->journal, json_text(journal, 2) + "\n");
 }
 
 void TokenFileWriter::finish() {

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/data/token_file.h"
 #include "core/data/token_file_writer.h"
@@ -153,7 +154,7 @@ TokenAmount TokenFolder::tokens(Split split,
 }
 
 void TokenFolder::describe(const nlohmann::json& words) const {
-  const std::string text = words.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = json_text(words, 2);
   write_file_atomic(path_ / "made_from.json", text + "\n");
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_text.h"
 #include "core/data/corpus/chunk_reader.h"
 #include "core/data/corpus/document_text.h"
 #include "core/data/ordered_parallel.h"
@@ -23,11 +24,11 @@ struct Encoded {
 };
 
 std::string note_of(TextPosition position) {
-  return nlohmann::json{{"file", position.file}, {"offset", position.offset}}.dump();
+  return json_text(nlohmann::json{{"file", position.file}, {"offset", position.offset}});
 }
 
 TextPosition position_of(const std::string& note) {
-  const nlohmann::json json = nlohmann::json::parse(note);
+  const nlohmann::json json = parse_json(note);
   return {json.at("file").get<int64_t>(), json.at("offset").get<int64_t>()};
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/random.h"
 #include "core/data/bpe_trainer.h"
 #include "core/data/tokenizer_json.h"
@@ -61,9 +62,9 @@ std::vector<std::string> documents(double bytes, std::string (*make)(uint64_t)) 
 }
 
 void print(const std::string& name, double value, const std::string& unit) {
-  std::cout
-      << nlohmann::json{{"name", "tokenizer." + name}, {"value", value}, {"unit", unit}}.dump()
-      << std::endl;
+  std::cout << json_text(
+                   nlohmann::json{{"name", "tokenizer." + name}, {"value", value}, {"unit", unit}})
+            << std::endl;
 }
 
 Tokenizer train(const std::vector<std::string>& texts, int vocab_size) {

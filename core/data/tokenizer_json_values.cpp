@@ -1,6 +1,7 @@
 #include "core/data/tokenizer_json_values.h"
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 
 namespace forge::data {
 
@@ -16,7 +17,7 @@ const json& member(const json& object, const char* key) {
 }
 
 std::string shown(const json& value) {
-  return value.is_structured() ? "a " + std::string(value.type_name()) : value.dump();
+  return value.is_structured() ? "a " + std::string(value.type_name()) : json_text(value);
 }
 
 std::string text_of(const json& value, const std::string& what) {

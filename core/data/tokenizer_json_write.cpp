@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/data/byte_symbols.h"
 #include "core/data/piece_symbols.h"
 #include "core/data/tokenizer_json.h"
@@ -84,7 +85,7 @@ std::string tokenizer_to_json(const Tokenizer& tokenizer) {
   json["added_tokens"] = added_tokens(vocabulary);
   write_text_steps(vocabulary, json);
   json["model"] = model(vocabulary);
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 void save_tokenizer(const Tokenizer& tokenizer, const std::filesystem::path& path) {

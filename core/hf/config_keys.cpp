@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 
 namespace forge::hf {
 namespace {
@@ -70,7 +71,7 @@ const std::vector<Refusal>& refusals() {
 
 std::string shown(const Json& value) {
   if (value.is_structured()) return value.is_array() ? "a list" : "an object";
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
+  return json_text(value).substr(0, 80);
 }
 
 const Json& ConfigKeys::value(const char* key) {

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/data/tokenizer_json.h"
 #include "core/hf/model_weights.h"
@@ -71,7 +72,9 @@ class Writer {
     write_file_atomic(folder_ / name, content);
     files_.push_back({name, static_cast<int64_t>(content.size())});
   }
-  void json(const std::string& name, const OrderedJson& json) { text(name, json.dump(2) + "\n"); }
+  void json(const std::string& name, const OrderedJson& json) {
+    text(name, json_text(json, 2) + "\n");
+  }
   void weights(const std::map<std::string, weights::TensorView>& tensors,
                const ExportOptions& options) {
     const auto written =

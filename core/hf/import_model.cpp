@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/data/tokenizer_file.h"
 #include "core/hf/model_weights.h"
@@ -16,7 +17,7 @@ ReadConfig read_config_file(const fs::path& path) {
   const uintmax_t bytes = fs::file_size(path, unreadable);
   try {
     if (!unreadable && bytes > largest_config) throw Error("it is impossibly large");
-    const nlohmann::json json = nlohmann::json::parse(read_file(path), nullptr, false);
+    const nlohmann::json json = try_parse_json(read_file(path));
     if (json.is_discarded()) throw Error("it is not JSON");
     return read_config(json);
   } catch (const Error& error) {

@@ -1,4 +1,5 @@
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/config/json.h"
 #include "core/hf/model_config.h"
 
@@ -92,7 +93,7 @@ Json differences(const Json& wanted,
       if (!below.empty()) tree[key] = std::move(below);
     } else if (value != got.at(key)) {
       tree[key] = value;
-      const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+      const std::string text = value.is_string() ? value.get<std::string>() : json_text(value);
       if (!is_of_rounding(key)) paths.push_back(prefix + key + ": " + text);
     }
   }

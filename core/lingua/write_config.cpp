@@ -5,6 +5,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 
@@ -15,8 +16,7 @@ namespace {
 /// an escape.
 std::string quoted(const std::string& text) {
   std::string quoted;
-  const std::string json =
-      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string json = json_text(nlohmann::json(text));
   for (const char c : json) {
     if (c == '{') {
       quoted += "\\x7B";

@@ -1,5 +1,7 @@
 #include "core/project/names.h"
 
+#include <fnmatch.h>
+
 #include <set>
 #include <variant>
 
@@ -240,6 +242,19 @@ const Config& config_of(const Project& project, const std::string& name) {
   std::string hint = did_you_mean(without_yaml(wanted), known);
   if (hint.empty() && !known.empty()) hint = "it has " + join(known, ", ");
   throw Error("the project '" + project.path + "' has no config '" + wanted + "'", {}, hint);
+}
+
+bool is_pattern(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
+
+std::vector<Config> configs_matching(const Project& project, const std::string& pattern) {
+  std::vector<Config> found;
+  for (const Config& config : project.configs) {
+    if (::fnmatch(pattern.c_str(), config.name.c_str(), 0) == 0) found.push_back(config);
+  }
+  if (!found.empty()) return found;
+  throw Error("no config of the project '" + project.path + "' matches '" + pattern + "'",
+              {},
+              "'forge ls' lists them; quote a pattern, or the shell reads it first");
 }
 
 }  // namespace forge::project

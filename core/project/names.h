@@ -49,4 +49,11 @@ NamedConfig find_config(const Workspace& workspace,
 /// is the default config.
 const Config& config_of(const Project& project, const std::string& name);
 
+/// Whether a name is a pattern: it has *, ? or [.
+bool is_pattern(const std::string& name);
+
+/// The configs whose names match a pattern as those of files do, but that * and ? also stand for a
+/// slash. In the project's order; throws Error where none does.
+std::vector<Config> configs_matching(const Project& project, const std::string& pattern);
+
 }  // namespace forge::project

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 
 /// Structs as JSON objects. A struct names its fields once, in a function template
@@ -99,8 +100,7 @@ class JsonReader {
                            const nlohmann::json& json,
                            const std::string& wanted,
                            const std::string& hint = "") const {
-    using Handler = nlohmann::json::error_handler_t;
-    const std::string text = json.dump(-1, ' ', false, Handler::replace).substr(0, 80);
+    const std::string text = json_text(json).substr(0, 80);
     throw Error(context_ + ": '" + key + "' should be " + wanted + ", not " + text, {}, hint);
   }
 

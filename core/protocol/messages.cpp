@@ -77,6 +77,7 @@ template <class Visitor>
 void fields(Visitor& visit, Request& request) {
   visit.field("job", request.job);
   visit.optional("run_dir", request.run_dir);
+  visit.optional("identity", request.identity);
   visit.optional("experiment", request.experiment);
   visit.optional("train_tokens", request.train_tokens);
   visit.optional("evaluation_tokens", request.evaluation_tokens);

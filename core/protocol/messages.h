@@ -27,6 +27,7 @@ constexpr int exit_done = 0;
 constexpr int exit_failed = 1;
 constexpr int exit_wrong_request = 2;  ///< the request can never be done as it is
 constexpr int exit_stopped = 3;        ///< stopped on request, after saving
+constexpr int exit_storage = 4;        ///< what must be kept could not be written
 
 /// A token file and the rows of it that are used; rows are windows of seq_len + 1 ids that begin
 /// every seq_len ids, or the first seq_len ids of each document. Where there are several, training
@@ -91,6 +92,7 @@ struct OperationBench {
 struct Request {
   Job job = Job::describe;
   std::string run_dir;                                   ///< absolute; checkpoints go below it
+  std::string identity;                                  ///< key of the run, for its checkpoints
   nlohmann::json experiment = nlohmann::json::object();  ///< resolved, complete (config.json)
   std::vector<TokenSource> train_tokens;
   std::vector<TokenSource> evaluation_tokens;

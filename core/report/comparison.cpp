@@ -5,13 +5,14 @@
 #include <set>
 #include <tuple>
 
+#include "core/base/json_text.h"
 #include "core/run/identity.h"
 
 namespace forge::report {
 namespace {
 
 std::string text_of(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 /// The leaves of a config's key or section.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/report/claims.h"
 #include "core/report/commands.h"
@@ -122,7 +123,7 @@ std::string csv_field(const std::string& text) {
 
 std::string csv_field(const Json& value) {
   if (value.is_null()) return "";
-  return csv_field(value.is_string() ? value.get<std::string>() : value.dump());
+  return csv_field(value.is_string() ? value.get<std::string>() : json_text(value));
 }
 
 /// The scores of a table's row, value and count of each in turn.

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 
 namespace forge::report {
@@ -75,7 +76,7 @@ std::string difference(const Record& record, const Record& reference) {
   for (const auto& [pointer, value] : own.items()) {
     const auto other = others.find(pointer);
     if (other != others.end() && *other != value) {
-      parts.push_back("train." + dotted(pointer) + " " + value.dump() + " where others have " +
+      parts.push_back("train." + dotted(pointer) + " " + json_text(value) + " where others have " +
                       other->dump());
     }
   }
@@ -121,8 +122,8 @@ std::string describe_speeds(const std::vector<std::optional<MeasuredSpeed>>& spe
   }
   if (!any) return "";
   return "forge bench on " + any->call.created.substr(0, 10) + ", " + device_text(any->device) +
-         ", " + any->train.value("batch_size", nlohmann::json(0)).dump() + " \u00d7 " +
-         any->train.value("seq_len", nlohmann::json(0)).dump() + " tokens, " + any->precision +
+         ", " + json_text(any->train.value("batch_size", nlohmann::json(0))) + " \u00d7 " +
+         json_text(any->train.value("seq_len", nlohmann::json(0))) + " tokens, " + any->precision +
          ", median of " + std::to_string(any->windows.size()) + " windows, spread at most " +
          percent(spread);
 }

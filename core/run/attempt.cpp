@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
 #include "core/weights/checkpoint.h"
@@ -66,7 +67,7 @@ AttemptEnd Attempt::run() {
     throw Error(problem.message(),
                 {},
                 "when that is mended, start the run again: it goes on from its newest checkpoint",
-                ExitCode::failed);
+                problem.exit_code());
   }
 }
 
@@ -112,6 +113,7 @@ void Attempt::on_event(const protocol::Event& event) {
   if (const auto* evaluation = std::get_if<protocol::Evaluation>(&event)) {
     protocol::Evaluation scored = *evaluation;
     scored.scores = examiner_.finish();
+    evaluated_ = scored;
     log_.append(protocol::to_json(scored), number_);
     return;
   }
@@ -155,6 +157,8 @@ void Attempt::on_checkpoint(const protocol::CheckpointSaved& saved) {
   }
   weights::CheckpointState state;
   state.step = saved.step;
+  state.identity = folder_.record().key;
+  if (evaluated_ && evaluated_->step == saved.step) state.eval_loss = evaluated_->loss;
   try {
     weights::seal_checkpoint(folder_.checkpoints() / name, state);
   } catch (const Error& problem) {
@@ -179,7 +183,7 @@ void Attempt::write_environment(const protocol::Environment& environment) const 
   json["host"] = host_name();
   json["revision"] = folder_.record().revision;
   json["attempt"] = number_;
-  write_file_atomic(folder_.environment_file(), json.dump(2) + "\n");
+  write_file_atomic(folder_.environment_file(), json_text(json, 2) + "\n");
 }
 
 void Attempt::pass_on_stop() {

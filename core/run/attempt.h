@@ -66,6 +66,7 @@ class Attempt {
 
   std::optional<protocol::Hello> hello_;
   std::optional<protocol::Progress> progress_;
+  std::optional<protocol::Evaluation> evaluated_;  ///< the last one
   double progress_written_ = -1e9;
   double last_sign_;
   std::optional<Stop> stop_passed_on_;

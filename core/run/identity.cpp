@@ -1,6 +1,7 @@
 #include "core/run/identity.h"
 
 #include "core/base/hash.h"
+#include "core/base/json_text.h"
 #include "core/config/json.h"
 #include "core/protocol/json_fields.h"
 
@@ -77,6 +78,10 @@ Json identifying_part(const Json& experiment) {
   part.erase("description");
   drop("train", "log_every");
   drop("train", "checkpoint_every");
+  drop("train", "keep_checkpoints");
+  drop("train", "keep_best");
+  drop("train", "max_bad_steps");
+  drop("train", "hung_after_seconds");
   drop("train", "initial_weights");
   drop("data", "path");
   drop("data", "evaluation_path");
@@ -101,7 +106,7 @@ Identity identity_from_json(const Json& json) {
 
 std::string run_key(const Identity& identity) {
   // Keys are sorted and numbers written in their shortest form: one text for one identity.
-  return hash_hex(to_json(identity).dump()).substr(0, 12);
+  return hash_hex(json_text(to_json(identity))).substr(0, 12);
 }
 
 }  // namespace forge::run

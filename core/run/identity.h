@@ -18,7 +18,8 @@ struct Identity {
 };
 
 /// The experiment's JSON without the keys that cannot change a number: name, description,
-/// train.log_every, train.checkpoint_every; and without data.path, data.evaluation_path,
+/// train.log_every, checkpoint_every, keep_checkpoints, keep_best, max_bad_steps,
+/// hung_after_seconds; and without data.path, data.evaluation_path,
 /// tokenizer.path and train.initial_weights, for which hashes of their content stand: the same text
 /// in another folder is the same data, of each source of a mixture too; a source of weight 0 is
 /// none. Where an external backend is started is left out too; its command and environment, which

@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/config/json.h"
 #include "core/data/tokenizer_file.h"
 #include "core/data/tokenizer_json.h"
@@ -107,8 +108,8 @@ void write_folder(const RunFolder& folder,
                   const config::Experiment& experiment,
                   const RunRecord& record) {
   make_directories(folder.path());
-  write_file_atomic(folder.config_file(), config::to_json(experiment).dump(2) + "\n");
-  write_file_atomic(folder.origin_file(), origins_of(experiment, record).dump(2) + "\n");
+  write_file_atomic(folder.config_file(), json_text(config::to_json(experiment), 2) + "\n");
+  write_file_atomic(folder.origin_file(), json_text(origins_of(experiment, record), 2) + "\n");
   if (model.tokenizer.extension() == ".json") {
     write_file_atomic(folder.tokenizer_file(), read_file(model.tokenizer));
   } else if (!model.tokenizer.empty()) {
@@ -117,7 +118,7 @@ void write_folder(const RunFolder& folder,
   int64_t bytes = 0;
   weights::write_checkpoint(folder.checkpoints(), {}, model.weights, {}, &bytes);
   write_events(folder, model, record, bytes);
-  write_file_atomic(folder.record_file(), to_json(record).dump(2) + "\n");
+  write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
   write_file_atomic(folder.done_file(), "");
 }
 

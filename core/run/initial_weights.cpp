@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/json.h"
 #include "core/hf/model_weights.h"
@@ -33,8 +34,9 @@ std::vector<std::string> differences(const config::ModelConfig& wanted,
     if (starts_with(pointer, "/init") || theirs.value(pointer, Json()) == value) continue;
     std::string key = "model" + pointer;
     std::replace(key.begin(), key.end(), '/', '.');
-    notes.push_back(key + " is " + value.dump() + "; the initial weights come from a model with " +
-                    theirs.value(pointer, Json()).dump());
+    notes.push_back(key + " is " + json_text(value) +
+                    "; the initial weights come from a model with " +
+                    json_text(theirs.value(pointer, Json())));
   }
   return notes;
 }

@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/config/json.h"
 #include "core/run/examiner.h"
 
@@ -58,10 +59,12 @@ protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs)
   protocol::Request request;
   request.job = protocol::Job::train;
   request.run_dir = fs::absolute(planned.folder.path()).string();
+  request.identity = planned.record.key;
   request.experiment = inputs.experiment;
   request.train_tokens = inputs.train_tokens;
   request.evaluation_tokens = inputs.evaluation_tokens;
   ask_for_answers(config::experiment_from_json(inputs.experiment), request);
+  request.resume_from = inputs.continuation.checkpoint.string();
   request.initial_weights = inputs.initial_weights.folder.string();
   request.initial_weights_hash = inputs.initial_weights.hash;
   request.device = inputs.device == "auto" ? environment.device_type : inputs.device;
@@ -81,13 +84,16 @@ void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   remove_tree(aside);
   make_directories(aside);
   try {
-    write_file_atomic(folder.config_file(), inputs.experiment.dump(2) + "\n");
-    write_file_atomic(folder.origin_file(), inputs.origins.dump(2) + "\n");
+    write_file_atomic(folder.config_file(), json_text(inputs.experiment, 2) + "\n");
+    write_file_atomic(folder.origin_file(), json_text(inputs.origins, 2) + "\n");
     if (!inputs.tokenizer.empty()) {
       write_file_atomic(folder.tokenizer_file(), read_file(inputs.tokenizer));
     }
     write_file_atomic(folder.request_file(), request_text(planned, inputs));
-    write_file_atomic(folder.record_file(), to_json(planned.record).dump(2) + "\n");
+    if (!inputs.continuation.checkpoint.empty()) {
+      write_file_atomic(folder.events_file(), earlier_events(inputs.continuation));
+    }
+    write_file_atomic(folder.record_file(), json_text(to_json(planned.record), 2) + "\n");
     if (::rename(aside.c_str(), target.c_str()) != 0) {
       throw system_error("make the run folder '" + target.string() + "'", errno);
     }
@@ -102,6 +108,11 @@ void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
 }
 
 }  // namespace
+
+const std::string& name_of(Action action) {
+  static const std::string names[] = {"new", "resumes", "running", "cached"};
+  return names[static_cast<int>(action)];
+}
 
 PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool force) {
   RunRecord record;

@@ -47,6 +47,12 @@ enum class Stop {
   now,   ///< kill the worker
 };
 
+/// Where a run can go on from.
+struct FoundCheckpoint {
+  std::string folder;                ///< the newest one that is whole, or ""
+  std::vector<std::string> damaged;  ///< of each newer one what is wrong with it
+};
+
 /// The files of one run. Only names: no file is opened before a member is called.
 ///
 ///     run.json            RunRecord
@@ -65,7 +71,8 @@ enum class Stop {
 ///     DONE                written last, by the supervisor, when the job is completed
 ///
 /// Lines that the supervisor adds to the worker's own events:
-///     {"event":"attempt","attempt":N,"pid":…,"host":…,"resume_from":…}  a worker starts
+///     {"event":"attempt","attempt":N,"pid":…,"host":…,"resume_from":…,"damaged":["what is wrong
+///      with each newer checkpoint"]}                                 a worker starts
 ///     {"event":"ended","status":"completed|stopped|failed","exit_status":N,"signal":N,"reason":"…",
 ///      "hint":"…","stderr":["last","lines"],"retry":false}           and has ended; true: another
 ///      starts
@@ -93,8 +100,9 @@ class RunFolder {
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
   RunRecord record() const;
-  /// Newest checkpoint of which every file is as it was written (all are read), or "".
-  std::string newest_checkpoint() const;
+  /// Newest checkpoint of this run of which every file is as it was written (all are read), or "".
+  std::string newest_checkpoint() const { return find_checkpoint().folder; }
+  FoundCheckpoint find_checkpoint() const;
   RunState state() const { return status().state; }
   RunStatus status() const;
   /// Asks the supervisor for a stop; without one the next supervisor forgets it.

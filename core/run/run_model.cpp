@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/json.h"
 #include "core/data/tokenizer_json.h"
@@ -21,7 +22,7 @@ std::vector<std::string> ids_in(const fs::path& runs_dir) {
 
 config::Experiment experiment_of(const RunFolder& folder) {
   try {
-    return config::experiment_from_json(nlohmann::json::parse(read_file(folder.config_file())));
+    return config::experiment_from_json(parse_json(read_file(folder.config_file())));
   } catch (const nlohmann::json::exception& problem) {
     throw Error("'" + shown_path(folder.config_file()) + "' is damaged: " + problem.what(),
                 {},

@@ -39,9 +39,13 @@ class Supervisor {
         launcher_(launcher),
         options_(options),
         request_(protocol::request_from_line(read_file(folder.request_file()))),
+        beginning_(request_.resume_from),
         examiner_(request_, folder.tokenizer_file()),
         log_(folder.events_file()),
-        stop_watch_(folder.stop_file()) {}
+        stop_watch_(folder.stop_file()) {
+    const nlohmann::json::json_pointer patience("/train/hung_after_seconds");
+    options_.silence_seconds = request_.experiment.value(patience, options_.silence_seconds);
+  }
 
   AttemptEnd run() {
     for (int retries_left = options_.retries;; --retries_left) {
@@ -70,7 +74,8 @@ class Supervisor {
   /// One worker, from the newest checkpoint on.
   AttemptEnd attempt() {
     attempt_ = log_.last_attempt() + ++started_;
-    request_.resume_from = folder_.newest_checkpoint();
+    const FoundCheckpoint checkpoint = folder_.find_checkpoint();
+    request_.resume_from = checkpoint.folder.empty() ? beginning_ : checkpoint.folder;
     remove_tree(folder_.progress_file());  // of the worker before
     examiner_.finish();                    // and what it answered without an evaluation
     std::error_code missing;
@@ -88,7 +93,8 @@ class Supervisor {
     log_.append({{"event", "attempt"},
                  {"pid", worker->pid()},
                  {"host", host_name()},
-                 {"resume_from", request_.resume_from}},
+                 {"resume_from", request_.resume_from},
+                 {"damaged", checkpoint.damaged}},
                 attempt_);
     return Attempt(folder_, options_, attempt_, *worker, examiner_, log_, stop_watch_).run();
   }
@@ -111,8 +117,9 @@ class Supervisor {
   const RunFolder& folder_;
   const Backend& backend_;
   Launcher& launcher_;
-  const SupervisorOptions& options_;
+  SupervisorOptions options_;
   protocol::Request request_;
+  const std::string beginning_;  ///< another run's checkpoint that this one goes on from, ""
   Examiner examiner_;
   EventLog log_;
   StopWatch stop_watch_;
@@ -133,7 +140,9 @@ int supervise(const RunFolder& folder,
     const AttemptEnd end = Supervisor(folder, backend, launcher, options).run();
     remove_tree(folder.stop_file());
     if (end.state == RunState::stopped) return supervised_stopped;
-    if (end.state == RunState::failed) return supervised_failed;
+    if (end.state == RunState::failed) {
+      return end.exit.code == protocol::exit_storage ? supervised_storage : supervised_failed;
+    }
   }
   write_file_atomic(folder.done_file(), utc_timestamp() + "\n");
   return supervised_completed;

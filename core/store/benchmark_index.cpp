@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/benchmark/files.h"
 #include "core/store/ingest.h"
@@ -120,8 +121,7 @@ std::vector<benchmark::Record> select_benchmarks(SQLite::Database& database,
   for (const std::string& value : values) binder.value(value);
   std::vector<benchmark::Record> records;
   while (statement.executeStep()) {
-    records.push_back(
-        benchmark::record_from_json(nlohmann::json::parse(statement.getColumn(0).getString())));
+    records.push_back(benchmark::record_from_json(parse_json(statement.getColumn(0).getString())));
   }
   return records;
 }

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/json.h"
 #include "core/run/event_log.h"
@@ -26,15 +27,13 @@ std::string upsert_sql(const std::string& table, const std::vector<std::string>&
 
 nlohmann::json read_json(const fs::path& path) {
   try {
-    return nlohmann::json::parse(read_file(path));
+    return parse_json(read_file(path));
   } catch (const nlohmann::json::exception& problem) {
     throw Error("'" + path.string() + "' is not JSON: " + problem.what(), {}, "", ExitCode::failed);
   }
 }
 
-std::string dump(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string dump(const nlohmann::json& json) { return json_text(json); }
 
 /// Whether the files can be read on from where the last time ended: neither was replaced nor cut.
 bool continues(const Source& before, const Source& now) {

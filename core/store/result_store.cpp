@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/store/benchmark_index.h"
 #include "core/store/database.h"
@@ -181,7 +182,7 @@ nlohmann::json select_json(SQLite::Database& database,
   SQLite::Statement statement(database, sql);
   statement.bind(1, run_id);
   if (!statement.executeStep()) return nullptr;
-  return nlohmann::json::parse(statement.getColumn(0).getString());
+  return parse_json(statement.getColumn(0).getString());
 }
 
 }  // namespace

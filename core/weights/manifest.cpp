@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/hash.h"
+#include "core/base/json_text.h"
 
 namespace forge::weights {
 namespace {
@@ -24,11 +25,11 @@ Json file_entry(const fs::path& path) {
 
 /// The one way of writing a manifest, so that a reader can ask for exactly these bytes.
 std::string text_of(const Json& manifest) {
-  const Json whole = {{"manifest", manifest}, {"hash", hash_hex(manifest.dump())}};
-  return whole.dump(2) + "\n";
+  const Json whole = {{"manifest", manifest}, {"hash", hash_hex(json_text(manifest))}};
+  return json_text(whole, 2) + "\n";
 }
 
-std::string read_manifest(const fs::path& path) {
+std::string bounded_text(const fs::path& path) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
   if (error) throw Error(std::string(manifest_file) + " cannot be read: " + error.message());
@@ -38,7 +39,7 @@ std::string read_manifest(const fs::path& path) {
 
 /// The inner object of a manifest whose every byte is as forge wrote it.
 Json checked_object(const std::string& text) {
-  const Json whole = Json::parse(text, nullptr, false);
+  const Json whole = try_parse_json(text);
   const auto manifest = whole.is_object() ? whole.find("manifest") : whole.end();
   if (manifest == whole.end() || text_of(*manifest) != text) {
     throw Error(std::string(manifest_file) + " is not what was written");
@@ -84,26 +85,35 @@ std::string manifest_text(const CheckpointState& state,
                           const std::vector<std::string>& files) {
   Json entries = Json::object();
   for (const std::string& file : files) entries[file] = file_entry(folder / file);
+  const Json loss = state.eval_loss ? Json(*state.eval_loss) : Json(nullptr);
   const Json written_state = {{"step", state.step},
                               {"rows_served", state.rows_served},
                               {"elapsed_seconds", state.elapsed_seconds},
+                              {"identity", state.identity},
+                              {"eval_loss", loss},
                               {"extra", state.extra}};
   return text_of({{"version", manifest_version}, {"state", written_state}, {"files", entries}});
 }
 
-CheckpointState checked_manifest(const fs::path& folder) {
-  const Json manifest = checked_object(read_manifest(folder / manifest_file));
+CheckpointState read_manifest(const fs::path& folder, Content content) {
+  const Json manifest = checked_object(bounded_text(folder / manifest_file));
   try {
     check_version(manifest);
     for (const auto& [name, entry] : manifest.at("files").items()) {
       check_name(name);
-      check_file(folder / name, entry);
+      if (content == Content::checked) check_file(folder / name, entry);
     }
     const Json& state = manifest.at("state");
-    return {state.at("step").get<int64_t>(),
-            state.at("rows_served").get<int64_t>(),
-            state.at("elapsed_seconds").get<double>(),
-            state.at("extra")};
+    CheckpointState read;
+    state.at("step").get_to(read.step);
+    state.at("rows_served").get_to(read.rows_served);
+    state.at("elapsed_seconds").get_to(read.elapsed_seconds);
+    // Checkpoints of earlier versions of forge have neither.
+    read.identity = state.value("identity", "");
+    if (state.contains("eval_loss") && !state.at("eval_loss").is_null())
+      read.eval_loss = state.at("eval_loss").get<double>();
+    read.extra = state.at("extra");
+    return read;
   } catch (const Json::exception& problem) {
     throw Error(std::string(manifest_file) + " lacks a part: " + problem.what());
   }

@@ -19,8 +19,11 @@ std::string manifest_text(const CheckpointState& state,
                           const std::filesystem::path& folder,
                           const std::vector<std::string>& files);
 
-/// Reads manifest.json of `folder` and checks it and every file that it lists. Throws Error saying
-/// which file is damaged or missing.
-CheckpointState checked_manifest(const std::filesystem::path& folder);
+/// Whether the files that a manifest lists are read, too.
+enum class Content { checked, as_it_is };
+
+/// Reads manifest.json of `folder` and checks it and, where asked to, every file that it lists.
+/// Throws Error saying which is damaged or missing.
+CheckpointState read_manifest(const std::filesystem::path& folder, Content content);
 
 }  // namespace forge::weights

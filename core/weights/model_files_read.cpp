@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/weights/checkpoint.h"
 #include "core/weights/dtype.h"
@@ -25,7 +26,7 @@ std::map<std::string, std::string> read_weight_map(const fs::path& index) {
   std::error_code unreadable;
   const uintmax_t bytes = fs::file_size(index, unreadable);
   if (!unreadable && bytes > largest_index) refuse(index, "is impossibly large for an index");
-  const Json json = Json::parse(read_file(index), nullptr, false);
+  const Json json = try_parse_json(read_file(index));
   if (!json.is_object()) refuse(index, "is not a JSON object");
   const auto map = json.find("weight_map");
   if (map == json.end() || !map->is_object()) refuse(index, "has no object 'weight_map'");
@@ -110,7 +111,7 @@ std::string content_hash(const std::map<std::string, TensorView>& tensors) {
   Hasher hasher;
   for (const auto& [name, tensor] : tensors) {
     // JSON text ends where the bytes begin, without a doubt about where a name ends.
-    hasher.update(Json({name, name_of(tensor.dtype), tensor.shape}).dump());
+    hasher.update(json_text(Json({name, name_of(tensor.dtype), tensor.shape})));
     hasher.update(tensor.data, tensor.bytes);
   }
   return hasher.hex();

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/weights/convert.h"
 #include "core/weights/dtype.h"
 #include "core/weights/model_files.h"
@@ -63,7 +64,7 @@ std::vector<WrittenFile> write_model_files(const fs::path& folder,
   }
   if (shards.size() == 1) return files;
   const nlohmann::json index = {{"metadata", {{"total_size", total}}}, {"weight_map", weight_map}};
-  const std::string text = index.dump(2) + "\n";
+  const std::string text = json_text(index, 2) + "\n";
   write_file_atomic(folder / model_index_file, text);
   files.push_back({model_index_file, static_cast<int64_t>(text.size())});
   return files;

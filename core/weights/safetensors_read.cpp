@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/weights/dtype.h"
 #include "core/weights/safetensors.h"
@@ -33,8 +34,7 @@ struct Entry {
 /// A name from the file as it may stand in a message: a terminal obeys control characters.
 std::string quoted(const std::string& name) {
   constexpr size_t longest = 200;
-  const std::string text =
-      Json(name).dump(-1, ' ', false, Json::error_handler_t::replace).substr(1, longest + 1);
+  const std::string text = json_text(Json(name)).substr(1, longest + 1);
   return "'" +
          (text.size() > longest ? text.substr(0, longest) + "…" : text.substr(0, text.size() - 1)) +
          "'";

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/weights/convert.h"
 #include "core/weights/dtype.h"
@@ -55,13 +56,13 @@ std::string header_of(const std::vector<Item>& items,
                       const std::map<std::string, std::string>& metadata) {
   // Entry by entry, because a JSON object would sort them by name.
   std::vector<std::string> entries;
-  if (!metadata.empty()) entries.push_back("\"__metadata__\":" + Json(metadata).dump());
+  if (!metadata.empty()) entries.push_back("\"__metadata__\":" + json_text(Json(metadata)));
   size_t offset = 0;
   for (const Item& item : items) {
     const Json entry = {{"dtype", name_of(item.dtype)},
                         {"shape", item.tensor->shape},
                         {"data_offsets", {offset, offset + item.bytes}}};
-    entries.push_back(Json(*item.name).dump() + ":" + entry.dump());
+    entries.push_back(json_text(Json(*item.name)) + ":" + json_text(entry));
     offset += item.bytes;
   }
   std::string text = "{" + join(entries, ",") + "}";

@@ -86,6 +86,69 @@ TEST_CASE("a finished run is not repeated unless forced and then gives the same 
   REQUIRE(forced[0].at("train_loss") == first[0].at("train_loss"));
 }
 
+TEST_CASE("seeds and sweeps make a run of every combination and are planned without running") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const std::vector<std::string> command = {"run",
+                                            "train_llam?",
+                                            "--threads",
+                                            "1",
+                                            "--seeds",
+                                            "2",
+                                            "--sweep",
+                                            "optimizer.lr=1e-3,2e-3",
+                                            "--set",
+                                            "train.max_steps=2",
+                                            "--json"};
+  const auto plan = [&] {
+    std::vector<std::string> words = command;
+    words.push_back("--dry-run");
+    const Outcome outcome = forge.call(words);
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return json::parse(outcome.out);
+  };
+  for (const json& run : plan()) {
+    REQUIRE(run.at("action") == "new");
+    REQUIRE(run.at("seconds").is_null());
+  }
+  const Outcome ran = forge.call(command);
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  const json results = json::parse(ran.out), planned = plan();
+  REQUIRE(results.size() == 4);
+  REQUIRE(planned.size() == 4);
+  for (size_t i = 0; i < 4; ++i) {
+    REQUIRE(results[i].at("seed") == (i < 2 ? 42 : 43));
+    REQUIRE(results[i].at("id") == planned[i].at("run"));
+    REQUIRE(planned[i].at("action") == "cached");
+  }
+  REQUIRE(contains(forge.call(command).err, "done before, nothing to do"));
+
+  const Outcome why = forge.call({"why", results[0].at("id"), results[2].at("id"), "--json"});
+  REQUIRE(why.exit_code == 1);
+  const json differences = json::parse(why.out).at("differences");
+  REQUIRE(differences.size() == 1);
+  REQUIRE(differences[0].at("what") == "seed");
+  REQUIRE(forge.call({"why", results[0].at("id"), results[0].at("id")}).exit_code == 0);
+}
+
+TEST_CASE("a table's runs are those of its rows") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const Outcome outcome = forge.call(
+      {"run", "--table", "positions", "--seed", "7", "--threads", "1", "--dry-run", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  const json plan = json::parse(outcome.out);
+  REQUIRE(plan.size() == 8);
+  REQUIRE(plan[0].at("config") == "train_llama");
+  REQUIRE(plan[0].at("label") == "train_llama (seed=7)");
+  const Outcome both = forge.call({"run", "--all", "--table", "positions"});
+  REQUIRE(both.exit_code == 2);
+  REQUIRE(contains(both.err, "name the configs to run"));
+}
+
 TEST_CASE("a run whose model was changed does not stand in its config's row") {
   const Program forge;
   REQUIRE(forge.call(tiny({"run", "train_canon_a"})).exit_code == 0);

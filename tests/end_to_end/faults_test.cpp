@@ -68,6 +68,25 @@ TEST_CASE("a killed worker is started again from its checkpoint and loses nothin
   REQUIRE(disturbed[0].at("attempts") == 2);
 }
 
+TEST_CASE("a run is stopped by another forge and goes on by the same command") {
+  const Program forge;
+  const int pid = forge.start(long_run("train_canon_a", 600));
+  REQUIRE(wait_until([&] { return steps_done(forge) >= 20; }));
+  const std::string id = forge.only_run().filename().string();
+  const Outcome stopped = forge.call({"runs", "stop", "--all"});
+  REQUIRE(stopped.exit_code == 0);
+  REQUIRE(stopped.out == id + ": saves after this step and stops\n");
+  REQUIRE(Program::wait_for(pid).exit_code == 1);
+  REQUIRE(forge.events(forge.only_run()).back().at("status") == "stopped");
+  REQUIRE(forge.call({"runs", "stop", id}).out == id + ": stopped, does not run\n");
+  REQUIRE(forge.call({"runs", "stop", "--all"}).out == "nothing runs\n");
+  REQUIRE(forge.call({"runs", "stop"}).exit_code == 2);
+  const json ended = json::parse(forge.call(long_run("train_canon_a", 600)).out);
+  REQUIRE(ended[0].at("id") == id);
+  REQUIRE(ended[0].at("status") == "completed");
+  REQUIRE(ended[0].at("attempts") == 2);
+}
+
 TEST_CASE("a run goes on when forge is killed and forge finds it again") {
   const Program forge;
   const int pid = forge.start(long_run("train_canon_b"));

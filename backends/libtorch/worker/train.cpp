@@ -7,6 +7,7 @@
 #include "backends/libtorch/worker/checkpoint.h"
 #include "backends/libtorch/worker/datasets.h"
 #include "backends/libtorch/worker/evaluate.h"
+#include "backends/libtorch/worker/loss_watch.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/stop.h"
 #include "backends/libtorch/worker/stopwatch.h"
@@ -25,6 +26,10 @@ namespace {
 constexpr int64_t warm_up_steps = 5;
 constexpr double progress_interval = 0.25;  // seconds
 
+weights::Retention retention_of(const config::TrainConfig& train) {
+  return {train.keep_checkpoints, train.keep_best};
+}
+
 /// One training run from its first to its last step.
 class TrainingRun {
  public:
@@ -39,7 +44,10 @@ class TrainingRun {
         trainer_(experiment_, device),
         uploader_(device, experiment_.train.seq_len),
         evaluator_(trainer_.model(), evaluation_data_, experiment_.train.eval_batch_size, device),
-        stopwatch_(device) {}
+        stopwatch_(device),
+        loss_watch_(experiment_),
+        writer_(std::filesystem::path(request.run_dir) / "checkpoints",
+                retention_of(experiment_.train)) {}
 
   bool run() {
     load();
@@ -48,12 +56,13 @@ class TrainingRun {
       train_one_step();
       if (progress_.step % experiment_.train.log_every == 0) report_window();
       if (is_due(experiment_.train.eval_every)) evaluate_now();
-      if (is_due(experiment_.train.checkpoint_every)) save();
+      if (is_due(experiment_.train.checkpoint_every)) save_behind();
+      say_written(0);
     }
     const bool completed = progress_.step >= experiment_.train.max_steps;
     if (completed && progress_.window_steps > 0) report_window();
     if (completed) evaluate_now();
-    if (progress_.step > 0) save();
+    if (progress_.step > 0) save_last(completed);
     finish(completed);
     return completed;
   }
@@ -67,9 +76,11 @@ class TrainingRun {
                      request_.initial_weights_hash);
       trainer_.optimizer().copy_weights();
     } else {
-      progress_ = load_checkpoint(request_.resume_from, trainer_.model(), trainer_.optimizer());
+      progress_ = load_checkpoint(
+          request_.resume_from, experiment_, trainer_.model(), trainer_.optimizer());
+      trainer_.optimizer().set_totals({progress_.window_loss, progress_.window_norm});
     }
-    first_step_ = progress_.step;
+    first_step_ = settled_step_ = last_written_ = progress_.step;
     data::LoaderOptions loading;
     loading.batch_size = experiment_.train.batch_size;
     loading.first_batch = progress_.step;
@@ -102,6 +113,7 @@ class TrainingRun {
     } else {
       ++segment_steps_;
     }
+    if (progress_.first_loss == 0) settle_window();
     show_progress("train", double(progress_.step) / double(experiment_.train.max_steps));
   }
 
@@ -130,11 +142,40 @@ class TrainingRun {
     progress_.peak_resident_bytes = std::max(progress_.peak_resident_bytes, peak_resident_bytes());
   }
 
-  /// Moves the window's sums from the device into progress_.
+  /// Reads the window's sums and judges the steps since the last call. The sums stay where they
+  /// are: added up in two parts they would be other bits.
   void settle_window() {
-    const StepTotals totals = trainer_.optimizer().take_totals();
-    progress_.window_loss += totals.loss;
-    progress_.window_norm += totals.gradient_norm;
+    const StepTotals totals = trainer_.optimizer().totals();
+    loss_watch_.take({progress_.step,
+                      progress_.step - settled_step_,
+                      totals.loss - progress_.window_loss,
+                      totals.gradient_norm - progress_.window_norm},
+                     progress_.first_loss);
+    progress_.window_loss = totals.loss;
+    progress_.window_norm = totals.gradient_norm;
+    settled_step_ = progress_.step;
+  }
+
+  void begin_window() {
+    trainer_.optimizer().set_totals({});
+    progress_.window_steps = 0;
+    progress_.window_loss = progress_.window_norm = 0;
+    window_seconds_ = 0;
+    window_timed_steps_ = 0;
+  }
+
+  void stop_where_diverged() {
+    const bool is_last = progress_.step >= experiment_.train.max_steps;
+    if (!loss_watch_.is_over() && (loss_watch_.is_finite() || !is_last)) return;
+    wait_for_writer();
+    const std::string kept = last_written_ > 0
+                                 ? "the checkpoint of step " + std::to_string(last_written_) +
+                                       " is the last one before that; "
+                                 : "";
+    throw Error(loss_watch_.diagnosis(trainer_.model().named_weights()),
+                {},
+                kept + "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip",
+                ExitCode::failed);
   }
 
   void report_window() {
@@ -151,18 +192,9 @@ class TrainingRun {
     }
     metrics.elapsed_seconds = progress_.elapsed_seconds;
     events_.send(metrics);
-    if (!std::isfinite(metrics.loss)) {
-      throw Error(
-          "the training loss is not a finite number at step " + std::to_string(progress_.step),
-          {},
-          "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip",
-          ExitCode::failed);
-    }
+    stop_where_diverged();
     progress_.last_window_loss = metrics.loss;
-    progress_.window_steps = 0;
-    progress_.window_loss = progress_.window_norm = 0;
-    window_seconds_ = 0;
-    window_timed_steps_ = 0;
+    begin_window();
     stopwatch_.resume();
   }
 
@@ -181,15 +213,68 @@ class TrainingRun {
     stopwatch_.resume();
   }
 
-  void save() {
-    if (last_saved_ == progress_.step) return;
+  /// Training goes on as soon as weights and moments are copied.
+  void save_behind() {
+    if (!begin_save(false)) return;
+    const auto weights = weights_copy_.copy(trainer_.model().named_weights());
+    const auto moments = moments_copy_.copy(trainer_.optimizer().named_state());
+    writer_.start(state_to_save(), weights, moments);
+    stopwatch_.resume();
+  }
+
+  /// Nothing changes any more, so nothing is copied.
+  void save_last(bool completed) {
+    if (begin_save(completed)) {
+      std::vector<at::Tensor> owners;
+      const auto weights = views_of(trainer_.model().named_weights(), owners);
+      const auto moments = views_of(trainer_.optimizer().named_state(), owners);
+      writer_.start(state_to_save(), weights, moments);
+      wait_for_writer();
+    }
+    wait_for_writer();
+  }
+
+  /// False where this step is saved already, or is none to go on from.
+  bool begin_save(bool completed) {
+    if (last_saved_ == progress_.step) return false;
     settle_time();
     settle_window();
-    show_progress("save", 0);
-    events_.send(
-        save_checkpoint(request_.run_dir, progress_, trainer_.model(), trainer_.optimizer()));
+    if (!loss_watch_.is_good() && !completed) {
+      std::cerr << "note: no checkpoint of step " << progress_.step
+                << ": its loss no longer makes sense\n";
+      stopwatch_.resume();
+      return false;
+    }
+    wait_for_writer();  // one at a time
     last_saved_ = progress_.step;
-    stopwatch_.resume();
+    return true;
+  }
+
+  weights::CheckpointState state_to_save() const {
+    weights::CheckpointState state = checkpoint_state(progress_, experiment_, request_.identity);
+    if (last_evaluation_ && last_evaluation_->step == progress_.step &&
+        std::isfinite(last_evaluation_->loss)) {
+      state.eval_loss = last_evaluation_->loss;
+    }
+    return state;
+  }
+
+  void wait_for_writer() {
+    while (writer_.is_busy()) {
+      show_progress("save", 0);
+      say_written(progress_interval);
+    }
+  }
+
+  /// Tells of the checkpoint that was begun, if it is written within so many seconds.
+  void say_written(double seconds) {
+    const auto written = writer_.take_written(seconds);
+    if (!written) return;
+    last_written_ = written->step;
+    events_.send(
+        protocol::CheckpointSaved{written->step,
+                                  written->folder.lexically_relative(request_.run_dir).string(),
+                                  written->bytes});
   }
 
   void finish(bool completed) {
@@ -236,6 +321,9 @@ class TrainingRun {
   Evaluator evaluator_;
   Stopwatch stopwatch_;
   Progress progress_;
+  LossWatch loss_watch_;
+  Snapshot weights_copy_, moments_copy_;
+  weights::CheckpointWriter writer_;  ///< of those copies: goes before them
   int64_t first_step_ = 0;
   int64_t dropped_steps_ = 0;  ///< of this process
   int64_t segment_steps_ = 0;  ///< steps since the stopwatch was resumed
@@ -243,7 +331,9 @@ class TrainingRun {
   double window_seconds_ = 0;
   double began_ = 0;
   double last_progress_ = 0;
-  int64_t last_saved_ = -1;
+  int64_t settled_step_ = 0;  ///< up to it the device's totals were taken
+  int64_t last_saved_ = -1;   ///< step of the checkpoint that was begun last
+  int64_t last_written_ = 0;  ///< step of the newest whole one, 0: none
   bool said_unscored_ = false;
   std::optional<protocol::Evaluation> last_evaluation_;
 };

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 #include "core/base/text.h"
 
 namespace forge::data {
@@ -55,7 +56,7 @@ std::string document_text(const TextFiles& files, const TextChunk& chunk, size_t
   const std::string_view text =
       std::string_view(chunk.text).substr(part.begin, part.end - part.begin);
   if (files.rule.kind != config::DocumentKind::record) return std::string(text);
-  const Json record = Json::parse(text, nullptr, false);
+  const Json record = try_parse_json(text);
   const std::string& field = files.rule.field;
   if (!record.is_object()) {
     throw Error(place_of(files, chunk, index) + " is not a JSON object: " + beginning_of(text),

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/hash.h"
+#include "core/base/json_text.h"
 #include "core/config/fields.h"
 
 namespace forge::data {
@@ -57,7 +58,7 @@ std::string state_of(const config::DataConfig& config, double now) {
     state.push_back(std::move(files));
   }
   // Names need not be UTF-8.
-  return state.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(state);
 }
 
 size_t count_of_files(const config::DataConfig& config, const std::string& path) {
@@ -98,7 +99,7 @@ KeptSurvey::KeptSurvey(const fs::path& folder, const config::DataConfig& config,
 std::optional<Survey> KeptSurvey::find() const {
   if (file_.empty()) return std::nullopt;
   try {
-    const Json json = Json::parse(read_file(file_));
+    const Json json = parse_json(read_file(file_));
     Survey survey;
     json.at("training_sizes").get_to(survey.training_sizes);
     json.at("evaluation_sizes").get_to(survey.evaluation_sizes);
@@ -124,7 +125,7 @@ void KeptSurvey::keep(const Survey& survey) const {
                        {"evaluation_begin", to_json(survey.evaluation_begin)},
                        {"training_documents", survey.training_documents},
                        {"fingerprint", survey.fingerprint}};
-    write_file_atomic(file_, json.dump() + "\n");
+    write_file_atomic(file_, json_text(json) + "\n");
   } catch (const Error&) {
     // The next run reads the text again.
   }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/clock.h"
+#include "core/base/json_text.h"
 #include "core/data/tasks/capo.h"
 #include "core/data/tasks/task.h"
 
@@ -32,11 +33,10 @@ void bench(const std::string& name, double at_least, const TokensOf& tokens_of) 
     speeds.push_back(tokens / seconds);
   }
   std::sort(speeds.begin(), speeds.end());
-  std::cout << nlohmann::json{{"name", "tasks." + name},
-                              {"value", speeds[windows / 2] / 1e6},
-                              {"unit", "M tokens/s"},
-                              {"at_least", at_least}}
-                   .dump()
+  std::cout << json_text(nlohmann::json{{"name", "tasks." + name},
+                                        {"value", speeds[windows / 2] / 1e6},
+                                        {"unit", "M tokens/s"},
+                                        {"at_least", at_least}})
             << std::endl;
 }
 

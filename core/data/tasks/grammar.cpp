@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/json_text.h"
 
 namespace forge::data::tasks {
 namespace {
@@ -23,7 +24,7 @@ Error bad(const std::string& source, const std::string& what, const std::string&
 
 /// The object as it stands: names and rules, numbers all of them.
 RulesByName read_rules(std::string_view json, const std::string& source) {
-  const nlohmann::json tree = nlohmann::json::parse(json, nullptr, false);
+  const nlohmann::json tree = try_parse_json(json);
   const std::string hint = "a grammar is written as {\"5\": [[4, 4], [4]], \"4\": [[1, 2]]}";
   if (tree.is_discarded()) throw bad(source, "not JSON", hint);
   if (!tree.is_object() || tree.empty()) throw bad(source, "not an object of symbols", hint);
@@ -47,7 +48,7 @@ RulesByName read_rules(std::string_view json, const std::string& source) {
       found->second.emplace_back();
       for (const nlohmann::json& symbol : rule) {
         if (!symbol.is_number_integer() || symbol < 1 || symbol > 999999) {
-          throw bad(source, "a rule of symbol " + key + " names " + symbol.dump(), hint);
+          throw bad(source, "a rule of symbol " + key + " names " + json_text(symbol), hint);
         }
         found->second.back().push_back(symbol.get<int>());
       }
@@ -182,7 +183,7 @@ std::string Grammar::to_json() const {
       for (const int part : rule) written.push_back(symbols_[part].name);
     }
   }
-  return tree.dump();
+  return json_text(tree);
 }
 
 int Grammar::find(int name) const {

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
+#include "core/base/json_text.h"
 #include "core/config/fields.h"
 #include "core/config/task_keys.h"
 
@@ -55,7 +56,8 @@ TaskConfig config_of(const Json& spec) {
   if (name == "mano") return ManoConfig{size("max_operators"), variant};
   if (name == "copy") return CopyConfig{size("length"), size("scored_tokens")};
   if (name == "lano") {
-    return LanoConfig{Grammar::parse(value_of<Json>(spec, "grammar").dump(), "the task's grammar")};
+    return LanoConfig{
+        Grammar::parse(json_text(value_of<Json>(spec, "grammar")), "the task's grammar")};
   }
   throw Error("there is no task '" + name + "' whose rows are ids of its own");
 }
@@ -79,7 +81,7 @@ Json make_spec(const config::DataConfig& data) {
 }
 
 std::string spec_fingerprint(const Json& spec) {
-  return hash_hex("task " + std::to_string(tasks_version) + " " + spec.dump());
+  return hash_hex("task " + std::to_string(tasks_version) + " " + json_text(spec));
 }
 
 std::unique_ptr<const Task> task_of(const Json& spec) { return make_task(config_of(spec)); }

@@ -162,25 +162,15 @@ void forward_head(int64_t length,
     T* scores = memory.sums();
     E* p = memory.operands();
     T inverse_sum[block_queries];
-    gemm(rows,
-         columns,
-         width,
+    gemm(Product<T>{rows, columns, width, scores, columns},
          queries.from(begin),
-         transposed(keys.from(left)),
-         T(0),
-         scores,
-         columns);
+         transposed(keys.from(left)));
     with_simd([&]() FORGE_SIMD_BODY {
       exponentials(block, scale, scores, p, inverse_sum, log_sum_exp + begin);
     });
-    gemm(rows,
-         width,
-         columns,
+    gemm(Product<T>{rows, width, columns, mixed.at(begin), mixed.stride},
          Operand<E>{p, columns},
-         values.from(left),
-         T(0),
-         mixed.at(begin),
-         mixed.stride);
+         values.from(left));
     for (int64_t r = 0; r < rows; ++r) {
       T* o = mixed.at(begin + r);
       for (int64_t c = 0; c < width; ++c) o[c] *= inverse_sum[r];
@@ -228,51 +218,26 @@ void backward_head(int64_t length,
     const Block block = block_at(begin, length, first);
     const int64_t rows = block.rows, columns = block.columns, left = block.left;
     T delta[block_queries];
-    gemm(rows,
-         columns,
-         width,
+    gemm(Product<T>{rows, columns, width, memory.scores, columns},
          queries.from(begin),
-         transposed(keys.from(left)),
-         T(0),
-         memory.scores,
-         columns);
-    gemm(rows,
-         columns,
-         width,
+         transposed(keys.from(left)));
+    gemm(Product<T>{rows, columns, width, memory.softmax_grad, columns},
          mixed_grad.from(begin),
-         transposed(values.from(left)),
-         T(0),
-         memory.softmax_grad,
-         columns);
+         transposed(values.from(left)));
     with_simd([&]() FORGE_SIMD_BODY {
       output_dot_gradient(block, width, mixed, mixed_grad, delta);
       score_gradient(block, scale, log_sum_exp + begin, delta, memory);
     });
     const Operand<E> softmax{memory.softmax, columns}, scores_grad{memory.scores_grad, columns};
-    gemm(columns,
-         width,
-         rows,
+    gemm(Product<T>{columns, width, rows, grad.values.at(left), grad.values.stride, true},
          transposed(softmax),
-         mixed_grad.from(begin),
-         T(1),
-         grad.values.at(left),
-         grad.values.stride);
-    gemm(columns,
-         width,
-         rows,
+         mixed_grad.from(begin));
+    gemm(Product<T>{columns, width, rows, grad.keys.at(left), grad.keys.stride, true},
          transposed(scores_grad),
-         queries.from(begin),
-         T(1),
-         grad.keys.at(left),
-         grad.keys.stride);
-    gemm(rows,
-         width,
-         columns,
+         queries.from(begin));
+    gemm(Product<T>{rows, width, columns, grad.queries.at(begin), grad.queries.stride},
          scores_grad,
-         keys.from(left),
-         T(0),
-         grad.queries.at(begin),
-         grad.queries.stride);
+         keys.from(left));
   }
 }
 

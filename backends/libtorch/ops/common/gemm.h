@@ -20,47 +20,30 @@ Operand<T> transposed(const Operand<T>& operand) {
   return {operand.data, operand.stride, !operand.transposed};
 }
 
-/// C [m, n] = A [m, k] B [k, n] + beta C on CPU memory, C row-major with `c_stride` elements from
-/// row to row. beta is 0 or 1; with 0 what stands in C does not matter. On all threads, or on the
-/// calling one alone inside of a parallel region. The library is chosen by shape, never by timing,
-/// so the same call gives the same bits.
-void gemm(int64_t m,
-          int64_t n,
-          int64_t k,
-          const Operand<float>& a,
-          const Operand<float>& b,
-          float beta,
-          float* c,
-          int64_t c_stride);
-void gemm(int64_t m,
-          int64_t n,
-          int64_t k,
-          const Operand<double>& a,
-          const Operand<double>& b,
-          double beta,
-          double* c,
-          int64_t c_stride);
+/// C [m, n], what the product of A [m, k] and B [k, n] goes to: row-major in memory.
+template <class T>
+struct Product {
+  int64_t m, n, k;
+  T* data;
+  int64_t stride;    ///< elements from row to row
+  bool add = false;  ///< to what stands there
+};
+
+/// C = A B [+ C] on CPU memory. On all threads, or on the calling one alone inside of a parallel
+/// region. The library is chosen by shape, never by timing, so the same call gives the same bits.
+void gemm(const Product<float>& c, const Operand<float>& a, const Operand<float>& b);
+void gemm(const Product<double>& c, const Operand<double>& a, const Operand<double>& b);
 
 /// Sums in float32. A CPU without instructions for bfloat16 uses gemm_in_float32.
-void gemm(int64_t m,
-          int64_t n,
-          int64_t k,
+void gemm(const Product<float>& c,
           const Operand<c10::BFloat16>& a,
-          const Operand<c10::BFloat16>& b,
-          float beta,
-          float* c,
-          int64_t c_stride);
+          const Operand<c10::BFloat16>& b);
 
 /// The same on any CPU, slower than a product of floats: operands are widened first, which changes
 /// no product, only the order of the sums.
-void gemm_in_float32(int64_t m,
-                     int64_t n,
-                     int64_t k,
+void gemm_in_float32(const Product<float>& c,
                      const Operand<c10::BFloat16>& a,
-                     const Operand<c10::BFloat16>& b,
-                     float beta,
-                     float* c,
-                     int64_t c_stride);
+                     const Operand<c10::BFloat16>& b);
 
 /// What multiplies large matrices of floats here: "onednn" or "blas".
 std::string gemm_library();

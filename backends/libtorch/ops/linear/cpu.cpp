@@ -17,14 +17,11 @@ void multiply(const at::Tensor& a,
   with_operand_type(a.scalar_type(), [&](auto sum, auto element) {
     using T = decltype(sum);
     using E = decltype(element);
-    gemm(c.size(0),
-         c.size(1),
-         a.size(a_transposed ? 0 : 1),
-         Operand<E>{a.data_ptr<E>(), a.size(1), a_transposed},
-         Operand<E>{b.data_ptr<E>(), b.size(1), b_transposed},
-         T(add ? 1 : 0),
-         c.data_ptr<T>(),
-         c.size(1));
+    gemm(
+        Product<T>{
+            c.size(0), c.size(1), a.size(a_transposed ? 0 : 1), c.data_ptr<T>(), c.size(1), add},
+        Operand<E>{a.data_ptr<E>(), a.size(1), a_transposed},
+        Operand<E>{b.data_ptr<E>(), b.size(1), b_transposed});
   });
 }
 

@@ -108,7 +108,7 @@ at::Tensor losses_and_gradients(const at::Tensor& x,
     for (int64_t begin = 0; begin < rows; begin += rows_at_once) {
       const int64_t chunk = std::min(rows_at_once, rows - begin);
       const Operand<E> hidden{x.data_ptr<E>() + begin * channels, channels};
-      gemm(chunk, vocabulary, channels, hidden, transposed(head), T(0), logits, vocabulary);
+      gemm(Product<T>{chunk, vocabulary, channels, logits, vocabulary}, hidden, transposed(head));
       for_each_row_chunk(chunk, [&](int64_t, int64_t first, int64_t last) {
         with_simd([&]() FORGE_SIMD_BODY {
           loss_and_gradient(options,
@@ -124,12 +124,13 @@ at::Tensor losses_and_gradients(const at::Tensor& x,
       });
       if (grad_x.defined()) {
         T* out = grad_x.data_ptr<T>() + begin * channels;
-        gemm(chunk, channels, vocabulary, of_logits, head, T(0), out, channels);
+        gemm(Product<T>{chunk, channels, vocabulary, out, channels}, of_logits, head);
       }
       if (grad_w.defined()) {
-        const T beta = begin == 0 ? 0 : 1;
         T* out = grad_w.data_ptr<T>();
-        gemm(vocabulary, channels, chunk, transposed(of_logits), hidden, beta, out, channels);
+        gemm(Product<T>{vocabulary, channels, chunk, out, channels, begin > 0},
+             transposed(of_logits),
+             hidden);
       }
     }
   });

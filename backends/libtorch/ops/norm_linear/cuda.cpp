@@ -49,33 +49,23 @@ void norm_canon_backward_cuda(const at::Tensor& x,
                               at::Tensor& grad_x,
                               at::Tensor& grad_norm_w,
                               at::Tensor& grad_canon) {
-  if (x.numel() == 0) {
-    grad_norm_w.zero_();
-    if (grad_canon.defined()) grad_canon.zero_();
-    return;
-  }
   const int64_t channels = x.size(2), taps = cuda::taps_of(canon);
-  // One row of sums for both weights, so that one kernel adds them up.
-  const at::Tensor sums = at::empty({channels * (1 + taps)}, norm_w.options());
+  // A row of sums is for both weights, so that one kernel adds them up.
+  at::Tensor rows;
   cuda::with_type(x, [&](auto type) {
     using T = decltype(type);
     const cuda::NormCanon<T> in = arguments<T>(x, norm_w, norm, canon);
-    const int64_t rows = cuda::norm_canon_partial_rows(in);
-    const at::Tensor partial = at::empty({rows, sums.size(0)}, sums.options());
+    rows = cuda::rows_of_sums(x, cuda::norm_canon_partial_rows(in), channels * (1 + taps));
     cuda::norm_canon_backward(in,
                               cuda::read<float>(scales),
                               cuda::read<T>(grad_y),
                               cuda::read<T>(grad_residual),
                               cuda::write<T>(y),
                               cuda::write<T>(grad_x),
-                              cuda::write<float>(partial),
+                              cuda::write<float>(rows),
                               cuda::current_stream());
-    cuda::add_rows(cuda::read<float>(partial),
-                   rows,
-                   sums.size(0),
-                   cuda::write<float>(sums),
-                   cuda::current_stream());
   });
+  const at::Tensor sums = cuda::sum_of_rows(rows);
   grad_norm_w = sums.narrow(0, 0, channels);
   if (taps > 0) grad_canon = sums.narrow(0, channels, channels * taps).view(canon.weight.sizes());
 }

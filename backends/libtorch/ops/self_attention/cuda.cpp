@@ -62,17 +62,6 @@ struct WeightSums {
   at::Tensor taps, norms;
 };
 
-/// The sum of each column.
-at::Tensor sum_of_rows(const at::Tensor& partial) {
-  at::Tensor sums = at::empty({partial.size(1)}, partial.options());
-  cuda::add_rows(cuda::read<float>(partial),
-                 partial.size(0),
-                 partial.size(1),
-                 cuda::write<float>(sums),
-                 cuda::current_stream());
-  return sums;
-}
-
 WeightSums backward(const at::Tensor& x,
                     const CanonLayer& canon,
                     const cuda::Heads& heads,
@@ -87,15 +76,8 @@ WeightSums backward(const at::Tensor& x,
     using T = decltype(type);
     const cuda::PrepareHeads<T> in = arguments<T>(x, canon, heads, norms);
     const int64_t rows = cuda::prepare_heads_partial_rows(in);
-    const auto partial = [&](bool needed, int64_t columns) {
-      // Without tokens no kernel writes them.
-      if (!needed) return at::Tensor();
-      const at::TensorOptions options = x.options().dtype(at::kFloat);
-      return x.numel() == 0 ? at::zeros({1, columns}, options)
-                            : at::empty({rows, columns}, options);
-    };
-    of_taps = partial(taps > 0, taps * x.size(2));
-    of_norms = partial(norms.q, x.size(2));
+    if (taps > 0) of_taps = cuda::rows_of_sums(x, rows, taps * x.size(2));
+    if (norms.q) of_norms = cuda::rows_of_sums(x, rows, x.size(2));
     const cuda::HeadGradientsOf<T> of_heads{cuda::read<T>(grads.q),
                                             cuda::read<T>(grads.k),
                                             cuda::read<T>(grads.v),
@@ -108,8 +90,8 @@ WeightSums backward(const at::Tensor& x,
                                  cuda::write<float>(of_norms),
                                  cuda::current_stream());
   });
-  return {taps > 0 ? sum_of_rows(of_taps) : at::Tensor(),
-          norms.q ? sum_of_rows(of_norms) : at::Tensor()};
+  return {taps > 0 ? cuda::sum_of_rows(of_taps) : at::Tensor(),
+          norms.q ? cuda::sum_of_rows(of_norms) : at::Tensor()};
 }
 
 }  // namespace

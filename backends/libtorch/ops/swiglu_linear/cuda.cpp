@@ -32,31 +32,22 @@ void canon_swiglu_backward_cuda(const at::Tensor& gate_up,
                                 at::Tensor& grad_gate_up,
                                 at::Tensor& grad_canon) {
   const int taps = cuda::taps_of(canon);
-  const int64_t columns = taps * gate_up.size(2);
-  at::Tensor partial;
+  at::Tensor rows;
   cuda::with_type(gate_up, [&](auto type) {
     using T = decltype(type);
     const cuda::CanonSwiGlu<T> in = arguments<T>(gate_up, canon);
-    if (taps > 0)
-      partial = at::empty({cuda::canon_swiglu_partial_rows(in), columns},
-                          gate_up.options().dtype(at::kFloat));
+    if (taps > 0) {
+      rows =
+          cuda::rows_of_sums(gate_up, cuda::canon_swiglu_partial_rows(in), taps * gate_up.size(2));
+    }
     cuda::canon_swiglu_backward(in,
                                 cuda::read<T>(grad_y),
                                 cuda::write<T>(y),
                                 cuda::write<T>(grad_gate_up),
-                                cuda::write<float>(partial),
+                                cuda::write<float>(rows),
                                 cuda::current_stream());
   });
-  if (taps == 0) return;
-  if (gate_up.numel() == 0) {
-    grad_canon.zero_();
-    return;
-  }
-  cuda::add_rows(cuda::read<float>(partial),
-                 partial.size(0),
-                 columns,
-                 cuda::write<float>(grad_canon),
-                 cuda::current_stream());
+  if (taps > 0) grad_canon = cuda::sum_of_rows(rows).view(canon.weight.sizes());
 }
 
 }  // namespace forge::ops
