@@ -131,6 +131,7 @@ class LocalWorker : public RunningWorker {
   bp::child child_;
   LineBuffer lines_{protocol::max_line_bytes};
   bool at_end_ = false;
+  double looked_ = 0;  ///< when it was last asked whether it has ended
   std::optional<ExitStatus> exit_;
 };
 
@@ -217,12 +218,17 @@ std::optional<ExitStatus> LocalWorker::reap() {
 }
 
 Output LocalWorker::next(double timeout_seconds) {
-  // An exit shows as the end of stdout. Two cases do not: a child that keeps the pipe open is found
-  // by looking now and then, and between the end of stdout and the exit there are moments.
+  // An exit shows as the end of stdout. Two cases do not: a child that keeps the pipe open, silent
+  // or talking, is found by looking now and then, and between the end of stdout and the exit there
+  // are moments.
   constexpr double look_again_seconds = 0.1;
   constexpr double exit_soon_seconds = 0.003;
   const double deadline = steady_seconds() + timeout_seconds;
   while (true) {
+    if (steady_seconds() - looked_ >= look_again_seconds) {
+      looked_ = steady_seconds();
+      reap();
+    }
     if (auto line = lines_.take()) return OutputLine{std::move(*line)};
     const double left = std::max(0.0, deadline - steady_seconds());
     if (!at_end_ && wait_for_output(std::min(left, look_again_seconds))) {

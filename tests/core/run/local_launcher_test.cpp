@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "core/base/clock.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/protocol/messages.h"
@@ -139,6 +140,16 @@ TEST_CASE("an exit is seen though a child holds stdout open", "[run][launcher]")
   const int grandchild = std::stoi(shell.line());
   REQUIRE(shell.exit().code == 4);
   REQUIRE(until([&] { return gone(grandchild); }));
+}
+
+TEST_CASE("a child that goes on talking ends with the program that started it", "[run][launcher]") {
+  Shell shell("yes & exit 6");
+  const double deadline = steady_seconds() + patience;
+  Output output = OutputLine{"y"};
+  while (std::holds_alternative<OutputLine>(output) && steady_seconds() < deadline)
+    output = shell.worker->next(patience);
+  REQUIRE(std::holds_alternative<ExitStatus>(output));
+  REQUIRE(std::get<ExitStatus>(output).code == 6);
 }
 
 TEST_CASE("a program that closes stdout and lives on is not taken for dead", "[run][launcher]") {
