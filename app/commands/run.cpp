@@ -17,6 +17,7 @@
 #include "core/base/text.h"
 #include "core/run/runs_dir.h"
 #include "core/run/start.h"
+#include "core/run/supervisor.h"
 #include "core/run/variations.h"
 #include "core/store/forecast.h"
 #include "core/store/location.h"
@@ -165,6 +166,7 @@ run::RunStatus carry_out(const Context& context,
                          const PreparedLaunch& prepared) {
   const run::PlannedRun& planned = prepared.planned;
   const std::string& label = launch.label;
+  int supervisor = 0;
   switch (planned.action) {
     case run::Action::cached:
       std::cerr << label << ": done before, nothing to do (--force runs it again)\n";
@@ -174,10 +176,14 @@ run::RunStatus carry_out(const Context& context,
     case run::Action::resume:
       std::cerr << label << ": " << what_it_does(launch, planned) << "\n";
       run::write_run_folder(planned, prepared.inputs);
-      run::start_supervisor(planned.folder, context.program());
+      supervisor = run::start_supervisor(planned.folder, context.program());
   }
   const Interrupts interrupts;
-  return watch(planned.folder, label, interrupts);
+  run::RunStatus status = watch(planned.folder, label, interrupts);
+  // On a disk that is full to the last byte nothing but the exit code can say so.
+  if (supervisor != 0 && run::wait_for_supervisor(supervisor) == run::supervised_storage)
+    status.storage = true;
+  return status;
 }
 
 void report_failure(const std::string& label,
@@ -189,10 +195,11 @@ void report_failure(const std::string& label,
   std::cerr << "its whole log: " << shown_path(folder.stderr_file()) << "\n";
 }
 
-/// A full disk has a code of its own.
-ExitCode exit_code_of(const run::RunStatus& status) {
-  if (status.state == run::RunState::completed) return ExitCode::done;
-  return status.exit_status == protocol::exit_storage ? ExitCode::storage : ExitCode::failed;
+/// As the supervisor's own: a stop and a full disk have a code each.
+int exit_code_of(const run::RunStatus& status) {
+  if (status.state == run::RunState::completed) return run::supervised_completed;
+  if (status.state == run::RunState::stopped) return run::supervised_stopped;
+  return status.storage ? run::supervised_storage : run::supervised_failed;
 }
 
 void print_results(const std::vector<store::RunSummary>& runs,
@@ -288,7 +295,7 @@ int run_configs(const Context& context, const Options& options) {
 
   std::vector<store::RunSummary> results;
   bool interrupted = false;
-  ExitCode worst = ExitCode::done;
+  int worst = run::supervised_completed;
   for (const Launch& launch : launches) {
     if (interrupted) {
       std::cerr << launch.label << ": not started\n";
@@ -307,7 +314,7 @@ int run_configs(const Context& context, const Options& options) {
   }
   if (interrupted) std::cerr << "the same command goes on from the saved checkpoint\n";
   print_results(results, store, runs_dir, options.json);
-  return static_cast<int>(worst);
+  return worst;
 }
 
 }  // namespace
@@ -330,7 +337,8 @@ void add_run(const Command& app, Program& program) {
       "  forge run train_canon_ac --backend pytorch\n"
       "\n"
       "A finished run is not repeated. Ctrl-C saves and stops, and the same command goes on from\n"
-      "there; Ctrl-C twice stops now. A run goes on when forge is killed.");
+      "there; Ctrl-C twice stops now. A run goes on when forge is killed. Exit codes: 1 a run\n"
+      "failed, 3 stopped, 4 the disk is full or fails.");
   add_configs_options(command, program, options->configs);
   command.add_flag("--all", options->all, "Every training config of the project");
   command.add_option("--table", options->table, "The configs of a table of the project")

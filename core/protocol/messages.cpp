@@ -173,6 +173,7 @@ void fields(Visitor& visit, CheckpointSaved& checkpoint) {
   visit.field("step", checkpoint.step);
   visit.field("path", checkpoint.path);
   visit.field("bytes", checkpoint.bytes);
+  visit.optional("pause_seconds", checkpoint.pause_seconds);
 }
 
 template <class Visitor>

@@ -191,6 +191,7 @@ struct CheckpointSaved {
   int64_t step = 0;
   std::string path;  ///< relative to the run folder
   int64_t bytes = 0;
+  double pause_seconds = 0;  ///< so long training stood still for it
 };
 
 /// The job ended as it should: all steps done, or stopped on request after saving.

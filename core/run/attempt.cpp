@@ -235,6 +235,7 @@ AttemptEnd Attempt::conclude(const ExitStatus& exit) const {
     end.hint = "see " + folder_.stderr_file().string();
   }
   end.exit = exit;
+  end.storage = end.state == RunState::failed && exit.code == protocol::exit_storage;
   return end;
 }
 

@@ -21,6 +21,7 @@ struct AttemptEnd {
   std::string reason;
   std::string hint;
   bool mendable = false;  ///< a fresh worker may get further
+  bool storage = false;   ///< the disk is full or fails
 };
 
 /// One worker from its start to its exit: reads its lines, records its events, watches for silence,

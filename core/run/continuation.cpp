@@ -57,7 +57,7 @@ Continuation find_continuation(const RunFolder& other,
     try {
       const int64_t step = weights::read_checkpoint_state(*folder).step;
       config::check_resumable(before, now, step);
-      return {fs::absolute(*folder), other.events_file(), step};
+      return {fs::absolute(*folder), other.events_file(), step, before.train.log_every};
     } catch (const Error& problem) {
       if (folder != folders.rbegin()) continue;
       newest_problem = problem.message();
@@ -72,6 +72,8 @@ std::string earlier_events(const Continuation& continuation) {
   for (const StoredEvent& stored : read_events(continuation.events)) {
     const int64_t step = step_of(stored);
     if (step < 0 || step > continuation.step) continue;
+    // What was left of a window when the budget was spent is no window of the longer run.
+    if (stored.name == "train" && step % continuation.log_every != 0) continue;
     Json event = stored.json;
     event["attempt"] = 0;
     lines += protocol::to_line(event) + "\n";

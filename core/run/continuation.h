@@ -12,6 +12,7 @@ struct Continuation {
   std::filesystem::path checkpoint;  ///< a folder of the other run's, "": it begins by itself
   std::filesystem::path events;      ///< the other run's
   int64_t step = 0;                  ///< of the checkpoint
+  int64_t log_every = 1;             ///< the other run's train.log_every
 };
 
 /// The newest whole checkpoint of `other` from which a run of that identity, with that complete
@@ -23,7 +24,8 @@ Continuation find_continuation(const RunFolder& other,
                                const nlohmann::json& experiment);
 
 /// Those of the other run's events that are numbers of the steps before the checkpoint, as lines of
-/// events.jsonl: attempt 0 of the run that goes on.
+/// events.jsonl: attempt 0 of the run that goes on. Without those of a window that its end cut
+/// short.
 std::string earlier_events(const Continuation& continuation);
 
 }  // namespace forge::run

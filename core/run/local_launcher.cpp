@@ -99,7 +99,7 @@ struct ChildSetup : bp::extend::handler {
     // which a failing exec is reported. Kernels before 5.11 leave inherited descriptors open.
     ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     // A shell starts background programs with SIGINT ignored, nohup with SIGHUP: not the worker.
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_DFL);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR2, SIGPIPE}) ::signal(number, SIG_DFL);
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -61,6 +61,7 @@ void ended_fields(Visitor& visit, RunStatus& status) {
   visit.optional("exit_status", status.exit_status);
   visit.optional("signal", status.signal);
   visit.optional("stderr", status.stderr_lines);
+  visit.optional("storage", status.storage);
 }
 
 /// Why a run has neither a supervisor nor an "ended" line.

@@ -39,6 +39,7 @@ struct RunStatus {
   std::string hint;                       ///< what to do about it, ""
   int exit_status = 0;                    ///< of the last worker
   int signal = 0;                         ///< that killed the last worker, 0: none
+  bool storage = false;                   ///< failed because the disk is full or fails
   std::vector<std::string> stderr_lines;  ///< the last ones that it wrote
 };
 
@@ -75,7 +76,7 @@ struct FoundCheckpoint {
 ///      with each newer checkpoint"]}                                 a worker starts
 ///     {"event":"ended","status":"completed|stopped|failed","exit_status":N,"signal":N,"reason":"…",
 ///      "hint":"…","stderr":["last","lines"],"retry":false}           and has ended; true: another
-///      starts
+///      starts; with "storage":true it failed because the disk is full or fails
 /// "time" is in seconds since 1970. A resumed attempt repeats the steps after its checkpoint: of
 /// two events for one step the later attempt's counts.
 class RunFolder {

@@ -62,8 +62,10 @@ class Supervisor {
     try {
       return attempt();
     } catch (const Error& problem) {
+      AttemptEnd end{RunState::failed, {}, problem.message(), problem.hint()};
+      end.storage = problem.exit_code() == ExitCode::storage;
       try {
-        record_end({RunState::failed, {}, problem.message(), problem.hint(), false}, false);
+        record_end(end, false);
       } catch (const Error&) {
         // The disk is full to the last byte; supervisor.log, or else the missing line, tells.
       }
@@ -88,7 +90,7 @@ class Supervisor {
                                 folder_.path(),
                                 folder_.stderr_file()});
     } catch (const Error& problem) {
-      return {RunState::failed, {}, problem.message(), problem.hint(), false};
+      return {RunState::failed, {}, problem.message(), problem.hint()};
     }
     log_.append({{"event", "attempt"},
                  {"pid", worker->pid()},
@@ -100,17 +102,18 @@ class Supervisor {
   }
 
   void record_end(const AttemptEnd& end, bool retry) {
-    log_.append(
-        {{"event", "ended"},
-         {"status", name_of(end.state)},
-         {"exit_status", end.exit.code},
-         {"signal", end.exit.signal},
-         {"reason", end.reason},
-         {"hint", end.hint},
-         {"stderr",
-          last_lines(folder_.stderr_file(), stderr_begin_, stderr_lines, stderr_line_bytes)},
-         {"retry", retry}},
-        attempt_);
+    nlohmann::json ended = {
+        {"event", "ended"},
+        {"status", name_of(end.state)},
+        {"exit_status", end.exit.code},
+        {"signal", end.exit.signal},
+        {"reason", end.reason},
+        {"hint", end.hint},
+        {"stderr",
+         last_lines(folder_.stderr_file(), stderr_begin_, stderr_lines, stderr_line_bytes)},
+        {"retry", retry}};
+    if (end.storage) ended["storage"] = true;
+    log_.append(std::move(ended), attempt_);
     log_.sync();
   }
 
@@ -140,9 +143,7 @@ int supervise(const RunFolder& folder,
     const AttemptEnd end = Supervisor(folder, backend, launcher, options).run();
     remove_tree(folder.stop_file());
     if (end.state == RunState::stopped) return supervised_stopped;
-    if (end.state == RunState::failed) {
-      return end.exit.code == protocol::exit_storage ? supervised_storage : supervised_failed;
-    }
+    if (end.state == RunState::failed) return end.storage ? supervised_storage : supervised_failed;
   }
   write_file_atomic(folder.done_file(), utc_timestamp() + "\n");
   return supervised_completed;

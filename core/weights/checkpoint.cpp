@@ -101,7 +101,8 @@ fs::path write_checkpoint(const fs::path& checkpoints,
                           const CheckpointState& state,
                           const std::map<std::string, TensorView>& weights,
                           const std::map<std::string, TensorView>& optimizer,
-                          int64_t* bytes) {
+                          int64_t* bytes,
+                          const OnBytes& on_bytes) {
   if (state.step < 0) throw Error("a checkpoint cannot be of step " + std::to_string(state.step));
   if (!fs::exists(checkpoints)) {
     make_directories(checkpoints);
@@ -112,9 +113,10 @@ fs::path write_checkpoint(const fs::path& checkpoints,
   try {
     remove_tree(aside);
     make_directories(aside);
-    int64_t total = write_safetensors(aside / weights_file, weights);
-    total += write_safetensors(aside / optimizer_file, optimizer);
-    const std::string manifest = manifest_text(state, aside, {weights_file, optimizer_file});
+    int64_t total = write_safetensors(aside / weights_file, weights, {}, {}, on_bytes);
+    total += write_safetensors(aside / optimizer_file, optimizer, {}, {}, on_bytes);
+    const std::string manifest =
+        manifest_text(state, aside, {weights_file, optimizer_file}, on_bytes);
     total += static_cast<int64_t>(manifest.size());
     write_file_atomic(aside / manifest_file, manifest);
     replace_folder(aside, folder);

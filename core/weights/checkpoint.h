@@ -30,12 +30,15 @@ struct CheckpointState {
 
 /// Writes folder `checkpoints/<step, 9 digits>` aside, syncs, renames: after a crash at any moment
 /// the folder is there whole or not at all. A checkpoint of the same step is replaced. Returns the
-/// folder's path; `bytes`, where given, receives its size. After an error nothing is left behind.
+/// folder's path; `bytes`, where given, receives its size. `on_bytes` is told of each tensor's
+/// bytes twice, when they are written and when they are hashed. After an error nothing is left
+/// behind.
 std::filesystem::path write_checkpoint(const std::filesystem::path& checkpoints,
                                        const CheckpointState& state,
                                        const std::map<std::string, TensorView>& weights,
                                        const std::map<std::string, TensorView>& optimizer,
-                                       int64_t* bytes = nullptr);
+                                       int64_t* bytes = nullptr,
+                                       const OnBytes& on_bytes = {});
 
 /// Name of the folder of a step's checkpoint: the step in nine digits at least.
 std::string checkpoint_name(int64_t step);

@@ -24,11 +24,13 @@ WrittenCheckpoint write(const fs::path& checkpoints,
                         const Retention& retention,
                         const CheckpointState& state,
                         const CheckpointWriter::Tensors& weights,
-                        const CheckpointWriter::Tensors& optimizer) {
+                        const CheckpointWriter::Tensors& optimizer,
+                        const OnBytes& on_bytes) {
   WrittenCheckpoint written;
   written.step = state.step;
   try {
-    written.folder = write_checkpoint(checkpoints, state, weights, optimizer, &written.bytes);
+    written.folder =
+        write_checkpoint(checkpoints, state, weights, optimizer, &written.bytes, on_bytes);
     prune_checkpoints(checkpoints, retention, state.step);
   } catch (const Error& error) {
     throw Error("the checkpoint of step " + std::to_string(state.step) +
@@ -40,17 +42,33 @@ WrittenCheckpoint write(const fs::path& checkpoints,
   return written;
 }
 
+int64_t bytes_of(const CheckpointWriter::Tensors& tensors) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.bytes);
+  return bytes;
+}
+
 }  // namespace
 
 void CheckpointWriter::start(CheckpointState state, Tensors weights, Tensors optimizer) {
   if (is_busy()) throw Error("a checkpoint is being written already");
-  pending_ = std::async(std::launch::async,
-                        [this,
-                         state = std::move(state),
-                         weights = std::move(weights),
-                         optimizer = std::move(optimizer)] {
-                          return write(checkpoints_, retention_, state, weights, optimizer);
-                        });
+  bytes_to_handle_ = 2 * (bytes_of(weights) + bytes_of(optimizer));
+  bytes_handled_ = 0;
+  pending_ = std::async(
+      std::launch::async,
+      [this,
+       state = std::move(state),
+       weights = std::move(weights),
+       optimizer = std::move(optimizer)] {
+        return write(checkpoints_, retention_, state, weights, optimizer, [this](int64_t bytes) {
+          bytes_handled_ += bytes;
+        });
+      });
+}
+
+double CheckpointWriter::fraction() const {
+  if (bytes_to_handle_ == 0) return 1;
+  return std::min(1.0, double(bytes_handled_) / double(bytes_to_handle_));
 }
 
 std::optional<WrittenCheckpoint> CheckpointWriter::take_written(double seconds) {

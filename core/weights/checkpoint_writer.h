@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <future>
 #include <map>
@@ -37,6 +38,9 @@ class CheckpointWriter {
   /// Whether a checkpoint was begun that take_written() has not given yet.
   bool is_busy() const { return pending_.valid(); }
 
+  /// How much of what was begun last is done, from 0 to 1: whoever waits sees that it goes on.
+  double fraction() const;
+
   /// The checkpoint that was begun, once it is written: waits for it, at most `seconds`. Throws
   /// Error with ExitCode::storage when it could not be written; those before it are untouched then.
   std::optional<WrittenCheckpoint> take_written(double seconds = 0);
@@ -44,6 +48,8 @@ class CheckpointWriter {
  private:
   std::filesystem::path checkpoints_;
   Retention retention_;
+  int64_t bytes_to_handle_ = 0;            ///< each is written and hashed
+  std::atomic<int64_t> bytes_handled_{0};  ///< by the thread
   std::future<WrittenCheckpoint> pending_;
 };
 

@@ -16,11 +16,11 @@ namespace fs = std::filesystem;
 constexpr int manifest_version = 1;
 constexpr uintmax_t largest_manifest = 64'000'000;
 
-Json file_entry(const fs::path& path) {
+Json file_entry(const fs::path& path, const OnBytes& on_bytes) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
   if (error) throw system_error("read '" + path.string() + "'", error.value());
-  return {{"bytes", bytes}, {"hash", hash_file(path)}};
+  return {{"bytes", bytes}, {"hash", hash_file(path, on_bytes)}};
 }
 
 /// The one way of writing a manifest, so that a reader can ask for exactly these bytes.
@@ -82,9 +82,10 @@ void check_file(const fs::path& path, const Json& entry) {
 
 std::string manifest_text(const CheckpointState& state,
                           const fs::path& folder,
-                          const std::vector<std::string>& files) {
+                          const std::vector<std::string>& files,
+                          const OnBytes& on_bytes) {
   Json entries = Json::object();
-  for (const std::string& file : files) entries[file] = file_entry(folder / file);
+  for (const std::string& file : files) entries[file] = file_entry(folder / file, on_bytes);
   const Json loss = state.eval_loss ? Json(*state.eval_loss) : Json(nullptr);
   const Json written_state = {{"step", state.step},
                               {"rows_served", state.rows_served},

@@ -15,9 +15,11 @@ namespace forge::weights {
 ///      "hash": "…"}, …}}, "hash": "…"}
 ///
 /// The last hash is that of the inner object, so that damage to the manifest itself is found.
+/// `on_bytes`, where given, is told of the files' bytes as they are hashed.
 std::string manifest_text(const CheckpointState& state,
                           const std::filesystem::path& folder,
-                          const std::vector<std::string>& files);
+                          const std::vector<std::string>& files,
+                          const OnBytes& on_bytes = {});
 
 /// Whether the files that a manifest lists are read, too.
 enum class Content { checked, as_it_is };

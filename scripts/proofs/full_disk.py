@@ -6,81 +6,128 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from .faults import SAID, SQLITE_SAYS, Shim
 from .kill import structure_of
-from .runs import STORAGE, Run, check, same_as
+from .runs import COMPLETED, STORAGE, Forge, check, same_as
 
-STEPS = 1500
-SETTINGS = {"train.max_steps": STEPS, "train.checkpoint_every": 30, "train.keep_checkpoints": 3}
-SMALLEST = 40_000  # bytes that are left at least, so that a run can begin
+SETTINGS = {"train.max_steps": 600, "train.checkpoint_every": 30, "train.keep_checkpoints": 3}
+SMALLEST = 20_000  # bytes that are left at least, so that a run can begin
 
 
-class SmallDisk:
-    """A file system of 8 MiB in memory. Needs the right to mount."""
+class MountedDisk:
+    """A file system of 8 MiB in memory, most of it taken. Needs the right to mount."""
+
+    name = "file systems of 8 MiB"
 
     def __init__(self, folder):
-        self.folder = Path(folder)
+        self.folder = Path(folder, "disk")
+        self.environment = {}
 
     def __enter__(self):
-        self.folder.mkdir(parents=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(self.folder)],
                               stderr=subprocess.PIPE, text=True)
-        check(done.returncode == 0, f"no small file system to be had: {done.stderr.strip()} (run as root)")
+        check(done.returncode == 0, f"no small file system to be had: {done.stderr.strip()} (run as root, or --budget)")
         return self
 
     def __exit__(self, *_):
         subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
 
-    def fill_up_to(self, free):
-        """Leaves so many bytes free."""
-        room = shutil.disk_usage(self.folder).free
-        (self.folder / "filler").write_bytes(b"x" * max(0, room - free))
+    def free(self):
+        return shutil.disk_usage(self.folder).free
+
+    def leave(self, room):
+        """Takes all but so many bytes."""
+        (self.folder / "filler").write_bytes(b"x" * max(0, self.free() - room))
 
     def make_room(self):
         (self.folder / "filler").unlink()
+        self.environment = {}
 
 
-def one_round(forge, straight, disk, free):
+class Budget:
+    """So many bytes that forge and its processes can write before every write says that the disk is full."""
+
+    name = "budgets of bytes"
+    plenty = 1 << 40
+
+    def __init__(self, folder):
+        self.folder = Path(folder, "disk")
+        self.shim = Shim(folder)
+        self.environment = {}
+
+    def __enter__(self):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.leave(self.plenty)
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder)
+
+    def free(self):
+        spent = self.shim.mark.read_bytes() if self.shim.mark.exists() else b""
+        return self.plenty - int.from_bytes(spent, "little")
+
+    def leave(self, room):
+        self.shim.mark.unlink(missing_ok=True)
+        self.environment = self.shim.environment(self.folder, FORGE_FAULT_BUDGET=str(room))
+
+    def make_room(self):
+        self.environment = {}
+
+
+def call(forge, arguments, environment):
+    return subprocess.run(arguments, cwd=forge.root, env={**forge.environment, **environment}, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=300)
+
+
+def bytes_needed(forge, disk):
+    """How many a run takes that nothing hinders."""
+    with disk:
+        before = disk.free()
+        small = Forge(forge.program, disk.folder, forge.cache)
+        done = call(small, small.command("text", SETTINGS), disk.environment)
+        check(done.returncode == COMPLETED, f"forge run on an empty disk: {done.stderr}")
+        return before - disk.free()
+
+
+def one_round(forge, straight, disk, room):
     """One run on a disk with so many bytes free; whether they were too few."""
     with disk:
-        forge.runs = disk.folder
-        run = straight.fresh_copy("template")
-        small = Run(forge, shutil.move(str(run.folder), str(disk.folder / straight.folder.name)))
-        request = json.loads((small.folder / "request.json").read_text())
-        request["run_dir"] = str(small.folder)
-        (small.folder / "request.json").write_text(json.dumps(request) + "\n")
-        disk.fill_up_to(free)
-        process = forge.supervise(small)
-        _, prose = process.communicate(timeout=300)
-        if process.returncode == 0:
-            same_as(straight, small)
+        small = Forge(forge.program, disk.folder, forge.cache)
+        run = straight.fresh_copy(straight.folder.name, small)
+        command = small.command("text", SETTINGS)
+        disk.leave(room)
+        done = call(small, command, disk.environment)
+        if done.returncode == COMPLETED:
+            same_as(straight, run)
             return False
-        check(process.returncode == STORAGE, f"{free} bytes free: exit code {process.returncode}, {prose}")
-        for checkpoint in small.checkpoints():
+        check(done.returncode == STORAGE, f"{room} bytes free: exit code {done.returncode}, {done.stderr}")
+        check(any(said in done.stderr for said in (SAID["ENOSPC"], *SQLITE_SAYS)), f"{room} bytes free: it was said that {done.stderr!r}")
+        for checkpoint in run.checkpoints():
             structure_of(checkpoint)
-        before = small.acknowledged()
-        small.events()  # every whole line is JSON
-        last = small.events()[-1]
-        said = prose if last["event"] != "ended" else last["reason"]
-        check("No space left on device" in said, f"{free} bytes free: it was said that {said!r}")
+        before = run.acknowledged()
+        run.events()  # every whole line is JSON
         disk.make_room()
-        shown = subprocess.run([forge.program, "runs", "--json"], env=dict(forge.environment, FORGE_RUNS_DIR=str(disk.folder)),
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        check(shown.returncode == 0 and json.loads(shown.stdout)[0]["status"] == "failed", f"forge runs: {shown}")
-        small.supervise_to_end()
-        check(small.acknowledged().startswith(before), "events were lost")
-        same_as(straight, small)
+        shown = call(small, [forge.program, "runs", "--json"], {})
+        check(shown.returncode == COMPLETED and len(json.loads(shown.stdout)) == 1, f"forge runs: {shown}")
+        again = call(small, command, {})
+        check(again.returncode == COMPLETED, f"with room again: {again.stderr}")
+        check(run.acknowledged().startswith(before), "events were lost")
+        same_as(straight, run)
     return True
 
 
-def prove(forge, folder, count, seed):
+def prove(forge, folder, count, seed, kind_of_disk=MountedDisk):
     generator = random.Random(seed)
     straight = forge.train("text", SETTINGS)
-    needed = sum(file.stat().st_size for file in straight.folder.rglob("*") if file.is_file())
+    disk = kind_of_disk(folder)
+    needed = bytes_needed(forge, disk)
     full = rounds = 0
     while full < count:
         rounds += 1
         check(rounds <= 3 * count + 10, f"only {full} of {rounds} disks were too small")
-        free = generator.randrange(SMALLEST, max(SMALLEST + 1, needed))
-        full += one_round(forge, straight, SmallDisk(Path(folder, f"disk-{rounds}")), free)
-    print(f"full-disk: {full} disks of 8 MiB filled up in mid-run: own exit code, all records readable, and with room "
-          f"again every loss as undisturbed")
+        full += one_round(forge, straight, disk, generator.randrange(SMALLEST, max(SMALLEST + 1, needed)))
+    straight.remove()
+    print(f"full-disk: {full} {disk.name} that were full in mid-run: own exit code, all records readable, and with "
+          f"room again every loss and the last weights as undisturbed")

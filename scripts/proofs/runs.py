@@ -43,25 +43,43 @@ def wait_for(condition, what, seconds=60):
 
 
 class Forge:
-    """The program under test, with a runs folder of its own."""
+    """The program under test, with a folder of runs of its own and one of prepared data."""
 
-    def __init__(self, program, folder):
+    root = ROOT  # where it is called from
+
+    def __init__(self, program, folder, cache=None):
         self.program = str(program)
         self.runs = Path(folder, "runs")
-        cache = os.environ.get("FORGE_CACHE_DIR") or str(Path(folder, "cache"))
-        self.environment = dict(os.environ, FORGE_RUNS_DIR=str(self.runs), FORGE_CACHE_DIR=cache, NO_COLOR="1",
-                                OMP_WAIT_POLICY="passive")
+        self.cache = Path(cache or Path(folder, "cache"))
+
+    @property
+    def environment(self):
+        return dict(os.environ, FORGE_RUNS_DIR=str(self.runs), FORGE_CACHE_DIR=str(self.cache), NO_COLOR="1",
+                    OMP_WAIT_POLICY="passive")
+
+    def command(self, kind, settings):
+        """What a user types."""
+        project, config, base = KINDS[kind]
+        command = [self.program, "run", config, "-p", project, "--threads", "1", "--json"]
+        for key, value in {**base, **settings}.items():
+            command += ["--set", f"{key}={value}"]
+        return command
 
     def train(self, kind, settings):
         """Trains to the end in one go and returns the run."""
-        project, config, base = KINDS[kind]
-        command = [self.program, "run", config, "-p", project, "--threads", "1", "--json", "--force"]
-        for key, value in {**base, **settings}.items():
-            command += ["--set", f"{key}={value}"]
-        done = subprocess.run(command, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True)
+        done = subprocess.run(self.command(kind, settings), cwd=ROOT, env=self.environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
         check(done.returncode == 0, f"forge run ended with {done.returncode}: {done.stderr}")
-        return Run(self, self.runs / json.loads(done.stdout)[0]["id"])
+        return self.run_at(json.loads(done.stdout)[0]["id"])
+
+    def run_at(self, name):
+        """The run of that id, whether it is there or not."""
+        return Run(self, self.runs / name)
+
+    def launch(self, kind, settings):
+        """Starts `forge run` in a process group of its own."""
+        return subprocess.Popen(self.command(kind, settings), cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
     def supervise(self, run, **options):
         """Starts `forge supervise` in a process group of its own."""
@@ -78,22 +96,23 @@ class Run:
         self.folder = Path(folder)
         self.checkpoints_folder = self.folder / "checkpoints"
 
-    def fresh_copy(self, name):
-        """The same run before it began."""
-        target = self.folder.parent / name
+    def fresh_copy(self, name, forge=None):
+        """The same run before it began, among the runs of another forge where one is given."""
+        forge = forge or self.forge
+        target = forge.runs / name
         shutil.rmtree(target, ignore_errors=True)
-        target.mkdir()
+        target.mkdir(parents=True)
         for file in ("run.json", "config.json", "config.origin.json", "tokenizer.json"):
             if (self.folder / file).exists():
                 shutil.copy(self.folder / file, target)
         request = json.loads((self.folder / "request.json").read_text())
         request["run_dir"] = str(target)
         (target / "request.json").write_text(json.dumps(request) + "\n")
-        return Run(self.forge, target)
+        return Run(forge, target)
 
-    def copy_stopped_at(self, name, step):
+    def copy_stopped_at(self, name, step, forge=None):
         """The same run as a crash right after the checkpoint of a step would have left it."""
-        copied = self.fresh_copy(name)
+        copied = self.fresh_copy(name, forge)
         lines = (self.folder / "events.jsonl").read_text().splitlines(keepends=True)
         events = [json.loads(line) for line in lines]
         last = next(i for i, event in enumerate(events) if event["event"] == "checkpoint" and event["step"] == step)
@@ -149,6 +168,9 @@ class Run:
 
     def attempts(self):
         return [event for event in self.events() if event["event"] == "attempt"]
+
+    def is_done(self):
+        return (self.folder / "DONE").exists()
 
     def last_step(self):
         return max((event["step"] for event in self.events() if event["event"] == "train"), default=0)

@@ -32,13 +32,17 @@ void LossWatch::take(const Stretch& stretch, double& first_loss) {
   const auto steps = static_cast<double>(stretch.steps);
   last_ = {stretch.last_step, stretch.steps, stretch.loss / steps, stretch.gradient_norm / steps};
   if (first_loss == 0 && is_finite()) first_loss = last_.loss;
-  const double guessing = std::log(std::max(2, experiment_.model.vocab_size));
-  if (is_finite() && last_.loss <= exploded * std::max(guessing, first_loss)) {
+  if (is_finite() && makes_sense(last_.loss, first_loss)) {
     bad_steps_ = 0;
     last_good_ = last_;
   } else {
     bad_steps_ += stretch.steps;
   }
+}
+
+bool LossWatch::makes_sense(double loss, double first_loss) const {
+  const double guessing = std::log(std::max(2, experiment_.model.vocab_size));
+  return std::isfinite(loss) && loss <= exploded * std::max(guessing, first_loss);
 }
 
 bool LossWatch::is_finite() const {

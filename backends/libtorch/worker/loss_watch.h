@@ -28,6 +28,8 @@ class LossWatch {
   /// known with the first finite one.
   void take(const Stretch& stretch, double& first_loss);
 
+  /// A finite loss that has not exploded. What `first_loss` is, see take().
+  bool makes_sense(double loss, double first_loss) const;
   /// The last stretch was not bad, and so weights and moments may be kept.
   bool is_good() const { return bad_steps_ == 0; }
   /// train.max_bad_steps bad ones came one after another.

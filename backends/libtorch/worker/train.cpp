@@ -30,6 +30,13 @@ weights::Retention retention_of(const config::TrainConfig& train) {
   return {train.keep_checkpoints, train.keep_best};
 }
 
+/// What a checkpoint is to hold: views of copies, and the state when they were made.
+struct CheckpointCopy {
+  weights::CheckpointState state;
+  weights::CheckpointWriter::Tensors weights, moments;
+  double pause_seconds = 0;  ///< that it took
+};
+
 /// One training run from its first to its last step.
 class TrainingRun {
  public:
@@ -52,15 +59,16 @@ class TrainingRun {
   bool run() {
     load();
     announce();
-    while (progress_.step < experiment_.train.max_steps && !stop_requested()) {
+    while (!is_last_step() && !stop_requested()) {
       train_one_step();
+      write_copy();
       if (progress_.step % experiment_.train.log_every == 0) report_window();
       if (is_due(experiment_.train.eval_every)) evaluate_now();
-      if (is_due(experiment_.train.checkpoint_every)) save_behind();
+      if (is_due(experiment_.train.checkpoint_every) && !is_last_step()) copy_to_save();
       say_written(0);
     }
-    const bool completed = progress_.step >= experiment_.train.max_steps;
-    if (completed && progress_.window_steps > 0) report_window();
+    const bool completed = is_last_step();
+    if (completed && progress_.window_steps > 0) report_open_window();
     if (completed) evaluate_now();
     if (progress_.step > 0) save_last(completed);
     finish(completed);
@@ -165,14 +173,17 @@ class TrainingRun {
   }
 
   void stop_where_diverged() {
-    const bool is_last = progress_.step >= experiment_.train.max_steps;
-    if (!loss_watch_.is_over() && (loss_watch_.is_finite() || !is_last)) return;
+    if (!loss_watch_.is_over() && (loss_watch_.is_finite() || !is_last_step())) return;
+    fail_as_diverged(loss_watch_.diagnosis(trainer_.model().named_weights()));
+  }
+
+  [[noreturn]] void fail_as_diverged(const std::string& diagnosis) {
     wait_for_writer();
     const std::string kept = last_written_ > 0
                                  ? "the checkpoint of step " + std::to_string(last_written_) +
                                        " is the last one before that; "
                                  : "";
-    throw Error(loss_watch_.diagnosis(trainer_.model().named_weights()),
+    throw Error(diagnosis,
                 {},
                 kept + "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip",
                 ExitCode::failed);
@@ -198,6 +209,18 @@ class TrainingRun {
     stopwatch_.resume();
   }
 
+  /// Of the last steps. In the checkpoint their window is still open: a run that goes on from there
+  /// with a longer budget fills it.
+  void report_open_window() {
+    settle_window();
+    const Progress open = progress_;
+    report_window();
+    progress_.window_steps = open.window_steps;
+    progress_.window_loss = open.window_loss;
+    progress_.window_norm = open.window_norm;
+    trainer_.optimizer().set_totals({open.window_loss, open.window_norm});
+  }
+
   void evaluate_now() {
     if (last_evaluation_ && last_evaluation_->step == progress_.step) return;
     settle_time();
@@ -210,44 +233,72 @@ class TrainingRun {
     });
     last_evaluation_ = {progress_.step, result.loss, result.tokens, steady_seconds() - began};
     events_.send(*last_evaluation_);
+    if (is_last_step() && !std::isfinite(result.loss)) {
+      fail_as_diverged("the loss of the evaluation after the last step is not a finite number");
+    }
     stopwatch_.resume();
   }
 
-  /// Training goes on as soon as weights and moments are copied.
-  void save_behind() {
-    if (!begin_save(false)) return;
-    const auto weights = weights_copy_.copy(trainer_.model().named_weights());
-    const auto moments = moments_copy_.copy(trainer_.optimizer().named_state());
-    writer_.start(state_to_save(), weights, moments);
+  /// Training goes on as soon as weights and moments are copied. They are written once the next
+  /// step's loss has shown that they are worth it.
+  void copy_to_save() {
+    settle_time();
+    settle_window();
+    if (loss_watch_.is_good()) {
+      const double began = steady_seconds();
+      wait_for_writer();  // one at a time
+      copy_.emplace();
+      copy_->weights = weights_copy_.copy(trainer_.model().named_weights());
+      copy_->moments = moments_copy_.copy(trainer_.optimizer().named_state());
+      copy_->state = state_to_save();
+      copy_->pause_seconds = steady_seconds() - began;
+    } else {
+      say_unsaved(progress_.step);
+    }
     stopwatch_.resume();
+  }
+
+  /// Begins to write what was copied before the step that was just done.
+  void write_copy() {
+    if (!copy_) return;
+    settle_window();
+    if (loss_watch_.is_good()) {
+      pause_seconds_ = copy_->pause_seconds;
+      writer_.start(std::move(copy_->state), std::move(copy_->weights), std::move(copy_->moments));
+    } else {
+      say_unsaved(copy_->state.step);
+    }
+    copy_.reset();
   }
 
   /// Nothing changes any more, so nothing is copied.
   void save_last(bool completed) {
-    if (begin_save(completed)) {
-      std::vector<at::Tensor> owners;
-      const auto weights = views_of(trainer_.model().named_weights(), owners);
-      const auto moments = views_of(trainer_.optimizer().named_state(), owners);
-      writer_.start(state_to_save(), weights, moments);
-      wait_for_writer();
-    }
+    copy_.reset();  // of this very step
     wait_for_writer();
-  }
-
-  /// False where this step is saved already, or is none to go on from.
-  bool begin_save(bool completed) {
-    if (last_saved_ == progress_.step) return false;
     settle_time();
     settle_window();
-    if (!loss_watch_.is_good() && !completed) {
-      std::cerr << "note: no checkpoint of step " << progress_.step
-                << ": its loss no longer makes sense\n";
-      stopwatch_.resume();
-      return false;
+    if (completed || last_update_makes_sense()) {
+      std::vector<at::Tensor> owners;
+      pause_seconds_ = 0;
+      writer_.start(state_to_save(),
+                    views_of(trainer_.model().named_weights(), owners),
+                    views_of(trainer_.optimizer().named_state(), owners));
+      wait_for_writer();
+    } else {
+      say_unsaved(progress_.step);
     }
-    wait_for_writer();  // one at a time
-    last_saved_ = progress_.step;
-    return true;
+  }
+
+  /// What the next step would find out before it changes anything.
+  bool last_update_makes_sense() {
+    if (!loss_watch_.is_good()) return false;
+    const at::NoGradGuard no_grad;
+    const double loss = trainer_.loss(uploader_.upload(loader_->next())).item<double>();
+    return loss_watch_.makes_sense(loss, progress_.first_loss);
+  }
+
+  static void say_unsaved(int64_t step) {
+    std::cerr << "note: no checkpoint of step " << step << ": its loss no longer makes sense\n";
   }
 
   weights::CheckpointState state_to_save() const {
@@ -261,7 +312,7 @@ class TrainingRun {
 
   void wait_for_writer() {
     while (writer_.is_busy()) {
-      show_progress("save", 0);
+      show_progress("save", writer_.fraction());
       say_written(progress_interval);
     }
   }
@@ -274,7 +325,8 @@ class TrainingRun {
     events_.send(
         protocol::CheckpointSaved{written->step,
                                   written->folder.lexically_relative(request_.run_dir).string(),
-                                  written->bytes});
+                                  written->bytes,
+                                  pause_seconds_});
   }
 
   void finish(bool completed) {
@@ -303,6 +355,7 @@ class TrainingRun {
     events_.send(protocol::Progress{progress_.step, phase, fraction});
   }
 
+  bool is_last_step() const { return progress_.step >= experiment_.train.max_steps; }
   bool is_due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
   int64_t tokens_per_step() const {
     return int64_t{experiment_.train.batch_size} * experiment_.train.seq_len;
@@ -323,7 +376,8 @@ class TrainingRun {
   Progress progress_;
   LossWatch loss_watch_;
   Snapshot weights_copy_, moments_copy_;
-  weights::CheckpointWriter writer_;  ///< of those copies: goes before them
+  std::optional<CheckpointCopy> copy_;  ///< not yet handed to the writer
+  weights::CheckpointWriter writer_;    ///< of those copies: goes before them
   int64_t first_step_ = 0;
   int64_t dropped_steps_ = 0;  ///< of this process
   int64_t segment_steps_ = 0;  ///< steps since the stopwatch was resumed
@@ -332,8 +386,8 @@ class TrainingRun {
   double began_ = 0;
   double last_progress_ = 0;
   int64_t settled_step_ = 0;  ///< up to it the device's totals were taken
-  int64_t last_saved_ = -1;   ///< step of the checkpoint that was begun last
-  int64_t last_written_ = 0;  ///< step of the newest whole one, 0: none
+  int64_t last_written_ = 0;  ///< step of the newest whole checkpoint, 0: none
+  double pause_seconds_ = 0;  ///< for the checkpoint that is being written
   bool said_unscored_ = false;
   std::optional<protocol::Evaluation> last_evaluation_;
 };

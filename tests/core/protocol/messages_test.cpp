@@ -32,7 +32,7 @@ std::vector<Event> every_event() {
           Progress{7, "evaluate", 0.5},
           TrainMetrics{10, 10240, 6.5, 1e-3, 1.25, 4400.0, 2.5},
           Evaluation{100, 5.5, 8192, 0.75, {{"token_accuracy.hop_8", {0.25, 640}}}},
-          CheckpointSaved{100, "checkpoints/000000100", 53210112},
+          CheckpointSaved{100, "checkpoints/000000100", 53210112, 0.031},
           finished,
           Failed{"disk full", "train.checkpoint_every", "free some space"},
           Tokens{{0, 2}, {411, 97}, {Ending::none, Ending::stop_text}},

@@ -17,13 +17,15 @@ using tests::TemporaryFolder;
 RunInputs inputs_of(int64_t max_steps, const std::string& schedule) {
   config::Experiment experiment;
   experiment.train.max_steps = max_steps;
+  experiment.train.log_every = 3;
   experiment.schedule.type = schedule;
   RunInputs inputs = tests::small_inputs();
   inputs.experiment = config::to_json(experiment);
   return inputs;
 }
 
-/// A run with checkpoints after steps 3 and 6 of 6, of which `schedule` is known.
+/// A run with checkpoints after steps 3 and 6 of 6, of which `schedule` is known. It was once ended
+/// after step 2, within a window.
 struct Scene {
   explicit Scene(const std::string& schedule = "constant")
       : folder(plan_run(inputs_of(6, schedule), runs.path(), false).folder) {
@@ -31,8 +33,8 @@ struct Scene {
     write_run_folder(plan_run(inputs, runs.path(), false), inputs);
     std::string events = R"({"attempt":1,"event":"attempt","time":1})"
                          "\n";
-    for (const int step : {3, 6}) {
-      tests::save_checkpoint(folder.checkpoints(), step);
+    for (const int step : {2, 3, 6}) {
+      if (step != 2) tests::save_checkpoint(folder.checkpoints(), step);
       nlohmann::json line = nlohmann::json::parse(tests::lines::train(step));
       line["time"] = step;
       line["attempt"] = 1;

@@ -167,12 +167,15 @@ TEST_CASE("letting go of a program kills it", "[run][launcher]") {
 
 TEST_CASE("a program inherits no descriptors and no signal that is ignored", "[run][launcher]") {
   const FileDescriptor open(::open("/dev/null", O_RDONLY));  // without O_CLOEXEC
-  ::signal(SIGINT, SIG_IGN);
-  Shell shell("[ -e /proc/$$/fd/" + std::to_string(open.get()) +
-              " ] && echo inherited || echo closed; kill -INT $$; sleep 100");
-  ::signal(SIGINT, SIG_DFL);
-  REQUIRE(shell.line() == "closed");
-  REQUIRE(shell.exit().signal == SIGINT);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) {
+    ::signal(signal, SIG_IGN);
+    Shell shell("[ -e /proc/$$/fd/" + std::to_string(open.get()) +
+                " ] && echo inherited || echo closed; kill -" + std::to_string(signal) +
+                " $$; sleep 100");
+    ::signal(signal, SIG_DFL);
+    REQUIRE(shell.line() == "closed");
+    REQUIRE(shell.exit().signal == signal);
+  }
 }
 
 TEST_CASE("a program leads a group of its own and dies with its starter", "[run][launcher]") {

@@ -400,17 +400,32 @@ TEST_CASE("a second wish stops the worker now", "[run][supervisor][stop]") {
 
 TEST_CASE("signals to the supervisor stop the worker as the stop file does",
           "[run][supervisor][stop]") {
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2}) {
     const WorkerScript deaf{then(greeting(),
                                  {Does{[=] { ::raise(signal); }},
                                   IsSilent{5},
-                                  Does{[=] { ::raise(signal); }},
+                                  Does{[=] { ::raise(SIGINT); }},
                                   IsSilent{60}}),
                             {}};
     Scene scene({deaf});
     REQUIRE(scene.supervise() == supervised_stopped);
     REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop", "kill"});
   }
+}
+
+TEST_CASE("a scheduler's signals may come in a row and all mean to save",
+          "[run][supervisor][stop]") {
+  Scene scene({});
+  scene.launcher.add({then(greeting(),
+                           {Does{[] { ::raise(SIGUSR2); }},
+                            IsSilent{5},
+                            Does{[] { ::raise(SIGTERM); }},
+                            IsSilent{5},
+                            Does{[] { ::raise(SIGTERM); }},
+                            IsSilent{5}}),
+                      {Says{lines::finished(false)}, Exits{{3, 0}}}});
+  REQUIRE(scene.supervise() == supervised_stopped);
+  REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop"});
 }
 
 TEST_CASE("a stop of old does not stop a new start", "[run][supervisor][stop]") {

@@ -51,6 +51,27 @@ std::vector<std::string> names_below(const fs::path& folder) {
   return names;
 }
 
+TEST_CASE("whoever waits for a checkpoint is told of its bytes piece by piece") {
+  const TemporaryFolder folder;
+  const std::vector<std::byte> zeros(size_t{40} << 20);
+  const auto size = static_cast<int64_t>(zeros.size());
+  std::vector<int64_t> pieces;
+  int64_t sum = 0;
+  write_checkpoint(folder.path(),
+                   {},
+                   {{"w", {Dtype::u8, {size}, zeros.data(), zeros.size()}}},
+                   {},
+                   nullptr,
+                   [&](int64_t bytes) {
+                     pieces.push_back(bytes);
+                     sum += bytes;
+                   });
+  REQUIRE(pieces.size() > 6);
+  REQUIRE(*std::max_element(pieces.begin(), pieces.end()) <= size / 2);
+  REQUIRE(sum >= 2 * size);           // written and hashed
+  REQUIRE(sum <= 2 * size + 10'000);  // and the headers
+}
+
 TEST_CASE("a checkpoint comes back as it was written") {
   const TemporaryFolder folder;
   int64_t bytes = 0;

@@ -39,6 +39,7 @@ TEST_CASE("a checkpoint is written from another thread and given once") {
   REQUIRE(written->step == 5);
   REQUIRE(written->folder == folder / "checkpoints" / "000000005");
   REQUIRE(written->bytes > 256);
+  REQUIRE(writer.fraction() == 1);
   REQUIRE(read_checkpoint_state(written->folder).step == 5);
   REQUIRE_FALSE(writer.is_busy());
   REQUIRE_FALSE(writer.take_written());
