@@ -53,6 +53,8 @@ void add_trefs(const Command& app, Program& program);
 void add_arguments(const Command& app, Program& program);
 void add_keys(const Command& app, Program& program);
 void add_model(const Command& app, Program& program);
+void add_backends(const Command& app, Program& program);
+void add_backend_test(const Command& app, Program& program);
 void add_run(const Command& app, Program& program);
 void add_runs(const Command& app, Program& program);
 void add_runs_stop(const Command& runs, Program& program);

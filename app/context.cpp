@@ -102,8 +102,8 @@ std::filesystem::path Context::runs_dir() const {
   return run::runs_dir(workspace().shipped ? here_ : workspace().root);
 }
 
-std::unique_ptr<run::Backend> Context::backend(const std::string& name) const {
-  return backends::make_backend(name, program_);
+std::unique_ptr<run::Backend> Context::backend(const config::Experiment& experiment) const {
+  return backends::make_backend(experiment, program_);
 }
 
 }  // namespace forge::app

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/experiment.h"
 #include "core/project/names.h"
 #include "core/project/workspace.h"
 #include "core/run/backend.h"
@@ -58,7 +59,8 @@ class Context {
   ChosenConfig chosen(project::NamedConfig named) const;
 
   std::filesystem::path runs_dir() const;
-  std::unique_ptr<run::Backend> backend(const std::string& name) const;
+  /// The backend of a resolved config.
+  std::unique_ptr<run::Backend> backend(const config::Experiment& experiment) const;
 
  private:
   std::string command_line_;

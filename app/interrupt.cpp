@@ -8,12 +8,15 @@ namespace {
 
 volatile std::sig_atomic_t interrupts = 0;
 
-void on_signal(int) { interrupts = interrupts + 1; }
+/// A second Ctrl-C means more than the first; other signals may come in a row and mean the same.
+void on_signal(int signal) {
+  if (signal == SIGINT || interrupts == 0) interrupts = interrupts + 1;
+}
 
 void set_handler(void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) ::sigaction(signal, &action, nullptr);
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 
 namespace forge::app {
 
-/// Counts Ctrl-C (and SIGTERM, SIGHUP) while it lives, instead of ending the program.
+/// Counts Ctrl-C while it lives, instead of ending the program. SIGTERM, SIGHUP and SIGUSR2 count
+/// as the first one.
 class Interrupts {
  public:
   Interrupts();

@@ -7,7 +7,9 @@
 #include "core/data/prepare.h"
 #include "core/run/job.h"
 #include "core/run/local_launcher.h"
+#include "core/run/run_model.h"
 #include "core/run/runs_dir.h"
+#include "core/run/supported.h"
 #include "core/run/token_sources.h"
 
 namespace forge::app {
@@ -52,7 +54,7 @@ Launch check_launch(const Context& context,
                 {}};
   refuse_what_cannot_run_here(config, launch.resolved, resolve_options);
   // The config names the backend, and what the backend runs on decides what profile `auto` is.
-  const auto backend = context.backend(launch.resolved.experiment.backend);
+  const auto backend = context.backend(launch.resolved.experiment);
   run::LocalLauncher launcher;
   launch.backend = backend->describe(launcher, options.device, options.threads);
   if (launch.backend.environment.device_type != "cpu") {
@@ -67,7 +69,8 @@ Launch check_launch(const Context& context,
   }
   config::require_no_obstacles(launch.resolved);
   config::settle_for_device(launch.resolved, launch.backend.environment.device_type);
-  backend->check(launch.resolved.experiment, launch.backend);
+  run::require_job(protocol::Job::train, launch.backend);
+  run::require_supported(launch.resolved.json, launch.resolved.origins, launch.backend);
   launch.initial_weights =
       run::find_initial_weights(launch.resolved.experiment, context.runs_dir());
   return launch;
@@ -103,6 +106,12 @@ PreparedLaunch prepare_launch(const Context& context,
   inputs.device = options.device;
   inputs.backend = launch.backend;
   const run::PlannedRun planned = run::plan_run(inputs, context.runs_dir(), options.force);
+  if (!options.continue_run.empty() && planned.action == run::Action::start) {
+    inputs.continuation =
+        run::find_continuation(run::named_run(context.runs_dir(), options.continue_run),
+                               planned.record.identity,
+                               inputs.experiment);
+  }
   return {std::move(inputs), planned};
 }
 

@@ -15,6 +15,7 @@ struct LaunchOptions {
   std::string device = "auto";
   int threads = 0;  ///< 0: all cores
   bool force = false;
+  std::string continue_run;  ///< --continue: go on from a checkpoint of this run, ""
 };
 
 /// A config that is checked and may be run.

@@ -48,7 +48,16 @@ int report_usage(const CLI::App& app,
 void group_commands(CLI::App& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> groups = {
       {"Experiments",
-       {"run", "runs", "why", "compare", "export-markdown", "bench", "data", "store"}},
+       {"run",
+        "runs",
+        "why",
+        "compare",
+        "export-markdown",
+        "bench",
+        "backends",
+        "backend-test",
+        "data",
+        "store"}},
       {"Models", {"model", "generate", "eval", "export-hf", "import-hf", "logits"}},
       {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "arguments"}},
       {"Templates", {"pp", "trefs", "tlist", "targets", "graph", "meta", "index"}},
@@ -74,6 +83,8 @@ void add_commands(CLI::App& program_line, Program& program) {
   add_import_hf(app, program);
   add_import_lingua(app, program);
   add_logits(app, program);
+  add_backends(app, program);
+  add_backend_test(app, program);
   add_data(app, program);
   add_store(app, program);
   add_ls(app, program);

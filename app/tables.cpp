@@ -144,7 +144,8 @@ std::vector<report::Ablation> build_tables(const Context& context,
   take_out_other_models(context, project, findings);
   std::vector<report::Ablation> tables;
   for (const std::string& name : names) {
-    const report::TableSpec table = read_table(project, name);
+    report::TableSpec table = read_table(project, name);
+    if (!options.by.empty()) report::divide_by(table, options.by);
     report::AblationOptions ablation_options;
     ablation_options.profile = options.profile;
     if (options.published) {

@@ -10,6 +10,7 @@ namespace forge::app {
 
 struct TableOptions {
   std::string profile;     ///< "": the one that fills the most rows
+  std::string by;          ///< key to divide the rows by, "": none
   bool published = false;  ///< put the published figures beside ours
 };
 

@@ -74,6 +74,12 @@ class View {
   double began_ = 0;
 };
 
+/// What is wrong with the checkpoints that an attempt did not go on from.
+std::vector<std::string> skipped_by(const run::StoredEvent& stored) {
+  if (stored.name != "attempt" || !stored.json.contains("damaged")) return {};
+  return stored.json.at("damaged").get<std::vector<std::string>>();
+}
+
 }  // namespace
 
 run::RunStatus watch(const run::RunFolder& folder,
@@ -87,6 +93,9 @@ run::RunStatus watch(const run::RunFolder& folder,
     const run::Update update = follower.poll();
     for (const run::StoredEvent& stored : update.events) {
       if (stored.event) view.take(*stored.event);
+      for (const std::string& problem : skipped_by(stored)) {
+        line.say("warning: " + label + ": " + problem + "; going on from the one before it");
+      }
     }
     if (update.progress) view.take(*update.progress);
     if (view.started()) line.show(view.fraction(), view.text());

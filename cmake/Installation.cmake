@@ -6,6 +6,11 @@ install(DIRECTORY projects templates forge_workspace DESTINATION share/forge
         PATTERN RESULTS.md EXCLUDE
         PATTERN "*.tmp-*" EXCLUDE)
 
+# Backends that are programs of their own, found beside the templates.
+install(DIRECTORY backends/bigram backends/pytorch DESTINATION share/forge/backends
+        USE_SOURCE_PERMISSIONS
+        PATTERN "__pycache__" EXCLUDE)
+
 # The manual and the shells' completions come from the program itself, as --help does.
 install(CODE [[
   function(write_from_program file)

@@ -17,6 +17,7 @@
 #include "core/run/job.h"
 #include "core/run/local_launcher.h"
 #include "core/run/runs_dir.h"
+#include "core/run/supported.h"
 #include "core/store/location.h"
 #include "core/store/result_store.h"
 
@@ -71,6 +72,7 @@ int bench(const Context& context, const Options& options) {
   std::vector<benchmark::Subject> subjects;
   for (const std::string& name : options.configs) {
     const Launch launch = check_launch(context, context.config(name), options.launch);
+    run::require_job(protocol::Job::bench, launch.backend);
     benchmark::Subject subject;
     subject.name = launch.resolved.config_name;
     subject.request.job = protocol::Job::bench;
@@ -78,7 +80,7 @@ int bench(const Context& context, const Options& options) {
     subject.request.window_steps = options.steps;
     subject.request.device = options.launch.device;
     subject.request.threads = options.launch.threads;
-    subject.command = context.backend(launch.resolved.experiment.backend)->command(subject.request);
+    subject.command = context.backend(launch.resolved.experiment)->command(subject.request);
     call.configs.push_back(subject.name);
     configs.push_back({launch.resolved.project, subject.name, launch.resolved.json});
     subjects.push_back(std::move(subject));
@@ -110,7 +112,7 @@ int bench_operations(const Context& context, const OperationOptions& options) {
   request.operation_bench = options.wanted;
   request.device = options.device;
   request.threads = options.threads;
-  const auto backend = context.backend(config::Experiment().backend);
+  const auto backend = context.backend(config::Experiment());
   std::vector<benchmark::Record> records(1);
   {
     ProgressLine line("bench ops");

@@ -71,6 +71,7 @@ void add_compare(const Command& app, Program& program) {
       "  forge compare --table positions\n"
       "  forge compare --table positional --published\n"
       "  forge compare --table positions --profile full --format csv\n"
+      "  forge compare --table positions --by backend\n"
       "\n"
       "A table is a file of the project, tables/NAME.yaml: its rows, columns (losses, scores of a\n"
       "task, speed, memory), what must be equal, the claims it is to decide, and of which runs a\n"
@@ -81,6 +82,11 @@ void add_compare(const Command& app, Program& program) {
   command.add_option("--profile",
                      options->tables.profile,
                      "Runs of this profile; else the one that fills most rows");
+  command
+      .add_option("--by",
+                  options->tables.by,
+                  "A row for each value of this key: backend, or a key of the config")
+      .type_name("KEY");
   command.add_flag("--published", options->tables.published, "Published figures beside ours");
   command.add_option("--format", options->format, "text, markdown, csv or json")
       .one_of({"text", "markdown", "csv", "json"})

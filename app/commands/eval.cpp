@@ -72,7 +72,7 @@ run::ModelEvaluation evaluate(const Context& context,
                               const run::RunModel& model,
                               const run::EvaluationData& data) {
   ProgressLine line("evaluating");
-  const auto backend = context.backend(model.experiment.backend);
+  const auto backend = context.backend(model.experiment);
   run::LocalLauncher launcher;
   return run::evaluate(
       model, data, options.device, options.threads, *backend, launcher, [&](double fraction) {

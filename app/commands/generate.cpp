@@ -185,7 +185,7 @@ int generate(const Context& context, const Options& options) {
   for (const std::string& file : options.prompt_files) question.prompts.push_back(prompt_of(file));
   run::check(question);
   const run::RunModel model = open_model(context, options);
-  const auto backend = context.backend(model.experiment.backend);
+  const auto backend = context.backend(model.experiment);
   if (options.json) {
     print_json(model, question, *backend);
   } else if (question.prompts.size() == 1 && question.samples == 1) {

@@ -22,7 +22,7 @@ int logits(const Context& context, const Options& options) {
   const run::RunModel model = run::open_model(context.runs_dir(), options.model);
   run::LogitsQuestion question = options.question;
   question.output = options.output;
-  const auto backend = context.backend(model.experiment.backend);
+  const auto backend = context.backend(model.experiment);
   run::LocalLauncher launcher;
   const nlohmann::json values = run::write_logits(model, question, *backend, launcher);
   if (options.json) {

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <set>
@@ -16,6 +17,7 @@
 #include "core/base/text.h"
 #include "core/run/runs_dir.h"
 #include "core/run/start.h"
+#include "core/run/supervisor.h"
 #include "core/run/variations.h"
 #include "core/store/forecast.h"
 #include "core/store/location.h"
@@ -31,6 +33,7 @@ struct Options {
   std::string seeds;   ///< "1,2,3" or "1..3", "": the config's own
   int seed_count = 0;  ///< as many from the config's own on; 0: not asked for
   std::vector<std::string> sweeps;
+  std::string backend;  ///< "": the config's own
   bool dry_run = false;
   LaunchOptions launch;
   bool json = false;
@@ -163,6 +166,7 @@ run::RunStatus carry_out(const Context& context,
                          const PreparedLaunch& prepared) {
   const run::PlannedRun& planned = prepared.planned;
   const std::string& label = launch.label;
+  int supervisor = 0;
   switch (planned.action) {
     case run::Action::cached:
       std::cerr << label << ": done before, nothing to do (--force runs it again)\n";
@@ -172,10 +176,14 @@ run::RunStatus carry_out(const Context& context,
     case run::Action::resume:
       std::cerr << label << ": " << what_it_does(launch, planned) << "\n";
       run::write_run_folder(planned, prepared.inputs);
-      run::start_supervisor(planned.folder, context.program());
+      supervisor = run::start_supervisor(planned.folder, context.program());
   }
   const Interrupts interrupts;
-  return watch(planned.folder, label, interrupts);
+  run::RunStatus status = watch(planned.folder, label, interrupts);
+  // On a disk that is full to the last byte nothing but the exit code can say so.
+  if (supervisor != 0 && run::wait_for_supervisor(supervisor) == run::supervised_storage)
+    status.storage = true;
+  return status;
 }
 
 void report_failure(const std::string& label,
@@ -187,13 +195,17 @@ void report_failure(const std::string& label,
   std::cerr << "its whole log: " << shown_path(folder.stderr_file()) << "\n";
 }
 
-int print_results(const std::vector<store::RunSummary>& runs,
-                  const store::ResultStore& store,
-                  const std::filesystem::path& runs_dir,
-                  bool json) {
-  bool all_completed = true;
-  for (const store::RunSummary& run : runs)
-    all_completed = all_completed && run.status == run::RunState::completed;
+/// As the supervisor's own: a stop and a full disk have a code each.
+int exit_code_of(const run::RunStatus& status) {
+  if (status.state == run::RunState::completed) return run::supervised_completed;
+  if (status.state == run::RunState::stopped) return run::supervised_stopped;
+  return status.storage ? run::supervised_storage : run::supervised_failed;
+}
+
+void print_results(const std::vector<store::RunSummary>& runs,
+                   const store::ResultStore& store,
+                   const std::filesystem::path& runs_dir,
+                   bool json) {
   const bool colour = use_colour(STDOUT_FILENO);
   if (json) {
     nlohmann::json list = nlohmann::json::array();
@@ -205,7 +217,6 @@ int print_results(const std::vector<store::RunSummary>& runs,
   } else {
     std::cout << result_table(runs, colour);
   }
-  return static_cast<int>(all_completed ? ExitCode::done : ExitCode::failed);
 }
 
 /// "10 runs: 8 new, 2 cached; about 3m 20s, judged by the newest runs like them".
@@ -284,6 +295,7 @@ int run_configs(const Context& context, const Options& options) {
 
   std::vector<store::RunSummary> results;
   bool interrupted = false;
+  int worst = run::supervised_completed;
   for (const Launch& launch : launches) {
     if (interrupted) {
       std::cerr << launch.label << ": not started\n";
@@ -293,6 +305,7 @@ int run_configs(const Context& context, const Options& options) {
     const run::RunStatus status = carry_out(context, launch, prepared);
     if (status.state == run::RunState::failed)
       report_failure(launch.label, prepared.planned.folder, status);
+    worst = std::max(worst, exit_code_of(status));
     interrupted = status.state == run::RunState::stopped;
     for (const std::string& warning : store.sync(runs_dir).warnings)
       std::cerr << "warning: " << warning << "\n";
@@ -300,8 +313,8 @@ int run_configs(const Context& context, const Options& options) {
       results.push_back(std::move(*summary));
   }
   if (interrupted) std::cerr << "the same command goes on from the saved checkpoint\n";
-  const int code = print_results(results, store, runs_dir, options.json);
-  return interrupted ? static_cast<int>(ExitCode::failed) : code;
+  print_results(results, store, runs_dir, options.json);
+  return worst;
 }
 
 }  // namespace
@@ -315,19 +328,27 @@ void add_run(const Command& app, Program& program) {
       "  forge run train_llama train_canon_ac --set train.max_steps=100\n"
       "  forge run --all -p canon --set profile=full\n"
       "  forge run train_canon_ac --set data.path=stories.txt\n"
+      "  forge run train_canon_ac --set train.max_steps=600 --continue train_canon_ac-5a0c\n"
       "  forge run \"train_canon_a*\" --seeds 3            each with its own seed and the next "
       "two\n"
       "  forge run --table positions --seed 1,2,3         what a table needs\n"
       "  forge run train_llama --sweep optimizer.lr=3e-4,1e-3 --sweep train.batch_size=16,32\n"
       "  forge run --all --seeds 5 --dry-run              what that would take\n"
+      "  forge run train_canon_ac --backend pytorch\n"
       "\n"
       "A finished run is not repeated. Ctrl-C saves and stops, and the same command goes on from\n"
-      "there; Ctrl-C twice stops now. A run goes on when forge is killed.");
+      "there; Ctrl-C twice stops now. A run goes on when forge is killed. Exit codes: 1 a run\n"
+      "failed, 3 stopped, 4 the disk is full or fails.");
   add_configs_options(command, program, options->configs);
   command.add_flag("--all", options->all, "Every training config of the project");
   command.add_option("--table", options->table, "The configs of a table of the project")
       .type_name("NAME");
   add_set_option(command, options->launch.overrides);
+  command
+      .add_option("--backend",
+                  options->backend,
+                  "The same as --set backend=NAME; 'forge backends' lists them")
+      .type_name("NAME");
   command.add_option("--seed", options->seeds, "Seeds: 1,2,3 or 1..5").type_name("SEEDS");
   command.add_option("--seeds", options->seed_count, "So many seeds, from the config's own on")
       .positive()
@@ -339,6 +360,11 @@ void add_run(const Command& app, Program& program) {
       .type_name("PATH=A,B,…")
       .repeated();
   command.add_flag("--dry-run", options->dry_run, "Only print what would be run, and how long");
+  command
+      .add_option("--continue",
+                  options->launch.continue_run,
+                  "Go on from a checkpoint of this run, whose budget alone may differ")
+      .type_name("RUN");
   command.add_flag("--force", options->launch.force, "Run again what is done");
   command.add_option("--device", options->launch.device, "auto, cpu, cuda or cuda:N")
       .capture_default();
@@ -347,6 +373,8 @@ void add_run(const Command& app, Program& program) {
       .capture_default();
   command.add_flag("--json", options->json, "Results as JSON");
   command.callback([&program, options] {
+    if (!options->backend.empty())
+      options->launch.overrides.push_back("backend=" + options->backend);
     program.action = [options](const Context& c) { return run_configs(c, *options); };
   });
 }

@@ -1,4 +1,6 @@
 #include "app/commands.h"
+#include "core/base/fs.h"
+#include "core/config/json.h"
 #include "core/run/local_launcher.h"
 #include "core/run/supervisor.h"
 
@@ -7,7 +9,8 @@ namespace {
 
 int supervise(const Context& context, const std::string& run_dir) {
   const run::RunFolder folder(std::filesystem::absolute(run_dir).lexically_normal());
-  const auto backend = context.backend(folder.record().identity.backend);
+  const protocol::Request request = protocol::request_from_line(read_file(folder.request_file()));
+  const auto backend = context.backend(config::experiment_from_json(request.experiment));
   run::LocalLauncher launcher;
   return run::supervise(folder, *backend, launcher);
 }

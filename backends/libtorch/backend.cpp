@@ -5,20 +5,17 @@
 
 #include <cstdlib>
 
+#include "backends/describe.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
-#include "core/config/fields.h"
 #include "core/run/host.h"
-#include "core/run/job.h"
 
 namespace forge::backends {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr double describe_silence_seconds = 120;  // a first start from a cold network disk is slow
 
 std::string environment_variable(const char* name) {
   const char* value = std::getenv(name);
@@ -43,30 +40,24 @@ std::optional<run::BackendInfo> read_cached(const fs::path& file) {
     const Json json = protocol::object_from_line(read_file(file));
     return run::BackendInfo{
         std::get<protocol::Hello>(protocol::event_from_json(json.at("hello"))),
-        std::get<protocol::Environment>(protocol::event_from_json(json.at("environment")))};
+        std::get<protocol::Environment>(protocol::event_from_json(json.at("environment"))),
+        std::get<protocol::Supports>(protocol::event_from_json(json.at("supports")))};
   } catch (const std::exception&) {
     return std::nullopt;
   }
 }
 
 void write_cached(const fs::path& file, const run::BackendInfo& info) {
+  if (!info.supports) return;  // a worker of another age: it is asked again
   try {
     make_directories(file.parent_path());
-    write_file_atomic(
-        file,
-        protocol::to_line(Json{{"hello", protocol::to_json(info.hello)},
-                               {"environment", protocol::to_json(info.environment)}}));
+    write_file_atomic(file,
+                      protocol::to_line(Json{{"hello", protocol::to_json(info.hello)},
+                                             {"environment", protocol::to_json(info.environment)},
+                                             {"supports", protocol::to_json(*info.supports)}}));
   } catch (const Error&) {
     // A cache that cannot be written costs half a second a start, no more.
   }
-}
-
-void require(bool supported,
-             const std::string& key,
-             const std::string& value,
-             const std::string& hint) {
-  if (supported) return;
-  throw Error("backend libtorch cannot do " + key + ": " + value, {}, hint);
 }
 
 }  // namespace
@@ -132,41 +123,12 @@ fs::path LibtorchBackend::cache_file(const protocol::Request& request) const {
 run::BackendInfo LibtorchBackend::describe(run::Launcher& launcher,
                                            const std::string& device,
                                            int threads) const {
-  protocol::Request request;
-  request.job = protocol::Job::describe;
-  request.device = device;
-  request.threads = threads;
+  const protocol::Request request = describe_request(device, threads);
   const fs::path cached = cache_file(request);
   if (const auto info = read_cached(cached)) return *info;
-
-  std::optional<protocol::Hello> hello;
-  std::optional<protocol::Environment> environment;
-  const auto remember = [&](const protocol::Event& event) {
-    if (const auto* said = std::get_if<protocol::Hello>(&event)) hello = *said;
-    if (const auto* said = std::get_if<protocol::Environment>(&event)) environment = *said;
-  };
-  run::run_job(launcher, command(request), request, describe_silence_seconds, remember);
-  if (!hello || !environment) {
-    throw Error("the worker did not say what it runs on", {}, "", ExitCode::failed);
-  }
-  const run::BackendInfo info{*hello, *environment};
+  const run::BackendInfo info = ask_worker(launcher, command(request), request);
   write_cached(cached, info);
   return info;
-}
-
-void LibtorchBackend::check(const config::Experiment& experiment, const run::BackendInfo&) const {
-  const std::string& backend = experiment.backend;
-  if (backend != name()) {
-    throw Error("unknown backend '" + backend + "'", {}, "set backend: " + name());
-  }
-  require(experiment.model.family == "llama_canon",
-          "model.family",
-          experiment.model.family,
-          "it knows llama_canon");
-  require(experiment.optimizer.type == "adamw",
-          "optimizer.type",
-          experiment.optimizer.type,
-          "it knows adamw");
 }
 
 }  // namespace forge::backends

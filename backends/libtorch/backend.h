@@ -19,7 +19,6 @@ class LibtorchBackend : public run::Backend {
   run::BackendInfo describe(run::Launcher& launcher,
                             const std::string& device,
                             int threads) const override;
-  void check(const config::Experiment& experiment, const run::BackendInfo& info) const override;
 
   /// FORGE_WORKER_LIBTORCH where that is set; else beside the program, as in a build folder; else
   /// libexec/forge/ of the prefix in whose bin/ the program lies. Throws Error (exit code `failed`)

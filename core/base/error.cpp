@@ -1,5 +1,6 @@
 #include "core/base/error.h"
 
+#include <cerrno>
 #include <cstring>
 
 namespace forge {
@@ -42,9 +43,26 @@ std::string describe_remark(const std::string& headline,
   return text;
 }
 
+namespace {
+
+bool is_of_storage(int errno_value) {
+  switch (errno_value) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EIO:
+    case EROFS: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
 Error system_error(const std::string& what, int errno_value, std::string hint) {
-  return Error(
-      "cannot " + what + ": " + std::strerror(errno_value), {}, std::move(hint), ExitCode::failed);
+  return Error("cannot " + what + ": " + std::strerror(errno_value),
+               {},
+               std::move(hint),
+               is_of_storage(errno_value) ? ExitCode::storage : ExitCode::failed);
 }
 
 }  // namespace forge

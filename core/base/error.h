@@ -10,8 +10,9 @@ namespace forge {
 /// Exit codes of the program.
 enum class ExitCode : int {
   done = 0,
-  failed = 1,  ///< a run failed, or the machine refused something (disk full, no permission)
-  usage = 2,   ///< wrong usage or a wrong config: nothing was started
+  failed = 1,   ///< a run failed, or the machine refused something (disk full, no permission)
+  usage = 2,    ///< wrong usage or a wrong config: nothing was started
+  storage = 4,  ///< the disk is full or fails; what was recorded before stays readable
 };
 
 /// The one exception of the project. Thrown with what is wrong, where, and what would be right;
@@ -48,7 +49,8 @@ std::string describe_remark(const std::string& headline,
                             const SourceSpan& where,
                             const std::string& hint);
 
-/// An Error for a failed system call: "cannot WHAT: reason of errno", exit code `failed`.
+/// An Error for a failed system call: "cannot WHAT: reason of errno", exit code `storage` where the
+/// disk is full or fails, else `failed`.
 Error system_error(const std::string& what, int errno_value, std::string hint = "");
 
 }  // namespace forge

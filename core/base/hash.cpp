@@ -36,10 +36,16 @@ std::string hash_hex(std::string_view text) {
   return hasher.hex();
 }
 
-std::string hash_file(const std::filesystem::path& path) {
+std::string hash_file(const std::filesystem::path& path,
+                      const std::function<void(int64_t)>& on_bytes) {
+  constexpr size_t hashed_at_once = size_t{16} << 20;
   const MappedFile file(path);
   Hasher hasher;
-  hasher.update(file.data(), file.size());
+  for (size_t begin = 0; begin < file.size(); begin += hashed_at_once) {
+    const size_t here = std::min(hashed_at_once, file.size() - begin);
+    hasher.update(file.data() + begin, here);
+    if (on_bytes) on_bytes(static_cast<int64_t>(here));
+  }
   return hasher.hex();
 }
 

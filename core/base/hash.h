@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,6 +27,8 @@ class Hasher {
 };
 
 std::string hash_hex(std::string_view text);
-std::string hash_file(const std::filesystem::path& path);
+/// `on_bytes`, where given, is told of each piece when it is done with.
+std::string hash_file(const std::filesystem::path& path,
+                      const std::function<void(int64_t)>& on_bytes = {});
 
 }  // namespace forge

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
+#include "core/config/backend.h"
 #include "core/config/check_data.h"
 #include "core/config/check_task.h"
 #include "core/config/complaint.h"
@@ -174,6 +175,7 @@ void check_and_complete(Draft& draft, const PathBases& bases, const ProblemSink&
   if (has_model) attempt(on_problem, Kind::disagreement, [&] { check_vocabulary(draft); });
   check_and_complete_data(draft, bases, on_problem);
   attempt(on_problem, Kind::missing_file, [&] { complete_initial_weights(draft, bases); });
+  attempt(on_problem, Kind::wrong_value, [&] { complete_backend(draft, bases); });
 }
 
 }  // namespace forge::config

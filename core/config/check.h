@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "core/config/layers.h"
 
@@ -10,6 +11,8 @@ namespace forge::config {
 struct PathBases {
   std::filesystem::path working_directory;  ///< of paths on the command line
   std::filesystem::path project_folder;     ///< of paths in templates
+  std::vector<std::filesystem::path> backends =
+      {};  ///< folders of declared backends, nearest first
 };
 
 /// Checks all that concerns several keys or a key's meaning, and fills in what follows from others:

@@ -147,9 +147,13 @@ struct TrainConfig {
   double grad_clip = 0;               ///< largest global gradient norm, 0: no clipping
   std::optional<bool> deterministic;  ///< none until the device is known: see is_deterministic
   int64_t log_every = 10;
-  int64_t eval_every = 500;      ///< 0: only at the end
-  int64_t checkpoint_every = 0;  ///< 0: only at the end and when stopped
-  int eval_rows = 500;           ///< rows of the fixed held-out set
+  int64_t eval_every = 500;         ///< 0: only at the end
+  int64_t checkpoint_every = 0;     ///< 0: only at the end and when stopped
+  int keep_checkpoints = 2;         ///< the newest ones
+  bool keep_best = true;            ///< and the one with the lowest evaluation loss
+  int64_t max_bad_steps = 10;       ///< steps in a row with a loss that no longer makes sense
+  double hung_after_seconds = 120;  ///< without a sign of work
+  int eval_rows = 500;              ///< rows of the fixed held-out set
   int eval_batch_size = 32;
   int eval_prompts = 100;       ///< texts that the model goes on with, of tasks that ask for it
   bool document_mask = false;   ///< attention and convolution stay within a document
@@ -187,12 +191,20 @@ struct ScheduleConfig {
   double exp_factor = 0.5;       ///< inv_sqrt: the rate falls as step^-exp_factor
 };
 
+/// A program of anybody's that trains (docs/PROTOCOL.md). It is started without a shell.
+struct ExternalConfig {
+  std::vector<std::string> command;  ///< program and arguments; none: the backend is forge's own
+  std::string working_directory;     ///< resolved: absolute
+  std::vector<std::string> environment;  ///< NAME=VALUE, added to forge's own
+};
+
 struct Experiment {
   std::string name;
   std::string description;
   uint64_t seed = 42;
-  std::string profile = "auto";  ///< resolved: the profile that `auto` became
-  std::string backend = "libtorch";
+  std::string profile = "auto";      ///< resolved: the profile that `auto` became
+  std::string backend = "libtorch";  ///< libtorch, external or the name of a declared one
+  ExternalConfig external;           ///< resolved: as declared, where the backend has a name
   ModelConfig model;
   DataConfig data;
   TokenizerConfig tokenizer;

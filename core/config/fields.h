@@ -266,6 +266,19 @@ void fields(Visitor& visit, TrainConfig& c) {
               c.checkpoint_every,
               "steps between checkpoints; 0: at the end and when stopped",
               at_least(0));
+  visit.field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints kept", up_to(1 << 20));
+  visit.field(
+      "keep_best",
+      c.keep_best,
+      "keep the checkpoint with the lowest evaluation loss, too, of those at an evaluation");
+  visit.field("max_bad_steps",
+              c.max_bad_steps,
+              "steps in a row with an infinite, nan or exploding loss that end the training",
+              at_least(1));
+  visit.field("hung_after_seconds",
+              c.hung_after_seconds,
+              "seconds without a sign of work after which a worker is killed",
+              at_least(1));
   visit.field("eval_rows", c.eval_rows, "rows of the fixed held-out set", at_least(1));
   visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", up_to(1 << 20));
   visit.field("eval_prompts",
@@ -316,12 +329,22 @@ void fields(Visitor& visit, ScheduleConfig& c) {
 }
 
 template <class Visitor>
+void fields(Visitor& visit, ExternalConfig& c) {
+  visit.field("command", c.command, "program and arguments, a list; no shell is involved");
+  visit.field("working_directory",
+              c.working_directory,
+              "where it is started; empty: the project's folder, or that of the declaration");
+  visit.field("environment", c.environment, "NAME=VALUE, a list; added to forge's own");
+}
+
+template <class Visitor>
 void fields(Visitor& visit, Experiment& c) {
   visit.field("name", c.name, "display name");
   visit.field("description", c.description, "one line for listings");
   visit.field("seed", c.seed, "of the initial weights");
   visit.field("profile", c.profile, "named set of overrides; auto: full on a GPU, quick elsewhere");
-  visit.field("backend", c.backend, "program that trains");
+  visit.field("backend", c.backend, "program that trains: libtorch, external or a declared one");
+  visit.section("external", c.external, "the program of backend external");
   visit.section("model", c.model, "architecture");
   visit.section("data", c.data, "training and evaluation text");
   visit.section("tokenizer", c.tokenizer, "text to token ids");

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/config/backend.h"
 #include "core/config/check.h"
 #include "core/config/json.h"
 #include "core/config/keys.h"
@@ -190,9 +191,12 @@ ResolvedConfig resolve(const project::Project& project,
   ResolvedConfig resolved;
   resolved.trains = document.sections->find("train") != nullptr;
   if (resolved.trains) {
-    check_and_complete(draft,
-                       {options.surroundings.working_directory, project.folder},
-                       keeping_obstacles(options.on_problem, resolved.obstacles));
+    check_and_complete(
+        draft,
+        {options.surroundings.working_directory,
+         project.folder,
+         backend_folders(project.folder, project.workspace_root, options.surroundings.library_dir)},
+        keeping_obstacles(options.on_problem, resolved.obstacles));
   } else {
     check_and_complete_model(draft, options.on_problem);
   }

@@ -34,8 +34,8 @@ const std::vector<NoCounterpart>& no_counterparts() {
       {"checkpoint.path", "checkpoints lie in a run's folder"},
       {"checkpoint.init_ckpt_path", "train.initial_weights names a run or a model folder"},
       {"checkpoint.continue_training_from_init", "train.initial_weights gives weights alone"},
-      {"checkpoint.dump.keep", "forge keeps the last checkpoint"},
-      {"checkpoint.eval.keep", "forge keeps the last checkpoint"},
+      {"checkpoint.dump.keep", "train.keep_checkpoints says how many are kept"},
+      {"checkpoint.eval.keep", "train.keep_best keeps the best one"},
       {"logging.acc_freq", "forge logs after whole steps"},
       {"logging.wandb", "forge's own store has all numbers"}};
   return list;

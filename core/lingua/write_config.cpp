@@ -56,9 +56,10 @@ template <class T>
 std::string yaml_text(const std::optional<T>& value) {
   return value ? yaml_text(*value) : "null";
 }
-std::string yaml_text(const std::vector<double>& values) {
+template <class T>
+std::string yaml_text(const std::vector<T>& values) {
   std::vector<std::string> texts;
-  for (const double value : values) texts.push_back(shortest(value));
+  for (const T& value : values) texts.push_back(yaml_text(value));
   return "[" + join(texts, ", ") + "]";
 }
 

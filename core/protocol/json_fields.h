@@ -148,14 +148,22 @@ class JsonReader {
     value.reset();
     if (!json.is_null()) decode(key, json, value.emplace());
   }
+  /// The largest count: every JSON reader has it exactly, and sums of a few stay within 64 bits.
+  template <class T>
+  static constexpr uint64_t largest() {
+    constexpr uint64_t exact = uint64_t{1} << 53;
+    constexpr auto own = static_cast<uint64_t>(std::numeric_limits<T>::max());
+    return std::is_signed_v<T> && own > exact ? exact : own;
+  }
+
   /// Every integer of ours is a count: a negative one is as wrong as a word.
   template <class T>
   void decode(const char* key, const nlohmann::json& json, T& value) const {
     if constexpr (std::is_integral_v<T>) {
       const bool fits = json.is_number_integer() &&
                         (json.is_number_unsigned() || json.get<int64_t>() >= 0) &&
-                        json.get<uint64_t>() <= uint64_t{std::numeric_limits<T>::max()};
-      if (!fits) refuse(key, json, "a whole number from 0 on");
+                        json.get<uint64_t>() <= largest<T>();
+      if (!fits) refuse(key, json, "a whole number from 0 to " + std::to_string(largest<T>()));
       value = json.get<T>();
     } else if constexpr (std::is_enum_v<T>) {
       std::string word;

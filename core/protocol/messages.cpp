@@ -1,5 +1,6 @@
 #include "core/protocol/messages.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -76,6 +77,7 @@ template <class Visitor>
 void fields(Visitor& visit, Request& request) {
   visit.field("job", request.job);
   visit.optional("run_dir", request.run_dir);
+  visit.optional("identity", request.identity);
   visit.optional("experiment", request.experiment);
   visit.optional("train_tokens", request.train_tokens);
   visit.optional("evaluation_tokens", request.evaluation_tokens);
@@ -108,6 +110,12 @@ void fields(Visitor& visit, Environment& environment) {
   visit.optional("memory_bytes", environment.memory_bytes);
   visit.optional("devices", environment.devices);
   visit.optional("libraries", environment.libraries);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Supports& supports) {
+  visit.field("jobs", supports.jobs);
+  visit.optional("config", supports.config);
 }
 
 template <class Visitor>
@@ -165,6 +173,7 @@ void fields(Visitor& visit, CheckpointSaved& checkpoint) {
   visit.field("step", checkpoint.step);
   visit.field("path", checkpoint.path);
   visit.field("bytes", checkpoint.bytes);
+  visit.optional("pause_seconds", checkpoint.pause_seconds);
 }
 
 template <class Visitor>
@@ -227,7 +236,8 @@ constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {"he
                                                                              "answers",
                                                                              "ready",
                                                                              "window",
-                                                                             "result"};
+                                                                             "result",
+                                                                             "supports"};
 
 /// The line in quotes, cut and with control characters replaced: fit for a terminal.
 std::string excerpt(std::string_view line) {
@@ -237,6 +247,45 @@ std::string excerpt(std::string_view line) {
     if (static_cast<unsigned char>(letter) < ' ' || letter == 0x7f) letter = '?';
   }
   return "'" + text + (line.size() > limit ? "…'" : "'");
+}
+
+bool is_control(unsigned char byte) {
+  return (byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f;
+}
+
+/// A worker's words reach terminals and logs: nothing in them may steer one.
+void tame(std::string& text) {
+  if (text.size() > max_text_bytes) {
+    size_t end = max_text_bytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+    text.resize(end);
+    text += "…";
+  }
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F are control characters, too: in UTF-8 their second byte says so.
+    const bool is_c1 =
+        byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (is_c1) text.replace(i, 2, "?");
+    if (is_control(byte)) text[i] = '?';
+  }
+}
+
+/// Cheap, and nearly always true.
+bool is_plain(const Json& json) {
+  if (json.is_string()) {
+    const auto& text = json.get_ref<const std::string&>();
+    const auto is_suspect = [](unsigned char byte) { return is_control(byte) || byte == 0xc2; };
+    return text.size() <= max_text_bytes && std::none_of(text.begin(), text.end(), is_suspect);
+  }
+  return !json.is_structured() || std::all_of(json.begin(), json.end(), is_plain);
+}
+
+void tame(Json& json) {
+  if (json.is_string()) tame(json.get_ref<std::string&>());
+  if (json.is_structured()) {
+    for (Json& inner : json) tame(inner);
+  }
 }
 
 template <size_t index = 0>
@@ -303,7 +352,22 @@ Event event_from_json(const Json& json) {
   const auto kind = json.find("event");
   if (kind == json.end()) throw Error("'event' is missing: " + excerpt(to_line(json)));
   if (!kind->is_string()) throw Error("'event' should be a string: " + excerpt(to_line(json)));
-  return read_event(kind->get<std::string>(), json);
+  const auto read = [](const Json& plain) {
+    return read_event(plain.at("event").get<std::string>(), plain);
+  };
+  Event event;
+  if (is_plain(json)) {
+    event = read(json);
+  } else {
+    Json tamed = json;
+    tame(tamed);
+    event = read(tamed);
+  }
+  if (auto* progress = std::get_if<Progress>(&event)) {
+    const double fraction = progress->fraction;
+    progress->fraction = fraction > 0 ? std::min(fraction, 1.0) : 0;  // not a number is 0, too
+  }
+  return event;
 }
 
 const char* name_of(const Event& event) { return event_names[event.index()]; }

@@ -19,12 +19,15 @@ constexpr int version = 1;
 /// Limits of a line: a longer or deeper one is rubbish, whatever it says.
 constexpr size_t max_line_bytes = size_t{1} << 20;
 constexpr int max_depth = 32;
+/// Of a text in an event: what is longer is cut.
+constexpr size_t max_text_bytes = size_t{1} << 14;
 
 /// Exit status of a worker.
 constexpr int exit_done = 0;
 constexpr int exit_failed = 1;
 constexpr int exit_wrong_request = 2;  ///< the request can never be done as it is
 constexpr int exit_stopped = 3;        ///< stopped on request, after saving
+constexpr int exit_storage = 4;        ///< what must be kept could not be written
 
 /// A token file and the rows of it that are used; rows are windows of seq_len + 1 ids that begin
 /// every seq_len ids, or the first seq_len ids of each document. Where there are several, training
@@ -89,6 +92,7 @@ struct OperationBench {
 struct Request {
   Job job = Job::describe;
   std::string run_dir;                                   ///< absolute; checkpoints go below it
+  std::string identity;                                  ///< key of the run, for its checkpoints
   nlohmann::json experiment = nlohmann::json::object();  ///< resolved, complete (config.json)
   std::vector<TokenSource> train_tokens;
   std::vector<TokenSource> evaluation_tokens;
@@ -121,6 +125,15 @@ struct Environment {
   int64_t memory_bytes = 0;                             ///< of the device
   std::vector<std::string> devices;                     ///< every device seen
   nlohmann::json libraries = nlohmann::json::object();  ///< name -> version or path, BLAS in use
+};
+
+/// What the backend can do on this machine: the last word of `describe`. Without it nothing is
+/// known, and nothing is refused before a worker is started.
+struct Supports {
+  std::vector<std::string> jobs;  ///< names_of(Job)
+  /// Config keys by their dotted names, each with a list of the values that it may have; a key that
+  /// is not there may have any.
+  nlohmann::json config = nlohmann::json::object();
 };
 
 /// Training begins (or goes on) at `first_step`.
@@ -178,6 +191,7 @@ struct CheckpointSaved {
   int64_t step = 0;
   std::string path;  ///< relative to the run folder
   int64_t bytes = 0;
+  double pause_seconds = 0;  ///< so long training stood still for it
 };
 
 /// The job ended as it should: all steps done, or stopped on request after saving.
@@ -242,7 +256,8 @@ using Event = std::variant<Hello,
                            Answers,
                            Ready,
                            Window,
-                           Result>;
+                           Result,
+                           Supports>;
 
 /// One line without its newline. Non-finite numbers are written as the strings "nan", "inf",
 /// "-inf".
@@ -258,14 +273,16 @@ std::string to_line(const nlohmann::json& json);
 nlohmann::json object_from_line(const std::string& line);
 
 /// Throw Error naming the missing, ill-typed or unknown part of the line. Extra keys are ignored,
-/// so that a newer worker may say more.
+/// so that a newer worker may say more. An event's texts are made fit for a terminal: control
+/// characters but tabs and newlines become '?', and each is cut at max_text_bytes; the fraction of
+/// a progress lies between 0 and 1.
 Request request_from_line(const std::string& line);
 WindowRequest window_request_from_line(const std::string& line);
 Event event_from_line(const std::string& line);
 Event event_from_json(const nlohmann::json& json);
 
 /// "hello", "environment", "started", "progress", "train", "evaluation", "checkpoint", "finished",
-/// "failed", "tokens", "answers", "ready", "window", "result".
+/// "failed", "tokens", "answers", "ready", "window", "result", "supports".
 const char* name_of(const Event& event);
 
 }  // namespace forge::protocol

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 
 #include "core/base/text.h"
@@ -84,10 +85,29 @@ class Builder {
     group_ = choose_group(table_, candidates);
   }
 
-  /// Fills in the run that the row shows and returns it, null where there is none; the others of
-  /// its config are left out.
+  /// What comparable runs of the config have of the key that rows are divided by, sorted; one that
+  /// is empty where they are not, or there is no such run.
+  std::vector<std::string> divisions_of(const RowSpec& row) const {
+    std::set<std::string> values;
+    for (const ConfiguredRun* run : runs_) {
+      if (run->summary.config == row.config && !reason_against(*run))
+        values.insert(division_of(*run, table_));
+    }
+    if (values.empty()) values.insert("");
+    return {values.begin(), values.end()};
+  }
+
+  void leave_out_incomparable(const RowSpec& row, std::vector<LeftOut>& left_out) const {
+    for (const ConfiguredRun* run : runs_) {
+      if (run->summary.config != row.config) continue;
+      if (const auto reason = reason_against(*run)) leave_out(run->summary, *reason, left_out);
+    }
+  }
+
+  /// Fills in the run that the row shows and returns it, null where there is none; the others that
+  /// are comparable, of its config and division, are left out.
   const ConfiguredRun* fill(AblationRow& row, std::vector<LeftOut>& left_out) const {
-    const Runs runs = comparable(row.spec, left_out);
+    const Runs runs = comparable(row);
     const ConfiguredRun* shown =
         table_.best_of ? best_of(*table_.best_of, runs, row, left_out) : choose(runs, left_out);
     if (shown) row.run = shown->summary;
@@ -99,15 +119,13 @@ class Builder {
     return profile_.empty() || run.summary.profile == profile_;
   }
 
-  Runs comparable(const RowSpec& row, std::vector<LeftOut>& left_out) const {
+  /// The comparable runs of the row.
+  Runs comparable(const AblationRow& row) const {
     Runs comparable;
     for (const ConfiguredRun* run : runs_) {
-      if (run->summary.config != row.config) continue;
-      if (const auto reason = reason_against(*run)) {
-        leave_out(run->summary, *reason, left_out);
-      } else {
+      if (run->summary.config == row.spec.config && !reason_against(*run) &&
+          division_of(*run, table_) == row.division)
         comparable.push_back(run);
-      }
     }
     return comparable;
   }
@@ -185,7 +203,7 @@ std::optional<double> comparable_speed(const AblationRow& row, const TableSpec& 
 }
 
 void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRow& row) {
-  if (&row == &baseline) return;
+  if (&row == &baseline || row.division != baseline.division) return;
   row.throughput_change = change(comparable_speed(row, table).value_or(0),
                                  comparable_speed(baseline, table).value_or(0));
   if (!row.completed() || !baseline.completed()) return;
@@ -229,16 +247,20 @@ Ablation build_ablation(const TableSpec& table,
   const Builder builder(table, options.profile, of_table(table, newest_first(runs)));
   Runs completed;
   for (const RowSpec& spec : table.rows) {
-    AblationRow row;
-    row.spec = spec;
-    if (const ConfiguredRun* run = builder.fill(row, ablation.left_out)) {
-      if (row.completed()) completed.push_back(run);
-      if (ablation.profile.empty()) ablation.profile = run->summary.profile;
+    builder.leave_out_incomparable(spec, ablation.left_out);
+    for (const std::string& division : builder.divisions_of(spec)) {
+      AblationRow row;
+      row.spec = spec;
+      row.division = division;
+      if (const ConfiguredRun* run = builder.fill(row, ablation.left_out)) {
+        if (row.completed()) completed.push_back(run);
+        if (ablation.profile.empty()) ablation.profile = run->summary.profile;
+      }
+      const PublishedFigure* figure =
+          options.published ? options.published->find(spec.config) : nullptr;
+      if (figure) row.published = *figure;
+      ablation.rows.push_back(std::move(row));
     }
-    const PublishedFigure* figure =
-        options.published ? options.published->find(spec.config) : nullptr;
-    if (figure) row.published = *figure;
-    ablation.rows.push_back(std::move(row));
   }
   ablation.setup = describe_setup(completed);
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe(*table.best_of));

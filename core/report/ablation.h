@@ -22,6 +22,7 @@ struct Point {
 /// One row of a table.
 struct AblationRow {
   RowSpec spec;
+  std::string division;                     ///< value of the table's `by`; "" without it
   std::optional<store::RunSummary> run;     ///< none: missing
   std::vector<Point> points;                ///< for each value of best_of; empty without it
   std::optional<double> varied;             ///< the value of best_of in `run`
@@ -65,7 +66,9 @@ struct AblationOptions {
 
 /// Fills a table from the runs of its project: in every row the newest completed run of those that
 /// are comparable (core/report/comparison.h), else the newest one that is not completed. With
-/// best_of that holds for each of its values, and the row shows the best of the completed ones.
+/// best_of that holds for each of its values, and the row shows the best of the completed ones. Of
+/// a table that is divided, a config has a row for each value that comparable runs of it have, and
+/// changes are those against the baseline's row of the same value.
 Ablation build_ablation(const TableSpec& table,
                         const std::vector<store::ConfiguredRun>& runs,
                         const AblationOptions& options = {});

@@ -86,8 +86,19 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
     conditions.erase(std::remove_if(conditions.begin(), conditions.end(), is_varied),
                      conditions.end());
   }
+  conditions.push_back({"backend", summary.backend});
   conditions.push_back({"seed", std::to_string(summary.seed)});
+  const auto divides = [&](const Condition& c) { return c.name == table.by; };
+  conditions.erase(std::remove_if(conditions.begin(), conditions.end(), divides), conditions.end());
   return conditions;
+}
+
+std::string division_of(const store::ConfiguredRun& run, const TableSpec& table) {
+  if (table.by.empty()) return "";
+  if (table.by == "backend") return run.summary.backend;
+  std::vector<Condition> leaf;
+  add_config_key(run.config, table.by, leaf);
+  return leaf.empty() ? "" : leaf.front().value;
 }
 
 std::optional<std::string> difference(const std::vector<Condition>& run,

@@ -16,9 +16,13 @@ struct Condition {
   std::string value;  ///< "": not known (yet)
 };
 
-/// Everything that `table` wants equal, as it is for `run`; the seed last. A section of the config
+/// Everything that `table` wants equal, as it is for `run`; backend and seed last. The key that the
+/// rows are divided by is none of it. A section of the config
 /// counts key by key, less the keys that cannot change a number and the one that best_of varies.
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table);
+
+/// What the run has of the key that the table's rows are divided by; "" where they are not.
+std::string division_of(const store::ConfiguredRun& run, const TableSpec& table);
 
 /// The first condition that keeps a run out of a group, as "profile full, this table shows quick";
 /// none where the run belongs to it. What is not known keeps nobody out.

@@ -96,6 +96,7 @@ Json row_to_json(const AblationRow& row, const Ablation& ablation) {
   json["name"] = row.spec.name;
   json["positions"] = row.spec.positions;
   json["notes"] = row.spec.notes;
+  if (!ablation.table.by.empty()) json[ablation.table.by] = row.division;
   json["status"] = status_of(row.run);
   json["run_id"] = row.run ? Json(row.run->id) : Json(nullptr);
   json.update(figures_of(row, ablation.table));
@@ -156,6 +157,7 @@ Json to_json(const Ablation& ablation) {
                        {"by", best_of.by},
                        {"take", names_of(best_of.take)[static_cast<size_t>(best_of.take)]}};
   }
+  if (!ablation.table.by.empty()) json["by"] = ablation.table.by;
   json["rows"] = Json::array();
   for (const AblationRow& row : ablation.rows) json["rows"].push_back(row_to_json(row, ablation));
   json["left_out"] = Json::array();
@@ -189,6 +191,7 @@ std::string to_csv(const Ablation& ablation) {
     header.push_back(name + "_count");
   }
   if (ablation.table.best_of) header.push_back(ablation.table.best_of->key);
+  if (!ablation.table.by.empty()) header.push_back(ablation.table.by);
   if (ablation.published) {
     for (const std::string& name : published) header.push_back("published_" + name);
   }
@@ -203,6 +206,7 @@ std::string to_csv(const Ablation& ablation) {
     for (const auto& [name, value] : figures.items()) line.push_back(csv_field(value));
     for (const std::string& field : csv_scores(row, ablation.table)) line.push_back(field);
     if (ablation.table.best_of) line.push_back(csv_field(value_or_null(row.varied)));
+    if (!ablation.table.by.empty()) line.push_back(csv_field(row.division));
     if (ablation.published) {
       const Json theirs = published_of(row);
       for (const std::string& name : published) {

@@ -13,7 +13,8 @@ namespace {
 const char* const nothing = "\u2014";
 
 bool is_text(ColumnKind kind) {
-  return kind == ColumnKind::model || kind == ColumnKind::positions || kind == ColumnKind::notes;
+  return kind == ColumnKind::model || kind == ColumnKind::positions || kind == ColumnKind::notes ||
+         kind == ColumnKind::by;
 }
 
 bool is_benchmark(ColumnKind kind, const Ablation& ablation) {
@@ -87,6 +88,7 @@ std::string spec_text(const RowSpec& row, ColumnKind kind) {
 }
 
 std::string cell_text(const AblationRow& row, const ColumnSpec& column, const Ablation& ablation) {
+  if (column.kind == ColumnKind::by) return row.division.empty() ? nothing : row.division;
   if (is_text(column.kind)) return spec_text(row.spec, column.kind);
   if (is_published(column.kind)) return published_text(row.published, column.kind);
   return measured_text(row, column, ablation);

@@ -108,6 +108,10 @@ void check_columns(const yaml::Node& node, const TableSpec& table) {
       throw Error(std::string("'") + key + "' is for columns of kind score",
                   place.find(key)->origin);
     }
+    if (column.kind == ColumnKind::by) {
+      throw Error("a column of kind by is there where 'forge compare --by KEY' asks for it",
+                  place.origin);
+    }
     if (column.kind == ColumnKind::varied && !table.best_of) {
       throw Error("a column of kind varied shows what best_of varies, and the table has no best_of",
                   place.origin);
@@ -197,11 +201,30 @@ const std::vector<std::string>& names_of(ColumnKind) {
                                                  "overhead",
                                                  "score",
                                                  "varied",
+                                                 "by",
                                                  "notes",
                                                  "published_eval_loss",
                                                  "published_tokens_per_second",
                                                  "published_peak_memory"};
   return names;
+}
+
+void divide_by(TableSpec& table, const std::string& key) {
+  const std::vector<std::string>& known = config::all_key_paths();
+  if (key != "backend" && std::find(known.begin(), known.end(), key) == known.end()) {
+    throw Error("there is no key '" + key + "' to divide rows by",
+                {},
+                did_you_mean(key, known).empty() ? "for example backend, seed or optimizer.lr"
+                                                 : did_you_mean(key, known));
+  }
+  table.by = key;
+  table.claims.clear();
+  table.tokens_per_second = SpeedSource::runs;
+  const auto model = std::find_if(table.columns.begin(), table.columns.end(), [](const auto& c) {
+    return c.kind == ColumnKind::model;
+  });
+  const auto place = model == table.columns.end() ? table.columns.begin() : model + 1;
+  table.columns.insert(place, {ColumnKind::by, key == "backend" ? "Backend" : key});
 }
 
 const std::vector<std::string>& names_of(ScoreFormat) {

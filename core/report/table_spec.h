@@ -23,6 +23,7 @@ enum class ColumnKind {
   overhead,  ///< change of throughput and memory against the baseline
   score,     ///< a figure of a synthetic task
   varied,    ///< value of best_of's key in the run shown
+  by,        ///< value of the key that the rows are divided by; no table file has it
   notes,
   published_eval_loss,
   published_tokens_per_second,
@@ -91,7 +92,13 @@ struct TableSpec {
   std::optional<BestOfSpec> best_of;
   std::string published;  ///< file with published figures, beside the table's own; "": none
   SpeedSource tokens_per_second = SpeedSource::runs;
+  std::string by = {};  ///< divide_by; "": each config has one row
 };
+
+/// Gives every config a row for each value that its runs have of `key`, "backend" or a key of the
+/// config, with a column that shows it. The key need not be equal between the runs then. Claims are
+/// about configs and fall away, and speeds are those of the runs. Throws Error for an unknown key.
+void divide_by(TableSpec& table, const std::string& key);
 
 /// The scores that the table shows or chooses by, each once.
 std::vector<std::string> scores_of(const TableSpec& table);

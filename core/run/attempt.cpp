@@ -9,6 +9,7 @@
 #include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
+#include "core/weights/checkpoint.h"
 
 namespace forge::run {
 namespace {
@@ -66,7 +67,7 @@ AttemptEnd Attempt::run() {
     throw Error(problem.message(),
                 {},
                 "when that is mended, start the run again: it goes on from its newest checkpoint",
-                ExitCode::failed);
+                problem.exit_code());
   }
 }
 
@@ -112,9 +113,12 @@ void Attempt::on_event(const protocol::Event& event) {
   if (const auto* evaluation = std::get_if<protocol::Evaluation>(&event)) {
     protocol::Evaluation scored = *evaluation;
     scored.scores = examiner_.finish();
+    evaluated_ = scored;
     log_.append(protocol::to_json(scored), number_);
     return;
   }
+  if (const auto* saved = std::get_if<protocol::CheckpointSaved>(&event)) on_checkpoint(*saved);
+  if (verdict_) return;
   log_.append(protocol::to_json(event), number_);
   if (const auto* environment = std::get_if<protocol::Environment>(&event)) {
     write_environment(*environment);
@@ -139,6 +143,26 @@ void Attempt::on_answers(const protocol::Answers& answers) {
     examiner_.take(answers);
   } catch (const Error& problem) {
     give_up(problem.message(), problem.hint());
+  }
+}
+
+/// What is acknowledged must be found again: under its name, with a manifest.
+void Attempt::on_checkpoint(const protocol::CheckpointSaved& saved) {
+  const std::string name = weights::checkpoint_name(saved.step);
+  if (saved.path != "checkpoints/" + name) {
+    give_up("the worker broke the protocol: it saved the checkpoint of step " +
+                std::to_string(saved.step) + " as '" + saved.path.substr(0, 120) + "'",
+            "it belongs into checkpoints/" + name);
+    return;
+  }
+  weights::CheckpointState state;
+  state.step = saved.step;
+  state.identity = folder_.record().key;
+  if (evaluated_ && evaluated_->step == saved.step) state.eval_loss = evaluated_->loss;
+  try {
+    weights::seal_checkpoint(folder_.checkpoints() / name, state);
+  } catch (const Error& problem) {
+    give_up("the worker's checkpoint cannot be kept: " + problem.message(), problem.hint());
   }
 }
 
@@ -211,6 +235,7 @@ AttemptEnd Attempt::conclude(const ExitStatus& exit) const {
     end.hint = "see " + folder_.stderr_file().string();
   }
   end.exit = exit;
+  end.storage = end.state == RunState::failed && exit.code == protocol::exit_storage;
   return end;
 }
 

@@ -21,6 +21,7 @@ struct AttemptEnd {
   std::string reason;
   std::string hint;
   bool mendable = false;  ///< a fresh worker may get further
+  bool storage = false;   ///< the disk is full or fails
 };
 
 /// One worker from its start to its exit: reads its lines, records its events, watches for silence,
@@ -45,6 +46,7 @@ class Attempt {
   void on_line(const std::string& line);
   void on_event(const protocol::Event& event);
   void on_answers(const protocol::Answers& answers);
+  void on_checkpoint(const protocol::CheckpointSaved& saved);
   void on_progress(const protocol::Progress& progress);
   void on_hello(const protocol::Hello& hello);
   void write_environment(const protocol::Environment& environment) const;
@@ -65,6 +67,7 @@ class Attempt {
 
   std::optional<protocol::Hello> hello_;
   std::optional<protocol::Progress> progress_;
+  std::optional<protocol::Evaluation> evaluated_;  ///< the last one
   double progress_written_ = -1e9;
   double last_sign_;
   std::optional<Stop> stop_passed_on_;

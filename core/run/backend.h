@@ -1,8 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
-#include "core/config/experiment.h"
 #include "core/protocol/messages.h"
 #include "core/run/launcher.h"
 
@@ -12,6 +12,7 @@ namespace forge::run {
 struct BackendInfo {
   protocol::Hello hello;
   protocol::Environment environment;
+  std::optional<protocol::Supports> supports = {};  ///< none: it did not say
 };
 
 /// A program that trains, seen from forge's side. Const; starts nothing but in `describe`.
@@ -26,8 +27,6 @@ class Backend {
   virtual BackendInfo describe(Launcher& launcher,
                                const std::string& device,
                                int threads) const = 0;
-  /// Throws Error naming the key of the first setting that it cannot do on such a machine.
-  virtual void check(const config::Experiment& experiment, const BackendInfo& info) const = 0;
 };
 
 }  // namespace forge::run

@@ -8,6 +8,7 @@
 #include "core/config/json.h"
 #include "core/data/scored_bytes.h"
 #include "core/data/tokenizer_json.h"
+#include "core/protocol/json_fields.h"
 #include "core/run/examiner.h"
 #include "core/run/job.h"
 
@@ -45,6 +46,20 @@ protocol::Request request_of(const RunModel& model,
   return request;
 }
 
+/// What a worker's result must hold.
+struct Answer {
+  double loss = 0;
+  int64_t tokens = 0;
+  double seconds = 0;
+};
+
+template <class Visitor>
+void fields(Visitor& visit, Answer& answer) {
+  visit.field("loss", answer.loss);
+  visit.field("tokens", answer.tokens);
+  visit.field("seconds", answer.seconds);
+}
+
 }  // namespace
 
 ModelEvaluation evaluate(const RunModel& model,
@@ -67,9 +82,10 @@ ModelEvaluation evaluate(const RunModel& model,
   };
   run_job(launcher, backend.command(request), request, silence_seconds, listen);
   if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
-  evaluation.loss = values.at("loss").get<double>();
-  evaluation.tokens = values.at("tokens").get<int64_t>();
-  evaluation.seconds = values.at("seconds").get<double>();
+  const auto answer = protocol::read_fields<Answer>(values, "the worker's result");
+  evaluation.loss = answer.loss;
+  evaluation.tokens = answer.tokens;
+  evaluation.seconds = answer.seconds;
   evaluation.perplexity = std::exp(evaluation.loss);
   evaluation.scores = examiner.finish();
   evaluation.bytes = bytes_of(model, data);

@@ -44,6 +44,13 @@ void drop_later_keys_at_default(Json& part) {
   }
 }
 
+/// A backend of forge's own has no command, and its runs keep the keys that they had before others.
+void drop_unused_command(Json& part) {
+  const auto external = part.find("external");
+  if (external != part.end() && external->value("command", Json::array()).empty())
+    part.erase(external);
+}
+
 /// What stands for nothing in the sources of a mixture: those of weight 0, and where text lies.
 void drop_of_sources(Json& part) {
   const Json::json_pointer sources("/data/sources");
@@ -71,12 +78,18 @@ Json identifying_part(const Json& experiment) {
   part.erase("description");
   drop("train", "log_every");
   drop("train", "checkpoint_every");
+  drop("train", "keep_checkpoints");
+  drop("train", "keep_best");
+  drop("train", "max_bad_steps");
+  drop("train", "hung_after_seconds");
   drop("train", "initial_weights");
   drop("data", "path");
   drop("data", "evaluation_path");
   drop("tokenizer", "path");
+  drop("external", "working_directory");
   drop_of_sources(part);
   drop_later_keys_at_default(part);
+  drop_unused_command(part);
   return part;
 }
 

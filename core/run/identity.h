@@ -18,11 +18,13 @@ struct Identity {
 };
 
 /// The experiment's JSON without the keys that cannot change a number: name, description,
-/// train.log_every, train.checkpoint_every; and without data.path, data.evaluation_path,
+/// train.log_every, checkpoint_every, keep_checkpoints, keep_best, max_bad_steps,
+/// hung_after_seconds; and without data.path, data.evaluation_path,
 /// tokenizer.path and train.initial_weights, for which hashes of their content stand: the same text
 /// in another folder is the same data, of each source of a mixture too; a source of weight 0 is
-/// none. Keys that came later are left out at their default. train.deterministic is there as it
-/// came out on the run's device.
+/// none. Where an external backend is started is left out too; its command and environment, which
+/// may well change what it computes, are not. Keys that came later are left out at their default.
+/// train.deterministic is there as it came out on the run's device.
 nlohmann::json identifying_part(const nlohmann::json& experiment);
 
 nlohmann::json to_json(const Identity& identity);

@@ -13,12 +13,13 @@ namespace forge::run {
 struct WorkerCommand {
   std::vector<std::string> arguments;  ///< the first is the program: a path, or a name on the PATH
   std::map<std::string, std::string> environment;  ///< added to the starter's own
+  std::filesystem::path working_folder = {};       ///< "": whatever the launch says
 };
 
 struct Launch {
   WorkerCommand command;
   std::string input;                     ///< the line on stdin, which ends after it
-  std::filesystem::path working_folder;  ///< "": the starter's own
+  std::filesystem::path working_folder;  ///< where the command names none; "": the starter's own
   std::filesystem::path stderr_file;     ///< appended to
   bool more_input = false;               ///< stdin goes on after the line: RunningWorker::send
 };

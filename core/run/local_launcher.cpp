@@ -81,6 +81,12 @@ File open_for_append(const fs::path& path) {
   return file;
 }
 
+/// The command's own, else the launch's, else the starter's.
+fs::path folder_of(const Launch& launch) {
+  if (!launch.command.working_folder.empty()) return launch.command.working_folder;
+  return launch.working_folder.empty() ? fs::current_path() : launch.working_folder;
+}
+
 /// What the child does between fork and exec.
 struct ChildSetup : bp::extend::handler {
   pid_t starter = ::getpid();
@@ -93,7 +99,7 @@ struct ChildSetup : bp::extend::handler {
     // which a failing exec is reported. Kernels before 5.11 leave inherited descriptors open.
     ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     // A shell starts background programs with SIGINT ignored, nohup with SIGHUP: not the worker.
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_DFL);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR2, SIGPIPE}) ::signal(number, SIG_DFL);
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -125,6 +131,7 @@ class LocalWorker : public RunningWorker {
   bp::child child_;
   LineBuffer lines_{protocol::max_line_bytes};
   bool at_end_ = false;
+  double looked_ = 0;  ///< when it was last asked whether it has ended
   std::optional<ExitStatus> exit_;
 };
 
@@ -132,8 +139,7 @@ LocalWorker::LocalWorker(const Launch& launch) {
   const std::vector<std::string>& arguments = launch.command.arguments;
   bp::environment environment = bp::native_environment();
   for (const auto& [name, value] : launch.command.environment) environment[name] = value;
-  const fs::path folder =
-      launch.working_folder.empty() ? fs::current_path() : launch.working_folder;
+  const fs::path folder = folder_of(launch);
   const File input = stdin_of(launch);
   const File errors = open_for_append(launch.stderr_file);
   std::error_code failure;
@@ -212,12 +218,17 @@ std::optional<ExitStatus> LocalWorker::reap() {
 }
 
 Output LocalWorker::next(double timeout_seconds) {
-  // An exit shows as the end of stdout. Two cases do not: a child that keeps the pipe open is found
-  // by looking now and then, and between the end of stdout and the exit there are moments.
+  // An exit shows as the end of stdout. Two cases do not: a child that keeps the pipe open, silent
+  // or talking, is found by looking now and then, and between the end of stdout and the exit there
+  // are moments.
   constexpr double look_again_seconds = 0.1;
   constexpr double exit_soon_seconds = 0.003;
   const double deadline = steady_seconds() + timeout_seconds;
   while (true) {
+    if (steady_seconds() - looked_ >= look_again_seconds) {
+      looked_ = steady_seconds();
+      reap();
+    }
     if (auto line = lines_.take()) return OutputLine{std::move(*line)};
     const double left = std::max(0.0, deadline - steady_seconds());
     if (!at_end_ && wait_for_output(std::min(left, look_again_seconds))) {

@@ -59,10 +59,12 @@ protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs)
   protocol::Request request;
   request.job = protocol::Job::train;
   request.run_dir = fs::absolute(planned.folder.path()).string();
+  request.identity = planned.record.key;
   request.experiment = inputs.experiment;
   request.train_tokens = inputs.train_tokens;
   request.evaluation_tokens = inputs.evaluation_tokens;
   ask_for_answers(config::experiment_from_json(inputs.experiment), request);
+  request.resume_from = inputs.continuation.checkpoint.string();
   request.initial_weights = inputs.initial_weights.folder.string();
   request.initial_weights_hash = inputs.initial_weights.hash;
   request.device = inputs.device == "auto" ? environment.device_type : inputs.device;
@@ -88,6 +90,9 @@ void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
       write_file_atomic(folder.tokenizer_file(), read_file(inputs.tokenizer));
     }
     write_file_atomic(folder.request_file(), request_text(planned, inputs));
+    if (!inputs.continuation.checkpoint.empty()) {
+      write_file_atomic(folder.events_file(), earlier_events(inputs.continuation));
+    }
     write_file_atomic(folder.record_file(), json_text(to_json(planned.record), 2) + "\n");
     if (::rename(aside.c_str(), target.c_str()) != 0) {
       throw system_error("make the run folder '" + target.string() + "'", errno);

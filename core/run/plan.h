@@ -6,6 +6,7 @@
 
 #include "core/protocol/messages.h"
 #include "core/run/backend.h"
+#include "core/run/continuation.h"
 #include "core/run/initial_weights.h"
 #include "core/run/run_folder.h"
 
@@ -23,6 +24,7 @@ struct RunInputs {
   std::string tokenizer_fingerprint;
   std::filesystem::path tokenizer;  ///< tokenizer.json, of which the run folder gets a copy
   InitialWeights initial_weights;
+  Continuation continuation;  ///< of a new run; one that has checkpoints goes on from its own
   std::vector<protocol::TokenSource> train_tokens;
   std::vector<protocol::TokenSource> evaluation_tokens;
   std::string device = "auto";  ///< as chosen by the user; "auto": what the worker chose

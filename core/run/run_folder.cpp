@@ -61,6 +61,7 @@ void ended_fields(Visitor& visit, RunStatus& status) {
   visit.optional("exit_status", status.exit_status);
   visit.optional("signal", status.signal);
   visit.optional("stderr", status.stderr_lines);
+  visit.optional("storage", status.storage);
 }
 
 /// Why a run has neither a supervisor nor an "ended" line.
@@ -104,17 +105,24 @@ RunRecord RunFolder::record() const {
   }
 }
 
-std::string RunFolder::newest_checkpoint() const {
+FoundCheckpoint RunFolder::find_checkpoint() const {
+  FoundCheckpoint found;
   const std::vector<fs::path> folders = weights::list_checkpoints(checkpoints());
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     try {
-      weights::read_checkpoint_state(*folder);
-      return folder->string();
-    } catch (const Error&) {
-      // Damaged: the one before it loses less than no checkpoint at all.
+      const std::string identity = weights::read_checkpoint_state(*folder).identity;
+      if (!identity.empty() && identity != record().key) {
+        throw Error("checkpoint '" + shown_path(*folder) + "' is of another run, with key " +
+                    identity);
+      }
+      found.folder = folder->string();
+      break;
+    } catch (const Error& problem) {
+      // The one before it loses less than no checkpoint at all.
+      found.damaged.push_back(problem.message());
     }
   }
-  return "";
+  return found;
 }
 
 RunStatus RunFolder::status() const {

@@ -39,12 +39,19 @@ struct RunStatus {
   std::string hint;                       ///< what to do about it, ""
   int exit_status = 0;                    ///< of the last worker
   int signal = 0;                         ///< that killed the last worker, 0: none
+  bool storage = false;                   ///< failed because the disk is full or fails
   std::vector<std::string> stderr_lines;  ///< the last ones that it wrote
 };
 
 enum class Stop {
   save,  ///< finish the step, save a checkpoint, end
   now,   ///< kill the worker
+};
+
+/// Where a run can go on from.
+struct FoundCheckpoint {
+  std::string folder;                ///< the newest one that is whole, or ""
+  std::vector<std::string> damaged;  ///< of each newer one what is wrong with it
 };
 
 /// The files of one run. Only names: no file is opened before a member is called.
@@ -65,10 +72,11 @@ enum class Stop {
 ///     DONE                written last, by the supervisor, when the job is completed
 ///
 /// Lines that the supervisor adds to the worker's own events:
-///     {"event":"attempt","attempt":N,"pid":…,"host":…,"resume_from":…}  a worker starts
+///     {"event":"attempt","attempt":N,"pid":…,"host":…,"resume_from":…,"damaged":["what is wrong
+///      with each newer checkpoint"]}                                 a worker starts
 ///     {"event":"ended","status":"completed|stopped|failed","exit_status":N,"signal":N,"reason":"…",
 ///      "hint":"…","stderr":["last","lines"],"retry":false}           and has ended; true: another
-///      starts
+///      starts; with "storage":true it failed because the disk is full or fails
 /// "time" is in seconds since 1970. A resumed attempt repeats the steps after its checkpoint: of
 /// two events for one step the later attempt's counts.
 class RunFolder {
@@ -93,8 +101,9 @@ class RunFolder {
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
   RunRecord record() const;
-  /// Newest checkpoint of which every file is as it was written (all are read), or "".
-  std::string newest_checkpoint() const;
+  /// Newest checkpoint of this run of which every file is as it was written (all are read), or "".
+  std::string newest_checkpoint() const { return find_checkpoint().folder; }
+  FoundCheckpoint find_checkpoint() const;
   RunState state() const { return status().state; }
   RunStatus status() const;
   /// Asks the supervisor for a stop; without one the next supervisor forgets it.

@@ -7,10 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
+#include "core/run/supervisor.h"
 #include "core/run/tail.h"
 
 namespace forge::run {
@@ -60,8 +63,12 @@ class SpawnSetup {
   posix_spawnattr_t attributes_;
 };
 
-/// Whether the process has ended; it is reaped then.
-bool has_ended(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; }
+/// Whether the process has ended; it stays to be waited for.
+bool has_ended(pid_t pid) {
+  siginfo_t ended{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         ended.si_pid != 0;
+}
 
 }  // namespace
 
@@ -74,10 +81,11 @@ int start_supervisor(const RunFolder& folder, const fs::path& program, double ti
     if (has_ended(pid)) {
       // A short run may be over before we look.
       if (last_line(folder.events_file()) != events_before) return pid;
+      const bool storage = wait_for_supervisor(pid) == supervised_storage;
       throw Error("the supervisor of run '" + folder.id() + "' did not start",
                   {},
                   join(last_lines(folder.supervisor_log(), 0, 10, 400), "\n"),
-                  ExitCode::failed);
+                  storage ? ExitCode::storage : ExitCode::failed);
     }
     if (steady_seconds() > deadline) {
       ::kill(pid, SIGKILL);
@@ -91,6 +99,14 @@ int start_supervisor(const RunFolder& folder, const fs::path& program, double ti
     ::poll(nullptr, 0, 2);
   }
   return pid;
+}
+
+int wait_for_supervisor(int pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) throw system_error("wait for the supervisor", errno);
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 }  // namespace forge::run

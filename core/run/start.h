@@ -14,4 +14,8 @@ int start_supervisor(const RunFolder& folder,
                      const std::filesystem::path& program,
                      double timeout_seconds = 20);
 
+/// Waits for a supervisor that this process started; its exit code, or 128 and the signal that
+/// ended it.
+int wait_for_supervisor(int pid);
+
 }  // namespace forge::run

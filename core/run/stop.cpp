@@ -11,12 +11,17 @@
 namespace forge::run {
 namespace {
 
-constexpr std::array<int, 3> stop_signals = {SIGINT, SIGTERM, SIGHUP};
+// SIGUSR2 is what a cluster's scheduler can be told to send some time before its SIGTERM.
+constexpr std::array<int, 4> stop_signals = {SIGINT, SIGTERM, SIGHUP, SIGUSR2};
 
 // A signal handler can reach nothing but globals.
 volatile sig_atomic_t signals_received = 0;
 
-void count_signal(int) { signals_received = signals_received + 1; }
+/// A person's second Ctrl-C means more than the first. Other signals may well come in a row, the
+/// last one while a checkpoint is being saved.
+void count_signal(int signal) {
+  if (signal == SIGINT || signals_received == 0) signals_received = signals_received + 1;
+}
 
 }  // namespace
 

@@ -7,9 +7,9 @@
 
 namespace forge::run {
 
-/// Who may ask a supervisor for a stop: signals (SIGINT, SIGTERM, SIGHUP: the first one to save,
-/// the second one to stop now) and the stop file of the run folder. While it lives it holds the
-/// process's handlers for those signals; there is one at a time.
+/// Who may ask a supervisor for a stop: signals (SIGINT, SIGTERM, SIGHUP, SIGUSR2: to save; a
+/// SIGINT after any of them: to stop now) and the stop file of the run folder. While it lives it
+/// holds the process's handlers for those signals; there is one at a time.
 class StopWatch {
  public:
   explicit StopWatch(std::filesystem::path stop_file);

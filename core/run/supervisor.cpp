@@ -39,9 +39,13 @@ class Supervisor {
         launcher_(launcher),
         options_(options),
         request_(protocol::request_from_line(read_file(folder.request_file()))),
+        beginning_(request_.resume_from),
         examiner_(request_, folder.tokenizer_file()),
         log_(folder.events_file()),
-        stop_watch_(folder.stop_file()) {}
+        stop_watch_(folder.stop_file()) {
+    const nlohmann::json::json_pointer patience("/train/hung_after_seconds");
+    options_.silence_seconds = request_.experiment.value(patience, options_.silence_seconds);
+  }
 
   AttemptEnd run() {
     for (int retries_left = options_.retries;; --retries_left) {
@@ -58,8 +62,10 @@ class Supervisor {
     try {
       return attempt();
     } catch (const Error& problem) {
+      AttemptEnd end{RunState::failed, {}, problem.message(), problem.hint()};
+      end.storage = problem.exit_code() == ExitCode::storage;
       try {
-        record_end({RunState::failed, {}, problem.message(), problem.hint(), false}, false);
+        record_end(end, false);
       } catch (const Error&) {
         // The disk is full to the last byte; supervisor.log, or else the missing line, tells.
       }
@@ -70,7 +76,8 @@ class Supervisor {
   /// One worker, from the newest checkpoint on.
   AttemptEnd attempt() {
     attempt_ = log_.last_attempt() + ++started_;
-    request_.resume_from = folder_.newest_checkpoint();
+    const FoundCheckpoint checkpoint = folder_.find_checkpoint();
+    request_.resume_from = checkpoint.folder.empty() ? beginning_ : checkpoint.folder;
     remove_tree(folder_.progress_file());  // of the worker before
     examiner_.finish();                    // and what it answered without an evaluation
     std::error_code missing;
@@ -83,36 +90,39 @@ class Supervisor {
                                 folder_.path(),
                                 folder_.stderr_file()});
     } catch (const Error& problem) {
-      return {RunState::failed, {}, problem.message(), problem.hint(), false};
+      return {RunState::failed, {}, problem.message(), problem.hint()};
     }
     log_.append({{"event", "attempt"},
                  {"pid", worker->pid()},
                  {"host", host_name()},
-                 {"resume_from", request_.resume_from}},
+                 {"resume_from", request_.resume_from},
+                 {"damaged", checkpoint.damaged}},
                 attempt_);
     return Attempt(folder_, options_, attempt_, *worker, examiner_, log_, stop_watch_).run();
   }
 
   void record_end(const AttemptEnd& end, bool retry) {
-    log_.append(
-        {{"event", "ended"},
-         {"status", name_of(end.state)},
-         {"exit_status", end.exit.code},
-         {"signal", end.exit.signal},
-         {"reason", end.reason},
-         {"hint", end.hint},
-         {"stderr",
-          last_lines(folder_.stderr_file(), stderr_begin_, stderr_lines, stderr_line_bytes)},
-         {"retry", retry}},
-        attempt_);
+    nlohmann::json ended = {
+        {"event", "ended"},
+        {"status", name_of(end.state)},
+        {"exit_status", end.exit.code},
+        {"signal", end.exit.signal},
+        {"reason", end.reason},
+        {"hint", end.hint},
+        {"stderr",
+         last_lines(folder_.stderr_file(), stderr_begin_, stderr_lines, stderr_line_bytes)},
+        {"retry", retry}};
+    if (end.storage) ended["storage"] = true;
+    log_.append(std::move(ended), attempt_);
     log_.sync();
   }
 
   const RunFolder& folder_;
   const Backend& backend_;
   Launcher& launcher_;
-  const SupervisorOptions& options_;
+  SupervisorOptions options_;
   protocol::Request request_;
+  const std::string beginning_;  ///< another run's checkpoint that this one goes on from, ""
   Examiner examiner_;
   EventLog log_;
   StopWatch stop_watch_;
@@ -133,7 +143,7 @@ int supervise(const RunFolder& folder,
     const AttemptEnd end = Supervisor(folder, backend, launcher, options).run();
     remove_tree(folder.stop_file());
     if (end.state == RunState::stopped) return supervised_stopped;
-    if (end.state == RunState::failed) return supervised_failed;
+    if (end.state == RunState::failed) return end.storage ? supervised_storage : supervised_failed;
   }
   write_file_atomic(folder.done_file(), utc_timestamp() + "\n");
   return supervised_completed;

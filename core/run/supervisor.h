@@ -10,7 +10,8 @@
 namespace forge::run {
 
 struct SupervisorOptions {
-  double silence_seconds = 120;    ///< a worker that shows no work for so long is taken for hung
+  double silence_seconds = 120;    ///< a worker that shows no work for so long is taken for hung;
+                                   ///< train.hung_after_seconds where the request has it
   double exit_grace_seconds = 30;  ///< after its last word, before it is killed
   double poll_seconds = 0.2;       ///< how often stops and silence are looked for
   double progress_seconds = 0.5;   ///< between two writings of progress.json
@@ -22,6 +23,7 @@ struct SupervisorOptions {
 constexpr int supervised_completed = 0;
 constexpr int supervised_failed = 1;
 constexpr int supervised_stopped = 3;
+constexpr int supervised_storage = 4;  ///< failed, because the disk is full or fails
 
 /// Runs the worker of a run folder until the run is completed, stopped or failed, and returns the
 /// exit code that says which. Takes the folder's lock for as long; removes an old stop file first.

@@ -52,20 +52,26 @@ void replace_database(const fs::path& built, const fs::path& path) {
 
 Error store_error(const fs::path& path, const SQLite::Exception& problem) {
   std::string hint;
+  ExitCode exit_code = ExitCode::failed;
   switch (problem.getErrorCode()) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
       hint = "'forge store reindex' builds it anew from the run folders; no result is lost";
       break;
-    case SQLITE_FULL: hint = "free some space on the disk; the run folders are unharmed"; break;
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+      hint =
+          "the disk is full or fails; the run folders are unharmed, 'forge store reindex' builds "
+          "the store anew from them";
+      exit_code = ExitCode::storage;
+      break;
     case SQLITE_BUSY: hint = "another process holds the store; try again when it is done"; break;
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM: hint = "check the permissions of the file and of its folder"; break;
     default: break;
   }
-  return Error(
-      "the results store '" + path.string() + "': " + problem.what(), {}, hint, ExitCode::failed);
+  return Error("the results store '" + path.string() + "': " + problem.what(), {}, hint, exit_code);
 }
 
 }  // namespace forge::store

@@ -66,6 +66,7 @@ class Effects {
   void operator()(const protocol::Ready&) {}
   void operator()(const protocol::Window&) {}
   void operator()(const protocol::Result&) {}
+  void operator()(const protocol::Supports&) {}
 
  private:
   RunSummary& run_;

@@ -16,11 +16,11 @@ namespace fs = std::filesystem;
 constexpr int manifest_version = 1;
 constexpr uintmax_t largest_manifest = 64'000'000;
 
-Json file_entry(const fs::path& path) {
+Json file_entry(const fs::path& path, const OnBytes& on_bytes) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
   if (error) throw system_error("read '" + path.string() + "'", error.value());
-  return {{"bytes", bytes}, {"hash", hash_file(path)}};
+  return {{"bytes", bytes}, {"hash", hash_file(path, on_bytes)}};
 }
 
 /// The one way of writing a manifest, so that a reader can ask for exactly these bytes.
@@ -29,7 +29,7 @@ std::string text_of(const Json& manifest) {
   return json_text(whole, 2) + "\n";
 }
 
-std::string read_manifest(const fs::path& path) {
+std::string bounded_text(const fs::path& path) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
   if (error) throw Error(std::string(manifest_file) + " cannot be read: " + error.message());
@@ -56,6 +56,13 @@ void check_version(const Json& manifest) {
               "it was written by another version of forge");
 }
 
+/// A name must not lead out of the folder.
+void check_name(const std::string& name) {
+  const bool plain = !name.empty() && name != "." && name != ".." &&
+                     name.find_first_of(std::string("/\0", 2)) == std::string::npos;
+  if (!plain) throw Error(std::string(manifest_file) + " lists '" + name + "', which is no file");
+}
+
 void check_file(const fs::path& path, const Json& entry) {
   const std::string name = path.filename().string();
   std::error_code error;
@@ -75,26 +82,39 @@ void check_file(const fs::path& path, const Json& entry) {
 
 std::string manifest_text(const CheckpointState& state,
                           const fs::path& folder,
-                          const std::vector<std::string>& files) {
+                          const std::vector<std::string>& files,
+                          const OnBytes& on_bytes) {
   Json entries = Json::object();
-  for (const std::string& file : files) entries[file] = file_entry(folder / file);
+  for (const std::string& file : files) entries[file] = file_entry(folder / file, on_bytes);
+  const Json loss = state.eval_loss ? Json(*state.eval_loss) : Json(nullptr);
   const Json written_state = {{"step", state.step},
                               {"rows_served", state.rows_served},
                               {"elapsed_seconds", state.elapsed_seconds},
+                              {"identity", state.identity},
+                              {"eval_loss", loss},
                               {"extra", state.extra}};
   return text_of({{"version", manifest_version}, {"state", written_state}, {"files", entries}});
 }
 
-CheckpointState checked_manifest(const fs::path& folder, const std::vector<std::string>& files) {
-  const Json manifest = checked_object(read_manifest(folder / manifest_file));
+CheckpointState read_manifest(const fs::path& folder, Content content) {
+  const Json manifest = checked_object(bounded_text(folder / manifest_file));
   try {
     check_version(manifest);
-    for (const std::string& file : files) check_file(folder / file, manifest.at("files").at(file));
+    for (const auto& [name, entry] : manifest.at("files").items()) {
+      check_name(name);
+      if (content == Content::checked) check_file(folder / name, entry);
+    }
     const Json& state = manifest.at("state");
-    return {state.at("step").get<int64_t>(),
-            state.at("rows_served").get<int64_t>(),
-            state.at("elapsed_seconds").get<double>(),
-            state.at("extra")};
+    CheckpointState read;
+    state.at("step").get_to(read.step);
+    state.at("rows_served").get_to(read.rows_served);
+    state.at("elapsed_seconds").get_to(read.elapsed_seconds);
+    // Checkpoints of earlier versions of forge have neither.
+    read.identity = state.value("identity", "");
+    if (state.contains("eval_loss") && !state.at("eval_loss").is_null())
+      read.eval_loss = state.at("eval_loss").get<double>();
+    read.extra = state.at("extra");
+    return read;
   } catch (const Json::exception& problem) {
     throw Error(std::string(manifest_file) + " lacks a part: " + problem.what());
   }

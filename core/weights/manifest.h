@@ -15,13 +15,17 @@ namespace forge::weights {
 ///      "hash": "…"}, …}}, "hash": "…"}
 ///
 /// The last hash is that of the inner object, so that damage to the manifest itself is found.
+/// `on_bytes`, where given, is told of the files' bytes as they are hashed.
 std::string manifest_text(const CheckpointState& state,
                           const std::filesystem::path& folder,
-                          const std::vector<std::string>& files);
+                          const std::vector<std::string>& files,
+                          const OnBytes& on_bytes = {});
 
-/// Reads manifest.json of `folder` and checks it and `files`. Throws Error saying which file is
-/// damaged or missing.
-CheckpointState checked_manifest(const std::filesystem::path& folder,
-                                 const std::vector<std::string>& files);
+/// Whether the files that a manifest lists are read, too.
+enum class Content { checked, as_it_is };
+
+/// Reads manifest.json of `folder` and checks it and, where asked to, every file that it lists.
+/// Throws Error saying which is damaged or missing.
+CheckpointState read_manifest(const std::filesystem::path& folder, Content content);
 
 }  // namespace forge::weights

@@ -18,7 +18,9 @@ namespace {
 using Json = nlohmann::json;
 constexpr size_t alignment = 64;
 
-constexpr size_t converted_at_once = 1 << 16;  // values
+constexpr size_t converted_at_once = size_t{1} << 16;  // values
+constexpr size_t written_at_once = size_t{16} << 20;   // bytes
+constexpr size_t synced_at_once = size_t{256} << 20;   // bytes
 
 /// A tensor on its way into the file.
 struct Item {
@@ -76,23 +78,47 @@ std::string header_of(const std::vector<Item>& items,
   return length + text;
 }
 
-void write_all(int fd, const void* bytes, size_t size, const std::filesystem::path& path) {
-  const char* at = static_cast<const char*>(bytes);
-  while (size > 0) {
-    // The kernel takes at most 2 GiB at once and says how much it took.
-    const ssize_t written = ::write(fd, at, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0)
-      throw system_error("write '" + path.string() + "'", written < 0 ? errno : EIO);
-    at += written;
-    size -= static_cast<size_t>(written);
+/// The file on its way.
+class Output {
+ public:
+  Output(std::filesystem::path path, const OnBytes& on_bytes)
+      : path_(std::move(path)),
+        on_bytes_(on_bytes),
+        file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (!file_) throw system_error("write '" + path_.string() + "'", errno);
   }
-}
+
+  void write(const void* bytes, size_t size) {
+    const char* at = static_cast<const char*>(bytes);
+    while (size > 0) {
+      const ssize_t written = ::write(file_.get(), at, std::min(size, written_at_once));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0)
+        throw system_error("write '" + path_.string() + "'", written < 0 ? errno : EIO);
+      at += written;
+      size -= static_cast<size_t>(written);
+      unsynced_ += static_cast<size_t>(written);
+      if (unsynced_ >= synced_at_once) sync();
+      if (on_bytes_) on_bytes_(written);
+    }
+  }
+
+  void sync() {
+    if (::fsync(file_.get()) != 0) throw system_error("sync '" + path_.string() + "'", errno);
+    unsynced_ = 0;
+  }
+
+ private:
+  std::filesystem::path path_;
+  const OnBytes& on_bytes_;
+  FileDescriptor file_;
+  size_t unsynced_ = 0;
+};
 
 /// The tensor's data in the dtype of the file, of which no more than a piece is in memory at once.
-void write_data(int fd, const Item& item, const std::filesystem::path& path) {
+void write_data(const Item& item, Output& output) {
   const TensorView& tensor = *item.tensor;
-  if (item.dtype == tensor.dtype) return write_all(fd, tensor.data, tensor.bytes, path);
+  if (item.dtype == tensor.dtype) return output.write(tensor.data, tensor.bytes);
   std::vector<std::byte> piece(converted_at_once * bytes_of(item.dtype));
   const size_t count = tensor.bytes / bytes_of(tensor.dtype);
   for (size_t first = 0; first < count; first += converted_at_once) {
@@ -102,7 +128,7 @@ void write_data(int fd, const Item& item, const std::filesystem::path& path) {
     } catch (const Error& error) {
       throw Error("tensor '" + *item.name + "' " + error.message(), {}, error.hint());
     }
-    write_all(fd, piece.data(), here * bytes_of(item.dtype), path);
+    output.write(piece.data(), here * bytes_of(item.dtype));
   }
 }
 
@@ -111,21 +137,21 @@ void write_data(int fd, const Item& item, const std::filesystem::path& path) {
 int64_t write_safetensors(const std::filesystem::path& path,
                           const std::map<std::string, TensorView>& tensors,
                           const std::map<std::string, std::string>& metadata,
-                          std::optional<Dtype> floating) {
+                          std::optional<Dtype> floating,
+                          const OnBytes& on_bytes) {
   for (const auto& [name, tensor] : tensors) check(name, tensor);
   const std::vector<Item> items = in_file_order(tensors, floating);
   const std::string header = header_of(items, metadata);
   const std::filesystem::path aside = path.string() + ".tmp-" + std::to_string(::getpid());
-  const FileDescriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file) throw system_error("write '" + aside.string() + "'", errno);
+  Output output(aside, on_bytes);
   auto total = static_cast<int64_t>(header.size());
   try {
-    write_all(file.get(), header.data(), header.size(), aside);
+    output.write(header.data(), header.size());
     for (const Item& item : items) {
-      write_data(file.get(), item, aside);
+      write_data(item, output);
       total += static_cast<int64_t>(item.bytes);
     }
-    if (::fsync(file.get()) != 0) throw system_error("sync '" + aside.string() + "'", errno);
+    output.sync();
     if (::rename(aside.c_str(), path.c_str()) != 0) {
       throw system_error("rename '" + aside.string() + "'", errno);
     }

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "core/base/fs.h"
+#include "core/base/hash.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 
@@ -41,6 +42,30 @@ int worker_pid(const Program& forge) {
   return pid;
 }
 
+int parent_of(int pid) {
+  const std::string status = read_file("/proc/" + std::to_string(pid) + "/stat");
+  return std::stoi(status.substr(status.rfind(')') + 4));
+}
+
+int newest_checkpoint(const Program& forge) {
+  int step = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(forge.only_run() / "checkpoints")) {
+    step = std::max(step, std::atoi(entry.path().filename().c_str()));
+  }
+  return step;
+}
+
+/// So many words.
+std::string story_of(int words) {
+  const char* const known[] = {"the", "dog", "cat", "ran", "to", "a", "big", "tree", "and", "sat"};
+  std::string text;
+  for (int i = 0; i < words; ++i) {
+    text += known[hash_hex(std::to_string(i))[0] % 10];
+    text += i % 50 == 49 ? ".\n\n" : " ";
+  }
+  return text;
+}
+
 /// Whether `later` begins with every event of `earlier`.
 bool keeps(const std::vector<json>& earlier, const std::vector<json>& later) {
   return later.size() >= earlier.size() &&
@@ -76,7 +101,7 @@ TEST_CASE("a run is stopped by another forge and goes on by the same command") {
   const Outcome stopped = forge.call({"runs", "stop", "--all"});
   REQUIRE(stopped.exit_code == 0);
   REQUIRE(stopped.out == id + ": saves after this step and stops\n");
-  REQUIRE(Program::wait_for(pid).exit_code == 1);
+  REQUIRE(Program::wait_for(pid).exit_code == 3);
   REQUIRE(forge.events(forge.only_run()).back().at("status") == "stopped");
   REQUIRE(forge.call({"runs", "stop", id}).out == id + ": stopped, does not run\n");
   REQUIRE(forge.call({"runs", "stop", "--all"}).out == "nothing runs\n");
@@ -107,20 +132,87 @@ TEST_CASE("a run goes on when forge is killed and forge finds it again") {
   REQUIRE(keeps(before, forge.events(forge.only_run())));
 }
 
-TEST_CASE("an interrupt saves and stops and the same command goes on from there") {
+TEST_CASE(
+    "a signal to any process of a run saves and stops and the same command goes on from there") {
   const Program forge;
-  const int pid = forge.start(long_run("train_canon_ac", 600));
-  REQUIRE(wait_until([&] { return steps_done(forge) >= 20; }));
-  REQUIRE(::kill(pid, SIGINT) == 0);
-  REQUIRE(Program::wait_for(pid).exit_code == 1);
-  const std::vector<json> stopped = forge.events(forge.only_run());
-  REQUIRE(stopped.back().at("status") == "stopped");
-  REQUIRE_FALSE(std::filesystem::exists(forge.only_run() / "DONE"));
-  const json resumed = json::parse(forge.call(long_run("train_canon_ac", 600)).out);
+  const auto forge_itself = [](int pid) { return pid; };
+  const auto supervisor = [&](int) { return parent_of(worker_pid(forge)); };
+  const auto worker = [&](int) { return worker_pid(forge); };
+  const std::vector<std::pair<int, std::function<int(int)>>> strikes = {{SIGINT, forge_itself},
+                                                                        {SIGUSR2, forge_itself},
+                                                                        {SIGTERM, supervisor},
+                                                                        {SIGUSR2, supervisor},
+                                                                        {SIGHUP, worker},
+                                                                        {SIGUSR2, worker}};
+  int step = 0;
+  for (const auto& [signal, victim] : strikes) {
+    INFO("signal " << signal << " after step " << step);
+    const int pid = forge.start(long_run("train_canon_ac"));
+    REQUIRE(wait_until([&] { return steps_done(forge) >= step + 20; }));
+    REQUIRE(::kill(victim(pid), signal) == 0);
+    REQUIRE(Program::wait_for(pid).exit_code == 3);
+    const std::vector<json> stopped = forge.events(forge.only_run());
+    REQUIRE(stopped.back().at("status") == "stopped");
+    REQUIRE(stopped.back().at("exit_status") == 3);
+    REQUIRE_FALSE(std::filesystem::exists(forge.only_run() / "DONE"));
+    step = steps_done(forge);
+    REQUIRE(newest_checkpoint(forge) >= step);
+  }
+  const json resumed = json::parse(forge.call(long_run("train_canon_ac")).out);
   REQUIRE(resumed[0].at("status") == "completed");
+  REQUIRE(resumed[0].at("attempts") == strikes.size() + 1);
   const Program other;
-  const json straight = json::parse(other.call(long_run("train_canon_ac", 600)).out);
+  const json straight = json::parse(other.call(long_run("train_canon_ac")).out);
   REQUIRE(resumed[0].at("eval_loss") == straight[0].at("eval_loss"));
+}
+
+TEST_CASE("a run goes on from another one's checkpoint with a longer budget") {
+  Program forge;
+  const std::string text = forge.folder().write("stories.txt", story_of(6000)).string();
+  const auto command = [&](int steps, std::vector<std::string> more) {
+    std::vector<std::string> arguments = tiny({"run", "train_baseline", "--json"}, steps);
+    more.insert(more.end(),
+                {"--set",
+                 "data.path=" + text,
+                 "--set",
+                 "schedule.type=constant",
+                 "--set",
+                 "train.log_every=3"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const auto losses = [&](const json& result) {
+    std::map<std::pair<std::string, int>, double> found;
+    for (const json& event : forge.events(forge.runs_dir() / result.at("id").get<std::string>())) {
+      const std::string kind = event.at("event");
+      if (kind == "train" || kind == "evaluation")
+        found[{kind, event.at("step")}] = event.at("loss");
+    }
+    return found;
+  };
+  const Outcome shorter = forge.call(command(20, {}));
+  INFO(shorter.err);
+  REQUIRE(shorter.exit_code == 0);
+  const std::string id = json::parse(shorter.out)[0].at("id");
+  const Outcome longer = forge.call(command(32, {"--continue", id.substr(0, id.size() - 4)}));
+  INFO(longer.err);
+  REQUIRE(longer.exit_code == 0);
+  const json continued = json::parse(longer.out)[0];
+  REQUIRE(continued.at("id") != id);
+  const Outcome whole = forge.call(command(32, {"--force"}));
+  REQUIRE(losses(continued) == losses(json::parse(whole.out)[0]));
+  REQUIRE(losses(continued).size() ==
+          19);  // 10 windows of three steps and one of two, 8 evaluations
+  bool from_there = false;
+  for (const json& event : forge.events(forge.runs_dir() / continued.at("id").get<std::string>())) {
+    if (event.at("event") == "started") from_there = event.at("first_step") == 20;
+  }
+  REQUIRE(from_there);
+  const Outcome other = forge.call(command(32, {"--continue", id, "--set", "train.grad_clip=0.3"}));
+  REQUIRE(other.exit_code == 2);
+  REQUIRE(other.err.find("train.grad_clip is 0.3 and was 0.0") != std::string::npos);
+  const Outcome unknown = forge.call(command(48, {"--continue", "no_such_run"}));
+  REQUIRE(unknown.exit_code == 2);
 }
 
 TEST_CASE("a worker that prints rubbish or dies leaves a failed run with its last words") {

@@ -35,8 +35,16 @@ def documents():
         yield path.read_text()
 
 
+def protocol_lines():
+    """The lines that docs/PROTOCOL.md shows, each as one that arrives in one piece."""
+    for line in (ROOT / "docs" / "PROTOCOL.md").read_text().splitlines():
+        if line.startswith("{") and line.endswith("}"):
+            yield "\x07" + line + "\n"
+
+
 def main():
-    for target, texts in (("templates_fuzz", templates()), ("yaml_fuzz", documents())):
+    for target, texts in (("protocol_fuzz", protocol_lines()), ("templates_fuzz", templates()),
+                          ("yaml_fuzz", documents())):
         folder = Path(sys.argv[1]) / target
         folder.mkdir(parents=True, exist_ok=True)
         for text in texts:

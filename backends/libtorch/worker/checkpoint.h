@@ -1,12 +1,14 @@
 #pragma once
 
+#include <memory>
+
 #include "backends/libtorch/worker/optimizer.h"
-#include "core/protocol/messages.h"
+#include "core/weights/checkpoint.h"
+#include "core/weights/checkpoint_writer.h"
 
 namespace forge::worker {
 
-/// What a training run carries from step to step besides weights and moments. Data position,
-/// learning rate and random numbers all follow from `step`, so that a resumed run goes on exactly.
+/// What a training run carries from step to step besides weights and moments.
 struct Progress {
   int64_t step = 0;            ///< steps done
   double elapsed_seconds = 0;  ///< wall time, all attempts
@@ -14,19 +16,43 @@ struct Progress {
   double window_loss = 0;      ///< sum over them
   double window_norm = 0;
   double last_window_loss = 0;  ///< mean of the last full window
+  double first_loss = 0;        ///< mean of the first steps, 0: none is known yet
   int64_t timed_steps = 0;      ///< steps that count for tokens_per_second, all attempts
   double timed_seconds = 0;
   int64_t peak_memory_bytes = 0;
   int64_t peak_resident_bytes = 0;
 };
 
-/// Writes a checkpoint of the run folder and removes all but the newest two.
-protocol::CheckpointSaved save_checkpoint(const std::string& run_dir,
-                                          const Progress& progress,
-                                          const LlamaCanon& model,
-                                          const Optimizer& optimizer);
+/// The state of a checkpoint besides its tensors. Data position, learning rate and random numbers
+/// all follow from the step and the config, both of which it holds.
+weights::CheckpointState checkpoint_state(const Progress& progress,
+                                          const config::Experiment& experiment,
+                                          const std::string& identity);
 
-/// Restores weights and moments from a checkpoint folder; returns where the run was.
-Progress load_checkpoint(const std::string& folder, LlamaCanon& model, const Optimizer& optimizer);
+/// A copy of tensors in memory that is kept from one copy to the next: the tensors may change as
+/// soon as it is made. Not counted as memory of tensors.
+class Snapshot {
+ public:
+  /// What it returns shows the copy, until the next one.
+  std::map<std::string, weights::TensorView> copy(const NamedTensors& tensors);
+
+ private:
+  struct Buffer {
+    std::unique_ptr<std::byte[]> memory;  ///< of a tensor on a CPU
+    at::Tensor pinned;                    ///< of one on a GPU
+    size_t bytes = 0;
+  };
+  at::Tensor room_for(const at::Tensor& tensor, Buffer& buffer);
+
+  std::map<std::string, Buffer> buffers_;
+};
+
+/// Restores weights and optimizer from a checkpoint folder; returns where the run was. Throws
+/// forge::Error where a file is damaged, where the tensors are not exactly those of this model and
+/// optimizer, or where the steps were done under a config that this one does not continue.
+Progress load_checkpoint(const std::string& folder,
+                         const config::Experiment& experiment,
+                         LlamaCanon& model,
+                         const Optimizer& optimizer);
 
 }  // namespace forge::worker

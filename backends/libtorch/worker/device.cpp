@@ -136,6 +136,14 @@ protocol::Environment describe_environment(const at::Device& device) {
   return environment;
 }
 
+protocol::Supports describe_support(const at::Device& device) {
+  protocol::Supports supports;
+  supports.jobs = protocol::names_of(protocol::Job());
+  supports.config = {{"model.family", {"llama_canon"}}, {"optimizer.type", {"adamw"}}};
+  if (!device.is_cuda()) supports.config["train.bfloat16_weights"] = {"none"};
+  return supports;
+}
+
 void synchronize(const at::Device& device) {
   if (device.is_cuda()) torch::cuda::synchronize(index_of(device));
 }

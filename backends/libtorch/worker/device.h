@@ -22,6 +22,9 @@ void choose_determinism(bool deterministic, const at::Device& device);
 /// What this process runs on; warns on stderr of a BLAS that costs speed.
 protocol::Environment describe_environment(const at::Device& device);
 
+/// What this worker can do there.
+protocol::Supports describe_support(const at::Device& device);
+
 /// Returns when the device has done all it was given. Nothing to wait for on a CPU.
 void synchronize(const at::Device& device);
 

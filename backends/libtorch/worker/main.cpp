@@ -22,11 +22,12 @@ namespace {
 using protocol::exit_done;
 using protocol::exit_failed;
 using protocol::exit_stopped;
+using protocol::exit_storage;
 using protocol::exit_wrong_request;
 
 int run_job(const protocol::Request& request, const at::Device& device, const EventWriter& events) {
   switch (request.job) {
-    case protocol::Job::describe: return exit_done;
+    case protocol::Job::describe: events.send(describe_support(device)); return exit_done;
     case protocol::Job::train: return train(request, device, events) ? exit_done : exit_stopped;
     case protocol::Job::bench: bench(request, device, events, std::cin); return exit_done;
     case protocol::Job::bench_ops: bench_operations(request, device, events); return exit_done;
@@ -54,6 +55,14 @@ int serve(const EventWriter& events) {
   return run_job(request, device, events);
 }
 
+int exit_status_of(const Error& error) {
+  switch (error.exit_code()) {
+    case ExitCode::usage: return exit_wrong_request;
+    case ExitCode::storage: return exit_storage;
+    default: return exit_failed;
+  }
+}
+
 int fail(const EventWriter& events,
          const std::string& message,
          const std::string& hint,
@@ -71,10 +80,7 @@ int run() {
   try {
     return serve(events);
   } catch (const Error& error) {
-    return fail(events,
-                error.message(),
-                error.hint(),
-                error.exit_code() == ExitCode::usage ? exit_wrong_request : exit_failed);
+    return fail(events, error.message(), error.hint(), exit_status_of(error));
   } catch (const c10::Error& error) {
     return fail(events, error.what_without_backtrace(), "", exit_failed);
   } catch (const std::exception& error) {

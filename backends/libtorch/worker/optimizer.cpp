@@ -1,5 +1,7 @@
 #include "backends/libtorch/worker/optimizer.h"
 
+#include <array>
+
 #include "backends/libtorch/ops/adamw/adamw.h"
 #include "core/config/schedule.h"
 
@@ -98,14 +100,22 @@ void Optimizer::update_one_by_one(const at::Tensor& loss) {
   totals_.gradient_norm += norm.item<double>();
 }
 
+StepTotals Optimizer::totals() const {
+  if (!is_recordable()) return totals_;
+  const at::Tensor totals = state_.totals.cpu();
+  return {totals[0].item<double>(), totals[1].item<double>()};
+}
+
+void Optimizer::set_totals(const StepTotals& totals) {
+  totals_ = totals;
+  if (!is_recordable()) return;
+  const std::array<double, 2> both = {totals.loss, totals.gradient_norm};
+  state_.totals.copy_(at::tensor(at::ArrayRef<double>(both), at::TensorOptions(at::kDouble)));
+}
+
 StepTotals Optimizer::take_totals() {
-  if (is_recordable()) {
-    const at::Tensor totals = state_.totals.cpu();
-    totals_ = {totals[0].item<double>(), totals[1].item<double>()};
-    state_.totals.zero_();
-  }
-  const StepTotals taken = totals_;
-  totals_ = {};
+  const StepTotals taken = totals();
+  set_totals({});
   return taken;
 }
 

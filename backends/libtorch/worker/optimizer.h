@@ -34,7 +34,9 @@ class Optimizer {
   void update(const at::Tensor& loss);
   /// The step that begin() named is done.
   void end() { ++step_; }
-  /// The totals since the last call; waits for the device.
+  /// The totals since they were last taken or set; waits for the device.
+  StepTotals totals() const;
+  void set_totals(const StepTotals& totals);
   StepTotals take_totals();
 
   /// The float32 copies become what the weights are.

@@ -7,6 +7,7 @@
 #include "backends/libtorch/worker/checkpoint.h"
 #include "backends/libtorch/worker/datasets.h"
 #include "backends/libtorch/worker/evaluate.h"
+#include "backends/libtorch/worker/loss_watch.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/stop.h"
 #include "backends/libtorch/worker/stopwatch.h"
@@ -25,6 +26,17 @@ namespace {
 constexpr int64_t warm_up_steps = 5;
 constexpr double progress_interval = 0.25;  // seconds
 
+weights::Retention retention_of(const config::TrainConfig& train) {
+  return {train.keep_checkpoints, train.keep_best};
+}
+
+/// What a checkpoint is to hold: views of copies, and the state when they were made.
+struct CheckpointCopy {
+  weights::CheckpointState state;
+  weights::CheckpointWriter::Tensors weights, moments;
+  double pause_seconds = 0;  ///< that it took
+};
+
 /// One training run from its first to its last step.
 class TrainingRun {
  public:
@@ -39,21 +51,26 @@ class TrainingRun {
         trainer_(experiment_, device),
         uploader_(device, experiment_.train.seq_len),
         evaluator_(trainer_.model(), evaluation_data_, experiment_.train.eval_batch_size, device),
-        stopwatch_(device) {}
+        stopwatch_(device),
+        loss_watch_(experiment_),
+        writer_(std::filesystem::path(request.run_dir) / "checkpoints",
+                retention_of(experiment_.train)) {}
 
   bool run() {
     load();
     announce();
-    while (progress_.step < experiment_.train.max_steps && !stop_requested()) {
+    while (!is_last_step() && !stop_requested()) {
       train_one_step();
+      write_copy();
       if (progress_.step % experiment_.train.log_every == 0) report_window();
       if (is_due(experiment_.train.eval_every)) evaluate_now();
-      if (is_due(experiment_.train.checkpoint_every)) save();
+      if (is_due(experiment_.train.checkpoint_every) && !is_last_step()) copy_to_save();
+      say_written(0);
     }
-    const bool completed = progress_.step >= experiment_.train.max_steps;
-    if (completed && progress_.window_steps > 0) report_window();
+    const bool completed = is_last_step();
+    if (completed && progress_.window_steps > 0) report_open_window();
     if (completed) evaluate_now();
-    if (progress_.step > 0) save();
+    if (progress_.step > 0) save_last(completed);
     finish(completed);
     return completed;
   }
@@ -67,9 +84,11 @@ class TrainingRun {
                      request_.initial_weights_hash);
       trainer_.optimizer().copy_weights();
     } else {
-      progress_ = load_checkpoint(request_.resume_from, trainer_.model(), trainer_.optimizer());
+      progress_ = load_checkpoint(
+          request_.resume_from, experiment_, trainer_.model(), trainer_.optimizer());
+      trainer_.optimizer().set_totals({progress_.window_loss, progress_.window_norm});
     }
-    first_step_ = progress_.step;
+    first_step_ = settled_step_ = last_written_ = progress_.step;
     data::LoaderOptions loading;
     loading.batch_size = experiment_.train.batch_size;
     loading.first_batch = progress_.step;
@@ -102,6 +121,7 @@ class TrainingRun {
     } else {
       ++segment_steps_;
     }
+    if (progress_.first_loss == 0) settle_window();
     show_progress("train", double(progress_.step) / double(experiment_.train.max_steps));
   }
 
@@ -130,11 +150,43 @@ class TrainingRun {
     progress_.peak_resident_bytes = std::max(progress_.peak_resident_bytes, peak_resident_bytes());
   }
 
-  /// Moves the window's sums from the device into progress_.
+  /// Reads the window's sums and judges the steps since the last call. The sums stay where they
+  /// are: added up in two parts they would be other bits.
   void settle_window() {
-    const StepTotals totals = trainer_.optimizer().take_totals();
-    progress_.window_loss += totals.loss;
-    progress_.window_norm += totals.gradient_norm;
+    const StepTotals totals = trainer_.optimizer().totals();
+    loss_watch_.take({progress_.step,
+                      progress_.step - settled_step_,
+                      totals.loss - progress_.window_loss,
+                      totals.gradient_norm - progress_.window_norm},
+                     progress_.first_loss);
+    progress_.window_loss = totals.loss;
+    progress_.window_norm = totals.gradient_norm;
+    settled_step_ = progress_.step;
+  }
+
+  void begin_window() {
+    trainer_.optimizer().set_totals({});
+    progress_.window_steps = 0;
+    progress_.window_loss = progress_.window_norm = 0;
+    window_seconds_ = 0;
+    window_timed_steps_ = 0;
+  }
+
+  void stop_where_diverged() {
+    if (!loss_watch_.is_over() && (loss_watch_.is_finite() || !is_last_step())) return;
+    fail_as_diverged(loss_watch_.diagnosis(trainer_.model().named_weights()));
+  }
+
+  [[noreturn]] void fail_as_diverged(const std::string& diagnosis) {
+    wait_for_writer();
+    const std::string kept = last_written_ > 0
+                                 ? "the checkpoint of step " + std::to_string(last_written_) +
+                                       " is the last one before that; "
+                                 : "";
+    throw Error(diagnosis,
+                {},
+                kept + "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip",
+                ExitCode::failed);
   }
 
   void report_window() {
@@ -151,19 +203,22 @@ class TrainingRun {
     }
     metrics.elapsed_seconds = progress_.elapsed_seconds;
     events_.send(metrics);
-    if (!std::isfinite(metrics.loss)) {
-      throw Error(
-          "the training loss is not a finite number at step " + std::to_string(progress_.step),
-          {},
-          "lower optimizer.lr, lengthen schedule.warmup_steps or set train.grad_clip",
-          ExitCode::failed);
-    }
+    stop_where_diverged();
     progress_.last_window_loss = metrics.loss;
-    progress_.window_steps = 0;
-    progress_.window_loss = progress_.window_norm = 0;
-    window_seconds_ = 0;
-    window_timed_steps_ = 0;
+    begin_window();
     stopwatch_.resume();
+  }
+
+  /// Of the last steps. In the checkpoint their window is still open: a run that goes on from there
+  /// with a longer budget fills it.
+  void report_open_window() {
+    settle_window();
+    const Progress open = progress_;
+    report_window();
+    progress_.window_steps = open.window_steps;
+    progress_.window_loss = open.window_loss;
+    progress_.window_norm = open.window_norm;
+    trainer_.optimizer().set_totals({open.window_loss, open.window_norm});
   }
 
   void evaluate_now() {
@@ -178,18 +233,100 @@ class TrainingRun {
     });
     last_evaluation_ = {progress_.step, result.loss, result.tokens, steady_seconds() - began};
     events_.send(*last_evaluation_);
+    if (is_last_step() && !std::isfinite(result.loss)) {
+      fail_as_diverged("the loss of the evaluation after the last step is not a finite number");
+    }
     stopwatch_.resume();
   }
 
-  void save() {
-    if (last_saved_ == progress_.step) return;
+  /// Training goes on as soon as weights and moments are copied. They are written once the next
+  /// step's loss has shown that they are worth it.
+  void copy_to_save() {
     settle_time();
     settle_window();
-    show_progress("save", 0);
-    events_.send(
-        save_checkpoint(request_.run_dir, progress_, trainer_.model(), trainer_.optimizer()));
-    last_saved_ = progress_.step;
+    if (loss_watch_.is_good()) {
+      const double began = steady_seconds();
+      wait_for_writer();  // one at a time
+      copy_.emplace();
+      copy_->weights = weights_copy_.copy(trainer_.model().named_weights());
+      copy_->moments = moments_copy_.copy(trainer_.optimizer().named_state());
+      copy_->state = state_to_save();
+      copy_->pause_seconds = steady_seconds() - began;
+    } else {
+      say_unsaved(progress_.step);
+    }
     stopwatch_.resume();
+  }
+
+  /// Begins to write what was copied before the step that was just done.
+  void write_copy() {
+    if (!copy_) return;
+    settle_window();
+    if (loss_watch_.is_good()) {
+      pause_seconds_ = copy_->pause_seconds;
+      writer_.start(std::move(copy_->state), std::move(copy_->weights), std::move(copy_->moments));
+    } else {
+      say_unsaved(copy_->state.step);
+    }
+    copy_.reset();
+  }
+
+  /// Nothing changes any more, so nothing is copied.
+  void save_last(bool completed) {
+    copy_.reset();  // of this very step
+    wait_for_writer();
+    settle_time();
+    settle_window();
+    if (completed || last_update_makes_sense()) {
+      std::vector<at::Tensor> owners;
+      pause_seconds_ = 0;
+      writer_.start(state_to_save(),
+                    views_of(trainer_.model().named_weights(), owners),
+                    views_of(trainer_.optimizer().named_state(), owners));
+      wait_for_writer();
+    } else {
+      say_unsaved(progress_.step);
+    }
+  }
+
+  /// What the next step would find out before it changes anything.
+  bool last_update_makes_sense() {
+    if (!loss_watch_.is_good()) return false;
+    const at::NoGradGuard no_grad;
+    const double loss = trainer_.loss(uploader_.upload(loader_->next())).item<double>();
+    return loss_watch_.makes_sense(loss, progress_.first_loss);
+  }
+
+  static void say_unsaved(int64_t step) {
+    std::cerr << "note: no checkpoint of step " << step << ": its loss no longer makes sense\n";
+  }
+
+  weights::CheckpointState state_to_save() const {
+    weights::CheckpointState state = checkpoint_state(progress_, experiment_, request_.identity);
+    if (last_evaluation_ && last_evaluation_->step == progress_.step &&
+        std::isfinite(last_evaluation_->loss)) {
+      state.eval_loss = last_evaluation_->loss;
+    }
+    return state;
+  }
+
+  void wait_for_writer() {
+    while (writer_.is_busy()) {
+      show_progress("save", writer_.fraction());
+      say_written(progress_interval);
+    }
+  }
+
+  /// Tells of the checkpoint that was begun, if it is written within so many seconds.
+  void say_written(double seconds) {
+    const auto written = writer_.take_written(seconds);
+    if (!written) return;
+    last_written_ = written->step;
+    events_.send(
+        protocol::CheckpointSaved{written->step,
+                                  written->folder.lexically_relative(request_.run_dir).string(),
+                                  written->bytes,
+                                  pause_seconds_});
   }
 
   void finish(bool completed) {
@@ -218,6 +355,7 @@ class TrainingRun {
     events_.send(protocol::Progress{progress_.step, phase, fraction});
   }
 
+  bool is_last_step() const { return progress_.step >= experiment_.train.max_steps; }
   bool is_due(int64_t every) const { return every > 0 && progress_.step % every == 0; }
   int64_t tokens_per_step() const {
     return int64_t{experiment_.train.batch_size} * experiment_.train.seq_len;
@@ -236,6 +374,10 @@ class TrainingRun {
   Evaluator evaluator_;
   Stopwatch stopwatch_;
   Progress progress_;
+  LossWatch loss_watch_;
+  Snapshot weights_copy_, moments_copy_;
+  std::optional<CheckpointCopy> copy_;  ///< not yet handed to the writer
+  weights::CheckpointWriter writer_;    ///< of those copies: goes before them
   int64_t first_step_ = 0;
   int64_t dropped_steps_ = 0;  ///< of this process
   int64_t segment_steps_ = 0;  ///< steps since the stopwatch was resumed
@@ -243,7 +385,9 @@ class TrainingRun {
   double window_seconds_ = 0;
   double began_ = 0;
   double last_progress_ = 0;
-  int64_t last_saved_ = -1;
+  int64_t settled_step_ = 0;  ///< up to it the device's totals were taken
+  int64_t last_written_ = 0;  ///< step of the newest whole checkpoint, 0: none
+  double pause_seconds_ = 0;  ///< for the checkpoint that is being written
   bool said_unscored_ = false;
   std::optional<protocol::Evaluation> last_evaluation_;
 };

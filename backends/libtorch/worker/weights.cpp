@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <cstring>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/hf/model_weights.h"
@@ -116,15 +117,25 @@ void load_beginning(LlamaCanon& model,
   model.round_matrices();
 }
 
-void load_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors) {
+void restore_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors) {
   const at::NoGradGuard no_grad;
+  const std::string file_name = file.path().filename().string();
+  std::set<std::string> names;
   for (const auto& [name, tensor] : tensors) {
+    names.insert(name);
     const weights::TensorView& view = file.tensor(name);
     if (tensor.sizes() != at::IntArrayRef(view.shape)) {
-      throw Error("'" + name + "' has another shape in the file than in the model");
+      throw Error("'" + name + "' has another shape in " + file_name + " than in the model");
     }
-    copy_into(tensor, view);
+    if (tensor.scalar_type() != scalar_type_of(view.dtype)) {
+      throw Error("'" + name + "' is " + weights::name_of(view.dtype) + " in " + file_name +
+                  " and " + at::toString(tensor.scalar_type()) + " in the model");
+    }
   }
+  for (const auto& [name, view] : file.tensors()) {
+    if (names.count(name) == 0) throw Error(file_name + " holds '" + name + "', which is not used");
+  }
+  for (const auto& [name, tensor] : tensors) copy_into(tensor, file.tensor(name));
 }
 
 std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors,

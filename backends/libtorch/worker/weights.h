@@ -21,9 +21,10 @@ void load_beginning(LlamaCanon& model,
                     const std::string& folder,
                     const std::string& hash);
 
-/// Copies tensors of a safetensors file into `tensors` by name; every name must be there with its
-/// shape. Throws forge::Error naming the first that is not.
-void load_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors);
+/// Copies the tensors of a safetensors file into `tensors` by name, bit for bit: the names must be
+/// the same on both sides, and so must shape and dtype of each. Throws forge::Error naming the
+/// first that is not.
+void restore_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors);
 
 /// Tensors as views of CPU memory for a safetensors file; `owners` keeps copies alive.
 std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors,

@@ -21,7 +21,8 @@ std::string program(const fs::path& path) {
   return path.string();
 }
 
-const WorkerScript answer{{Says{lines::hello}, Says{lines::environment}, Exits{}}, {}};
+const WorkerScript answer{
+    {Says{lines::hello}, Says{lines::environment}, Says{lines::supports}, Exits{}}, {}};
 
 /// Sets an environment variable for its scope.
 class Variable {
@@ -132,20 +133,6 @@ TEST_CASE("a worker that does not answer whole is an error", "[backend]") {
   FakeLauncher launcher(clock, {{{Says{lines::hello}, Exits{}}, {}}});
   REQUIRE(contains(error_of([&] { backend.describe(launcher, "auto", 0); }),
                    "did not say what it runs on"));
-}
-
-TEST_CASE("what the worker cannot do is refused before it starts", "[backend]") {
-  const LibtorchBackend backend("/forge", "/cache");
-  config::Experiment experiment;
-  backend.check(experiment, {});
-  experiment.train.precision = config::Precision::bfloat16;
-  backend.check(experiment, {});
-  experiment.optimizer.type = "sgd";
-  REQUIRE(contains(error_of([&] { backend.check(experiment, {}); }), "optimizer.type: sgd"));
-  experiment.model.family = "mamba";
-  REQUIRE(contains(error_of([&] { backend.check(experiment, {}); }), "model.family: mamba"));
-  experiment.backend = "jax";
-  REQUIRE(contains(error_of([&] { backend.check(experiment, {}); }), "unknown backend 'jax'"));
 }
 
 }  // namespace

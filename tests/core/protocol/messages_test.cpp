@@ -32,14 +32,15 @@ std::vector<Event> every_event() {
           Progress{7, "evaluate", 0.5},
           TrainMetrics{10, 10240, 6.5, 1e-3, 1.25, 4400.0, 2.5},
           Evaluation{100, 5.5, 8192, 0.75, {{"token_accuracy.hop_8", {0.25, 640}}}},
-          CheckpointSaved{100, "checkpoints/000000100", 53210112},
+          CheckpointSaved{100, "checkpoints/000000100", 53210112, 0.031},
           finished,
           Failed{"disk full", "train.checkpoint_every", "free some space"},
           Tokens{{0, 2}, {411, 97}, {Ending::none, Ending::stop_text}},
           Answers{100, AnswerKind::loss, 3, {}, {0.5, 2.25}},
           Ready{12, 4096},
           Window{12, 1.0625},
-          Result{{{"tokens_per_second", 4300.0}}}};
+          Result{{{"tokens_per_second", 4300.0}}},
+          Supports{{"describe", "train"}, {{"optimizer.type", {"adamw"}}}}};
 }
 
 TEST_CASE("every event reads back from its line as it was written", "[protocol]") {
@@ -55,7 +56,7 @@ TEST_CASE("every event reads back from its line as it was written", "[protocol]"
   }
   REQUIRE(join(names, " ") ==
           "hello environment started progress train evaluation checkpoint finished failed tokens "
-          "answers ready window result");
+          "answers ready window result supports");
 }
 
 TEST_CASE("an event's fields carry the names of the struct", "[protocol]") {
@@ -144,6 +145,48 @@ TEST_CASE("numbers that JSON cannot write travel as words", "[protocol]") {
   REQUIRE(back.learning_rate == metrics.learning_rate);
 }
 
+TEST_CASE("nothing in a worker's words can steer a terminal", "[protocol]") {
+  const auto message_of = [](const std::string& text) {
+    const json line = {{"event", "failed"}, {"message", text}};
+    return std::get<Failed>(event_from_line(line.dump())).message;
+  };
+  REQUIRE(message_of("a\x1b[2Jb\x07\x7f") == "a?[2Jb??");
+  REQUIRE(message_of("a\xc2\x9b"
+                     "2Jé\n\tß") == "a?2Jé\n\tß");
+  REQUIRE(message_of(std::string("a\0b", 3)) == "a?b");
+  const std::string cut = message_of(std::string(max_text_bytes - 1, 'x') + "éé");
+  REQUIRE(cut == std::string(max_text_bytes - 1, 'x') + "…");
+  const Event nested = event_from_line(R"({"event":"result","values":{"a":[{"b":"\u001b"}]}})");
+  REQUIRE(std::get<Result>(nested).values == json::parse(R"({"a":[{"b":"?"}]})"));
+}
+
+TEST_CASE("numbers that no count or fraction can be are refused or brought into bounds",
+          "[protocol]") {
+  const auto progress = [](const std::string& step, const std::string& fraction) {
+    return R"({"event":"progress","phase":"train","step":)" + step + R"(,"fraction":)" + fraction +
+           "}";
+  };
+  const auto fraction_of = [&](const std::string& fraction) {
+    return std::get<Progress>(event_from_line(progress("1", fraction))).fraction;
+  };
+  REQUIRE(fraction_of("0.25") == 0.25);
+  REQUIRE(fraction_of("1e300") == 1);
+  REQUIRE(fraction_of("-1") == 0);
+  REQUIRE(fraction_of(R"("nan")") == 0);
+  REQUIRE(event_error(progress("9007199254740992", "0")).empty());
+  for (const char* step : {"9007199254740993", "18446744073709551615", "1e400", "-1", "1.5"})
+    REQUIRE_FALSE(event_error(progress(step, "0")).empty());
+}
+
+TEST_CASE("a line of more levels, of other bytes or of something else is refused", "[protocol]") {
+  const std::string deep = std::string(100000, '[');
+  REQUIRE(contains(event_error(deep), "nested more than 32 deep"));
+  REQUIRE(contains(event_error("{\"event\":\"failed\",\"message\":\"\xff\"}"), "not a line"));
+  REQUIRE(contains(event_error(std::string(max_line_bytes + 1, 'x')), "a line of more than"));
+  REQUIRE(contains(event_error("[1,2]"), "not a line"));
+  REQUIRE(contains(event_error("{\"event\":\"helo\"}"), "unknown event 'helo'"));
+}
+
 TEST_CASE("an optional number may be null or absent", "[protocol]") {
   json finished = to_json(Event(Finished{}));
   REQUIRE(finished["eval_loss"].is_null());
@@ -175,7 +218,7 @@ TEST_CASE("an ill-typed value is an error that names the key and the value", "[p
   for (const std::string wrong :
        {"-1", "1.5", "\"5\"", "null", "true", "[5]", "18446744073709551615"}) {
     const std::string message = event_error(head + wrong + "}");
-    REQUIRE(contains(message, "event 'evaluation': 'step' should be a whole number from 0 on"));
+    REQUIRE(contains(message, "event 'evaluation': 'step' should be a whole number from 0 to "));
     REQUIRE(contains(message, wrong));
   }
   REQUIRE(contains(event_error(R"({"event":"progress","step":1,"phase":7})"), "'phase'"));
@@ -189,7 +232,7 @@ TEST_CASE("an ill-typed value is an error that names the key and the value", "[p
   REQUIRE(contains(event_error(tokens + R"("length"})"), "'ended' should be a list"));
   REQUIRE(contains(event_error(tokens + R"(["long"]})"), "one of none, stop_text"));
   REQUIRE(contains(event_error(R"({"event":"tokens","samples":[-1],"ids":[],"ended":[]})"),
-                   "'samples' should be a whole number from 0 on"));
+                   "'samples' should be a whole number from 0 to "));
   REQUIRE(contains(event_error(R"({"event":"hello","protocol":4294967296,"backend":"x",
       "backend_version":"1","numerics_version":0})"),
                    "'protocol'"));

@@ -22,7 +22,6 @@ class CommandBackend : public run::Backend {
   std::string name() const override { return "fake"; }
   run::WorkerCommand command(const protocol::Request&) const override { return {arguments_, {}}; }
   run::BackendInfo describe(run::Launcher&, const std::string&, int) const override { return {}; }
-  void check(const config::Experiment&, const run::BackendInfo&) const override {}
 
  private:
   std::vector<std::string> arguments_;
@@ -68,6 +67,8 @@ const std::string hello =
     R"({"event":"hello","protocol":1,"backend":"fake","backend_version":"1.0","numerics_version":1})";
 const std::string environment =
     R"({"event":"environment","device_type":"cpu","device_name":"test","threads":2})";
+const std::string supports =
+    R"({"event":"supports","jobs":["describe","train"],"config":{"optimizer.type":["adamw"]}})";
 inline std::string train(int step) {
   return R"({"event":"train","step":)" + std::to_string(step) +
          R"(,"tokens":1,"loss":2.5,"learning_rate":0.1,"gradient_norm":1,"tokens_per_second":5,)"
@@ -77,8 +78,8 @@ inline std::string progress(int step) {
   return R"({"event":"progress","step":)" + std::to_string(step) + R"(,"phase":"train"})";
 }
 inline std::string checkpoint(int step) {
-  return R"({"event":"checkpoint","step":)" + std::to_string(step) +
-         R"(,"path":"checkpoints/x","bytes":1})";
+  return R"({"event":"checkpoint","step":)" + std::to_string(step) + R"(,"path":"checkpoints/)" +
+         weights::checkpoint_name(step) + R"(","bytes":1})";
 }
 inline std::string finished(bool completed) {
   return std::string(R"({"event":"finished","completed":)") + (completed ? "true" : "false") +

@@ -27,6 +27,10 @@ TEST_CASE("what cannot change a number is no part of the identity", "[run][ident
   other["description"] = "words";
   other["train"]["log_every"] = 1;
   other["train"]["checkpoint_every"] = 7;
+  other["train"]["keep_checkpoints"] = 9;
+  other["train"]["keep_best"] = false;
+  other["train"]["max_bad_steps"] = 3;
+  other["train"]["hung_after_seconds"] = 9;
   other["data"]["path"] = "/elsewhere/a.txt";
   other["tokenizer"]["path"] = "";
   other["train"]["initial_weights"] = "/elsewhere/model";

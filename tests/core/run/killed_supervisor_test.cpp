@@ -156,7 +156,7 @@ TEST_CASE("a full disk stops the run and keeps every whole line", "[run][process
     }
     ::_exit(99);
   }
-  REQUIRE(exit_code_of(supervisor) == static_cast<int>(ExitCode::failed));
+  REQUIRE(exit_code_of(supervisor) == static_cast<int>(ExitCode::storage));
   const std::string events = read_file(scene.run.events_file());
   REQUIRE(events.size() <= 2000);
   REQUIRE(events.back() == '\n');

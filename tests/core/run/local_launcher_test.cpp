@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "core/base/clock.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/protocol/messages.h"
@@ -141,6 +142,16 @@ TEST_CASE("an exit is seen though a child holds stdout open", "[run][launcher]")
   REQUIRE(until([&] { return gone(grandchild); }));
 }
 
+TEST_CASE("a child that goes on talking ends with the program that started it", "[run][launcher]") {
+  Shell shell("yes & exit 6");
+  const double deadline = steady_seconds() + patience;
+  Output output = OutputLine{"y"};
+  while (std::holds_alternative<OutputLine>(output) && steady_seconds() < deadline)
+    output = shell.worker->next(patience);
+  REQUIRE(std::holds_alternative<ExitStatus>(output));
+  REQUIRE(std::get<ExitStatus>(output).code == 6);
+}
+
 TEST_CASE("a program that closes stdout and lives on is not taken for dead", "[run][launcher]") {
   Shell shell("exec 1>&-; sleep 0.05; exit 5");
   REQUIRE(std::holds_alternative<Quiet>(shell.worker->next(0.01)));
@@ -156,12 +167,15 @@ TEST_CASE("letting go of a program kills it", "[run][launcher]") {
 
 TEST_CASE("a program inherits no descriptors and no signal that is ignored", "[run][launcher]") {
   const FileDescriptor open(::open("/dev/null", O_RDONLY));  // without O_CLOEXEC
-  ::signal(SIGINT, SIG_IGN);
-  Shell shell("[ -e /proc/$$/fd/" + std::to_string(open.get()) +
-              " ] && echo inherited || echo closed; kill -INT $$; sleep 100");
-  ::signal(SIGINT, SIG_DFL);
-  REQUIRE(shell.line() == "closed");
-  REQUIRE(shell.exit().signal == SIGINT);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) {
+    ::signal(signal, SIG_IGN);
+    Shell shell("[ -e /proc/$$/fd/" + std::to_string(open.get()) +
+                " ] && echo inherited || echo closed; kill -" + std::to_string(signal) +
+                " $$; sleep 100");
+    ::signal(signal, SIG_DFL);
+    REQUIRE(shell.line() == "closed");
+    REQUIRE(shell.exit().signal == signal);
+  }
 }
 
 TEST_CASE("a program leads a group of its own and dies with its starter", "[run][launcher]") {

@@ -163,6 +163,16 @@ TEST_CASE("a silent worker is killed at the limit and not before", "[run][superv
   REQUIRE(contains(failure_of({IsSilent{122}, Says{lines::hello}}).at("reason"), "no work"));
 }
 
+TEST_CASE("the config says how long a worker may be silent", "[run][supervisor]") {
+  for (const double patience : {40.0, 400.0}) {
+    Scene scene({{then(greeting(), {IsSilent{200}, Says{lines::finished(true)}, Exits{}}), {}}});
+    auto request = nlohmann::json::parse(read_file(scene.folder.request_file()));
+    request["experiment"]["train"]["hung_after_seconds"] = patience;
+    write_file_atomic(scene.folder.request_file(), request.dump() + "\n");
+    REQUIRE(scene.supervise() == (patience < 200 ? supervised_failed : supervised_completed));
+  }
+}
+
 TEST_CASE("only progress that goes on is a sign of life", "[run][supervisor]") {
   Script alive = greeting();
   Script hung = greeting();
@@ -229,6 +239,31 @@ TEST_CASE("a finished worker that does not leave is helped out", "[run][supervis
   REQUIRE(scene.launcher.signals == std::vector<std::string>{"kill"});
 }
 
+TEST_CASE("a checkpoint whose manifest is left to forge has one when it is acknowledged",
+          "[run][supervisor]") {
+  Scene scene(std::vector<WorkerScript>{});
+  const fs::path checkpoint = scene.folder.checkpoints() / "000000001";
+  const auto save = [&] {
+    fs::create_directories(checkpoint);
+    write_file_atomic(checkpoint / "counts.txt", "1 2 3\n");
+  };
+  Script script = greeting();
+  script.insert(script.end(), {Does{save}, Says{lines::checkpoint(1)}, Exits{{1, 0}}});
+  scene.launcher.add({script, {}});
+  scene.supervise();
+  REQUIRE(scene.folder.newest_checkpoint() == checkpoint.string());
+}
+
+TEST_CASE("a checkpoint's name cannot climb out of the run folder", "[run][supervisor]") {
+  for (const char* path : {"../../other", "checkpoints/../x", "checkpoints/1", "/tmp/x", ""}) {
+    const nlohmann::json line = {
+        {"event", "checkpoint"}, {"step", 1}, {"path", path}, {"bytes", 1}};
+    const nlohmann::json ended = failure_of(then(greeting(), {Says{line.dump()}}));
+    REQUIRE(contains(ended.at("reason"), "saved the checkpoint of step 1 as"));
+    REQUIRE(contains(ended.at("hint"), "checkpoints/000000001"));
+  }
+}
+
 TEST_CASE("a worker killed by a signal is started again from the newest checkpoint",
           "[run][supervisor]") {
   Scene scene({});
@@ -248,6 +283,48 @@ TEST_CASE("a worker killed by a signal is started again from the newest checkpoi
   const auto second = protocol::request_from_line(scene.launcher.launches.at(1).input);
   REQUIRE(first.resume_from.empty());
   REQUIRE(second.resume_from == checkpoint.string());
+}
+
+TEST_CASE("a damaged checkpoint is named and the one before it used", "[run][supervisor]") {
+  Scene scene({{good_run(), {}}});
+  const fs::path whole = save_checkpoint(scene.folder.checkpoints(), 100);
+  const fs::path cut = save_checkpoint(scene.folder.checkpoints(), 200);
+  const fs::path empty = save_checkpoint(scene.folder.checkpoints(), 300);
+  fs::resize_file(cut / "weights.safetensors", 3);
+  fs::remove(empty / "manifest.json");
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(protocol::request_from_line(scene.launcher.launches.at(0).input).resume_from ==
+          whole.string());
+  const nlohmann::json damaged = read_events(scene.folder.events_file())[0].json.at("damaged");
+  REQUIRE(damaged.size() == 2);
+  REQUIRE(contains(damaged[0], "000000300' is damaged: manifest.json cannot be read"));
+  REQUIRE(contains(damaged[1], "000000200' is damaged: weights.safetensors has 3 bytes"));
+}
+
+TEST_CASE("a checkpoint of another run is not gone on from", "[run][supervisor]") {
+  Scene scene({{good_run(), {}}});
+  weights::CheckpointState state;
+  state.step = 100;
+  state.identity = scene.folder.record().key;
+  const fs::path own = weights::write_checkpoint(scene.folder.checkpoints(), state, {}, {});
+  state.step = 200;
+  state.identity = "ffffffffffff";
+  weights::write_checkpoint(scene.folder.checkpoints(), state, {}, {});
+  const FoundCheckpoint found = scene.folder.find_checkpoint();
+  REQUIRE(found.folder == own.string());
+  REQUIRE(found.damaged.size() == 1);
+  REQUIRE(contains(found.damaged[0], "000000200' is of another run, with key ffffffffffff"));
+}
+
+TEST_CASE("a worker that could not write what must be kept gives the run an exit code of its own",
+          "[run][supervisor]") {
+  const std::string failed =
+      R"({"event":"failed","message":"the checkpoint of step 9 could not be written"})";
+  Scene scene({{then(greeting(), {Says{failed}, Exits{{protocol::exit_storage, 0}}}), {}}});
+  REQUIRE(scene.supervise() == supervised_storage);
+  REQUIRE(scene.folder.status().exit_status == protocol::exit_storage);
+  REQUIRE(contains(scene.folder.status().reason, "could not be written"));
+  REQUIRE(scene.launcher.launches.size() == 1);
 }
 
 TEST_CASE("after two retries the run has failed", "[run][supervisor]") {
@@ -323,17 +400,32 @@ TEST_CASE("a second wish stops the worker now", "[run][supervisor][stop]") {
 
 TEST_CASE("signals to the supervisor stop the worker as the stop file does",
           "[run][supervisor][stop]") {
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2}) {
     const WorkerScript deaf{then(greeting(),
                                  {Does{[=] { ::raise(signal); }},
                                   IsSilent{5},
-                                  Does{[=] { ::raise(signal); }},
+                                  Does{[=] { ::raise(SIGINT); }},
                                   IsSilent{60}}),
                             {}};
     Scene scene({deaf});
     REQUIRE(scene.supervise() == supervised_stopped);
     REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop", "kill"});
   }
+}
+
+TEST_CASE("a scheduler's signals may come in a row and all mean to save",
+          "[run][supervisor][stop]") {
+  Scene scene({});
+  scene.launcher.add({then(greeting(),
+                           {Does{[] { ::raise(SIGUSR2); }},
+                            IsSilent{5},
+                            Does{[] { ::raise(SIGTERM); }},
+                            IsSilent{5},
+                            Does{[] { ::raise(SIGTERM); }},
+                            IsSilent{5}}),
+                      {Says{lines::finished(false)}, Exits{{3, 0}}}});
+  REQUIRE(scene.supervise() == supervised_stopped);
+  REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop"});
 }
 
 TEST_CASE("a stop of old does not stop a new start", "[run][supervisor][stop]") {

@@ -171,7 +171,8 @@ TEST_CASE("damaged lines are recorded and skipped with a warning", "[store]") {
 TEST_CASE("numbers beyond all bounds in an event do no harm", "[store]") {
   Workplace place;
   const run::RunFolder folder = make_queued_run(place.runs, made("x"));
-  append_event(folder, protocol::Started{1, INT64_MAX, INT64_MAX, INT64_MAX});
+  constexpr int64_t largest = int64_t{1} << 53;
+  append_event(folder, protocol::Started{1, largest, largest, largest});
   append_line(folder,
               R"({"event":"attempt","attempt":1,"time":1e300})"
               "\n");

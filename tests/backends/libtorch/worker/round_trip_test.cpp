@@ -91,9 +91,8 @@ TEST_CASE("a checkpoint of float32 or bfloat16 weights loads into either", "[wor
     const std::filesystem::path checkpoint = weights::write_checkpoint(
         folder.path(), {}, worker::views_of(saved.named_weights(), owners), {});
     for (const at::ScalarType loaded : {at::kFloat, at::kBFloat16}) {
-      const worker::LlamaCanon model(config, at::TensorOptions(loaded));
-      worker::load_tensors(weights::SafetensorsFile(checkpoint / weights::weights_file),
-                           model.named_weights());
+      worker::LlamaCanon model(config, at::TensorOptions(loaded));
+      worker::load_beginning(model, 0, checkpoint.string(), "");
       const worker::NamedTensors before = saved.named_weights();
       const worker::NamedTensors after = model.named_weights();
       for (size_t i = 0; i < before.size(); ++i) {

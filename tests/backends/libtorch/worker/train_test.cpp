@@ -6,11 +6,13 @@
 #include <fstream>
 
 #include "backends/libtorch/worker/train.h"
+#include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/random.h"
 #include "core/config/json.h"
 #include "core/data/token_file.h"
 #include "core/data/token_file_writer.h"
+#include "core/weights/checkpoint.h"
 #include "tests/backends/libtorch/model/small_models.h"
 #include "tests/support/support.h"
 
@@ -44,6 +46,7 @@ class Job {
     protocol::Request request;
     request.job = protocol::Job::train;
     request.run_dir = (folder_ / run_name).string();
+    request.identity = "0123456789ab";
     request.experiment = config::to_json(experiment);
     request.train_tokens = {tokens("train.tokens")};
     request.evaluation_tokens = {tokens("evaluation.tokens")};
@@ -147,28 +150,151 @@ TEST_CASE("a document mask changes the losses and needs to know what begins a do
           std::string::npos);
 }
 
-TEST_CASE("a job that resumes from any checkpoint ends like one that was never interrupted",
+std::string named(int64_t step) {
+  char name[16];
+  std::snprintf(name, sizeof name, "%09d", int(step));
+  return name;
+}
+
+std::vector<std::string> checkpoints_in(const std::filesystem::path& run_dir) {
+  std::vector<std::string> names;
+  for (const auto& folder : weights::list_checkpoints(run_dir / "checkpoints"))
+    names.push_back(folder.filename().string());
+  return names;
+}
+
+/// The numbers of the steps after `step`.
+std::vector<json> numbers_after(const std::vector<json>& events, int64_t step) {
+  std::vector<json> later;
+  for (const json& number : numbers(events)) {
+    if (number.at(0) > step) later.push_back(number);
+  }
+  return later;
+}
+
+TEST_CASE("a job that resumes after any step goes on like one that never stopped or saved",
           "[worker]") {
+  for (const bool documents : {false, true}) {
+    Job job;
+    job.experiment.train.document_mask = documents;
+    if (documents) job.document_start = 7;
+    const std::vector<json> straight = job.run("straight");
+    job.experiment.train.checkpoint_every = 1;
+    job.experiment.train.keep_checkpoints = 10;
+    REQUIRE(numbers(job.run("saving")) == numbers(straight));
+    for (int64_t step = 1; step < 10; ++step) {
+      INFO("resumed after step " << step);
+      const std::vector<json> resumed =
+          job.run("resumed", (job.run_dir("saving") / "checkpoints" / named(step)).string());
+      REQUIRE(of_kind(resumed, "started").at(0).at("first_step") == step);
+      REQUIRE(numbers(resumed) == numbers_after(straight, step));
+      REQUIRE(resumed.back().at("train_loss") == straight.back().at("train_loss"));
+      for (const char* file : {weights::weights_file, weights::optimizer_file}) {
+        REQUIRE(hash_file(job.run_dir("resumed") / "checkpoints" / named(10) / file) ==
+                hash_file(job.run_dir("straight") / "checkpoints" / named(10) / file));
+      }
+    }
+  }
+}
+
+TEST_CASE("a checkpoint says where the run stands and what it is", "[worker]") {
+  Job job;
+  job.experiment.train.checkpoint_every = 5;
+  const std::vector<json> events = job.run("run");
+  const auto checkpoint = job.run_dir("run") / "checkpoints" / named(5);
+  const weights::CheckpointState state = weights::read_checkpoint_state(checkpoint);
+  REQUIRE(state.rows_served == 10);
+  REQUIRE(state.identity == "0123456789ab");
+  REQUIRE(state.eval_loss == of_kind(events, "evaluation").at(0).at("loss").get<double>());
+  REQUIRE(state.extra.at("optimizer_step") == 5);
+  REQUIRE(state.extra.at("random").at("seed") == 42);
+  REQUIRE(state.extra.at("experiment") == config::to_json(job.experiment));
+  const std::vector<json> saved = of_kind(events, "checkpoint");
+  REQUIRE(saved.size() == 2);
+  REQUIRE(saved[0].at("path") == "checkpoints/" + named(5));
+  REQUIRE(saved[1].at("path") == "checkpoints/" + named(10));
+}
+
+TEST_CASE("as many checkpoints are kept as the config says and the best", "[worker]") {
   Job job;
   job.experiment.train.checkpoint_every = 1;
-  const std::vector<json> straight = job.run("straight");
-  // Only the newest two are kept: run to each step alone, then go on from there.
-  for (const int64_t stop : {1, 3, 4, 6, 9}) {
-    INFO("resumed at step " << stop);
-    Job again;
-    again.experiment = job.experiment;
-    again.experiment.train.max_steps = stop;
-    again.run("run");
-    again.experiment.train.max_steps = 10;
-    char name[16];
-    std::snprintf(name, sizeof name, "%09d", int(stop));
-    const std::vector<json> resumed =
-        again.run("run", (again.run_dir("run") / "checkpoints" / name).string());
-    REQUIRE(of_kind(resumed, "started").at(0).at("first_step") == stop);
-    REQUIRE(resumed.back().at("eval_loss") == straight.back().at("eval_loss"));
-    REQUIRE(
-        hash_file(again.run_dir("run") / "checkpoints" / "000000010" / "weights.safetensors") ==
-        hash_file(job.run_dir("straight") / "checkpoints" / "000000010" / "weights.safetensors"));
+  job.experiment.train.keep_checkpoints = 2;
+  job.experiment.optimizer.lr = 1;  // so that the evaluation after step 10 is the worse one
+  const std::vector<json> evaluations = of_kind(job.run("best"), "evaluation");
+  REQUIRE(evaluations.at(0).at("loss") < evaluations.at(1).at("loss"));
+  REQUIRE(checkpoints_in(job.run_dir("best")) ==
+          std::vector<std::string>{named(5), named(9), named(10)});
+  job.experiment.train.keep_best = false;
+  job.run("newest");
+  REQUIRE(checkpoints_in(job.run_dir("newest")) == std::vector<std::string>{named(9), named(10)});
+}
+
+/// The checkpoint with another set of optimizer tensors, made by `change`.
+template <class Change>
+std::filesystem::path altered(const std::filesystem::path& checkpoint,
+                              const std::filesystem::path& folder,
+                              const Change& change) {
+  const weights::SafetensorsFile kept(checkpoint / weights::weights_file);
+  const weights::SafetensorsFile moments(checkpoint / weights::optimizer_file);
+  auto tensors = moments.tensors();
+  change(tensors);
+  return weights::write_checkpoint(
+      folder, weights::read_checkpoint_state(checkpoint), kept.tensors(), tensors);
+}
+
+TEST_CASE("optimizer state that does not fit is refused by name", "[worker]") {
+  Job job;
+  job.experiment.train.checkpoint_every = 5;
+  job.run("run");
+  const auto checkpoint = job.run_dir("run") / "checkpoints" / named(5);
+  const std::string name = "model.norm.weight.first_moment";
+  const std::vector<std::byte> zeros(1024);
+  using Tensors = std::map<std::string, weights::TensorView>;
+  const auto refusal = [&](const auto& change) {
+    const auto folder = altered(checkpoint, job.run_dir("altered"), change);
+    return error_of([&] { job.run("resumed", folder.string()); });
+  };
+  const std::string missing = refusal([&](Tensors& t) { t.erase(name); });
+  REQUIRE(missing.find("cannot go on from checkpoint") != std::string::npos);
+  REQUIRE(missing.find(name) != std::string::npos);
+  const std::string extra = refusal([&](Tensors& t) {
+    t["x.master_weight"] = {weights::Dtype::f32, {2}, zeros.data(), 8};
+  });
+  REQUIRE(extra.find("holds 'x.master_weight', which is not used") != std::string::npos);
+  const std::string wide = refusal([&](Tensors& t) {
+    t[name] = {weights::Dtype::f64, t[name].shape, zeros.data(), 2 * t[name].bytes};
+  });
+  REQUIRE(wide.find("'" + name + "' is F64") != std::string::npos);
+  const std::string longer = refusal([&](Tensors& t) {
+    t[name] = {weights::Dtype::f32, {t[name].shape[0] + 1}, zeros.data(), t[name].bytes + 4};
+  });
+  REQUIRE(longer.find("'" + name + "' has another shape") != std::string::npos);
+}
+
+TEST_CASE("a checkpoint of another config or of an imported model is refused", "[worker]") {
+  Job job;
+  job.experiment.train.checkpoint_every = 5;
+  job.run("run");
+  const auto checkpoint = job.run_dir("run") / "checkpoints" / named(5);
+  job.experiment.train.grad_clip = 0.5;
+  const std::string message = error_of([&] { job.run("resumed", checkpoint.string()); });
+  REQUIRE(message.find("train.grad_clip is 0.5 and was 0.0") != std::string::npos);
+  const auto imported = weights::write_checkpoint(job.run_dir("imported"), {}, {}, {});
+  REQUIRE(error_of([&] { job.run("resumed", imported.string()); }).find("initial_weights") !=
+          std::string::npos);
+}
+
+TEST_CASE("a checkpoint that cannot be written ends the job with an error of storage", "[worker]") {
+  Job job;
+  job.experiment.train.checkpoint_every = 2;
+  std::filesystem::create_directories(job.run_dir("run"));
+  std::ofstream(job.run_dir("run") / "checkpoints") << "a file where the folder should be";
+  try {
+    job.run("run");
+    FAIL("nothing was said");
+  } catch (const Error& error) {
+    REQUIRE(error.exit_code() == ExitCode::storage);
+    REQUIRE(error.message().find("the checkpoint of step 2 could not be written") == 0);
   }
 }
 
@@ -176,9 +302,17 @@ TEST_CASE("a loss that is no number ends the job with a hint", "[worker]") {
   Job job;
   job.experiment.optimizer.lr = 1e30;
   job.experiment.schedule.type = "constant";
+  job.experiment.train.checkpoint_every = 1;
+  job.experiment.train.keep_checkpoints = 9;
   const std::string message = error_of([&] { job.run("run"); });
   REQUIRE(message.find("not a finite number") != std::string::npos);
   REQUIRE(message.find("optimizer.lr") != std::string::npos);
+  // The rate is 0 in the first step, so the second one's loss is the last that makes sense, and its
+  // update is what spoils the weights.
+  REQUIRE(checkpoints_in(job.run_dir("run")) == std::vector<std::string>{named(1)});
+  REQUIRE(message.find("it was good up to step 2") != std::string::npos);
+  REQUIRE(message.find("the checkpoint of step 1 is the last one before that") !=
+          std::string::npos);
 }
 
 }  // namespace

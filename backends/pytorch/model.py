@@ -1,0 +1,190 @@
+"""Llama with Canon layers, written as one would by hand. Weights are named as Hugging Face does."""
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, width, eps):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt((x * x).mean(-1, keepdim=True) + self.eps))
+
+
+class Canon(nn.Module):
+    """A short causal convolution of each channel by itself."""
+
+    def __init__(self, channels, canon):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(channels, 1, canon["kernel"]))
+        self.residual = canon["residual"]
+        self.silu = canon["activation"] == "silu"
+
+    def forward(self, x):
+        taps = self.weight.shape[2]
+        out = x * self.weight[:, 0, taps - 1]
+        for back in range(1, min(taps, x.shape[1])):
+            earlier = x[:, :-back] * self.weight[:, 0, taps - 1 - back]
+            out = out + F.pad(earlier, (0, 0, back, 0))
+        if self.silu:
+            out = F.silu(out)
+        return x + out if self.residual else out
+
+
+def linear(inputs, outputs):
+    return nn.Linear(inputs, outputs, bias=False)
+
+
+def maybe_canon(model, position, channels):
+    return Canon(channels, model["canon"]) if position in model["canon"]["set"] else None
+
+
+def rotary_table(length, head_dim, position, like):
+    """Cosines and sines [length, pairs], computed in double."""
+    dim = position["rope_dim"] or head_dim
+    frequency = torch.pow(torch.tensor(position["theta"], dtype=torch.float64),
+                          torch.arange(dim // 2, dtype=torch.float64) * (-2.0 / dim))
+    angle = torch.arange(length, dtype=torch.float64)[:, None] * frequency
+    return angle.cos().to(like), angle.sin().to(like)
+
+
+def rotate(x, table, interleaved):
+    """x is [batch, length, heads, head_dim]; channels behind the rotated ones stay."""
+    cos, sin = table[0][:, None], table[1][:, None]
+    dim = 2 * cos.shape[-1]
+    turning, rest = x[..., :dim], x[..., dim:]
+    if interleaved:
+        a, b = turning[..., 0::2], turning[..., 1::2]
+    else:
+        a, b = turning.chunk(2, -1)
+    first, second = a * cos - b * sin, a * sin + b * cos
+    turned = torch.stack((first, second), -1).flatten(-2) if interleaved else torch.cat(
+        (first, second), -1)
+    return torch.cat((turned, rest), -1)
+
+
+def causal_attention(q, k, v):
+    """Of [batch, heads, length, head_dim], with the products written out: torch 1.13 has no other."""
+    length = q.shape[2]
+    scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[3])
+    later = torch.ones(length, length, dtype=torch.bool, device=q.device).triu(1)
+    return scores.masked_fill(later, -math.inf).softmax(-1) @ v
+
+
+class Attention(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        hidden, head = model["hidden_size"], model["head_dim"]
+        self.heads, self.kv_heads, self.head_dim = model["num_heads"], model["num_kv_heads"], head
+        query, key = self.heads * head, self.kv_heads * head
+        self.q_proj, self.k_proj, self.v_proj = (linear(hidden, query), linear(hidden, key),
+                                                 linear(hidden, key))
+        self.o_proj = linear(query, hidden)
+        self.qk_norm = model["qk_norm"]
+        full = self.qk_norm == "full"
+        if self.qk_norm != "none":
+            self.q_norm = RMSNorm(query if full else head, model["rms_norm_eps"])
+            self.k_norm = RMSNorm(key if full else head, model["rms_norm_eps"])
+        self.canonB = maybe_canon(model, "B", query + 2 * key)
+        self.position = model["position"]
+
+    def forward(self, x):
+        batch, length, _ = x.shape
+        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        if self.qk_norm == "full":
+            q, k = self.q_norm(q), self.k_norm(k)
+        if self.canonB:
+            q, k, v = self.canonB(torch.cat((q, k, v), -1)).split(
+                (q.shape[-1], k.shape[-1], v.shape[-1]), -1)
+        q = q.reshape(batch, length, self.heads, self.head_dim)
+        k = k.reshape(batch, length, self.kv_heads, self.head_dim)
+        v = v.reshape(batch, length, self.kv_heads, self.head_dim)
+        if self.qk_norm == "per_head":
+            q, k = self.q_norm(q), self.k_norm(k)
+        if self.position["kind"] == "rope":
+            table = rotary_table(length, self.head_dim, self.position, x)
+            interleaved = self.position["pairing"] == "lingua"
+            q, k = rotate(q, table, interleaved), rotate(k, table, interleaved)
+        group = self.heads // self.kv_heads
+        k, v = k.repeat_interleave(group, 2), v.repeat_interleave(group, 2)
+        mixed = causal_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
+        return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
+
+
+class MLP(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        hidden, width = model["hidden_size"], model["intermediate_size"]
+        self.gate_proj, self.up_proj = linear(hidden, width), linear(hidden, width)
+        self.down_proj = linear(width, hidden)
+        self.canonD = maybe_canon(model, "D", 2 * width)
+
+    def forward(self, x):
+        gate, up = self.gate_proj(x), self.up_proj(x)
+        if self.canonD:
+            gate, up = self.canonD(torch.cat((gate, up), -1)).chunk(2, -1)
+        return self.down_proj(F.silu(gate) * up)
+
+
+class Block(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        hidden, eps = model["hidden_size"], model["rms_norm_eps"]
+        self.input_layernorm = RMSNorm(hidden, eps)
+        self.canonA = maybe_canon(model, "A", hidden)
+        self.self_attn = Attention(model)
+        self.post_attention_layernorm = RMSNorm(hidden, eps)
+        self.canonC = maybe_canon(model, "C", hidden)
+        self.mlp = MLP(model)
+
+    def forward(self, x):
+        normed = self.input_layernorm(x)
+        x = x + self.self_attn(self.canonA(normed) if self.canonA else normed)
+        normed = self.post_attention_layernorm(x)
+        return x + self.mlp(self.canonC(normed) if self.canonC else normed)
+
+
+class Body(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.embed_tokens = nn.Embedding(model["vocab_size"], model["hidden_size"])
+        self.layers = nn.ModuleList(Block(model) for _ in range(model["num_layers"]))
+        self.norm = RMSNorm(model["hidden_size"], model["rms_norm_eps"])
+
+    def forward(self, ids):
+        x = self.embed_tokens(ids)
+        for block in self.layers:
+            x = block(x)
+        return self.norm(x)
+
+
+class LlamaCanon(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = Body(model)
+        if not model["tie_embeddings"]:
+            self.lm_head = linear(model["hidden_size"], model["vocab_size"])
+        self.tied = model["tie_embeddings"]
+
+    def forward(self, ids):
+        head = self.model.embed_tokens.weight if self.tied else self.lm_head.weight
+        return F.linear(self.model(ids), head)
+
+
+def loss_of(logits, targets, z_loss):
+    """Mean over the scored targets, the penalty on the logits' scale included."""
+    if z_loss["kind"] == "none":
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    logits, targets = logits.flatten(0, 1), targets.flatten()
+    scored = targets != -100
+    log_sum_exp = logits.logsumexp(1)
+    nll = log_sum_exp - logits.gather(1, targets.clamp_min(0)[:, None])[:, 0]
+    palm = z_loss["kind"] == "palm"
+    penalised = nll + z_loss["coefficient"] * (log_sum_exp if palm else nll) ** 2
+    total = torch.where(scored, penalised, torch.zeros_like(penalised)).sum()
+    return total / (scored.sum() if palm else targets.numel())

@@ -1,0 +1,325 @@
+"""The training loop, top to bottom, and the evaluation of a model."""
+import json
+import math
+import os
+import resource
+import shutil
+import time
+
+import torch
+import torch.nn.functional as F
+
+import safetensors_files
+from model import LlamaCanon, loss_of
+from parameters import draw_initial
+from protocol import WrongRequest
+from rows import Rows
+from schedule import learning_rate
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+KEPT_CHECKPOINTS = 2
+WARM_UP_STEPS = 5  # of a process: slow, so they do not count for tokens_per_second
+PROGRESS_SECONDS = 0.25
+STATE_FILE = "state.json"
+
+
+def build(experiment, device):
+    """The model without values; names and shapes of its weights come from it."""
+    with torch.no_grad():
+        model = LlamaCanon(experiment["model"])
+    return model.to(device, DTYPES[experiment["train"]["precision"]])
+
+
+def weights_in(folder):
+    """The tensors of a checkpoint or of a model folder of Hugging Face."""
+    for name in ("weights.safetensors", "model.safetensors"):
+        if os.path.exists(os.path.join(folder, name)):
+            return safetensors_files.read(os.path.join(folder, name))
+    with open(os.path.join(folder, "model.safetensors.index.json"), encoding="utf-8") as file:
+        shards = set(json.load(file)["weight_map"].values())
+    if any(os.path.basename(shard) != shard for shard in shards):
+        raise WrongRequest(f"'{folder}' has an index that leads out of it")
+    tensors = {}
+    for shard in sorted(shards):
+        tensors.update(safetensors_files.read(os.path.join(folder, shard)))
+    return tensors
+
+
+def copy_into(model, tensors):
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name not in tensors or tensors[name].shape != weight.shape:
+                raise WrongRequest(f"the weights lack '{name}' of shape {list(weight.shape)}")
+            weight.copy_(tensors[name])
+
+
+def load_beginning(model, request):
+    folder = request.get("initial_weights", "")
+    if folder:
+        return copy_into(model, weights_in(folder))
+    shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+    experiment = request["experiment"]
+    drawn = draw_initial(experiment["model"], experiment["seed"], shapes)
+    copy_into(model, {name: torch.from_numpy(values) for name, values in drawn})
+
+
+def on_device(batch, device):
+    return [torch.from_numpy(part).to(device) for part in batch]
+
+
+def evaluate(model, rows, batch_size, device, show):
+    """Token-weighted mean loss of all rows in nats, and how many targets were scored."""
+    total, tokens = 0.0, 0
+    with torch.no_grad():
+        for first in range(0, rows.count, batch_size):
+            count = min(batch_size, rows.count - first)
+            inputs, targets = on_device(rows.batch(first, count), device)
+            loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), reduction="sum")
+            total += loss.item()
+            tokens += int((targets != -100).sum())
+            show("evaluate", (first + count) / rows.count)
+    return (total / tokens if tokens else 0.0), tokens
+
+
+def synchronize(device):
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def peak_memory(device):
+    if device.type == "cuda":
+        return torch.cuda.max_memory_reserved(device)
+    return peak_resident()
+
+
+def peak_resident():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+class Training:
+    """A run from its first to its last step. What is in `state` survives a stop."""
+
+    def __init__(self, request, device, events, stop):
+        self.request, self.device, self.events, self.stop = request, device, events, stop
+        self.experiment = request["experiment"]
+        self.config = self.experiment["train"]
+        shuffled = self.experiment["data"]["order"] == "shuffled"
+        self.rows = Rows(request["train_tokens"], self.experiment, shuffled)
+        self.held_out = Rows(request["evaluation_tokens"], self.experiment, False)
+        self.model = build(self.experiment, device)
+        optimizer = self.experiment["optimizer"]
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=optimizer["lr"], betas=tuple(optimizer["betas"]),
+            eps=optimizer["eps"], weight_decay=optimizer["weight_decay"])
+        self.state = {"step": 0, "elapsed": 0.0, "timed_steps": 0, "timed_seconds": 0.0,
+                      "window_steps": 0, "window_loss": 0.0, "window_norm": 0.0, "train_loss": 0.0,
+                      "peak_memory": 0, "peak_resident": 0}
+        self.tokens_per_step = self.config["batch_size"] * self.config["seq_len"]
+        self.parameters = sum(weight.numel() for weight in self.model.parameters())
+        self.evaluated = self.saved = -1
+        self.eval_loss = None
+        self.last_progress = 0.0
+
+    def run(self):
+        self.load()
+        state, config = self.state, self.config
+        self.events.send("started", parameters=self.parameters, first_step=state["step"],
+                         max_steps=config["max_steps"], tokens_per_step=self.tokens_per_step)
+        self.resume_clock()
+        while state["step"] < config["max_steps"] and not self.stop.is_set():
+            self.step()
+            if state["step"] % config["log_every"] == 0:
+                self.report()
+            if self.is_due("eval_every"):
+                self.evaluate()
+            if self.is_due("checkpoint_every"):
+                self.save()
+        completed = state["step"] >= config["max_steps"]
+        if completed and state["window_steps"]:
+            self.report()
+        if completed:
+            self.evaluate()
+        if state["step"] > 0:
+            self.save()
+        self.finish(completed)
+        return completed
+
+    def is_due(self, every):
+        return self.config[every] > 0 and self.state["step"] % self.config[every] == 0
+
+    def load(self):
+        folder = self.request.get("resume_from", "")
+        if folder:
+            self.load_checkpoint(folder)
+        else:
+            load_beginning(self.model, self.request)
+        self.first_step = self.state["step"]
+        # A run of a few steps must still have steps that count.
+        self.dropped = min(WARM_UP_STEPS, (self.config["max_steps"] - self.first_step) // 2)
+        self.began = time.monotonic() - self.state["elapsed"]
+
+    def step(self):
+        state, size = self.state, self.config["batch_size"]
+        inputs, targets = on_device(self.rows.batch(state["step"] * size, size), self.device)
+        loss = loss_of(self.model(inputs), targets, self.config["z_loss"])
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        limit = self.config["grad_clip"]
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit or math.inf)
+        rate = self.learning_rate(state["step"])
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        state["window_loss"] += loss.item()
+        state["window_norm"] += norm.item()
+        state["window_steps"] += 1
+        state["step"] += 1
+        if state["step"] - self.first_step == self.dropped:
+            self.resume_clock()
+        else:
+            self.segment_steps += 1
+        self.show("train", state["step"] / self.config["max_steps"])
+
+    def learning_rate(self, step):
+        return learning_rate(self.experiment["schedule"], self.experiment["optimizer"]["lr"], step,
+                             self.config["max_steps"])
+
+    def resume_clock(self):
+        synchronize(self.device)
+        self.segment_began, self.segment_steps = time.monotonic(), 0
+
+    def settle_clock(self):
+        """Seconds and steps since the clock was resumed; training alone is counted."""
+        synchronize(self.device)
+        seconds, steps = time.monotonic() - self.segment_began, self.segment_steps
+        state = self.state
+        if state["step"] - self.first_step > self.dropped:
+            state["timed_steps"] += steps
+            state["timed_seconds"] += seconds
+        self.resume_clock()
+        state["elapsed"] = time.monotonic() - self.began
+        state["peak_memory"] = max(state["peak_memory"], peak_memory(self.device))
+        state["peak_resident"] = max(state["peak_resident"], peak_resident())
+        return seconds, steps
+
+    def report(self):
+        seconds, steps = self.settle_clock()
+        state = self.state
+        state["train_loss"] = state["window_loss"] / state["window_steps"]
+        self.events.send(
+            "train", step=state["step"], tokens=state["step"] * self.tokens_per_step,
+            loss=state["train_loss"], learning_rate=self.learning_rate(state["step"] - 1),
+            gradient_norm=state["window_norm"] / state["window_steps"],
+            tokens_per_second=steps * self.tokens_per_step / seconds if seconds > 0 else 0.0,
+            elapsed_seconds=state["elapsed"])
+        if not math.isfinite(state["train_loss"]):
+            raise ArithmeticError(
+                f"the training loss is not a finite number at step {state['step']}")
+        state["window_steps"], state["window_loss"], state["window_norm"] = 0, 0.0, 0.0
+
+    def evaluate(self):
+        step = self.state["step"]
+        if self.evaluated == step:
+            return
+        self.settle_clock()
+        began = time.monotonic()
+        self.eval_loss, tokens = evaluate(
+            self.model, self.held_out, self.config["eval_batch_size"], self.device, self.show)
+        self.events.send("evaluation", step=step, loss=self.eval_loss, tokens=tokens,
+                         seconds=time.monotonic() - began)
+        self.evaluated = step
+        self.resume_clock()
+
+    def moments(self):
+        """First and second moments of every weight by name, as the optimizer keeps them."""
+        for name, weight in self.model.named_parameters():
+            kept = self.optimizer.state[weight]
+            yield name, kept["exp_avg"], kept["exp_avg_sq"]
+
+    def save(self):
+        step = self.state["step"]
+        if self.saved == step:
+            return
+        self.settle_clock()
+        self.show("save", 0.0)
+        folder = os.path.join(self.request["run_dir"], "checkpoints")
+        aside = os.path.join(folder, f".tmp-{step:09d}")
+        shutil.rmtree(aside, ignore_errors=True)
+        os.makedirs(aside)
+        size = safetensors_files.write(os.path.join(aside, "weights.safetensors"),
+                                       dict(self.model.named_parameters()))
+        moments = {}
+        for name, first, second in self.moments():
+            moments[name + ".first_moment"], moments[name + ".second_moment"] = first, second
+        size += safetensors_files.write(os.path.join(aside, "optimizer.safetensors"), moments)
+        size += write_synced(os.path.join(aside, STATE_FILE), json.dumps(self.state))
+        replace_folder(aside, os.path.join(folder, f"{step:09d}"))
+        prune(folder)
+        self.events.send("checkpoint", step=step, path=f"checkpoints/{step:09d}", bytes=size)
+        self.saved = step
+        self.resume_clock()
+
+    def load_checkpoint(self, folder):
+        with open(os.path.join(folder, STATE_FILE), encoding="utf-8") as file:
+            self.state.update(json.load(file))
+        copy_into(self.model, safetensors_files.read(os.path.join(folder, "weights.safetensors")))
+        moments = safetensors_files.read(os.path.join(folder, "optimizer.safetensors"))
+        for name, weight in self.model.named_parameters():
+            self.optimizer.state[weight] = {
+                "step": torch.tensor(float(self.state["step"])),
+                "exp_avg": moments[name + ".first_moment"].clone().to(weight),
+                "exp_avg_sq": moments[name + ".second_moment"].clone().to(weight)}
+
+    def finish(self, completed):
+        self.settle_clock()
+        state = self.state
+        seconds = state["timed_seconds"]
+        self.events.send(
+            "finished", completed=completed, step=state["step"],
+            eval_loss=self.eval_loss if self.evaluated == state["step"] else None,
+            train_loss=state["train_loss"],
+            tokens_per_second=state["timed_steps"] * self.tokens_per_step / seconds
+            if seconds > 0 else 0.0,
+            wall_seconds=state["elapsed"], peak_memory_bytes=state["peak_memory"],
+            peak_resident_bytes=state["peak_resident"], parameters=self.parameters)
+
+    def show(self, phase, fraction):
+        now = time.monotonic()
+        if now - self.last_progress >= PROGRESS_SECONDS:
+            self.last_progress = now
+            self.events.send("progress", step=self.state["step"], phase=phase, fraction=fraction)
+
+
+def write_synced(path, text):
+    data = text.encode()
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return len(data)
+
+
+def sync_folder(path):
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_folder(aside, folder):
+    """After a crash at any moment the folder is there whole or not at all."""
+    sync_folder(aside)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.rename(aside, folder)
+    sync_folder(os.path.dirname(folder))
+
+
+def prune(folder):
+    """Keeps the newest checkpoints. The manifest, without which there is none, goes first."""
+    steps = sorted(name for name in os.listdir(folder) if name.isdigit())
+    for name in steps[:-KEPT_CHECKPOINTS]:
+        old = os.path.join(folder, ".old-" + name)
+        shutil.rmtree(old, ignore_errors=True)
+        os.rename(os.path.join(folder, name), old)
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,154 @@
+"""A worker of forge in plain PyTorch: reads a request on stdin, writes events on stdout.
+
+Needs torch 1.13 or later and numpy; nothing else.
+"""
+import os
+import platform
+import signal
+import sys
+import threading
+import time
+import traceback
+
+import protocol
+from protocol import WrongRequest
+
+VERSION = "1.0"
+NUMERICS_VERSION = 1
+SUPPORTED = {
+    "model.family": ["llama_canon"],
+    "data.source": ["toy_stories", "text", "jsonl"],
+    "train.precision": ["float32", "float64"],
+    "train.document_mask": [False],
+    "train.initial_weights": [""],
+    "optimizer.type": ["adamw"],
+    "schedule.type": ["infinite_lr", "cosine", "linear", "inv_sqrt", "wsd", "constant"],
+}
+
+
+def cores():
+    return len(os.sched_getaffinity(0))
+
+
+def choose_device(request):
+    import torch
+    torch.set_num_threads(request.get("threads", 0) or cores())
+    wanted = request.get("device", "auto")
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    kind = wanted.split(":")[0]
+    if kind not in ("cpu", "cuda"):
+        raise WrongRequest(f"'{wanted}' is no device", hint="auto, cpu, cuda or cuda:N")
+    if kind == "cuda":
+        index = int(wanted.partition(":")[2] or 0)
+        if index >= torch.cuda.device_count():
+            raise WrongRequest(f"no device '{wanted}' here", hint="--device cpu")
+        return torch.device("cuda", index)
+    return torch.device("cpu")
+
+
+def processor_name():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def describe(device, events):
+    import numpy
+    import torch
+    gpus = torch.cuda.device_count()
+    gpu = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
+    events.send(
+        "environment", device_type=device.type,
+        device_name=gpu.name if gpu else processor_name(), threads=torch.get_num_threads(),
+        memory_bytes=gpu.total_memory if gpu else
+        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        devices=["cpu"] + [f"cuda:{index}" for index in range(gpus)],
+        libraries={"python": platform.python_version(), "torch": torch.__version__,
+                   "numpy": numpy.__version__})
+
+
+def refuse_unsupported(experiment):
+    """forge asks before it starts anything; who starts this by hand hears it here."""
+    for key, values in SUPPORTED.items():
+        value = experiment
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if value not in values:
+            raise WrongRequest(f"this backend cannot do {key}: {value}", key,
+                               "it can do " + ", ".join(map(str, values)))
+
+
+def evaluate(request, device, events):
+    import training
+    from rows import Rows
+    experiment = request["experiment"]
+    rows = Rows(request["evaluation_tokens"], experiment, False)
+    model = training.build(experiment, device)
+    training.load_beginning(model, request)
+    began = time.monotonic()
+
+    def show(phase, fraction):
+        events.send("progress", step=0, phase=phase, fraction=fraction)
+    loss, tokens = training.evaluate(model, rows, experiment["train"]["eval_batch_size"], device,
+                                     show)
+    events.send("result", values={"loss": loss, "tokens": tokens,
+                                  "seconds": time.monotonic() - began})
+    return protocol.DONE
+
+
+def train(request, device, events, stop):
+    import torch
+    import training
+    refuse_unsupported(request["experiment"])
+    torch.use_deterministic_algorithms(bool(request["experiment"]["train"]["deterministic"]))
+    completed = training.Training(request, device, events, stop).run()
+    return protocol.DONE if completed else protocol.STOPPED
+
+
+def serve(events, stop):
+    events.send("hello", protocol=protocol.VERSION, backend="pytorch", backend_version=VERSION,
+                numerics_version=NUMERICS_VERSION)
+    request = protocol.read_request()
+    job = request["job"]
+    if job not in ("describe", "train", "evaluate"):
+        raise WrongRequest(f"this backend cannot do the job '{job}'",
+                           hint="it does describe, train and evaluate")
+    device = choose_device(request)
+    describe(device, events)
+    if job == "describe":
+        events.send("supports", jobs=["describe", "train", "evaluate"], config=SUPPORTED)
+        return protocol.DONE
+    if job == "evaluate":
+        return evaluate(request, device, events)
+    return train(request, device, events, stop)
+
+
+def main():
+    events = protocol.Events()
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    try:
+        return serve(events, stop)
+    except BrokenPipeError:
+        return protocol.FAILED  # nobody listens
+    except WrongRequest as problem:
+        events.send("failed", message=str(problem), field=problem.field, hint=problem.hint)
+        return protocol.WRONG_REQUEST
+    except KeyError as problem:
+        events.send("failed", message=f"the request lacks {problem}", field="", hint="")
+        traceback.print_exc()
+        return protocol.WRONG_REQUEST
+    except Exception as problem:  # whatever it is, forge is told
+        traceback.print_exc()
+        events.send("failed", message=f"{type(problem).__name__}: {problem}", field="", hint="")
+        return protocol.FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

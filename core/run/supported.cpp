@@ -1,0 +1,65 @@
+#include "core/run/supported.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace forge::run {
+namespace {
+
+using Json = nlohmann::json;
+
+/// The value at a dotted key; null where there is none.
+const Json* value_at(const Json& experiment, const std::string& key) {
+  const Json* value = &experiment;
+  for (const std::string& part : split(key, '.')) {
+    const auto found = value->is_object() ? value->find(part) : value->end();
+    if (found == value->end()) return nullptr;
+    value = &*found;
+  }
+  return value;
+}
+
+std::string text_of(const Json& value) {
+  if (!value.is_string()) return protocol::to_line(value);
+  const auto& text = value.get_ref<const std::string&>();
+  return text.empty() ? "\"\"" : text;
+}
+
+std::string hint_for(const Json& values) {
+  std::vector<std::string> words;
+  for (const Json& value : values) words.push_back(text_of(value));
+  return words.empty() ? "" : "it can do " + join(words, ", ");
+}
+
+}  // namespace
+
+void require_supported(const Json& experiment,
+                       const config::Origins& origins,
+                       const BackendInfo& backend) {
+  if (!backend.supports) return;
+  for (const auto& [key, values] : backend.supports->config.items()) {
+    const Json* value = value_at(experiment, key);
+    const bool can = !value || !values.is_array() ||
+                     std::find(values.begin(), values.end(), *value) != values.end();
+    if (can) continue;
+    const auto origin = origins.find(key);
+    throw Error("backend " + backend.hello.backend + " cannot do " + key + ": " + text_of(*value) +
+                    " on " + backend.environment.device_type,
+                origin == origins.end() ? SourceSpan() : origin->second.set_by.origin,
+                hint_for(values));
+  }
+}
+
+void require_job(protocol::Job job, const BackendInfo& backend) {
+  if (!backend.supports) return;
+  const std::string& name = protocol::names_of(job)[static_cast<size_t>(job)];
+  const std::vector<std::string>& jobs = backend.supports->jobs;
+  if (std::find(jobs.begin(), jobs.end(), name) != jobs.end()) return;
+  throw Error("backend " + backend.hello.backend + " cannot do the job " + name,
+              {},
+              jobs.empty() ? "" : "it does " + join(jobs, ", "));
+}
+
+}  // namespace forge::run

@@ -1,0 +1,133 @@
+"""A disk that fills up in mid-run: the run stops with an exit code of its own, all that was recorded is
+readable, and with room again it ends as if nothing had been."""
+import json
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+from .faults import SAID, SQLITE_SAYS, Shim
+from .kill import structure_of
+from .runs import COMPLETED, STORAGE, Forge, check, same_as
+
+SETTINGS = {"train.max_steps": 600, "train.checkpoint_every": 30, "train.keep_checkpoints": 3}
+SMALLEST = 20_000  # bytes that are left at least, so that a run can begin
+
+
+class MountedDisk:
+    """A file system of 8 MiB in memory, most of it taken. Needs the right to mount."""
+
+    name = "file systems of 8 MiB"
+
+    def __init__(self, folder):
+        self.folder = Path(folder, "disk")
+        self.environment = {}
+
+    def __enter__(self):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(self.folder)],
+                              stderr=subprocess.PIPE, text=True)
+        check(done.returncode == 0, f"no small file system to be had: {done.stderr.strip()} (run as root, or --budget)")
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
+
+    def free(self):
+        return shutil.disk_usage(self.folder).free
+
+    def leave(self, room):
+        """Takes all but so many bytes."""
+        (self.folder / "filler").write_bytes(b"x" * max(0, self.free() - room))
+
+    def make_room(self):
+        (self.folder / "filler").unlink()
+        self.environment = {}
+
+
+class Budget:
+    """So many bytes that forge and its processes can write before every write says that the disk is full."""
+
+    name = "budgets of bytes"
+    plenty = 1 << 40
+
+    def __init__(self, folder):
+        self.folder = Path(folder, "disk")
+        self.shim = Shim(folder)
+        self.environment = {}
+
+    def __enter__(self):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.leave(self.plenty)
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder)
+
+    def free(self):
+        spent = self.shim.mark.read_bytes() if self.shim.mark.exists() else b""
+        return self.plenty - int.from_bytes(spent, "little")
+
+    def leave(self, room):
+        self.shim.mark.unlink(missing_ok=True)
+        self.environment = self.shim.environment(self.folder, FORGE_FAULT_BUDGET=str(room))
+
+    def make_room(self):
+        self.environment = {}
+
+
+def call(forge, arguments, environment):
+    return subprocess.run(arguments, cwd=forge.root, env={**forge.environment, **environment}, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=300)
+
+
+def bytes_needed(forge, disk):
+    """How many a run takes that nothing hinders."""
+    with disk:
+        before = disk.free()
+        small = Forge(forge.program, disk.folder, forge.cache)
+        done = call(small, small.command("text", SETTINGS), disk.environment)
+        check(done.returncode == COMPLETED, f"forge run on an empty disk: {done.stderr}")
+        return before - disk.free()
+
+
+def one_round(forge, straight, disk, room):
+    """One run on a disk with so many bytes free; whether they were too few."""
+    with disk:
+        small = Forge(forge.program, disk.folder, forge.cache)
+        run = straight.fresh_copy(straight.folder.name, small)
+        command = small.command("text", SETTINGS)
+        disk.leave(room)
+        done = call(small, command, disk.environment)
+        if done.returncode == COMPLETED:
+            same_as(straight, run)
+            return False
+        check(done.returncode == STORAGE, f"{room} bytes free: exit code {done.returncode}, {done.stderr}")
+        check(any(said in done.stderr for said in (SAID["ENOSPC"], *SQLITE_SAYS)), f"{room} bytes free: it was said that {done.stderr!r}")
+        for checkpoint in run.checkpoints():
+            structure_of(checkpoint)
+        before = run.acknowledged()
+        run.events()  # every whole line is JSON
+        disk.make_room()
+        shown = call(small, [forge.program, "runs", "--json"], {})
+        check(shown.returncode == COMPLETED and len(json.loads(shown.stdout)) == 1, f"forge runs: {shown}")
+        again = call(small, command, {})
+        check(again.returncode == COMPLETED, f"with room again: {again.stderr}")
+        check(run.acknowledged().startswith(before), "events were lost")
+        same_as(straight, run)
+    return True
+
+
+def prove(forge, folder, count, seed, kind_of_disk=MountedDisk):
+    generator = random.Random(seed)
+    straight = forge.train("text", SETTINGS)
+    disk = kind_of_disk(folder)
+    needed = bytes_needed(forge, disk)
+    full = rounds = 0
+    while full < count:
+        rounds += 1
+        check(rounds <= 3 * count + 10, f"only {full} of {rounds} disks were too small")
+        full += one_round(forge, straight, disk, generator.randrange(SMALLEST, max(SMALLEST + 1, needed)))
+    straight.remove()
+    print(f"full-disk: {full} {disk.name} that were full in mid-run: own exit code, all records readable, and with "
+          f"room again every loss and the last weights as undisturbed")

@@ -1,0 +1,171 @@
+#include <cmath>
+
+#include "tests/end_to_end/program.h"
+#include "tests/support/catch.h"
+#include "tests/support/contains.h"
+
+namespace forge::tests {
+namespace {
+
+using nlohmann::json;
+
+bool has_python_torch() {
+  static const bool has =
+      std::system("/usr/bin/python3 -c 'import torch, numpy' 2> /dev/null") == 0;
+  if (!has) WARN("no python3-torch here: the backend pytorch is not tested");
+  return has;
+}
+
+json checks_of(const Program& forge, const std::vector<std::string>& command) {
+  std::vector<std::string> arguments = {"backend-test", "--json", "--"};
+  arguments.insert(arguments.end(), command.begin(), command.end());
+  const Outcome outcome = forge.call(arguments);
+  INFO(outcome.out << outcome.err);
+  REQUIRE((outcome.exit_code == 0 || outcome.exit_code == 1));
+  const json found = json::parse(outcome.out);
+  CHECK(found.at("passed") == (outcome.exit_code == 0));
+  return found;
+}
+
+/// The losses of a run by step.
+std::map<int64_t, double> losses_of(const Program& forge, const std::string& run_id) {
+  std::map<int64_t, double> losses;
+  for (const json& event : forge.events(forge.runs_dir() / run_id)) {
+    if (event.at("event") == "train") losses[event.at("step")] = event.at("loss");
+  }
+  return losses;
+}
+
+TEST_CASE("PyTorch trains what libtorch trains, and a table shows both") {
+  if (!has_python_torch()) return;
+  Program forge;
+  const auto run = [&](const std::string& backend) {
+    std::vector<std::string> command =
+        tiny({"run", "train_canon_ac", "--backend", backend, "--json"}, 50);
+    for (const char* setting : {"train.batch_size=8", "train.seq_len=128", "train.log_every=1"})
+      command.insert(command.end(), {"--set", setting});
+    const Outcome outcome = forge.call(command);
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return json::parse(outcome.out)[0];
+  };
+  const json own = run("libtorch"), theirs = run("pytorch");
+  CHECK(own.at("backend") == "libtorch");
+  CHECK(theirs.at("backend") == "pytorch");
+  CHECK(own.at("parameters") == theirs.at("parameters"));
+  const auto a = losses_of(forge, own.at("id")), b = losses_of(forge, theirs.at("id"));
+  REQUIRE(a.size() == b.size());
+  REQUIRE(a.count(1) == 1);
+  REQUIRE(a.count(50) == 1);
+  CHECK(std::abs(a.at(1) - b.at(1)) <= 1e-5);
+  for (const auto& [step, loss] : a) CHECK(std::abs(loss - b.at(step)) <= 1e-3);
+  CHECK(std::abs(own.at("eval_loss").get<double>() - theirs.at("eval_loss").get<double>()) <= 1e-3);
+  CHECK(a.at(50) < a.at(1));
+
+  const Outcome evaluated = forge.call({"eval", theirs.at("id"), "--json"});
+  INFO(evaluated.err);
+  REQUIRE(evaluated.exit_code == 0);
+  CHECK(json::parse(evaluated.out).at("loss").get<double>() ==
+        Approx(theirs.at("eval_loss").get<double>()).margin(1e-6));
+}
+
+TEST_CASE("the backends that come with forge do what the protocol says") {
+  const Program forge;
+  const json bigram = checks_of(forge, {"bigram"});
+  INFO(bigram.dump(2));
+  CHECK(bigram.at("passed") == true);
+  if (!has_python_torch()) return;
+  const json pytorch = checks_of(forge, {"pytorch"});
+  INFO(pytorch.dump(2));
+  CHECK(pytorch.at("passed") == true);
+}
+
+TEST_CASE("libtorch does what the protocol says") {
+  const Program forge;
+  const json found = checks_of(
+      forge, {(std::filesystem::path(FORGE_BUILD_DIR) / "forge-worker-libtorch").string()});
+  INFO(found.dump(2));
+  CHECK(found.at("passed") == true);
+}
+
+TEST_CASE("what a backend lacks is refused before it starts, at the key's place") {
+  Program forge;
+  const Outcome refused = forge.call(tiny({"run", "train_canon_ac", "--backend", "bigram"}));
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.err, "backend bigram cannot do data.order: shuffled"));
+  CHECK(contains(refused.err, "it can do sequential"));
+  CHECK_FALSE(std::filesystem::exists(forge.runs_dir()));
+  const Outcome placed = forge.call(
+      tiny({"run", "train_canon_ac", "--backend", "bigram", "--set", "data.order=shuffled"}));
+  CHECK(contains(placed.err, "--set data.order=shuffled"));
+}
+
+TEST_CASE("a backend in shell and awk trains, is cached, evaluated and shown") {
+  Program forge;
+  const std::vector<std::string> command = tiny(
+      {"run", "train_canon_ac", "--backend", "bigram", "--set", "data.order=sequential", "--json"});
+  const Outcome outcome = forge.call(command);
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  const json run = json::parse(outcome.out)[0];
+  CHECK(run.at("status") == "completed");
+  CHECK(run.at("backend") == "bigram");
+  CHECK(run.at("eval_loss").get<double>() < run.at("train_loss").get<double>() + 5);
+  const std::filesystem::path folder = forge.only_run();
+  const auto checkpoint = folder / "checkpoints" / "000000012";
+  CHECK(std::filesystem::exists(checkpoint / "manifest.json"));
+  CHECK(contains(forge.call(command).err, "done before"));
+
+  const Outcome evaluated = forge.call({"eval", run.at("id"), "--json"});
+  INFO(evaluated.err);
+  REQUIRE(evaluated.exit_code == 0);
+  CHECK(json::parse(evaluated.out).at("loss").get<double>() ==
+        Approx(run.at("eval_loss").get<double>()).margin(1e-9));
+}
+
+TEST_CASE("any command can be a backend, without a shell") {
+  Program forge;
+  const std::string worker =
+      (tests_dir().parent_path() / "backends" / "bigram" / "worker.sh").string();
+  const Outcome outcome =
+      forge.call(tiny({"run",
+                       "train_canon_ac",
+                       "--set",
+                       "backend=external",
+                       "--set",
+                       "external.command=[" + worker + ", \"$(touch no)\", \"; exit\"]",
+                       "--set",
+                       "data.order=sequential",
+                       "--json"}));
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(json::parse(outcome.out)[0].at("backend") == "bigram");
+  CHECK_FALSE(std::filesystem::exists(forge.working_directory / "no"));
+
+  const Outcome gone = forge.call(tiny({"run",
+                                        "train_canon_ac",
+                                        "--set",
+                                        "backend=external",
+                                        "--set",
+                                        "external.command=[/no/such]"}));
+  CHECK(gone.exit_code == 1);
+  CHECK(contains(gone.err, "/no/such"));
+}
+
+TEST_CASE("the backends are listed with what they can do") {
+  const Program forge;
+  const Outcome outcome = forge.call({"backends", "--json"});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  std::map<std::string, json> backends;
+  for (const json& backend : json::parse(outcome.out)) backends[backend.at("name")] = backend;
+  CHECK(backends.at("libtorch").at("available") == true);
+  CHECK(contains(backends.at("libtorch").at("jobs").dump(), "bench_ops"));
+  CHECK(backends.at("bigram").at("config").at("data.order") == json({"sequential"}));
+  CHECK(backends.count("pytorch") == 1);
+  const Outcome text = forge.call({"backends"});
+  CHECK(contains(text.out, "data.order: sequential"));
+}
+
+}  // namespace
+}  // namespace forge::tests
