@@ -1,6 +1,5 @@
 #include "backends/libtorch/backend.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/hash.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
 
@@ -20,12 +20,6 @@ using Json = nlohmann::json;
 std::string environment_variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
-}
-
-/// CPUs that this process may use: a scheduler may give it less than the machine has.
-int usable_cpus() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
 int gpu_devices() {
@@ -111,7 +105,7 @@ fs::path LibtorchBackend::cache_file(const protocol::Request& request) const {
                     request.device,
                     request.threads,
                     run::host_name(),
-                    usable_cpus(),
+                    usable_cores(),
                     gpu_devices(),
                     environment_variable("CUDA_VISIBLE_DEVICES"),
                     environment_variable("LD_LIBRARY_PATH"),
