@@ -130,6 +130,7 @@ int run_configs(const Context& context, Options options) {
   }
   const std::filesystem::path runs_dir = context.runs_dir();
   run::make_runs_dir(runs_dir);
+  store::ResultStore store(store::store_path(runs_dir));
   std::vector<ToDo> runs;
   for (const Launch& launch : launches) runs.push_back(prepare(context, launch, options));
   enqueue(context, runs, options.conduct);
@@ -139,7 +140,6 @@ int run_configs(const Context& context, Options options) {
     return 0;
   }
 
-  store::ResultStore store(store::store_path(runs_dir));
   const std::vector<Outcome> outcomes = conduct(context, runs, [&](size_t) {
     for (const std::string& warning : store.sync(runs_dir).warnings)
       std::cerr << "warning: " << warning << "\n";

@@ -67,6 +67,7 @@ void Queue::add(const Entry& entry) {
   if (!waiting) return put(entry);
   Entry kept = *waiting;
   kept.priority = std::max(kept.priority, entry.priority);
+  kept.starts = 0;
   put(kept);
 }
 

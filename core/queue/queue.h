@@ -24,9 +24,10 @@ class Queue {
   /// In the order in which they are to be started.
   const std::vector<Entry>& entries() const { return entries_; }
   const Entry* find(const std::string& run) const;
-  /// Adds the entry, or writes it anew. Where the run waits already for somebody else its entry
-  /// stays, with the larger priority of the two.
+  /// Where the run has an entry already, that one stays, with the larger priority of the two and
+  /// all of its starts before it again.
   void add(const Entry& entry);
+  /// Adds the entry, or writes it anew.
   void put(const Entry& entry);
   void remove(const std::string& run);
 

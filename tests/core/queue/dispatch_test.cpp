@@ -243,6 +243,7 @@ TEST_CASE("after a failure the rest of a group that is to fail fast is not begun
   }
   Entry other = scene.add(4);
   other.group = "another";
+  other.submitted = "2026-11-21T11:00:00.000Z";
   scene.put(other);
   REQUIRE(scene.started() == Runs{entries[0].run, entries[1].run});
   SECTION("failed") {
