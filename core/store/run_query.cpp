@@ -134,6 +134,11 @@ void require_columns(const std::vector<std::string>& names) {
 std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query) {
   std::vector<Condition> conditions;
   for (const std::string& text : query.conditions) conditions.push_back(parse_condition(text));
+  const bool by_column = !conditions.empty() || !query.order.empty();
+  if (!by_column && query.patterns.empty()) {
+    if (query.limit > 0 && runs.size() > query.limit) runs.resize(query.limit);
+    return runs;
+  }
   std::vector<Row> rows;
   for (RunSummary& run : runs) {
     const bool named =
@@ -143,7 +148,7 @@ std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& que
         });
     if (!named) continue;
     Row row{std::move(run), {}};
-    row.columns = columns_of(row.run);
+    if (by_column) row.columns = columns_of(row.run);
     const bool wanted =
         std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
           return holds(condition, row.columns);

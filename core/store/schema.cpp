@@ -45,6 +45,11 @@ CREATE TABLE benchmarks (
 CREATE INDEX benchmarks_by_config ON benchmarks (config, created);
 )sql";
 
+/// Version 4: runs are listed newest first without sorting them.
+constexpr const char* add_order = R"sql(
+CREATE INDEX runs_by_created ON runs (created DESC, id DESC);
+)sql";
+
 /// "frge": tells a results store from any other SQLite file.
 constexpr int application_id = 0x66726765;
 
@@ -72,7 +77,8 @@ void refuse_foreign(const SQLite::Database& database) {
 }  // namespace
 
 const std::vector<std::string>& schema_steps() {
-  static const std::vector<std::string> steps = {schema_version_1, add_scores, add_benchmarks};
+  static const std::vector<std::string> steps = {
+      schema_version_1, add_scores, add_benchmarks, add_order};
   return steps;
 }
 

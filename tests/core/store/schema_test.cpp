@@ -81,10 +81,12 @@ TEST_CASE("a store of version 1 keeps what it holds and learns of what came late
     SQLite::Database database = open_raw(folder / "forge.sqlite");
     database.exec("DROP TABLE scores");
     database.exec("DROP TABLE benchmarks");
+    database.exec("DROP INDEX runs_by_created");
     database.exec("PRAGMA user_version = 1");
   }
   ResultStore store(folder / "forge.sqlite");
-  REQUIRE(open_raw(folder / "forge.sqlite").execAndGet("PRAGMA user_version").getInt() == 3);
+  REQUIRE(open_raw(folder / "forge.sqlite").execAndGet("PRAGMA user_version").getInt() ==
+          schema_version());
   REQUIRE(store.evaluations("old").size() == 1);
   REQUIRE(store.evaluations("old")[0].loss == 3.5);
   REQUIRE(store.run("old")->scores.empty());
