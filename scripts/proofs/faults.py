@@ -116,8 +116,9 @@ class Again(Start):
         return run
 
 
-def prove(forge, folder, seed, most=None):
-    """Every call of both starts with every fault, its first, its last and one other time; or `most` of them."""
+def prove(forge, folder, seed, most=None, once=False):
+    """Every call of both starts with every fault, its first, its last and one other time; or each call with one of
+    these; or `most` of them."""
     generator = random.Random(seed)
     shim = Shim(folder)
     straight = forge.train("text", SETTINGS)
@@ -126,8 +127,10 @@ def prove(forge, folder, seed, most=None):
         calls = start.calls()
         faults = []
         for line, count in sorted(calls.items()):
+            of_call = []
             for kind in faults_of(line):
-                faults += [(line, at, kind) for at in sorted({1, generator.randint(1, count), count})]
+                of_call += [(line, at, kind) for at in sorted({1, generator.randint(1, count), count})]
+            faults += [generator.choice(of_call)] if once else of_call
         if most is not None:
             faults = generator.sample(faults, min(most, len(faults)))
         outcomes = Counter(start.spoil(*fault) for fault in faults)

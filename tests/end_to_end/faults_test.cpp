@@ -60,7 +60,8 @@ std::string story_of(int words) {
   const char* const known[] = {"the", "dog", "cat", "ran", "to", "a", "big", "tree", "and", "sat"};
   std::string text;
   for (int i = 0; i < words; ++i) {
-    text += known[hash_hex(std::to_string(i))[0] % 10];
+    const std::string hash = hash_hex(std::to_string(i));
+    text += known[hash[0] % 10] + hash.substr(1, 2);
     text += i % 50 == 49 ? ".\n\n" : " ";
   }
   return text;
@@ -152,6 +153,7 @@ TEST_CASE(
     REQUIRE(::kill(victim(pid), signal) == 0);
     REQUIRE(Program::wait_for(pid).exit_code == 3);
     const std::vector<json> stopped = forge.events(forge.only_run());
+    INFO(stopped.back().dump());
     REQUIRE(stopped.back().at("status") == "stopped");
     REQUIRE(stopped.back().at("exit_status") == 3);
     REQUIRE_FALSE(std::filesystem::exists(forge.only_run() / "DONE"));

@@ -70,6 +70,8 @@ class TrainingRun {
     const bool completed = is_last_step();
     if (completed && progress_.window_steps > 0) report_open_window();
     if (completed) evaluate_now();
+    if (completed && !std::isfinite(last_evaluation_->loss))
+      fail_as_diverged("the loss of the evaluation after the last step is not a finite number");
     if (progress_.step > 0) save_last(completed);
     finish(completed);
     return completed;
@@ -233,9 +235,6 @@ class TrainingRun {
     });
     last_evaluation_ = {progress_.step, result.loss, result.tokens, steady_seconds() - began};
     events_.send(*last_evaluation_);
-    if (is_last_step() && !std::isfinite(result.loss)) {
-      fail_as_diverged("the loss of the evaluation after the last step is not a finite number");
-    }
     stopwatch_.resume();
   }
 
