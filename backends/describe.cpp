@@ -1,13 +1,12 @@
 #include "backends/describe.h"
 
-#include <sched.h>
-
 #include <chrono>
 #include <cstdlib>
 
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/hash.h"
+#include "core/base/parallel.h"
 #include "core/run/host.h"
 #include "core/run/job.h"
 
@@ -17,12 +16,6 @@ namespace {
 constexpr double describe_silence_seconds = 120;  // a first start from a cold network disk is slow
 
 using Json = nlohmann::json;
-
-/// CPUs that this process may use: a scheduler may give it less than the machine has.
-int usable_cpus() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-}
 
 int gpu_devices() {
   int count = 0;
@@ -38,7 +31,7 @@ double age_in_seconds(const fs::path& file) {
 }  // namespace
 
 Json machine_key() {
-  Json key = {run::host_name(), usable_cpus(), gpu_devices(), protocol::version};
+  Json key = {run::host_name(), usable_cores(), gpu_devices(), protocol::version};
   for (const char* name : {"CUDA_VISIBLE_DEVICES",
                            "LD_LIBRARY_PATH",
                            "OMP_NUM_THREADS",

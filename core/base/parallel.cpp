@@ -1,5 +1,7 @@
 #include "core/base/parallel.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -49,9 +51,16 @@ class Calls {
 
 }  // namespace
 
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
 void parallel_for(size_t count, const std::function<void(size_t)>& action) {
   Calls calls(count, action);
-  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const auto cores = static_cast<size_t>(usable_cores());
   std::vector<std::thread> helpers;
   try {
     for (size_t i = 1; i < std::min(cores, count); ++i) helpers.emplace_back([&] { calls.work(); });

@@ -75,6 +75,7 @@ AttemptEnd Attempt::watch() {
   while (true) {
     pass_on_stop();
     watch_silence();
+    look_elsewhere();
     log_.sync_if_due(options_.clock());
     const Output output = worker_.next(options_.poll_seconds);
     if (const auto* line = std::get_if<OutputLine>(&output)) on_line(line->text);
@@ -196,6 +197,13 @@ void Attempt::pass_on_stop() {
     worker_.kill();
     killed_ = true;
   }
+}
+
+void Attempt::look_elsewhere() {
+  const double now = options_.clock();
+  if (!options_.meanwhile || now - looked_elsewhere_ < options_.meanwhile_seconds) return;
+  looked_elsewhere_ = now;
+  options_.meanwhile();
 }
 
 void Attempt::watch_silence() {

@@ -52,6 +52,7 @@ class Attempt {
   void write_environment(const protocol::Environment& environment) const;
   void pass_on_stop();
   void watch_silence();
+  void look_elsewhere();
   void give_up(std::string reason, std::string hint = "");
   void sign_of_life() { last_sign_ = options_.clock(); }
   AttemptEnd conclude(const ExitStatus& exit) const;
@@ -70,6 +71,7 @@ class Attempt {
   std::optional<protocol::Evaluation> evaluated_;  ///< the last one
   double progress_written_ = -1e9;
   double last_sign_;
+  double looked_elsewhere_ = -1e9;
   std::optional<Stop> stop_passed_on_;
   /// The verdict, once it is known: what the worker says after it counts for nothing.
   std::optional<AttemptEnd> verdict_;

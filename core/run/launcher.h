@@ -22,6 +22,7 @@ struct Launch {
   std::filesystem::path working_folder;  ///< where the command names none; "": the starter's own
   std::filesystem::path stderr_file;     ///< appended to
   bool more_input = false;               ///< stdin goes on after the line: RunningWorker::send
+  int inherited = -1;                    ///< a descriptor that the program keeps open; -1: none
 };
 
 /// How a process ended: by itself with a code, or killed by a signal.

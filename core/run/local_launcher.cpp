@@ -89,6 +89,8 @@ fs::path folder_of(const Launch& launch) {
 
 /// What the child does between fork and exec.
 struct ChildSetup : bp::extend::handler {
+  explicit ChildSetup(int kept_descriptor) : kept(kept_descriptor) {}
+  int kept;  ///< -1: none
   pid_t starter = ::getpid();
 
   template <class Executor>
@@ -98,6 +100,7 @@ struct ChildSetup : bp::extend::handler {
     // Marked rather than closed, as bp::limit_handles would: that closes the pipe, too, through
     // which a failing exec is reported. Kernels before 5.11 leave inherited descriptors open.
     ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+    if (kept >= 0) ::fcntl(kept, F_SETFD, 0);
     // A shell starts background programs with SIGINT ignored, nohup with SIGHUP: not the worker.
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR2, SIGPIPE}) ::signal(number, SIG_DFL);
     sigset_t none;
@@ -151,7 +154,7 @@ LocalWorker::LocalWorker(const Launch& launch) {
                      (bp::std_out > stdout_),
                      (bp::std_err > errors.get()),
                      group_,
-                     ChildSetup{},
+                     ChildSetup(launch.inherited),
                      failure);
   if (failure) throw system_error("start '" + arguments[0] + "'", failure.value());
   const int source = stdout_.native_source();

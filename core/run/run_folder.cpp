@@ -82,7 +82,9 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
     if (last.name == "ended") {
       protocol::JsonReader reader(last.json, "event 'ended'");
       ended_fields(reader, status);
+      reader.optional("retry", status.interrupted);  // the end of a worker, and not yet of the run
     } else {
+      status.interrupted = true;
       status.reason = reason_of_silence(folder);
       status.hint = "start it again: it goes on from its newest checkpoint";
     }

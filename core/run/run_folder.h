@@ -40,6 +40,7 @@ struct RunStatus {
   int exit_status = 0;                    ///< of the last worker
   int signal = 0;                         ///< that killed the last worker, 0: none
   bool storage = false;                   ///< failed because the disk is full or fails
+  bool interrupted = false;               ///< failed without an end: its supervisor was killed
   std::vector<std::string> stderr_lines;  ///< the last ones that it wrote
 };
 

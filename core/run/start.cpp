@@ -19,17 +19,35 @@
 namespace forge::run {
 namespace {
 
+constexpr int inherited_lease = 3;  ///< its descriptor in the supervisor
+
+std::vector<std::string> arguments_of(const RunFolder& folder,
+                                      const fs::path& program,
+                                      const Inheritance& inheritance) {
+  std::vector<std::string> arguments = {program.string(), "supervise", folder.path().string()};
+  if (inheritance.lease >= 0) {
+    arguments.push_back("--lease");
+    arguments.push_back(std::to_string(inherited_lease));
+  }
+  if (!inheritance.device.empty()) {
+    arguments.push_back("--device");
+    arguments.push_back(inheritance.device);
+  }
+  return arguments;
+}
+
 /// What posix_spawn needs to know, freed at the end of the scope.
 class SpawnSetup {
  public:
-  explicit SpawnSetup(const fs::path& log) {
+  SpawnSetup(const fs::path& log, int lease) {
     ::posix_spawn_file_actions_init(&files_);
     ::posix_spawn_file_actions_addopen(&files_, 0, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_addopen(
         &files_, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666);
     ::posix_spawn_file_actions_adddup2(&files_, 1, 2);
+    if (lease >= 0) ::posix_spawn_file_actions_adddup2(&files_, lease, inherited_lease);
     // A pipe of our caller that the supervisor held open would keep that caller waiting for days.
-    ::posix_spawn_file_actions_addclosefrom_np(&files_, 3);
+    ::posix_spawn_file_actions_addclosefrom_np(&files_, inherited_lease + (lease >= 0 ? 1 : 0));
     ::posix_spawnattr_init(&attributes_);
     sigset_t all;
     sigset_t none;
@@ -72,10 +90,13 @@ bool has_ended(pid_t pid) {
 
 }  // namespace
 
-int start_supervisor(const RunFolder& folder, const fs::path& program, double timeout_seconds) {
+int start_supervisor(const RunFolder& folder,
+                     const fs::path& program,
+                     const Inheritance& inheritance,
+                     double timeout_seconds) {
   const std::string events_before = last_line(folder.events_file());
-  const pid_t pid = SpawnSetup(folder.supervisor_log())
-                        .spawn({program.string(), "supervise", folder.path().string()});
+  const pid_t pid = SpawnSetup(folder.supervisor_log(), inheritance.lease)
+                        .spawn(arguments_of(folder, program, inheritance));
   const double deadline = steady_seconds() + timeout_seconds;
   while (!FileLock::is_held(folder.lock_file())) {
     if (has_ended(pid)) {

@@ -1,10 +1,17 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "core/run/run_folder.h"
 
 namespace forge::run {
+
+/// What a supervisor is given by its starter.
+struct Inheritance {
+  int lease = -1;  ///< descriptor that it and its worker hold for as long as they live; -1: none
+  std::string device;  ///< on which the run is to be, "": that of its request
+};
 
 /// Starts `program supervise RUN_DIR` in a session of its own: it outlives this process and its
 /// terminal. Its streams go to supervisor.log. Returns its process id once it holds the run's lock
@@ -12,6 +19,7 @@ namespace forge::run {
 /// not get there in time.
 int start_supervisor(const RunFolder& folder,
                      const std::filesystem::path& program,
+                     const Inheritance& inheritance = {},
                      double timeout_seconds = 20);
 
 /// Waits for a supervisor that this process started; its exit code, or 128 and the signal that

@@ -44,6 +44,7 @@ class Supervisor {
         log_(folder.events_file()),
         stop_watch_(folder.stop_file()) {
     const nlohmann::json::json_pointer patience("/train/hung_after_seconds");
+    if (!options_.device.empty()) request_.device = options_.device;
     options_.silence_seconds = request_.experiment.value(patience, options_.silence_seconds);
   }
 
@@ -88,7 +89,9 @@ class Supervisor {
       worker = launcher_.start({backend_.command(request_),
                                 protocol::to_line(request_),
                                 folder_.path(),
-                                folder_.stderr_file()});
+                                folder_.stderr_file(),
+                                /*more_input=*/false,
+                                options_.lease});
     } catch (const Error& problem) {
       return {RunState::failed, {}, problem.message(), problem.hint()};
     }
@@ -131,6 +134,19 @@ class Supervisor {
   int64_t stderr_begin_ = 0;
 };
 
+/// The exit code of a run whose lock is held.
+int run_to_its_end(const RunFolder& folder,
+                   const Backend& backend,
+                   Launcher& launcher,
+                   const SupervisorOptions& options) {
+  const AttemptEnd end = Supervisor(folder, backend, launcher, options).run();
+  remove_tree(folder.stop_file());
+  if (end.state == RunState::stopped) return supervised_stopped;
+  if (end.state == RunState::failed) return end.storage ? supervised_storage : supervised_failed;
+  write_file_atomic(folder.done_file(), utc_timestamp() + "\n");
+  return supervised_completed;
+}
+
 }  // namespace
 
 int supervise(const RunFolder& folder,
@@ -139,14 +155,22 @@ int supervise(const RunFolder& folder,
               const SupervisorOptions& options) {
   const bool completed_before = folder.state() == RunState::completed;
   const FileLock lock = take_lock(folder);
-  if (!completed_before) {
-    const AttemptEnd end = Supervisor(folder, backend, launcher, options).run();
-    remove_tree(folder.stop_file());
-    if (end.state == RunState::stopped) return supervised_stopped;
-    if (end.state == RunState::failed) return end.storage ? supervised_storage : supervised_failed;
+  const auto say_end = [&](int exit_code) {
+    if (options.at_end) options.at_end(exit_code);
+    return exit_code;
+  };
+  if (completed_before) {
+    write_file_atomic(folder.done_file(), utc_timestamp() + "\n");
+    return say_end(supervised_completed);
   }
-  write_file_atomic(folder.done_file(), utc_timestamp() + "\n");
-  return supervised_completed;
+  int exit_code = supervised_failed;
+  try {
+    exit_code = run_to_its_end(folder, backend, launcher, options);
+  } catch (const Error& problem) {
+    say_end(static_cast<int>(problem.exit_code()));
+    throw;
+  }
+  return say_end(exit_code);
 }
 
 }  // namespace forge::run

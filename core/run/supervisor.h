@@ -16,7 +16,14 @@ struct SupervisorOptions {
   double poll_seconds = 0.2;       ///< how often stops and silence are looked for
   double progress_seconds = 0.5;   ///< between two writings of progress.json
   int retries = 2;                 ///< fresh workers after one that was killed by a signal
+  std::string device;              ///< on which the run is to be, "": that of its request
+  int lease = -1;                  ///< descriptor that the worker inherits; -1: none
   std::function<double()> clock = steady_seconds;
+  /// Called now and then while the run goes on.
+  std::function<void()> meanwhile;
+  double meanwhile_seconds = 5;
+  /// Called once when the run has ended and is still locked, with the exit code.
+  std::function<void(int)> at_end;
 };
 
 /// Exit codes of `forge supervise`.

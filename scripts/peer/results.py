@@ -1,6 +1,9 @@
 """Stored figures of forge and its PyTorch peer, and what they are held to."""
 import json
 import statistics
+import subprocess
+import sys
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple, Optional
 
@@ -70,3 +73,18 @@ def setting_text(setting):
     """What a setting says, e.g. "bf16, reduce-overhead"."""
     words = [key if value is True else value for key, value in setting.items() if value not in ("", "none", False)]
     return ", ".join(words)
+
+
+def provenance(script):
+    """When, how and of what revision figures are made by a script of this repository. Of the command line
+    what is of this machine alone is left out."""
+    words, skipped = [script], False
+    for word in sys.argv[1:]:
+        if skipped or word in ("--results", "--forge", "--python"):
+            skipped = not skipped
+        elif not word.startswith(("--results=", "--forge=", "--python=")):
+            words.append(word)
+    revision = subprocess.run(["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.strip()
+    return {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "command": " ".join(words),
+            "revision": revision}

@@ -52,7 +52,7 @@ def one_round(straight, worker, file, harm, generator):
     checkpoint = run.checkpoints_folder / f"{NEWEST:09}"
     what = harm(checkpoint / file, generator)
     if harm is exchange and file == "manifest.json":
-        file = "weights.safetensors"  # a manifest that is whole does not fit what lies beside it
+        file = ".safetensors"  # a manifest that is whole fits none of the files beside it
     if worker:
         refused_by_worker(worker, run, checkpoint, file)
     run.supervise_to_end()

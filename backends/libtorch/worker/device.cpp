@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <omp.h>
-#include <sched.h>
 #include <torch/cuda.h>
 #include <unistd.h>
 
@@ -17,19 +16,12 @@
 #include "backends/libtorch/worker/cuda.h"
 #include "backends/libtorch/worker/memory.h"
 #include "core/base/error.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 
 namespace forge::worker {
 namespace {
-
-/// Cores that this process may use (a container or taskset may leave fewer than there are).
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
