@@ -29,6 +29,7 @@ inline bool operator!=(const FileStamp& a, const FileStamp& b) { return !(a == b
 struct Source {
   FileStamp record;  ///< run.json
   FileStamp events;  ///< events.jsonl
+  FileStamp remarks = {};  ///< remarks.json
   int64_t events_offset = 0;
 };
 
@@ -55,6 +56,9 @@ class Ingester {
   void write_summary(const RunSummary& run);
   void write_source(const std::string& run_id, const Source& source);
   RunSummary add_run(const run::RunFolder& folder);
+  static void add_remarks(const run::RunFolder& folder,
+                          RunSummary& run,
+                          std::vector<std::string>& warnings);
   void write_environment(const run::RunFolder& folder);
   int64_t ingest_events(const run::RunFolder& folder,
                         int64_t offset,

@@ -29,7 +29,7 @@ std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {
   SQLite::Statement statement(
       database,
       "SELECT id, status, record_size, record_modified_ns, record_inode, events_size, "
-      "events_modified_ns, events_inode FROM runs JOIN sources ON run_id = id");
+      "events_modified_ns, events_inode, remarks_size, remarks_modified_ns, remarks_inode FROM runs JOIN sources ON run_id = id");
   std::map<std::string, KnownRun> known;
   while (statement.executeStep()) {
     std::string id;
@@ -37,7 +37,7 @@ std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {
     RowReader row(statement);
     row.value(id);
     row.value(run.status);
-    for (FileStamp* stamp : {&run.source.record, &run.source.events}) {
+    for (FileStamp* stamp : {&run.source.record, &run.source.events, &run.source.remarks}) {
       row.value(stamp->size);
       row.value(stamp->modified_ns);
       row.value(stamp->inode);
@@ -51,7 +51,9 @@ std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {
 /// were, so a run that has not ended is asked for its state.
 bool has_news(const run::RunFolder& folder, const KnownRun& known) {
   const Source now = stamps_of(folder);
-  if (now.record != known.source.record || now.events != known.source.events) return true;
+  if (now.record != known.source.record || now.events != known.source.events ||
+      now.remarks != known.source.remarks)
+    return true;
   return !is_final(known.status) && folder.state() != known.status;
 }
 
@@ -113,6 +115,7 @@ Condition where(const RunFilter& filter) {
   if (!filter.project.empty()) require("project = ?", filter.project);
   if (!filter.profile.empty()) require("profile = ?", filter.profile);
   if (filter.status) require("status = ?", run::name_of(*filter.status));
+  if (!filter.archived) parts.push_back("archived = 0");
   if (!parts.empty()) condition.sql = " WHERE " + join(parts, " AND ");
   return condition;
 }

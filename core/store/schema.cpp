@@ -45,6 +45,16 @@ CREATE TABLE benchmarks (
 CREATE INDEX benchmarks_by_config ON benchmarks (config, created);
 )sql";
 
+/// Version 4: what people say of a run, from remarks.json of its folder.
+constexpr const char* add_remarks = R"sql(
+ALTER TABLE runs ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;  -- 1: lists and tables leave it out
+ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '';        -- with commas between
+ALTER TABLE sources ADD COLUMN remarks_size INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sources ADD COLUMN remarks_modified_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sources ADD COLUMN remarks_inode INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 /// "frge": tells a results store from any other SQLite file.
 constexpr int application_id = 0x66726765;
 
@@ -72,7 +82,7 @@ void refuse_foreign(const SQLite::Database& database) {
 }  // namespace
 
 const std::vector<std::string>& schema_steps() {
-  static const std::vector<std::string> steps = {schema_version_1, add_scores, add_benchmarks};
+  static const std::vector<std::string> steps = {schema_version_1, add_scores, add_benchmarks, add_remarks};
   return steps;
 }
 
