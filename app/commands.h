@@ -56,6 +56,7 @@ void add_model(const Command& app, Program& program);
 void add_backends(const Command& app, Program& program);
 void add_backend_test(const Command& app, Program& program);
 void add_run(const Command& app, Program& program);
+void add_status(const Command& app, Program& program);
 void add_runs(const Command& app, Program& program);
 void add_runs_stop(const Command& runs, Program& program);
 void add_runs_logs(const Command& runs, Program& program);

@@ -73,6 +73,7 @@ void group_commands(CLI::App& app) {
 void add_commands(CLI::App& program_line, Program& program) {
   const Command app(program_line);
   add_run(app, program);
+  add_status(app, program);
   add_runs(app, program);
   add_why(app, program);
   add_compare(app, program);

@@ -84,6 +84,7 @@ class Dispatcher {
 
   void start(Entry entry, const run::RunFolder& folder, const Lease& lease) {
     ++entry.starts;
+    entry.device = lease.device();
     entry.attempt = folder.status().attempt;
     try {
       queue_.put(entry);

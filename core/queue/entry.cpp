@@ -26,6 +26,7 @@ void fields(Visitor& visit, Entry& entry) {
   visit.field("units", entry.units);
   visit.field("jobs", entry.jobs);
   visit.field("fail_fast", entry.fail_fast);
+  visit.optional("device", entry.device);
   visit.field("starts", entry.starts);
   visit.field("attempt", entry.attempt);
 }

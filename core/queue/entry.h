@@ -20,6 +20,7 @@ struct Entry {
   int units = 1;                ///< of that device
   int jobs = 0;                 ///< so many of its group may run at once; 0: as many as find room
   bool fail_fast = false;       ///< when it fails, what is left of its group is not begun
+  std::string device;           ///< on which it runs, "": it waits
   int starts = 0;               ///< supervisors that were started for it
   int attempt = 0;              ///< number of the run's last attempt before the newest of these
 };

@@ -3,16 +3,20 @@
 #include <algorithm>
 
 namespace forge::store {
-namespace {
-
-bool is_like(const RunSummary& past, const run::RunInputs& inputs, int64_t tokens_per_step) {
-  return past.status == run::RunState::completed && past.config == inputs.config &&
-         past.project == inputs.project && past.tokens_per_step == tokens_per_step &&
-         past.device_name == inputs.backend.environment.device_name && past.max_steps > 0 &&
-         past.wall_seconds.value_or(0) > 0;
+const RunSummary* newest_like(const std::vector<RunSummary>& past, const Likeness& likeness) {
+  const auto is_like = [&](const RunSummary& run) {
+    return run.status == run::RunState::completed && run.config == likeness.config &&
+           run.project == likeness.project && run.tokens_per_step == likeness.tokens_per_step &&
+           (likeness.device_name.empty() || run.device_name == likeness.device_name) &&
+           run.max_steps > 0 && run.wall_seconds.value_or(0) > 0;
+  };
+  const auto found = std::find_if(past.begin(), past.end(), is_like);
+  return found == past.end() ? nullptr : &*found;
 }
 
-}  // namespace
+double seconds_for(int64_t steps, const RunSummary& run) {
+  return run.wall_seconds.value_or(0) * double(steps) / double(run.max_steps);
+}
 
 Forecast forecast(const std::vector<RunSummary>& past,
                   const run::PlannedRun& planned,
@@ -27,12 +31,11 @@ Forecast forecast(const std::vector<RunSummary>& past,
     if (run.id == planned.record.id && forecast.steps > 0)
       forecast.steps = std::max<int64_t>(forecast.steps - run.step, 0);
   }
-  // Newest first.
-  const auto like = std::find_if(past.begin(), past.end(), [&](const RunSummary& run) {
-    return is_like(run, inputs, tokens_per_step);
-  });
-  if (like == past.end()) return forecast;
-  forecast.seconds = *like->wall_seconds * double(forecast.steps) / double(like->max_steps);
+  const RunSummary* like = newest_like(
+      past,
+      {inputs.project, inputs.config, tokens_per_step, inputs.backend.environment.device_name});
+  if (!like) return forecast;
+  forecast.seconds = seconds_for(forecast.steps, *like);
   forecast.memory_bytes = like->peak_memory_bytes;
   return forecast;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/run/plan.h"
@@ -15,6 +16,20 @@ struct Forecast {
   std::optional<double> seconds;  ///< for them; nothing where there is no run like it
   std::optional<int64_t> memory_bytes;
 };
+
+/// Runs whose steps take as long as each other's, as far as that can be known.
+struct Likeness {
+  std::string project;
+  std::string config;
+  int64_t tokens_per_step = 0;
+  std::string device_name;  ///< "": any
+};
+
+/// The newest completed run like that, whose duration is known; `past` is sorted, newest first.
+const RunSummary* newest_like(const std::vector<RunSummary>& past, const Likeness& likeness);
+
+/// Seconds for so many steps like those of `run`.
+double seconds_for(int64_t steps, const RunSummary& run);
 
 /// From the newest completed run of the same config and project on the same device whose steps have
 /// as many tokens; a run that is cached needs nothing.

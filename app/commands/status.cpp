@@ -1,0 +1,201 @@
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <thread>
+
+#include "app/commands.h"
+#include "app/interrupt.h"
+#include "app/run_report.h"
+#include "app/terminal.h"
+#include "core/base/fs.h"
+#include "core/base/json_text.h"
+#include "core/base/text.h"
+#include "core/store/location.h"
+#include "core/store/overview.h"
+#include "core/store/result_store.h"
+
+namespace forge::app {
+namespace {
+
+constexpr auto look_again = std::chrono::milliseconds(1000);
+
+struct Options {
+  int ended = 5;
+  bool watch = false;
+  bool json = false;
+};
+
+std::string fixed(const std::optional<double>& number) {
+  if (!number) return "-";
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.4f", *number);
+  return digits;
+}
+
+std::string duration(const std::optional<double>& seconds) {
+  return seconds ? human_duration(*seconds) : "?";
+}
+
+/// "cuda:0 free, cuda:1 taken, cpu 1 of 2 cores taken"
+std::string devices_text(const std::vector<store::DeviceUse>& devices) {
+  std::vector<std::string> parts;
+  for (const auto& [device, taken] : devices) {
+    std::string text = device.name + " ";
+    if (taken == 0) {
+      text += "free";
+    } else if (taken >= device.units) {
+      text += "taken";
+    } else if (device.name == "cpu") {
+      text += std::to_string(taken) + " of " + std::to_string(device.units) + " cores taken";
+    } else {
+      text += std::to_string(100 * taken / device.units) + " % taken";
+    }
+    parts.push_back(text);
+  }
+  return join(parts, ", ");
+}
+
+std::string running_text(const std::vector<store::RunningRun>& running) {
+  std::vector<std::vector<std::string>> lines = {
+      {"Running", "Step", "Done", "Train Loss", "Eval Loss", "Tok/s", "Left", "Device"}};
+  for (const store::RunningRun& now : running) {
+    const store::RunSummary& run = now.run;
+    const bool known = run.max_steps > 0;
+    lines.push_back({run.id,
+                     known ? with_thousands(now.step) + "/" + with_thousands(run.max_steps) : "-",
+                     known ? std::to_string(100 * now.step / run.max_steps) + " %" : "-",
+                     fixed(run.train_loss),
+                     fixed(run.eval_loss),
+                     run.tokens_per_second ? with_thousands(int64_t(*run.tokens_per_second)) : "-",
+                     duration(now.seconds_left),
+                     now.device.empty() ? run.device_type : now.device});
+  }
+  return aligned(lines, {1, 2, 3, 4, 5, 6});
+}
+
+std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
+  std::vector<std::vector<std::string>> lines = {
+      {"Waiting", "Steps", "Takes", "Priority", "Since", "For"}};
+  for (const store::WaitingRun& run : waiting) {
+    std::vector<std::string> devices;
+    for (const queue::Device& device : run.entry.devices) devices.push_back(device.name);
+    lines.push_back({run.entry.run,
+                     with_thousands(run.steps_left),
+                     duration(run.seconds),
+                     std::to_string(run.entry.priority),
+                     run.entry.submitted.substr(0, 16) + "Z",
+                     join(devices, " or ")});
+  }
+  return aligned(lines, {1, 2, 3});
+}
+
+std::string text_of(const store::Overview& overview, bool colour) {
+  std::string text;
+  if (!overview.devices.empty()) text += "Devices: " + devices_text(overview.devices) + "\n";
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "\n") + part; };
+  if (!overview.running.empty()) add(running_text(overview.running));
+  if (!overview.waiting.empty()) add(waiting_text(overview.waiting));
+  if (overview.running.empty() && overview.waiting.empty())
+    text += "Nothing runs and nothing waits.\n";
+  if (!overview.ended.empty()) add(result_table(overview.ended, colour));
+  return text;
+}
+
+nlohmann::json json_of(const store::Overview& overview) {
+  nlohmann::json json = {{"devices", nlohmann::json::array()},
+                         {"running", nlohmann::json::array()},
+                         {"waiting", nlohmann::json::array()},
+                         {"ended", nlohmann::json::array()}};
+  for (const auto& [device, taken] : overview.devices)
+    json["devices"].push_back({{"name", device.name}, {"units", device.units}, {"taken", taken}});
+  const auto or_null = [](const std::optional<double>& number) {
+    return number ? nlohmann::json(*number) : nlohmann::json(nullptr);
+  };
+  for (const store::RunningRun& run : overview.running) {
+    nlohmann::json entry = to_json(run.run);
+    entry["device"] = run.device;
+    entry["step"] = run.step;
+    entry["seconds_left"] = or_null(run.seconds_left);
+    json["running"].push_back(std::move(entry));
+  }
+  for (const store::WaitingRun& run : overview.waiting) {
+    nlohmann::json entry = to_json(run.entry);
+    entry["config"] = run.config;
+    entry["steps_left"] = run.steps_left;
+    entry["seconds"] = or_null(run.seconds);
+    json["waiting"].push_back(std::move(entry));
+  }
+  for (const store::RunSummary& run : overview.ended) json["ended"].push_back(to_json(run));
+  return json;
+}
+
+/// Drawn again and again in place, until Ctrl-C or until nothing runs or waits any more.
+void watch(store::ResultStore& store,
+           const std::filesystem::path& runs_dir,
+           const Options& options) {
+  const Interrupts interrupts;
+  const bool terminal = is_terminal(STDOUT_FILENO);
+  while (interrupts.count() == 0) {
+    const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
+    if (terminal) std::cout << "\033[H\033[J";
+    if (options.json) {
+      std::cout << json_text(json_of(overview)) << std::endl;
+    } else {
+      std::cout << text_of(overview, use_colour(STDOUT_FILENO)) << std::flush;
+    }
+    if (overview.running.empty() && overview.waiting.empty()) return;
+    std::this_thread::sleep_for(look_again);
+  }
+}
+
+int show_status(const Context& context, const Options& options) {
+  const std::filesystem::path runs_dir = context.runs_dir();
+  if (!std::filesystem::exists(runs_dir)) {
+    if (options.json) {
+      std::cout << json_text(json_of({}), 2) << "\n";
+    } else {
+      std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' makes one\n";
+    }
+    return 0;
+  }
+  store::ResultStore store(store::store_path(runs_dir));
+  if (options.watch) {
+    watch(store, runs_dir, options);
+    return 0;
+  }
+  const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
+  for (const std::string& warning : overview.warnings) std::cerr << "warning: " << warning << "\n";
+  if (options.json) {
+    std::cout << json_text(json_of(overview), 2) << "\n";
+  } else {
+    std::cout << text_of(overview, use_colour(STDOUT_FILENO));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_status(const Command& app, Program& program) {
+  auto options = std::make_shared<Options>();
+  const Command command =
+      app.add_subcommand("status", "Show what runs, what waits for a device and what ended last");
+  command.add_flag(
+      "-w,--watch", options->watch, "Show it anew every second, until nothing is left");
+  command.add_option("-n,--ended", options->ended, "So many of those that ended last")
+      .non_negative()
+      .type_name("N")
+      .capture_default();
+  command.add_flag("--json", options->json, "As JSON; with --watch an object a line");
+  command.footer(
+      "Examples:\n"
+      "  forge status\n"
+      "  forge status --watch\n"
+      "  forge status --json | jq '.waiting[].run'");
+  command.callback([&program, options] {
+    program.action = [options](const Context& c) { return show_status(c, *options); };
+  });
+}
+
+}  // namespace forge::app

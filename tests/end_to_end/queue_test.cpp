@@ -1,0 +1,175 @@
+// Many runs, of several commands, with processes that die.
+#include <signal.h>
+
+#include <algorithm>
+
+#include "core/base/fs.h"
+#include "core/base/parallel.h"
+#include "tests/end_to_end/program.h"
+#include "tests/support/catch.h"
+#include "tests/support/contains.h"
+
+namespace forge::tests {
+namespace {
+
+using nlohmann::json;
+
+/// A run that needs every core, so that there is one at a time.
+std::vector<std::string> on_all_cores(std::vector<std::string> arguments) {
+  const auto threads = std::find(arguments.begin(), arguments.end(), "--threads");
+  REQUIRE(threads != arguments.end());
+  threads[1] = std::to_string(usable_cores());
+  return arguments;
+}
+
+/// Runs of some seeds that train for a while and save now and then.
+std::vector<std::string> runs_of(const std::string& seeds,
+                                 int steps,
+                                 std::vector<std::string> more) {
+  std::vector<std::string> arguments =
+      on_all_cores(tiny({"run", "train_canon_a", "--seed", seeds}, steps));
+  for (const char* setting :
+       {"train.eval_every=0", "train.log_every=10", "train.checkpoint_every=50"})
+    arguments.insert(arguments.end(), {"--set", setting});
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+json status(const Program& forge) { return json::parse(forge.call({"status", "--json"}).out); }
+
+std::vector<json> runs(const Program& forge) {
+  return json::parse(forge.call({"runs", "--json"}).out).get<std::vector<json>>();
+}
+
+int count(const Program& forge, const std::string& state) {
+  const std::vector<json> all = runs(forge);
+  return static_cast<int>(std::count_if(
+      all.begin(), all.end(), [&](const json& run) { return run.at("status") == state; }));
+}
+
+bool nothing_left(const Program& forge) {
+  const json now = status(forge);
+  return now.at("running").empty() && now.at("waiting").empty();
+}
+
+/// Of the only run that runs.
+int supervisor_of(const Program& forge) {
+  const json now = status(forge);
+  if (now.at("running").empty()) return 0;
+  const std::filesystem::path run =
+      forge.runs_dir() / now.at("running")[0].at("id").get<std::string>();
+  for (const json& event : forge.events(run)) {
+    if (event.at("event") != "attempt") continue;
+    const std::string stat =
+        read_file("/proc/" + std::to_string(event.at("pid").get<int>()) + "/stat");
+    return std::stoi(stat.substr(stat.rfind(')') + 4));
+  }
+  return 0;
+}
+
+TEST_CASE("runs with few threads run side by side, no more than were asked for") {
+  const Program forge;
+  std::vector<std::string> arguments =
+      tiny({"run", "train_canon_a", "--seed", "1..3", "--detach", "--jobs", "1"}, 300);
+  REQUIRE(forge.call(arguments).exit_code == 0);
+  while (!nothing_left(forge)) REQUIRE(status(forge).at("running").size() <= 1);
+  REQUIRE(count(forge, "completed") == 3);
+}
+
+TEST_CASE("what was left to itself goes on without forge, one run after the other") {
+  const Program forge;
+  const Outcome left = forge.call(runs_of("1..3", 100, {"--detach", "--json"}));
+  INFO(left.err);
+  REQUIRE(left.exit_code == 0);
+  REQUIRE(json::parse(left.out).size() == 3);
+  const json now = status(forge);
+  REQUIRE(now.at("running").size() + now.at("waiting").size() >= 2);
+  REQUIRE(now.at("running").size() <= 1);
+  REQUIRE(wait_until([&] { return nothing_left(forge); }));
+  REQUIRE(count(forge, "completed") == 3);
+}
+
+TEST_CASE("a run of a larger priority begins before those that wait already") {
+  const Program forge;
+  REQUIRE(forge.call(runs_of("1..3", 200, {"--detach"})).exit_code == 0);
+  REQUIRE(forge.call(runs_of("9", 20, {"--detach", "--priority", "5"})).exit_code == 0);
+  REQUIRE(status(forge).at("waiting")[0].at("priority") == 5);
+  REQUIRE(wait_until([&] { return nothing_left(forge); }));
+  std::vector<json> all = runs(forge);
+  std::sort(all.begin(), all.end(), [](const json& a, const json& b) {
+    return a.at("updated").get<std::string>() < b.at("updated").get<std::string>();
+  });
+  REQUIRE(all.size() == 4);
+  REQUIRE(all[1].at("seed") == 9);
+}
+
+TEST_CASE("a killed supervisor is replaced while forge follows its run, and no number changes") {
+  const Program forge;
+  const int pid = forge.start(runs_of("1", 600, {"--json"}));
+  int supervisor = 0;
+  REQUIRE(wait_until([&] { return (supervisor = supervisor_of(forge)) != 0; }));
+  REQUIRE(wait_until([&] {
+    const std::vector<json> all = runs(forge);
+    return all[0].at("step") >= 100;
+  }));
+  REQUIRE(::kill(supervisor, SIGKILL) == 0);
+  const Outcome done = Program::wait_for(pid);
+  REQUIRE(done.exit_code == 0);
+  const Program other;
+  const json straight = json::parse(other.call(runs_of("1", 600, {"--json"})).out);
+  const std::vector<json> all = runs(forge);
+  REQUIRE(all[0].at("attempts") == 2);
+  REQUIRE(all[0].at("eval_loss") == straight[0].at("eval_loss"));
+}
+
+TEST_CASE("two commands share the queue and no run is done twice") {
+  const Program forge;
+  const int first = forge.start(runs_of("1..3", 60, {}));
+  const int second = forge.start(runs_of("2..4", 60, {}));
+  REQUIRE(Program::wait_for(first).exit_code == 0);
+  REQUIRE(Program::wait_for(second).exit_code == 0);
+  const std::vector<json> all = runs(forge);
+  REQUIRE(all.size() == 4);
+  for (const json& run : all) {
+    REQUIRE(run.at("status") == "completed");
+    REQUIRE(run.at("attempts") == 1);
+  }
+}
+
+TEST_CASE("a stop of all runs takes those that wait out of the queue") {
+  const Program forge;
+  REQUIRE(forge.call(runs_of("1..3", 3000, {"--detach"})).exit_code == 0);
+  const Outcome stopped = forge.call({"runs", "stop", "--all"});
+  INFO(stopped.out);
+  REQUIRE(contains(stopped.out, "waits no more"));
+  REQUIRE(contains(stopped.out, "saves after this step and stops"));
+  REQUIRE(wait_until([&] { return nothing_left(forge); }));
+  REQUIRE(count(forge, "stopped") == 1);
+  REQUIRE(count(forge, "queued") == 2);
+  // The same command does what is left.
+  REQUIRE(forge.call({"runs", "stop", "--all"}).out == "nothing runs and nothing waits\n");
+}
+
+TEST_CASE("after a failure nothing more begins where that was asked for") {
+  const Program forge;
+  std::vector<std::string> arguments =
+      on_all_cores(tiny({"run", "train_canon_a", "--sweep", "optimizer.lr=1e30,1e-3,2e-3"}, 60));
+  SECTION("keep going") {
+    const Outcome done = forge.call(arguments);
+    INFO(done.err);
+    REQUIRE(done.exit_code == 1);
+    REQUIRE(count(forge, "completed") == 2);
+  }
+  SECTION("fail fast") {
+    arguments.push_back("--fail-fast");
+    const Outcome done = forge.call(arguments);
+    INFO(done.err);
+    REQUIRE(done.exit_code == 1);
+    REQUIRE(contains(done.err, "not started"));
+    REQUIRE(count(forge, "failed") == 1);
+    REQUIRE(count(forge, "completed") == 0);
+  }
+}
+
+}  // namespace
+}  // namespace forge::tests
