@@ -57,6 +57,7 @@ void group_commands(CLI::App& app) {
         "backends",
         "backend-test",
         "data",
+        "gc",
         "store"}},
       {"Models", {"model", "generate", "eval", "export-hf", "import-hf", "logits"}},
       {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "arguments"}},
@@ -87,6 +88,7 @@ void add_commands(CLI::App& program_line, Program& program) {
   add_backends(app, program);
   add_backend_test(app, program);
   add_data(app, program);
+  add_gc(app, program);
   add_store(app, program);
   add_ls(app, program);
   add_show(app, program);

@@ -100,6 +100,7 @@ void fields(Visitor& visit, Hello& hello) {
   visit.field("backend", hello.backend);
   visit.field("backend_version", hello.backend_version);
   visit.field("numerics_version", hello.numerics_version);
+  visit.optional("saves_on_request", hello.saves_on_request);
 }
 
 template <class Visitor>

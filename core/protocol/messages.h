@@ -115,6 +115,7 @@ struct Hello {
   std::string backend;          ///< "libtorch"
   std::string backend_version;  ///< of the program
   int numerics_version = 0;     ///< raised by hand when a loss bit may change
+  bool saves_on_request = false;  ///< SIGUSR1 makes it save a checkpoint and go on
 };
 
 /// What the worker runs on. Sent for every job, after Hello.

@@ -149,6 +149,8 @@ void RunFolder::request_stop(Stop stop) const {
   write_file_atomic(stop_file(), stop == Stop::now ? "now\n" : "save\n");
 }
 
+void RunFolder::request_save() const { write_file_atomic(save_file(), ""); }
+
 std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
   std::vector<RunFolder> runs;
   std::error_code unreadable;

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/config/json.h"
 #include "core/run/event_log.h"
+#include "core/run/remarks.h"
 #include "core/store/event_effects.h"
 #include "core/store/rows.h"
 
@@ -55,7 +56,10 @@ FileStamp stamp_of(const fs::path& path) {
 }
 
 Source stamps_of(const run::RunFolder& folder) {
-  return {stamp_of(folder.record_file()), stamp_of(folder.events_file()), 0};
+  return {stamp_of(folder.record_file()),
+          stamp_of(folder.events_file()),
+          stamp_of(folder.remarks_file()),
+          0};
 }
 
 Ingester::Ingester(SQLite::Database& database)
@@ -63,7 +67,8 @@ Ingester::Ingester(SQLite::Database& database)
       select_source_(
           database,
           "SELECT record_size, record_modified_ns, record_inode, events_size, "
-          "events_modified_ns, events_inode, events_offset FROM sources WHERE run_id = ?"),
+          "events_modified_ns, events_inode, remarks_size, remarks_modified_ns, remarks_inode, "
+          "events_offset FROM sources WHERE run_id = ?"),
       select_run_(database, "SELECT " + join(run_column_names(), ", ") + " FROM runs WHERE id = ?"),
       upsert_run_(database, upsert_sql("runs", run_column_names())),
       upsert_source_(database,
@@ -75,6 +80,9 @@ Ingester::Ingester(SQLite::Database& database)
                                  "events_size",
                                  "events_modified_ns",
                                  "events_inode",
+                                 "remarks_size",
+                                 "remarks_modified_ns",
+                                 "remarks_inode",
                                  "events_offset"})),
       delete_run_(database, "DELETE FROM runs WHERE id = ?"),
       upsert_config_(database, upsert_sql("configs", {"run_id", "config"})),
@@ -114,7 +122,8 @@ void Ingester::ingest(const run::RunFolder& folder,
   SQLite::Savepoint savepoint(database_, "run");  // rolled back when an exception leaves
   Source now = stamps_of(folder);
   std::optional<Source> before = read_source(folder.id());
-  const bool taken_up = before && before->record == now.record && before->events == now.events;
+  const bool taken_up = before && before->record == now.record && before->events == now.events &&
+                        before->remarks == now.remarks;
   if (taken_up && ahead.end > ahead.begin) return;  // by somebody who was faster
   if (before && !continues(*before, now)) {
     remove(folder.id());
@@ -135,9 +144,25 @@ void Ingester::ingest(const run::RunFolder& folder,
   run.status = status.state;
   run.failure_reason = status.reason;
   run.failure_hint = status.hint;
+  add_remarks(folder, run, warnings);
   write_summary(run);
   write_source(folder.id(), now);
   savepoint.release();
+}
+
+/// Remarks that cannot be read are no reason to leave a run out.
+void Ingester::add_remarks(const run::RunFolder& folder,
+                           RunSummary& run,
+                           std::vector<std::string>& warnings) {
+  run::Remarks remarks;
+  try {
+    remarks = run::read_remarks(folder);
+  } catch (const Error& problem) {
+    warnings.push_back(problem.message());
+  }
+  run.archived = remarks.archived ? 1 : 0;
+  run.note = remarks.note;
+  run.tags = remarks.tags;
 }
 
 void Ingester::remove(const std::string& run_id) { execute(delete_run_, run_id); }
@@ -148,7 +173,7 @@ std::optional<Source> Ingester::read_source(const std::string& run_id) {
   if (!select_source_.executeStep()) return std::nullopt;
   Source source;
   RowReader row(select_source_);
-  for (FileStamp* stamp : {&source.record, &source.events}) {
+  for (FileStamp* stamp : {&source.record, &source.events, &source.remarks}) {
     row.value(stamp->size);
     row.value(stamp->modified_ns);
     row.value(stamp->inode);
@@ -183,6 +208,9 @@ void Ingester::write_source(const std::string& run_id, const Source& source) {
           source.events.size,
           source.events.modified_ns,
           source.events.inode,
+          source.remarks.size,
+          source.remarks.modified_ns,
+          source.remarks.inode,
           source.events_offset);
 }
 

@@ -28,8 +28,9 @@ inline bool operator!=(const FileStamp& a, const FileStamp& b) { return !(a == b
 
 /// How far a run's files have been read: a row of the table `sources`.
 struct Source {
-  FileStamp record;  ///< run.json
-  FileStamp events;  ///< events.jsonl
+  FileStamp record;        ///< run.json
+  FileStamp events;        ///< events.jsonl
+  FileStamp remarks = {};  ///< remarks.json
   int64_t events_offset = 0;
 };
 
@@ -59,6 +60,9 @@ class Ingester {
   void write_summary(const RunSummary& run);
   void write_source(const std::string& run_id, const Source& source);
   RunSummary add_run(const run::RunFolder& folder);
+  static void add_remarks(const run::RunFolder& folder,
+                          RunSummary& run,
+                          std::vector<std::string>& warnings);
   void write_environment(const run::RunFolder& folder);
   void ingest_lines(const run::RunFolder& folder,
                     const std::vector<ReadLine>& lines,

@@ -32,7 +32,8 @@ std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {
   SQLite::Statement statement(
       database,
       "SELECT id, status, record_size, record_modified_ns, record_inode, events_size, "
-      "events_modified_ns, events_inode, events_offset FROM runs JOIN sources ON run_id = id");
+      "events_modified_ns, events_inode, remarks_size, remarks_modified_ns, remarks_inode, "
+      "events_offset FROM runs JOIN sources ON run_id = id");
   std::map<std::string, KnownRun> known;
   while (statement.executeStep()) {
     std::string id;
@@ -40,7 +41,7 @@ std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {
     RowReader row(statement);
     row.value(id);
     row.value(run.status);
-    for (FileStamp* stamp : {&run.source.record, &run.source.events}) {
+    for (FileStamp* stamp : {&run.source.record, &run.source.events, &run.source.remarks}) {
       row.value(stamp->size);
       row.value(stamp->modified_ns);
       row.value(stamp->inode);
@@ -68,7 +69,9 @@ std::vector<std::string> folder_names(const fs::path& runs_dir) {
 /// Files tell of every change but one: a supervisor that dies without a word leaves them as they
 /// were, so a run that has not ended is asked for its state.
 bool has_news(const run::RunFolder& folder, const Source& now, const KnownRun& known) {
-  if (now.record != known.source.record || now.events != known.source.events) return true;
+  if (now.record != known.source.record || now.events != known.source.events ||
+      now.remarks != known.source.remarks)
+    return true;
   return !is_final(known.status) && folder.state() != known.status;
 }
 
@@ -194,6 +197,7 @@ Condition where(const RunFilter& filter) {
   if (!filter.project.empty()) require("project = ?", filter.project);
   if (!filter.profile.empty()) require("profile = ?", filter.profile);
   if (filter.status) require("status = ?", run::name_of(*filter.status));
+  if (!filter.archived) parts.push_back("archived = 0");
   if (!parts.empty()) condition.sql = " WHERE " + join(parts, " AND ");
   return condition;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/store/run_summary.h"
 
 /// Private to core/store: moving values between statements and structs. NaN is NULL in a column.
@@ -29,6 +30,7 @@ class Binder {
       statement_.bind(++index_, number);
     }
   }
+  void value(const std::vector<std::string>& words) { value(join(words, ",")); }
   void value(run::RunState status) { statement_.bind(++index_, run::name_of(status)); }
   template <class T>
   void value(const std::optional<T>& number) {
@@ -58,6 +60,10 @@ class RowReader {
   void value(double& number) {
     const SQLite::Column column = statement_.getColumn(index_++);
     number = column.isNull() ? std::nan("") : column.getDouble();
+  }
+  void value(std::vector<std::string>& words) {
+    const std::string text = statement_.getColumn(index_++).getString();
+    words = text.empty() ? std::vector<std::string>() : split(text, ',');
   }
   void value(run::RunState& status) {
     status = status_from_name(statement_.getColumn(index_++).getString());

@@ -45,6 +45,7 @@ int serve(const EventWriter& events) {
   hello.backend = backend_name;
   hello.backend_version = backend_version;
   hello.numerics_version = numerics_version;
+  hello.saves_on_request = true;
   events.send(hello);
   std::string line;
   if (!std::getline(std::cin, line))
