@@ -80,6 +80,7 @@ std::vector<upkeep::Garbage> find(const std::filesystem::path& runs_dir, const O
   search.read_all = options.verify;
   search.now = unix_time();
   if (options.cache) search.cache_dir = user_cache_dir();
+  if (!is_terminal(STDERR_FILENO)) return upkeep::find_garbage(runs_dir, search);
   ProgressLine line("looking through runs");
   return upkeep::find_garbage(
       runs_dir, search, [&](double fraction) { line.show_phase(fraction, ""); });

@@ -51,7 +51,11 @@ std::string attempt_text(const run::StoredEvent& stored) {
 std::string ended_text(const run::StoredEvent& stored) {
   std::string text = text_at(stored.json, "status");
   const std::string reason = text_at(stored.json, "reason");
-  if (!reason.empty()) text += ": " + reason;
+  if (starts_with(reason, text)) {
+    text = reason;
+  } else if (!reason.empty()) {
+    text += ": " + reason;
+  }
   if (stored.json.value("retry", Json()) == true) text += "; trying again";
   const std::string hint = text_at(stored.json, "hint");
   return hint.empty() ? text : text + " (" + hint + ")";
