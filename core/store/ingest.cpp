@@ -11,7 +11,6 @@
 #include "core/run/event_log.h"
 #include "core/run/remarks.h"
 #include "core/store/event_effects.h"
-#include "core/store/event_lines.h"
 #include "core/store/rows.h"
 
 namespace forge::store {
@@ -117,17 +116,29 @@ void Ingester::execute(SQLite::Statement& statement, const Values&... values) {
   statement.exec();
 }
 
-int64_t Ingester::ingest(const run::RunFolder& folder, std::vector<std::string>& warnings) {
+void Ingester::ingest(const run::RunFolder& folder,
+                      const ReadAhead& ahead,
+                      std::vector<std::string>& warnings) {
   SQLite::Savepoint savepoint(database_, "run");  // rolled back when an exception leaves
   Source now = stamps_of(folder);
   std::optional<Source> before = read_source(folder.id());
+  const bool taken_up = before && before->record == now.record && before->events == now.events &&
+                        before->remarks == now.remarks;
+  if (taken_up && ahead.end > ahead.begin) return;  // by somebody who was faster
   if (before && !continues(*before, now)) {
     remove(folder.id());
     before.reset();
   }
   RunSummary run = before ? read_summary(folder.id()) : add_run(folder);
   const int64_t offset = before ? before->events_offset : 0;
-  now.events_offset = ingest_events(folder, offset, run, warnings);
+  if (ahead.begin == offset) {
+    ingest_lines(folder, ahead.lines, run, warnings);
+    now.events_offset = ahead.end;
+  } else {
+    const ReadAhead rest = read_ahead(folder.events_file(), offset);
+    ingest_lines(folder, rest.lines, run, warnings);
+    now.events_offset = rest.end;
+  }
   if (now.events_offset != offset) write_environment(folder);
   const run::RunStatus status = folder.status();
   run.status = status.state;
@@ -137,7 +148,6 @@ int64_t Ingester::ingest(const run::RunFolder& folder, std::vector<std::string>&
   write_summary(run);
   write_source(folder.id(), now);
   savepoint.release();
-  return now.events_offset - offset;
 }
 
 /// Remarks that cannot be read are no reason to leave a run out.
@@ -241,32 +251,21 @@ void Ingester::write_environment(const run::RunFolder& folder) {
   execute(upsert_environment_, folder.id(), dump(read_json(folder.environment_file())));
 }
 
-int64_t Ingester::ingest_events(const run::RunFolder& folder,
-                                int64_t offset,
-                                RunSummary& run,
-                                std::vector<std::string>& warnings) {
-  EventLines lines(folder.events_file(), offset);
-  while (lines.next()) {
-    try {
-      if (lines.too_long()) throw Error("the line is too long");
-      ingest_line(lines.line(), lines.line_offset(), run);
-    } catch (const Error& problem) {
-      execute(insert_damaged_line_, run.id, lines.line_offset(), problem.message());
-      warnings.push_back("'" + folder.events_file().string() + "', byte " +
-                         std::to_string(lines.line_offset()) + ": " + problem.message() +
-                         "; the line is skipped");
+void Ingester::ingest_lines(const run::RunFolder& folder,
+                            const std::vector<ReadLine>& lines,
+                            RunSummary& run,
+                            std::vector<std::string>& warnings) {
+  for (const ReadLine& line : lines) {
+    if (line.event) {
+      apply(*line.event, run);
+      if (line.event->event) write_event(*line.event->event, line.offset, run.id);
+      continue;
     }
+    execute(insert_damaged_line_, run.id, line.offset, line.problem);
+    warnings.push_back("'" + folder.events_file().string() + "', byte " +
+                       std::to_string(line.offset) + ": " + line.problem + "; the line is skipped");
   }
-  return lines.next_offset();
-}
-
-void Ingester::ingest_line(const std::string& line, int64_t byte_offset, RunSummary& run) {
-  const run::StoredEvent stored = run::stored_event_from_line(line);
-  const bool of_supervisor = stored.name == "attempt" || stored.name == "ended";
-  // A worker's event that could not be read: asked once more, for the reason.
-  if (!stored.event && !of_supervisor) protocol::event_from_json(stored.json);
-  apply(stored, run);
-  if (stored.event) write_event(*stored.event, byte_offset, run.id);
+  apply_times(lines, run);
 }
 
 void Ingester::write_event(const protocol::Event& event,

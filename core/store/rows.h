@@ -19,7 +19,9 @@ class Binder {
  public:
   explicit Binder(SQLite::Statement& statement) : statement_(statement) {}
 
-  void value(const std::string& text) { statement_.bind(++index_, text); }
+  /// The text must stay until the statement has run.
+  void value(const std::string& text) { statement_.bindNoCopy(++index_, text); }
+  void value(std::string&&) = delete;
   void value(int64_t number) { statement_.bind(++index_, number); }
   void value(double number) {
     if (std::isnan(number)) {

@@ -84,7 +84,8 @@ bool holds_of(const Json& values, const Condition& condition) {
   const bool has = std::find(values.begin(), values.end(), condition.value) != values.end();
   if (condition.sign == "=" || condition.sign == "==") return has;
   if (condition.sign == "!=") return !has;
-  throw Error("'" + condition.column + "' can only be compared by = and !=", {}, "", ExitCode::usage);
+  throw Error(
+      "'" + condition.column + "' can only be compared by = and !=", {}, "", ExitCode::usage);
 }
 
 bool holds(const Condition& condition, const Json& columns) {
@@ -145,6 +146,11 @@ void require_columns(const std::vector<std::string>& names) {
 std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query) {
   std::vector<Condition> conditions;
   for (const std::string& text : query.conditions) conditions.push_back(parse_condition(text));
+  const bool by_column = !conditions.empty() || !query.order.empty();
+  if (!by_column && query.patterns.empty()) {
+    if (query.limit > 0 && runs.size() > query.limit) runs.resize(query.limit);
+    return runs;
+  }
   std::vector<Row> rows;
   for (RunSummary& run : runs) {
     const bool named =
@@ -154,7 +160,7 @@ std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& que
         });
     if (!named) continue;
     Row row{std::move(run), {}};
-    row.columns = columns_of(row.run);
+    if (by_column) row.columns = columns_of(row.run);
     const bool wanted =
         std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
           return holds(condition, row.columns);

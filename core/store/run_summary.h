@@ -53,9 +53,9 @@ struct RunSummary {
   std::optional<int64_t> exit_signal;
   std::string failure_reason;  ///< why it failed or stopped, ""
   std::string failure_hint;
-  int64_t archived = 0;           ///< 1: lists and tables leave it out
+  int64_t archived = 0;  ///< 1: lists and tables leave it out
   std::string note;
-  std::vector<std::string> tags;  ///< sorted
+  std::vector<std::string> tags;                  ///< sorted
   std::map<std::string, protocol::Score> scores;  ///< at eval_step; rows of the table `scores`
 };
 

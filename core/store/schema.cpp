@@ -45,7 +45,12 @@ CREATE TABLE benchmarks (
 CREATE INDEX benchmarks_by_config ON benchmarks (config, created);
 )sql";
 
-/// Version 4: what people say of a run, from remarks.json of its folder.
+/// Version 5: runs are listed newest first without sorting them.
+constexpr const char* add_order = R"sql(
+CREATE INDEX runs_by_created ON runs (created DESC, id DESC);
+)sql";
+
+/// Version 5: what people say of a run, from remarks.json of its folder.
 constexpr const char* add_remarks = R"sql(
 ALTER TABLE runs ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;  -- 1: lists and tables leave it out
 ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT '';
@@ -82,7 +87,8 @@ void refuse_foreign(const SQLite::Database& database) {
 }  // namespace
 
 const std::vector<std::string>& schema_steps() {
-  static const std::vector<std::string> steps = {schema_version_1, add_scores, add_benchmarks, add_remarks};
+  static const std::vector<std::string> steps = {
+      schema_version_1, add_scores, add_benchmarks, add_order, add_remarks};
   return steps;
 }
 
