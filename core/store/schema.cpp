@@ -45,12 +45,7 @@ CREATE TABLE benchmarks (
 CREATE INDEX benchmarks_by_config ON benchmarks (config, created);
 )sql";
 
-/// Version 5: runs are listed newest first without sorting them.
-constexpr const char* add_order = R"sql(
-CREATE INDEX runs_by_created ON runs (created DESC, id DESC);
-)sql";
-
-/// Version 5: what people say of a run, from remarks.json of its folder.
+/// Version 4: what people say of a run, from remarks.json of its folder.
 constexpr const char* add_remarks = R"sql(
 ALTER TABLE runs ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;  -- 1: lists and tables leave it out
 ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT '';
@@ -58,6 +53,11 @@ ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '';        -- with commas
 ALTER TABLE sources ADD COLUMN remarks_size INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sources ADD COLUMN remarks_modified_ns INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sources ADD COLUMN remarks_inode INTEGER NOT NULL DEFAULT 0;
+)sql";
+
+/// Version 5: runs are listed newest first without sorting them.
+constexpr const char* add_order = R"sql(
+CREATE INDEX runs_by_created ON runs (created DESC, id DESC);
 )sql";
 
 /// "frge": tells a results store from any other SQLite file.
@@ -88,7 +88,7 @@ void refuse_foreign(const SQLite::Database& database) {
 
 const std::vector<std::string>& schema_steps() {
   static const std::vector<std::string> steps = {
-      schema_version_1, add_scores, add_benchmarks, add_order, add_remarks};
+      schema_version_1, add_scores, add_benchmarks, add_remarks, add_order};
   return steps;
 }
 
