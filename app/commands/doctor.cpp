@@ -24,12 +24,12 @@ std::vector<upkeep::BackendReport> ask_backends(const Context& context) {
   run::LocalLauncher launcher;
   const auto project = context.project_folder();
   std::vector<upkeep::BackendReport> reports;
-  for (backends::ListedBackend& backend : backends::list_backends(
-           config::backend_folders(project.value_or(fs::path()),
-                                   context.workspace().root,
-                                   context.surroundings().library_dir),
-           context.program(),
-           launcher))
+  for (backends::ListedBackend& backend :
+       backends::list_backends(config::backend_folders(project.value_or(fs::path()),
+                                                       context.workspace().root,
+                                                       context.surroundings().library_dir),
+                               context.program(),
+                               launcher))
     reports.push_back({backend.name, std::move(backend.info), backend.problem});
   return reports;
 }
@@ -112,9 +112,8 @@ void add_doctor(const Command& app, Program& program) {
       "  forge doctor\n"
       "  forge doctor --json");
   command.add_flag("--json", *json, "As JSON");
-  command.callback([&program, json] {
-    program.action = [json](const Context& c) { return doctor(c, *json); };
-  });
+  command.callback(
+      [&program, json] { program.action = [json](const Context& c) { return doctor(c, *json); }; });
 }
 
 }  // namespace forge::app

@@ -74,8 +74,7 @@ int pack(const Context& context, const PackCommand& options) {
   }
   pack.checkpoints = options.checkpoints;
   pack.forge_version = FORGE_VERSION;
-  if (folder.record().imported_from.empty())
-    pack.templates = templates_of(context, folder, notes);
+  if (folder.record().imported_from.empty()) pack.templates = templates_of(context, folder, notes);
   const upkeep::Packed packed = upkeep::pack_run(folder, pack);
   notes.insert(notes.end(), packed.notes.begin(), packed.notes.end());
   for (const std::string& note : notes) std::cerr << "note: " << note << "\n";
@@ -127,12 +126,13 @@ int import(const Context& context, const std::string& origin, bool json) {
 
 void add_pack(const Command& app, Program& program) {
   auto options = std::make_shared<PackCommand>();
-  const Command command =
-      app.add_subcommand("pack", "Put all that reproduces a run into one file");
+  const Command command = app.add_subcommand("pack", "Put all that reproduces a run into one file");
   command.footer(
-      "A tar file compressed with zstd: the run's folder (config with origins, events, environment,\n"
+      "A tar file compressed with zstd: the run's folder (config with origins, events, "
+      "environment,\n"
       "tokenizer, weights), the templates of its config as they are now, and pack.json with the\n"
-      "command, the revision, fingerprints of the data and how to get it, and a hash of every file.\n"
+      "command, the revision, fingerprints of the data and how to get it, and a hash of every "
+      "file.\n"
       "'forge import' takes it in elsewhere; 'tar --zstd -xf' unpacks it.\n"
       "\n"
       "Examples:\n"
@@ -157,14 +157,16 @@ void add_import(const Command& app, Program& program) {
   const Command command =
       app.add_subcommand("import", "Take in a run from a pack or from another folder of runs");
   command.footer(
-      "Nothing that is here is replaced. Hashes are checked, a damaged checkpoint is left out, and\n"
+      "Nothing that is here is replaced. Hashes are checked, a damaged checkpoint is left out, "
+      "and\n"
       "data that the run needs and that is not here is named.\n"
       "\n"
       "Examples:\n"
       "  forge import train_llama-deb27d.tar.zst\n"
       "  forge import /mnt/cluster/runs/train_llama-deb27d\n"
       "\n"
-      "'forge import-hf' reads model folders of Hugging Face, 'forge import-lingua' recipes of Lingua.");
+      "'forge import-hf' reads model folders of Hugging Face, 'forge import-lingua' recipes of "
+      "Lingua.");
   command.add_option("origin", *origin, "A pack, or the folder of a run")
       .required()
       .type_name("FILE|DIR");

@@ -87,14 +87,14 @@ int save(const Context& context, const Options& options) {
     if (!waits && !options.json) std::cout << folder.id() << ": saves after this step\n";
     return 0;
   }
-  throw Error("run '" + folder.id() + "' " +
-                  (folder.state() == run::RunState::running
-                       ? "was asked to save and has not within " +
-                             human_duration(options.wait_seconds)
-                       : "ended before it saved"),
-              {},
-              "'forge runs logs " + folder.id() + "' tells why",
-              ExitCode::failed);
+  throw Error(
+      "run '" + folder.id() + "' " +
+          (folder.state() == run::RunState::running
+               ? "was asked to save and has not within " + human_duration(options.wait_seconds)
+               : "ended before it saved"),
+      {},
+      "'forge runs logs " + folder.id() + "' tells why",
+      ExitCode::failed);
 }
 
 }  // namespace

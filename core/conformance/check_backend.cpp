@@ -236,7 +236,8 @@ class Checker {
           if (checkpoint && !saved) {
             saved = checkpoint->step;
             worker.ask_to_stop();
-          } else if (asked_at && !saved && steady_seconds() - *asked_at > options_.patience_seconds) {
+          } else if (asked_at && !saved &&
+                     steady_seconds() - *asked_at > options_.patience_seconds) {
             worker.kill();
           } else if (train && train->step >= 3 && !asked_at) {
             asked_at = steady_seconds();

@@ -30,7 +30,7 @@ class Binder {
       statement_.bind(++index_, number);
     }
   }
-  void value(const std::vector<std::string>& words) { value(join(words, ",")); }
+  void value(const std::vector<std::string>& words) { statement_.bind(++index_, join(words, ",")); }
   void value(run::RunState status) { statement_.bind(++index_, run::name_of(status)); }
   template <class T>
   void value(const std::optional<T>& number) {

@@ -37,7 +37,8 @@ void add(const config::DataConfig& data, const std::string& name, std::vector<Da
     return;
   }
   if (data.path.empty()) {
-    needs.push_back({name.empty() ? data.source : name, "", "forge makes it from the config", true});
+    needs.push_back(
+        {name.empty() ? data.source : name, "", "forge makes it from the config", true});
     return;
   }
   add_text(name.empty() ? data.source : name, data.path, needs);

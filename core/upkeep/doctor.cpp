@@ -51,7 +51,8 @@ std::optional<double> memory_line(const std::string& meminfo, const std::string&
 
 Finding examine_memory(const fs::path& proc) {
   const std::string meminfo = text_of(proc / "meminfo");
-  const auto available = memory_line(meminfo, "MemAvailable"), total = memory_line(meminfo, "MemTotal");
+  const auto available = memory_line(meminfo, "MemAvailable"),
+             total = memory_line(meminfo, "MemTotal");
   Finding finding{"memory", Health::ok, "", ""};
   if (!available || !total) {
     finding.text = "not known";
@@ -60,8 +61,9 @@ Finding examine_memory(const fs::path& proc) {
   finding.text = human_bytes(*available) + " of " + human_bytes(*total) + " available";
   if (*available >= gib) return finding;
   finding.health = *available < gib / 4 ? Health::problem : Health::warning;
-  finding.hint = "close other programs, or lower train.batch_size; the kernel kills workers where "
-                 "memory runs out";
+  finding.hint =
+      "close other programs, or lower train.batch_size; the kernel kills workers where "
+      "memory runs out";
   return finding;
 }
 
@@ -107,8 +109,8 @@ class Probe {
 Finding examine_locks(const fs::path& folder) {
   Finding finding{"locks", Health::ok, "two programs cannot hold the same lock", ""};
   const auto first = FileLock::try_acquire(folder / "lock");
-  const bool held = first && FileLock::is_held(folder / "lock") &&
-                    !FileLock::try_acquire(folder / "lock");
+  const bool held =
+      first && FileLock::is_held(folder / "lock") && !FileLock::try_acquire(folder / "lock");
   const queue::Device device{"device", 1};
   const auto lease = queue::Lease::try_take(folder, device, 1);
   const bool leased = lease && !queue::Lease::try_take(folder, device, 1);
@@ -116,7 +118,8 @@ Finding examine_locks(const fs::path& folder) {
   finding.health = Health::problem;
   finding.text = held ? "leases of devices do not exclude each other here"
                       : "flock does not exclude a second program here";
-  finding.hint = "two supervisors could run one run: set FORGE_RUNS_DIR to a folder on a local disk";
+  finding.hint =
+      "two supervisors could run one run: set FORGE_RUNS_DIR to a folder on a local disk";
   return finding;
 }
 
@@ -134,8 +137,9 @@ Finding examine_syncs(const fs::path& folder) {
   finding.text = "a file is written and synced in " + fixed(1000 * median) + " ms";
   if (median < 0.1) return finding;
   finding.health = Health::warning;
-  finding.hint = "events are synced five times a second, and checkpoints once each: a faster disk "
-                 "for FORGE_RUNS_DIR helps";
+  finding.hint =
+      "events are synced five times a second, and checkpoints once each: a faster disk "
+      "for FORGE_RUNS_DIR helps";
   return finding;
 }
 
@@ -168,10 +172,11 @@ Finding examine_blas(const BackendReport& report) {
   if (!simd.empty()) finding.text += "; " + simd;
   if (has_library(libraries, "openblas-pthread")) {
     finding.health = Health::warning;
-    finding.text += "; the pthread flavour of OpenBLAS, whose threads and Torch's are in each "
-                    "other's way: training is about 40 % slower";
+    finding.text +=
+        "; the pthread flavour of OpenBLAS, whose threads and Torch's are in each "
+        "other's way: training is about 40 % slower";
     finding.hint = "sudo apt install libopenblas0-openmp";
-  } else if (has_library(libraries, "/blas/libblas") || has_library(libraries, "/libblas.so") ) {
+  } else if (has_library(libraries, "/blas/libblas") || has_library(libraries, "/libblas.so")) {
     if (has_library(libraries, "openblas") || has_library(libraries, "mkl")) return finding;
     finding.health = Health::warning;
     finding.text += "; the reference BLAS, which is many times slower";
@@ -204,9 +209,8 @@ std::vector<Finding> examine_backend(const BackendReport& report, bool is_own) {
   }
   const run::BackendInfo& info = *report.info;
   Finding finding{what, Health::ok, info.hello.backend_version, ""};
-  for (const auto& [key, name] : {std::pair("torch", "Torch"),
-                                  std::pair("cxx", "compiler"),
-                                  std::pair("python", "Python")}) {
+  for (const auto& [key, name] :
+       {std::pair("torch", "Torch"), std::pair("cxx", "compiler"), std::pair("python", "Python")}) {
     const auto version = info.environment.libraries.find(key);
     if (version != info.environment.libraries.end() && version->is_string())
       finding.text += std::string(", ") + name + " " + version->get<std::string>();
@@ -246,8 +250,9 @@ Finding examine_gpu(const std::vector<BackendReport>& backends,
   if (seen) return finding;
   finding.health = Health::warning;
   finding.text += "; no backend sees one";
-  finding.hint = "build the worker with a LibTorch for CUDA whose version the driver knows, and see "
-                 "CUDA_VISIBLE_DEVICES";
+  finding.hint =
+      "build the worker with a LibTorch for CUDA whose version the driver knows, and see "
+      "CUDA_VISIBLE_DEVICES";
   return finding;
 }
 
@@ -300,10 +305,11 @@ Finding examine_cache(const fs::path& cache_dir) {
   struct statvfs space {};
   if (::statvfs(cache_dir.c_str(), &space) != 0)
     return {"cache", Health::ok, "can be written: " + cache_dir.string(), ""};
-  Finding finding = judge_space(
-      "cache", double(space.f_bavail) * double(space.f_frsize), shown_path(cache_dir));
+  Finding finding =
+      judge_space("cache", double(space.f_bavail) * double(space.f_frsize), shown_path(cache_dir));
   if (finding.health != Health::ok)
-    finding.hint = "'forge gc --cache' says what can be freed; FORGE_CACHE_DIR names another folder";
+    finding.hint =
+        "'forge gc --cache' says what can be freed; FORGE_CACHE_DIR names another folder";
   return finding;
 }
 
@@ -338,7 +344,8 @@ Finding examine_build_tools(const std::string& path_variable) {
     (found ? here : missing).push_back(program);
   }
   Finding finding{"build tools", Health::ok, "", ""};
-  if (!here.empty()) finding.text = join(here, " and ") + (here.size() == 1 ? " is" : " are") + " here";
+  if (!here.empty())
+    finding.text = join(here, " and ") + (here.size() == 1 ? " is" : " are") + " here";
   if (missing.empty()) return finding;
   if (!finding.text.empty()) finding.text += "; ";
   finding.text += "without " + join(missing, " and ") + " building forge takes longer";

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 /// What goes into the pack: a file of the disk, or a text.
 struct Member {
   std::string name;
-  fs::path file;     ///< "": it is the text
+  fs::path file;  ///< "": it is the text
   std::string text;
 };
 
@@ -42,9 +42,8 @@ void add_checkpoint(const fs::path& checkpoint, bool whole, std::vector<Member>&
     members.push_back({below + weights::manifest_file, checkpoint / weights::manifest_file, ""});
   } else {
     const weights::CheckpointState state = weights::read_checkpoint_manifest(checkpoint);
-    members.push_back({below + weights::manifest_file,
-                       "",
-                       weights::manifest_text(state, checkpoint, files)});
+    members.push_back(
+        {below + weights::manifest_file, "", weights::manifest_text(state, checkpoint, files)});
   }
 }
 
@@ -62,8 +61,9 @@ void add_checkpoints(const run::RunFolder& folder,
     }
     add_checkpoint(*checkpoint, all, members);
     if (!all) {
-      notes.push_back("of the checkpoints only the weights of the newest are in it; --checkpoints "
-                      "packs all, with the optimizer's state");
+      notes.push_back(
+          "of the checkpoints only the weights of the newest are in it; --checkpoints "
+          "packs all, with the optimizer's state");
       return;
     }
   }
@@ -72,8 +72,8 @@ void add_checkpoints(const run::RunFolder& folder,
 Json words_of(const run::RunFolder& folder, const PackOptions& options) {
   const run::RunRecord record = folder.record();
   Json needs = Json::array();
-  for (const DataNeed& need : data_needs(
-           config::experiment_from_json(parse_json(read_file(folder.config_file()))))) {
+  for (const DataNeed& need :
+       data_needs(config::experiment_from_json(parse_json(read_file(folder.config_file()))))) {
     Json json = to_json(need);
     json.erase("here");
     needs.push_back(json);

@@ -13,8 +13,8 @@ constexpr const char* pack_words = "pack.json";
 constexpr int pack_version = 1;
 
 struct PackOptions {
-  std::filesystem::path file;      ///< to be written
-  bool checkpoints = false;        ///< all of them, with the optimizer's state
+  std::filesystem::path file;  ///< to be written
+  bool checkpoints = false;    ///< all of them, with the optimizer's state
   std::string forge_version;
   /// Templates that the config is made of: name below templates/, and file.
   std::vector<std::pair<std::string, std::filesystem::path>> templates;

@@ -137,7 +137,8 @@ run::RunRecord checked_record(const run::RunFolder& folder, std::vector<std::str
 void copy_plain_file(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::copy_file(from, to, error);
-  if (error) throw system_error("copy '" + from.string() + "' to '" + to.string() + "'", error.value());
+  if (error)
+    throw system_error("copy '" + from.string() + "' to '" + to.string() + "'", error.value());
   sync_path(to);
 }
 

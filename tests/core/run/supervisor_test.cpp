@@ -383,8 +383,8 @@ std::vector<std::string> signals_to(const std::string& hello) {
 
 TEST_CASE("a wish for a checkpoint is passed on once and only to a worker that can",
           "[run][supervisor][save]") {
-  const std::string can = lines::hello.substr(0, lines::hello.size() - 1) +
-                          R"(,"saves_on_request":true})";
+  const std::string can =
+      lines::hello.substr(0, lines::hello.size() - 1) + R"(,"saves_on_request":true})";
   REQUIRE(signals_to(can) == std::vector<std::string>{"save"});
   REQUIRE(signals_to(lines::hello).empty());
 }

@@ -55,9 +55,11 @@ TEST_CASE("the same files give the same archive and an unfinished one leaves not
 }
 
 TEST_CASE("a name that leads out of the folder is refused", "[upkeep][archive]") {
-  for (const std::string name : {"../x", "/etc/passwd", "a/../../x", "a//b", "./x", "", "a\\b", "a\nb"})
+  for (const std::string name :
+       {"../x", "/etc/passwd", "a/../../x", "a//b", "./x", "", "a\\b", "a\nb"})
     REQUIRE(contains(error_of([&] { require_inner_path(name); }), "no path within a folder"));
-  REQUIRE(error_of([] { require_inner_path("run/checkpoints/000000001/weights.safetensors"); }) == "");
+  REQUIRE(error_of([] { require_inner_path("run/checkpoints/000000001/weights.safetensors"); }) ==
+          "");
   const TemporaryFolder folder;
   ArchiveWriter archive(folder / "a");
   REQUIRE(contains(error_of([&] { archive.add_text("../x", ""); }), "no path"));
@@ -80,8 +82,7 @@ TEST_CASE("a damaged or shortened archive is refused and never crashes", "[upkee
     if (i % 3 == 0) bad.resize(random() % bad.size());
     const fs::path out = folder / ("out" + std::to_string(i));
     make_directories(out);
-    const std::string message =
-        error_of([&] { extract_archive(folder.write("bad", bad), out); });
+    const std::string message = error_of([&] { extract_archive(folder.write("bad", bad), out); });
     REQUIRE(contains(message, "cannot be unpacked"));
   }
 }
@@ -95,9 +96,13 @@ TEST_CASE("an archive larger than the limits or with a file twice is refused",
     archive.add_text("x", "again");
     archive.finish();
   }
-  REQUIRE(contains(error_of([&] { extract_archive(folder / "a", folder / "1", {1, 1 << 20}); }),
+  REQUIRE(contains(error_of([&] {
+                     extract_archive(folder / "a", folder / "1", {1, 1 << 20});
+                   }),
                    "more than 1 files"));
-  REQUIRE(contains(error_of([&] { extract_archive(folder / "a", folder / "2", {9, 999}); }),
+  REQUIRE(contains(error_of([&] {
+                     extract_archive(folder / "a", folder / "2", {9, 999});
+                   }),
                    "more than 9 files or 999 B"));
   REQUIRE(contains(error_of([&] { extract_archive(folder / "a", folder / "3"); }), "twice"));
 }

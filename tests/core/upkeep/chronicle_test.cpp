@@ -27,12 +27,14 @@ void say(const run::RunFolder& folder, const std::string& prose) {
 TEST_CASE("the worker's words stand where they were said", "[upkeep][chronicle]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_queued_run(folder.path(), {});
+  append_line(
+      run, R"({"time":1,"attempt":1,"event":"attempt","pid":7,"host":"atlas","stderr_bytes":0})");
+  append_line(
+      run,
+      R"({"time":2,"attempt":1,"event":"checkpoint","step":5,"path":"checkpoints/000000005",)"
+      R"("bytes":2048,"stderr_bytes":4})");
   append_line(run,
-              R"({"time":1,"attempt":1,"event":"attempt","pid":7,"host":"atlas","stderr_bytes":0})");
-  append_line(run,
-              R"({"time":2,"attempt":1,"event":"checkpoint","step":5,"path":"checkpoints/000000005",)"
-              R"("bytes":2048,"stderr_bytes":4})");
-  append_line(run, R"({"time":3,"attempt":1,"event":"ended","status":"failed","reason":"no luck"})");
+              R"({"time":3,"attempt":1,"event":"ended","status":"failed","reason":"no luck"})");
   say(run, "one\ntwo\n");
   Chronicle chronicle(run, Source::all);
   const std::vector<Entry> entries = chronicle.poll();

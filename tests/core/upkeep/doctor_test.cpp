@@ -91,7 +91,8 @@ TEST_CASE("the index says how many runs there are and what is damaged", "[upkeep
   REQUIRE(contains(examine_store(folder.path()).text, "1 runs in"));
   append_line(run, "rubbish");
   REQUIRE(examine_store(folder.path()).health == Health::warning);
-  folder.write("forge.sqlite", "no database, and longer than a header of one would be, surely, is it");
+  folder.write("forge.sqlite",
+               "no database, and longer than a header of one would be, surely, is it");
   remove_tree(folder / "forge.sqlite-wal");
   const Finding broken = examine_store(folder.path());
   REQUIRE(broken.health == Health::problem);

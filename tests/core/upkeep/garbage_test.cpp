@@ -70,8 +70,7 @@ TEST_CASE("a completed run gives back the checkpoints that it was asked not to k
     save(stopped, step);
   }
   const auto garbage = find_garbage(folder.path(), in_days(0));
-  REQUIRE(kinds(garbage) ==
-          Texts{"surplus_checkpoint 000000001", "surplus_checkpoint 000000002"});
+  REQUIRE(kinds(garbage) == Texts{"surplus_checkpoint 000000001", "surplus_checkpoint 000000002"});
   free_garbage(folder.path(), garbage);
   REQUIRE(weights::list_checkpoints(completed.checkpoints()).size() == 1);
   REQUIRE(completed.newest_checkpoint() == (completed.checkpoints() / "000000003").string());

@@ -138,8 +138,8 @@ TEST_CASE("another run of the same name is not replaced and a running one not ta
   REQUIRE(contains(error_of([&] { take_in_run(scene.run.path(), scene.here.path()); }),
                    "there is another run"));
   const auto lock = FileLock::try_acquire(scene.run.lock_file());
-  REQUIRE(contains(error_of([&] { take_in_run(scene.run.path(), scene.here.path()); }),
-                   "is running"));
+  REQUIRE(
+      contains(error_of([&] { take_in_run(scene.run.path(), scene.here.path()); }), "is running"));
 }
 
 TEST_CASE("what is no run says what it might be", "[upkeep][import]") {

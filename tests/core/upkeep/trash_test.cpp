@@ -58,8 +58,9 @@ TEST_CASE("nothing is removed where one of the runs runs or waits", "[upkeep][tr
   const run::RunFolder a = make_completed_run(folder.path(), named("a"));
   {
     const FileLock lock = make_running_run(folder.path(), named("b"), 1);
-    const std::string message = error_of(
-        [&] { remove_runs(folder.path(), {a, run::RunFolder(folder / "b")}, ""); });
+    const std::string message = error_of([&] {
+      remove_runs(folder.path(), {a, run::RunFolder(folder / "b")}, "");
+    });
     REQUIRE(contains(message, "run 'b' is running: nothing was removed"));
   }
   queue::Entry entry;
@@ -85,9 +86,9 @@ TEST_CASE("only runs of the folder itself are removed", "[upkeep][trash]") {
   const run::RunFolder run = make_completed_run(other.path(), named("a"));
   REQUIRE(contains(error_of([&] { remove_runs(folder.path(), {run}, ""); }), "is no run of"));
   fs::create_directory_symlink(run.path(), folder / "a");
-  REQUIRE(contains(
-      error_of([&] { remove_runs(folder.path(), {run::RunFolder(folder / "a")}, ""); }),
-      "is no run of"));
+  REQUIRE(
+      contains(error_of([&] { remove_runs(folder.path(), {run::RunFolder(folder / "a")}, ""); }),
+               "is no run of"));
 }
 
 }  // namespace
