@@ -56,8 +56,7 @@ void print(const std::vector<upkeep::Garbage>& garbage, bool verbose) {
   }
   std::vector<std::vector<std::string>> lines = {{"What", "Count", "Size"}};
   for (const auto& [waste, sum] : sums) {
-    lines.push_back(
-        {words_for(waste), std::to_string(sum.count), human_bytes(double(sum.bytes))});
+    lines.push_back({words_for(waste), std::to_string(sum.count), human_bytes(double(sum.bytes))});
   }
   std::cout << aligned(lines, {1, 2});
   if (!verbose) return;
@@ -80,6 +79,7 @@ std::vector<upkeep::Garbage> find(const std::filesystem::path& runs_dir, const O
   search.read_all = options.verify;
   search.now = unix_time();
   if (options.cache) search.cache_dir = user_cache_dir();
+  if (!is_terminal(STDERR_FILENO)) return upkeep::find_garbage(runs_dir, search);
   ProgressLine line("looking through runs");
   return upkeep::find_garbage(
       runs_dir, search, [&](double fraction) { line.show_phase(fraction, ""); });
@@ -125,10 +125,12 @@ int collect(const Context& context, const Options& options) {
 
 void add_gc(const Command& app, Program& program) {
   auto options = std::make_shared<Options>();
-  const Command command = app.add_subcommand("gc", "Say what disk space could be freed, and free it");
+  const Command command =
+      app.add_subcommand("gc", "Say what disk space could be freed, and free it");
   command.footer(
       "Looks for removed runs, checkpoints that completed runs were asked not to keep, damaged\n"
-      "checkpoints and what broken-off work left behind. Runs that run or wait in the queue are left\n"
+      "checkpoints and what broken-off work left behind. Runs that run or wait in the queue are "
+      "left\n"
       "alone. Asks before it frees anything; where nobody can answer, --yes must say so.\n"
       "\n"
       "Examples:\n"
@@ -143,8 +145,9 @@ void add_gc(const Command& app, Program& program) {
       .type_name("DAYS")
       .capture_default();
   command.add_flag("--cache", options->cache, "Prepared data of the user's cache, too");
-  command.add_flag(
-      "--verify", options->verify, "Read every byte of checkpoints for damage, not only their sizes");
+  command.add_flag("--verify",
+                   options->verify,
+                   "Read every byte of checkpoints for damage, not only their sizes");
   command.add_flag("-v,--verbose", options->verbose, "List each folder");
   command.add_flag("--yes", options->yes, "Free it without a question");
   command.add_flag("--json", options->json, "As JSON; frees nothing without --yes");

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "app/commands.h"
@@ -37,9 +38,16 @@ int list_runs(const Context& context, const Options& options) {
   store::require_columns(options.columns);
   const std::filesystem::path runs_dir = context.runs_dir();
   std::vector<store::RunSummary> runs;
-  store::RunFilter filter;
-  filter.archived = options.archived;
-  if (std::filesystem::exists(runs_dir)) runs = synchronized_store(runs_dir).runs(filter);
+  store::RunFilter all;
+  all.archived = true;
+  if (std::filesystem::exists(runs_dir)) runs = synchronized_store(runs_dir).runs(all);
+  size_t archived = 0;
+  if (!options.archived) {
+    const auto shown = std::stable_partition(
+        runs.begin(), runs.end(), [](const store::RunSummary& run) { return run.archived == 0; });
+    archived = static_cast<size_t>(runs.end() - shown);
+    runs.erase(shown, runs.end());
+  }
   const bool some = !runs.empty();
   store::RunQuery query = options.query;
   query.limit = static_cast<size_t>(options.limit);
@@ -48,6 +56,8 @@ int list_runs(const Context& context, const Options& options) {
     nlohmann::json list = nlohmann::json::array();
     for (const store::RunSummary& run : runs) list.push_back(to_json(run));
     std::cout << json_text(list, 2) << "\n";
+  } else if (!some && archived > 0) {
+    std::cerr << "no runs but " << archived << " archived; --archived shows them\n";
   } else if (!some) {
     std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' makes one\n";
   } else if (runs.empty()) {

@@ -46,8 +46,8 @@ void print(const upkeep::Entry& entry, const Options& options, bool colour) {
   } else if (options.events) {
     std::cout << (entry.event.is_null() ? entry.text : json_text(entry.event)) << "\n";
   } else if (entry.time) {
-    const bool bad = entry.kind == "failed" ||
-                     (entry.kind == "ended" && entry.text.rfind("failed", 0) == 0);
+    const bool bad =
+        entry.kind == "failed" || (entry.kind == "ended" && entry.text.rfind("failed", 0) == 0);
     std::cout << styled(time_text(*entry.time), Style::dim, colour) << "  "
               << styled(entry.text, bad ? Style::red : Style::plain, colour) << "\n";
   } else if (source_of(options) == upkeep::Source::all) {
@@ -91,7 +91,8 @@ void add_runs_logs(const Command& runs, Program& program) {
   const Command command =
       runs.add_subcommand("logs", "Print what happened in a run and what its worker said");
   command.footer(
-      "Times are UTC. The worker's own words stand behind a bar, where they were said. Of training\n"
+      "Times are UTC. The worker's own words stand behind a bar, where they were said. Of "
+      "training\n"
       "metrics about twenty are shown; --events has all.\n"
       "\n"
       "Examples:\n"

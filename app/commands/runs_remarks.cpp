@@ -23,8 +23,8 @@ int archive(const Context& context, const RunChoice& choice, bool restore, bool 
   const std::vector<run::RunFolder> folders = chosen_runs(context, choice);
   nlohmann::json list = nlohmann::json::array();
   for (const run::RunFolder& folder : folders) {
-    const run::Remarks remarks = upkeep::change_remarks(
-        folder, [&](run::Remarks& changed) { changed.archived = !restore; });
+    const run::Remarks remarks =
+        upkeep::change_remarks(folder, [&](run::Remarks& changed) { changed.archived = !restore; });
     list.push_back(json_of(folder, remarks));
     if (!json) std::cout << folder.id() << (restore ? ": restored\n" : ": archived\n");
   }
@@ -42,11 +42,11 @@ struct NoteOptions {
 /// Without a text it is only shown; an empty one takes it away.
 int note(const Context& context, const NoteOptions& options) {
   const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
-  const run::Remarks remarks =
-      options.text.empty() ? run::read_remarks(folder)
-                           : upkeep::change_remarks(folder, [&](run::Remarks& changed) {
-                               changed.note = join(options.text, " ");
-                             });
+  const run::Remarks remarks = options.text.empty()
+                                   ? run::read_remarks(folder)
+                                   : upkeep::change_remarks(folder, [&](run::Remarks& changed) {
+                                       changed.note = join(options.text, " ");
+                                     });
   if (options.json) {
     std::cout << json_text(json_of(folder, remarks), 2) << "\n";
   } else if (remarks.note.empty()) {

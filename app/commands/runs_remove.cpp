@@ -12,9 +12,7 @@
 namespace forge::app {
 namespace {
 
-std::string how_many(size_t runs) {
-  return std::to_string(runs) + (runs == 1 ? " run" : " runs");
-}
+std::string how_many(size_t runs) { return std::to_string(runs) + (runs == 1 ? " run" : " runs"); }
 
 int64_t bytes_of(const upkeep::Removal& removal) {
   int64_t bytes = 0;
@@ -85,7 +83,8 @@ void add_runs_rm(const Command& runs, Program& program) {
   auto json = std::make_shared<bool>(false);
   const Command command = runs.add_subcommand("rm", "Remove runs; 'forge runs undo' takes it back");
   command.footer(
-      "Their folders move to .trash of the runs folder. Nothing is removed where one of them runs or\n"
+      "Their folders move to .trash of the runs folder. Nothing is removed where one of them runs "
+      "or\n"
       "waits in the queue.\n"
       "\n"
       "Examples:\n"

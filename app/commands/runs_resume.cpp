@@ -38,17 +38,17 @@ ToDo renewed(const Context& context, const run::RunFolder& folder, int jobs) {
   data::PreparedData data;
   {
     ProgressLine line("preparing data");
-    data = data::prepare(
-        experiment, user_cache_dir(), [&](double fraction, const std::string& phase) {
+    data =
+        data::prepare(experiment, user_cache_dir(), [&](double fraction, const std::string& phase) {
           line.show_phase(fraction, phase);
         });
   }
   run::renew_request(folder, request, data);
   const std::string checkpoint = folder.newest_checkpoint();
   const std::string from =
-      checkpoint.empty() ? "from its beginning"
-                         : "from step " + std::to_string(std::stoll(
-                                              fs::path(checkpoint).filename().string()));
+      checkpoint.empty()
+          ? "from its beginning"
+          : "from step " + std::to_string(std::stoll(fs::path(checkpoint).filename().string()));
   return {record.id,
           "going on " + from + " of " + std::to_string(experiment.train.max_steps),
           {record, folder, run::Action::resume},
@@ -99,8 +99,10 @@ void add_runs_resume(const Command& runs, Program& program) {
   const Command command =
       runs.add_subcommand("resume", "Go on with runs that stopped or failed, from their folders");
   command.footer(
-      "The command that began them, and the config as it is now, are not needed: a run goes on with\n"
-      "what its folder says, from its newest whole checkpoint, to the same bits as if it had never\n"
+      "The command that began them, and the config as it is now, are not needed: a run goes on "
+      "with\n"
+      "what its folder says, from its newest whole checkpoint, to the same bits as if it had "
+      "never\n"
       "stopped. Where backend, device, threads or data are not those of the run, it is refused.\n"
       "\n"
       "Examples:\n"

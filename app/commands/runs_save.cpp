@@ -31,17 +31,29 @@ std::optional<protocol::Hello> worker_of(const run::RunFolder& folder) {
   return hello;
 }
 
-void require_able(const run::RunFolder& folder) {
-  if (folder.state() != run::RunState::running) {
-    throw Error("run '" + folder.id() + "' does not run: it is " + run::name_of(folder.state()),
-                {},
-                "what it saved before is in " + shown_path(folder.checkpoints()),
-                ExitCode::failed);
+void require_running(const run::RunFolder& folder) {
+  if (folder.state() == run::RunState::running) return;
+  throw Error("run '" + folder.id() + "' does not run: it is " + run::name_of(folder.state()),
+              {},
+              "what it saved before is in " + shown_path(folder.checkpoints()),
+              ExitCode::failed);
+}
+
+/// Waits, at most so many seconds, until the worker has said what it can.
+void require_able(const run::RunFolder& folder, double seconds) {
+  const double deadline = steady_seconds() + seconds;
+  std::optional<protocol::Hello> hello;
+  while (true) {
+    require_running(folder);
+    hello = worker_of(folder);
+    if (hello || steady_seconds() >= deadline) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  const auto hello = worker_of(folder);
   if (!hello) {
-    throw Error(
-        "the worker of run '" + folder.id() + "' only starts", {}, "try again", ExitCode::failed);
+    throw Error("the worker of run '" + folder.id() + "' has not said yet what it can do",
+                {},
+                "try again when it trains",
+                ExitCode::failed);
   }
   if (hello->saves_on_request) return;
   throw Error("backend " + hello->backend + " does not say that it can save on request",
@@ -67,7 +79,7 @@ std::optional<protocol::CheckpointSaved> wait_for_checkpoint(run::Follower& foll
 
 int save(const Context& context, const Options& options) {
   const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
-  require_able(folder);
+  require_able(folder, options.wait_seconds);
   run::Follower follower(folder);
   follower.skip_to_end();
   folder.request_save();
@@ -87,14 +99,14 @@ int save(const Context& context, const Options& options) {
     if (!waits && !options.json) std::cout << folder.id() << ": saves after this step\n";
     return 0;
   }
-  throw Error("run '" + folder.id() + "' " +
-                  (folder.state() == run::RunState::running
-                       ? "was asked to save and has not within " +
-                             human_duration(options.wait_seconds)
-                       : "ended before it saved"),
-              {},
-              "'forge runs logs " + folder.id() + "' tells why",
-              ExitCode::failed);
+  throw Error(
+      "run '" + folder.id() + "' " +
+          (folder.state() == run::RunState::running
+               ? "was asked to save and has not within " + human_duration(options.wait_seconds)
+               : "ended before it saved"),
+      {},
+      "'forge runs logs " + folder.id() + "' tells why",
+      ExitCode::failed);
 }
 
 }  // namespace

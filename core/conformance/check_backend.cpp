@@ -233,11 +233,12 @@ class Checker {
         ask(request, [&](const protocol::Event& event, run::RunningWorker& worker) {
           const auto* train = std::get_if<TrainMetrics>(&event);
           const auto* checkpoint = std::get_if<protocol::CheckpointSaved>(&event);
-          if (checkpoint && !saved) {
-            saved = checkpoint->step;
-            worker.ask_to_stop();
-          } else if (asked_at && !saved && steady_seconds() - *asked_at > options_.patience_seconds) {
+          if (asked_at && steady_seconds() - *asked_at > options_.patience_seconds) {
             worker.kill();
+          } else if (checkpoint && !saved) {
+            saved = checkpoint->step;
+            asked_at = steady_seconds();
+            worker.ask_to_stop();
           } else if (train && train->step >= 3 && !asked_at) {
             asked_at = steady_seconds();
             worker.ask_to_save();

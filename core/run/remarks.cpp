@@ -63,7 +63,8 @@ void write_remarks(const RunFolder& folder, Remarks remarks) {
 
 void require_tag(const std::string& tag) {
   const bool plain = std::all_of(tag.begin(), tag.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || std::string("-_./:").find(c) != std::string::npos;
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string("-_./:").find(c) != std::string::npos;
   });
   if (plain && !tag.empty() && tag.size() <= most_of_tag && tag[0] != '-') return;
   throw Error("'" + tag + "' is no tag",

@@ -55,11 +55,8 @@ void renew_request(const RunFolder& folder,
   const RunRecord record = folder.record();
   const std::string hint = "bring the text back that the run was begun with, or begin a new run";
   require_same(record, "data", record.identity.data_fingerprint, data.data_fingerprint, hint);
-  require_same(record,
-               "tokenizer",
-               record.identity.tokenizer_fingerprint,
-               data.tokenizer_fingerprint,
-               hint);
+  require_same(
+      record, "tokenizer", record.identity.tokenizer_fingerprint, data.tokenizer_fingerprint, hint);
   request.run_dir = fs::absolute(folder.path()).string();
   request.train_tokens = training_sources(data);
   request.evaluation_tokens = evaluation_sources(data);

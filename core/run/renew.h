@@ -12,8 +12,8 @@ namespace forge::run {
 /// imported), or whose request cannot be read.
 protocol::Request request_of(const RunFolder& folder);
 
-/// Throws Error where this backend, on this machine, would make another run of it: its name, device,
-/// threads or numerics are not those of the run's identity.
+/// Throws Error where this backend, on this machine, would make another run of it: its name,
+/// device, threads or numerics are not those of the run's identity.
 void require_same_backend(const RunRecord& record, const BackendInfo& backend);
 
 /// Writes the request anew with the run's folder and token files as they are now. Throws Error

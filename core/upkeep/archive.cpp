@@ -60,7 +60,8 @@ unsigned sum_of(Header header) {
 /// Where a name is split into prefix and name; npos where it need not be. Throws where it cannot.
 size_t split_of(const std::string& name) {
   if (name.size() <= name_field.size) return std::string::npos;
-  for (size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+  for (size_t slash = name.find('/'); slash != std::string::npos;
+       slash = name.find('/', slash + 1)) {
     if (slash <= prefix_field.size && name.size() - slash - 1 <= name_field.size) return slash;
   }
   throw Error("the name '" + name + "' is too long for an archive");
@@ -250,7 +251,11 @@ void ArchiveWriter::begin_entry(const std::string& name, int64_t bytes) {
   put_size(header, static_cast<uint64_t>(bytes));
   put(header, time_field, octal(0, 11));
   put(header, type_field, "0");
-  put(header, magic_field, std::string_view("ustar\0" "00", 8));
+  put(header,
+      magic_field,
+      std::string_view("ustar\0"
+                       "00",
+                       8));
   put(header, sum_field, octal(sum_of(header), 6) + std::string("\0 ", 2));
   write({header.data(), header.size()});
 }
@@ -288,7 +293,8 @@ void ArchiveWriter::add_file(const std::string& name, const fs::path& path) {
 void ArchiveWriter::finish() {
   const std::string end(2 * block, '\0');
   stream_->compress(end, ZSTD_e_end, aside_);
-  if (::fsync(stream_->file.get()) != 0) throw system_error("sync '" + aside_.string() + "'", errno);
+  if (::fsync(stream_->file.get()) != 0)
+    throw system_error("sync '" + aside_.string() + "'", errno);
   rename_path(aside_, file_);
   stream_.reset();
   sync_path(file_.has_parent_path() ? file_.parent_path() : fs::path("."));
@@ -321,8 +327,7 @@ void require_inner_path(const std::string& name) {
              return byte < 0x20 || byte == 0x7f || c == '\\';
            });
   }
-  if (!good)
-    throw Error("'" + name.substr(0, most_of_name) + "' is no path within a folder");
+  if (!good) throw Error("'" + name.substr(0, most_of_name) + "' is no path within a folder");
 }
 
 }  // namespace forge::upkeep

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t shown_parts = 20;                     // of a run's training metrics
+constexpr int64_t shown_parts = 20;                      // of a run's training metrics
 constexpr int64_t most_bytes_a_poll = int64_t{8} << 20;  // a file larger than memory is read on
 
 std::string fixed(double number) {
@@ -51,7 +51,11 @@ std::string attempt_text(const run::StoredEvent& stored) {
 std::string ended_text(const run::StoredEvent& stored) {
   std::string text = text_at(stored.json, "status");
   const std::string reason = text_at(stored.json, "reason");
-  if (!reason.empty()) text += ": " + reason;
+  if (starts_with(reason, text)) {
+    text = reason;
+  } else if (!reason.empty()) {
+    text += ": " + reason;
+  }
   if (stored.json.value("retry", Json()) == true) text += "; trying again";
   const std::string hint = text_at(stored.json, "hint");
   return hint.empty() ? text : text + " (" + hint + ")";
@@ -81,9 +85,10 @@ struct Text {
            with_thousands(std::llround(metrics.tokens_per_second)) + " tok/s";
   }
   std::string operator()(const protocol::Evaluation& evaluation) const {
-    std::string text =
-        "evaluation at step " + std::to_string(evaluation.step) + ": loss " + fixed(evaluation.loss);
-    for (const auto& [name, score] : evaluation.scores) text += "  " + name + " " + fixed(score.value);
+    std::string text = "evaluation at step " + std::to_string(evaluation.step) + ": loss " +
+                       fixed(evaluation.loss);
+    for (const auto& [name, score] : evaluation.scores)
+      text += "  " + name + " " + fixed(score.value);
     return text;
   }
   std::string operator()(const protocol::CheckpointSaved& saved) const {
@@ -110,10 +115,8 @@ struct Text {
 }  // namespace
 
 Json to_json(const Entry& entry) {
-  Json json = {{"time", nullptr},
-               {"attempt", entry.attempt},
-               {"kind", entry.kind},
-               {"text", entry.text}};
+  Json json = {
+      {"time", nullptr}, {"attempt", entry.attempt}, {"kind", entry.kind}, {"text", entry.text}};
   if (entry.time) json["time"] = *entry.time;
   if (!entry.event.is_null()) json["event"] = entry.event;
   return json;
@@ -178,12 +181,12 @@ void Chronicle::add_event(const std::string& line, std::vector<Entry>& entries) 
     if (text.empty() && source_ == Source::all) return;
     entries.push_back({stored.time, stored.attempt, stored.name, std::move(text), stored.json});
   } catch (const Error& problem) {
-    entries.push_back({std::nullopt,
-                       0,
-                       "damaged",
-                       "a line of events.jsonl cannot be read: " +
-                           report::printable(problem.message()),
-                       nullptr});
+    entries.push_back(
+        {std::nullopt,
+         0,
+         "damaged",
+         "a line of events.jsonl cannot be read: " + report::printable(problem.message()),
+         nullptr});
   }
 }
 

@@ -38,8 +38,7 @@ std::string event_text(const run::StoredEvent& stored);
 /// stands where the supervisor found stderr.log to have grown to when it recorded an event.
 class Chronicle {
  public:
-  Chronicle(run::RunFolder folder, Source source)
-      : folder_(std::move(folder)), source_(source) {}
+  Chronicle(run::RunFolder folder, Source source) : folder_(std::move(folder)), source_(source) {}
 
   /// What is new since the last call. Does not wait. A line of events that cannot be read is
   /// an entry that says so.
@@ -49,8 +48,7 @@ class Chronicle {
   /// A file that grows, read by whole lines.
   struct Reader {
     int64_t offset = 0;
-    std::vector<std::string> lines(const std::filesystem::path& file,
-                                   int64_t end = INT64_MAX);
+    std::vector<std::string> lines(const std::filesystem::path& file, int64_t end = INT64_MAX);
   };
 
   void add_event(const std::string& line, std::vector<Entry>& entries);

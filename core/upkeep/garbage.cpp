@@ -221,11 +221,8 @@ void free_one(const fs::path& runs_dir, const Garbage& garbage, std::string& obs
 }  // namespace
 
 const std::vector<std::string>& names_of(Waste) {
-  static const std::vector<std::string> names = {"removed_run",
-                                                 "surplus_checkpoint",
-                                                 "damaged_checkpoint",
-                                                 "leftover",
-                                                 "prepared_data"};
+  static const std::vector<std::string> names = {
+      "removed_run", "surplus_checkpoint", "damaged_checkpoint", "leftover", "prepared_data"};
   return names;
 }
 

@@ -11,11 +11,11 @@ namespace forge::upkeep {
 
 /// Why something is not needed any more.
 enum class Waste {
-  removed_run,          ///< in the trash for long enough
-  surplus_checkpoint,   ///< beyond what its completed run was asked to keep
-  damaged_checkpoint,   ///< no run can go on from it
-  leftover,             ///< of work that was broken off
-  prepared_data,        ///< of the user's cache: it is made again when it is needed
+  removed_run,         ///< in the trash for long enough
+  surplus_checkpoint,  ///< beyond what its completed run was asked to keep
+  damaged_checkpoint,  ///< no run can go on from it
+  leftover,            ///< of work that was broken off
+  prepared_data,       ///< of the user's cache: it is made again when it is needed
 };
 const std::vector<std::string>& names_of(Waste);
 const std::string& name_of(Waste waste);

@@ -138,7 +138,11 @@ std::vector<Removal> list_removals(const fs::path& runs_dir) {
 Removal undo_removal(const fs::path& runs_dir, const std::string& name) {
   const queue::Queue queue(runs_dir);  // one at a time
   std::vector<Removal> removals = list_removals(runs_dir);
-  if (removals.empty()) throw Error("no run of " + shown_path(runs_dir) + " was removed");
+  if (removals.empty())
+    throw Error("there is no removed run to bring back in " + shown_path(runs_dir),
+                {},
+                "'forge gc' frees removed runs after some days",
+                ExitCode::failed);
   const auto found = std::find_if(removals.begin(), removals.end(), [&](const Removal& removal) {
     return name.empty() || removal.name == name;
   });

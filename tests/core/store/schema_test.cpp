@@ -82,6 +82,10 @@ TEST_CASE("a store of version 1 keeps what it holds and learns of what came late
     database.exec("DROP TABLE scores");
     database.exec("DROP TABLE benchmarks");
     database.exec("DROP INDEX runs_by_created");
+    for (const char* column : {"archived", "note", "tags"})
+      database.exec(std::string("ALTER TABLE runs DROP COLUMN ") + column);
+    for (const char* column : {"remarks_size", "remarks_modified_ns", "remarks_inode"})
+      database.exec(std::string("ALTER TABLE sources DROP COLUMN ") + column);
     database.exec("PRAGMA user_version = 1");
   }
   ResultStore store(folder / "forge.sqlite");
