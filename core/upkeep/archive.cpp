@@ -167,13 +167,25 @@ void extract_file(ZstdReader& reader, const fs::path& target, uint64_t bytes) {
   if (rest > 0 && !reader.read(padding, rest)) throw Error("it ends in the middle");
 }
 
+bool is_zero(const Header& header) {
+  return std::all_of(header.begin(), header.end(), [](char c) { return c == 0; });
+}
+
+/// Up to the end of the stream, which has a hash of all that came before.
+void read_end(ZstdReader& reader) {
+  Header header{};
+  while (reader.read(header.data(), block)) {
+    if (!is_zero(header)) throw Error("it goes on behind its end");
+  }
+}
+
 void extract_all(const fs::path& file, const fs::path& folder, const ExtractLimits& limits) {
   ZstdReader reader(file);
   Header header{};
   int64_t files = 0;
   uint64_t bytes = 0;
   while (reader.read(header.data(), block)) {
-    if (std::all_of(header.begin(), header.end(), [](char c) { return c == 0; })) return;
+    if (is_zero(header)) return read_end(reader);
     if (number_of(header, sum_field) != sum_of(header)) throw Error("it has a header that is none");
     std::string name(text_of(header, name_field));
     const std::string prefix(text_of(header, prefix_field));

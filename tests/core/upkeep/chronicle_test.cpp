@@ -27,14 +27,17 @@ void say(const run::RunFolder& folder, const std::string& prose) {
 TEST_CASE("the worker's words stand where they were said", "[upkeep][chronicle]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_queued_run(folder.path(), {});
-  append_line(
-      run, R"({"time":1,"attempt":1,"event":"attempt","pid":7,"host":"atlas","stderr_bytes":0})");
+  append_line(run,
+              R"({"time":1,"attempt":1,"event":"attempt","pid":7,"host":"atlas","stderr_bytes":0})"
+              "\n");
   append_line(
       run,
       R"({"time":2,"attempt":1,"event":"checkpoint","step":5,"path":"checkpoints/000000005",)"
-      R"("bytes":2048,"stderr_bytes":4})");
+      R"("bytes":2048,"stderr_bytes":4})"
+      "\n");
   append_line(run,
-              R"({"time":3,"attempt":1,"event":"ended","status":"failed","reason":"no luck"})");
+              R"({"time":3,"attempt":1,"event":"ended","status":"failed","reason":"no luck"})"
+              "\n");
   say(run, "one\ntwo\n");
   Chronicle chronicle(run, Source::all);
   const std::vector<Entry> entries = chronicle.poll();
@@ -80,7 +83,7 @@ TEST_CASE("of training metrics about twenty are told and the last", "[upkeep][ch
 TEST_CASE("a damaged line and a worker's control characters do no harm", "[upkeep][chronicle]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_queued_run(folder.path(), {});
-  append_line(run, "rubbish");
+  append_line(run, "rubbish\n");
   say(run, "a\x1b[2Jb\n");
   Chronicle chronicle(run, Source::all);
   const std::vector<Entry> entries = chronicle.poll();

@@ -89,7 +89,7 @@ TEST_CASE("the index says how many runs there are and what is damaged", "[upkeep
   REQUIRE(examine_store(folder / "none").text == "no runs yet");
   const run::RunFolder run = make_completed_run(folder.path(), {});
   REQUIRE(contains(examine_store(folder.path()).text, "1 runs in"));
-  append_line(run, "rubbish");
+  append_line(run, "rubbish\n");
   REQUIRE(examine_store(folder.path()).health == Health::warning);
   folder.write("forge.sqlite",
                "no database, and longer than a header of one would be, surely, is it");

@@ -104,6 +104,7 @@ TEST_CASE("a run folder is taken in without links and without damaged checkpoint
           "[upkeep][import]") {
   const Scene scene;
   fs::resize_file(scene.run.checkpoints() / "000000009" / weights::weights_file, 5);
+  remove_tree(scene.run.environment_file());
   fs::create_symlink("/etc/passwd", scene.run.path() / "env.json");
   const TakenIn taken = take_in_run(scene.run.path(), scene.here.path());
   REQUIRE(taken.notes.size() == 1);
