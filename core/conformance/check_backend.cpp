@@ -229,11 +229,13 @@ class Checker {
     request.experiment["train"]["checkpoint_every"] = 0;
     std::optional<double> asked_at;
     std::optional<int64_t> saved;
+    bool given_up = false;
     const Transcript said =
         ask(request, [&](const protocol::Event& event, run::RunningWorker& worker) {
           const auto* train = std::get_if<TrainMetrics>(&event);
           const auto* checkpoint = std::get_if<protocol::CheckpointSaved>(&event);
           if (asked_at && steady_seconds() - *asked_at > options_.patience_seconds) {
+            given_up = true;
             worker.kill();
           } else if (checkpoint && !saved) {
             saved = checkpoint->step;
@@ -244,7 +246,7 @@ class Checker {
             worker.ask_to_save();
           }
         });
-    if (!saved && said.exit.signal != 0 && !said.was_killed)
+    if (!saved && said.exit.signal != 0 && !said.was_killed && !given_up)
       complain("SIGUSR1 ended it by " + said.exit.describe(), "handle it: save and go on");
     if (!saved) complain("SIGUSR1 brought no 'checkpoint'", "save after the step, and go on");
     require_training(said, request, 0);
