@@ -125,6 +125,9 @@ class RunFolder {
 nlohmann::json to_json(const RunRecord& record);
 RunRecord record_from_json(const nlohmann::json& json);
 
+/// Why a run has neither a supervisor nor an "ended" line: the supervisor's own last words.
+std::string reason_of_silence(const RunFolder& folder);
+
 /// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name.
 std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
 
