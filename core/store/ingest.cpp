@@ -122,9 +122,6 @@ void Ingester::ingest(const run::RunFolder& folder,
   SQLite::Savepoint savepoint(database_, "run");  // rolled back when an exception leaves
   Source now = stamps_of(folder);
   std::optional<Source> before = read_source(folder.id());
-  const bool taken_up = before && before->record == now.record && before->events == now.events &&
-                        before->remarks == now.remarks;
-  if (taken_up && ahead.end > ahead.begin) return;  // by somebody who was faster
   if (before && !continues(*before, now)) {
     remove(folder.id());
     before.reset();
@@ -133,10 +130,12 @@ void Ingester::ingest(const run::RunFolder& folder,
   const int64_t offset = before ? before->events_offset : 0;
   if (ahead.begin == offset) {
     ingest_lines(folder, ahead.lines, run, warnings);
+    now.events = ahead.stamp;
     now.events_offset = ahead.end;
   } else {
     const ReadAhead rest = read_ahead(folder.events_file(), offset);
     ingest_lines(folder, rest.lines, run, warnings);
+    now.events = rest.stamp;
     now.events_offset = rest.end;
   }
   if (now.events_offset != offset) write_environment(folder);

@@ -16,16 +16,6 @@
 /// Private to core/store: from the files of one run to its rows.
 namespace forge::store {
 
-/// What tells that a file has changed. All zero where there is no file.
-struct FileStamp {
-  int64_t size = 0;
-  int64_t modified_ns = 0;
-  int64_t inode = 0;
-};
-bool operator==(const FileStamp& a, const FileStamp& b);
-FileStamp stamp_of(const std::filesystem::path& file);
-inline bool operator!=(const FileStamp& a, const FileStamp& b) { return !(a == b); }
-
 /// How far a run's files have been read: a row of the table `sources`.
 struct Source {
   FileStamp record;        ///< run.json

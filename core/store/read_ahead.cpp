@@ -27,6 +27,7 @@ ReadLine read_line(const std::string& line, int64_t offset) {
 
 ReadAhead read_ahead(const std::filesystem::path& events_file, int64_t offset) {
   ReadAhead ahead;
+  ahead.stamp = stamp_of(events_file);
   ahead.begin = offset;
   constexpr int64_t usual_line_bytes = 200;
   std::error_code missing;
