@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <optional>
 
 #include "core/base/text.h"
+#include "core/report/cells.h"
 #include "core/report/figures.h"
 
 namespace forge::report {
@@ -17,37 +19,57 @@ const AblationRow& row_of(const Ablation& ablation, const std::string& config) {
   });
 }
 
-/// A row's figure and where the true one may lie. They are one but for a share of cases.
+/// What a row has of the claim's figure.
 struct Measured {
-  double value = 0;
-  Interval range;
+  std::vector<double> values;  ///< one a seed
+  statistics::Summary summary;
+  /// Of one seed: where the share lies that its cases are a sample of; the value itself where it is
+  /// no share.
+  Interval of_cases;
   std::string text;
 };
 
-std::string share_text(const protocol::Score& score, const Interval& range) {
-  return score_text(score.value, true) + " (95 %: " + score_text(range.low, true) + " to " +
-         score_text(range.high, true) + ", " + with_thousands(score.count) + " cases)";
+std::string interval_text(const std::string& mean,
+                          const std::string& low,
+                          const std::string& high) {
+  return mean + " (95 %: " + low + " to " + high + ")";
 }
 
 Measured measured(const AblationRow& row, const std::string& name) {
   Measured figure;
-  figure.value = *figure_of(*row.run, name);
-  figure.range = {figure.value, figure.value};
-  figure.text = score_text(figure.value, false);
-  if (is_share(name)) {
-    const protocol::Score& score = row.run->scores.at(name);
-    figure.range = wilson_interval(score.value, score.count);
-    figure.text = share_text(score, figure.range);
+  for (const store::RunSummary& run : row.runs) figure.values.push_back(*figure_of(run, name));
+  figure.summary = statistics::summarize(figure.values, 0);
+  const bool percent = is_share(name);
+  const auto text = [&](double value) { return score_text(value, percent); };
+  const double mean = figure.summary.mean;
+  figure.of_cases = {mean, mean};
+  figure.text = text(mean);
+  if (const auto& interval = figure.summary.interval) {
+    figure.text = interval_text(text(mean), text(interval->low), text(interval->high)) + " over " +
+                  std::to_string(figure.values.size()) + " seeds";
+  } else if (percent) {
+    const protocol::Score& score = row.runs.front().scores.at(name);
+    figure.of_cases = wilson_interval(score.value, score.count);
+    figure.text = interval_text(text(mean), text(figure.of_cases.low), text(figure.of_cases.high)) +
+                  " of " + with_thousands(score.count) + " cases";
   }
   return figure;
 }
+
+bool is_one_seed(const Measured& figure) { return figure.values.size() < 2; }
 
 /// What keeps the claim about these rows from being judged, "" where nothing does.
 std::string lack_of(const std::vector<const AblationRow*>& rows,
                     const ClaimSpec& claim,
                     const Ablation& ablation) {
   const bool other_profile = !ablation.profile.empty() && ablation.profile != claim.profile;
-  const std::string where = " in profile " + claim.profile + (other_profile ? " shown" : "");
+  if (other_profile)
+    return "it is about profile " + claim.profile + ", shown is " + ablation.profile;
+  for (const AblationRow* row : rows) {
+    if (!row->is_controlled())
+      return row->spec.config + " cannot be compared: " + join(row->breaks, "; ");
+  }
+  const std::string where = " in profile " + claim.profile;
   const auto rows_where = [&](const std::function<bool(const AblationRow&)>& lacks) {
     std::vector<std::string> configs;
     for (const AblationRow* row : rows) {
@@ -55,10 +77,12 @@ std::string lack_of(const std::vector<const AblationRow*>& rows,
     }
     return join(configs, " and ");
   };
-  const auto is_missing = [&](const AblationRow& row) { return other_profile || !row.completed(); };
+  const auto is_missing = [&](const AblationRow& row) { return !row.completed(); };
   const auto has_no_figure = [&](const AblationRow& row) {
-    const std::optional<double> figure = figure_of(*row.run, claim.score);
-    return !figure || !std::isfinite(*figure);
+    return std::any_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
+      const std::optional<double> figure = figure_of(run, claim.score);
+      return !figure || !std::isfinite(*figure);
+    });
   };
   if (const std::string configs = rows_where(is_missing); !configs.empty()) {
     return "no completed run of " + configs + where;
@@ -75,29 +99,79 @@ std::string lack_of(const std::vector<const AblationRow*>& rows,
   return "";
 }
 
-/// Judges that `low` lies below `high`, which need not be strictly.
-Verdict::Kind judge_order(const Interval& low, const Interval& high, bool strictly) {
-  if (strictly ? low.high < high.low : low.high <= high.low) return Verdict::Kind::one_seed_for;
-  if (strictly ? low.low >= high.high : low.low > high.high) return Verdict::Kind::one_seed_against;
-  return Verdict::Kind::not_decided;
+enum class Direction { for_it, against_it, neither };
+
+/// Whether `low` lies below `high`, which need not be strictly.
+Direction order_of(const Interval& low, const Interval& high, bool strictly) {
+  if (strictly ? low.high < high.low : low.high <= high.low) return Direction::for_it;
+  if (strictly ? low.low >= high.high : low.low > high.high) return Direction::against_it;
+  return Direction::neither;
 }
 
-Verdict judge_against_row(const ClaimSpec& claim, const Measured& own, const Measured& other) {
-  Verdict verdict;
-  verdict.kind = claim.above.empty() ? judge_order(own.range, other.range, true)
-                                     : judge_order(other.range, own.range, true);
-  char difference[64];
-  std::snprintf(difference, sizeof difference, "%+.4f", own.value - other.value);
-  verdict.reason = is_share(claim.score) ? own.text + " against " + other.text : difference;
-  return verdict;
+Verdict decided(Direction direction, std::string reason) {
+  switch (direction) {
+    case Direction::for_it: return {Verdict::Kind::holds, "", std::move(reason)};
+    case Direction::against_it: return {Verdict::Kind::fails, "", std::move(reason)};
+    case Direction::neither: break;
+  }
+  return {Verdict::Kind::not_decidable, "", reason + "; within noise"};
 }
 
-Verdict judge_against_number(const ClaimSpec& claim, const Measured& own) {
-  Verdict verdict;
-  verdict.kind = claim.at_least ? judge_order({*claim.at_least, *claim.at_least}, own.range, false)
-                                : judge_order(own.range, {*claim.at_most, *claim.at_most}, false);
-  verdict.reason = own.text;
-  return verdict;
+/// What one seed speaks for, which is no verdict.
+Verdict of_one_seed(Direction direction, const std::string& reason) {
+  const char* const words = direction == Direction::for_it       ? "; one seed, for it"
+                            : direction == Direction::against_it ? "; one seed, against it"
+                                                                 : "; one seed, too few cases";
+  return {Verdict::Kind::not_decidable, "", reason + words + ": a verdict takes several"};
+}
+
+std::optional<statistics::Difference> test(const AblationRow& row,
+                                           const Measured& own,
+                                           const AblationRow& other_row,
+                                           const Measured& other) {
+  return have_the_same_seeds(row, other_row) ? statistics::paired_test(own.values, other.values)
+                                             : statistics::welch_test(own.values, other.values);
+}
+
+Verdict judge_against_row(const ClaimSpec& claim,
+                          const AblationRow& row,
+                          const AblationRow& other_row) {
+  const Measured own = measured(row, claim.score), other = measured(other_row, claim.score);
+  const bool below = claim.above.empty();
+  const bool percent = is_share(claim.score);
+  const auto text = [&](double value) {
+    return (value < 0 ? "\u2212" : "+") + score_text(std::abs(value), percent);
+  };
+  if (is_one_seed(own) || is_one_seed(other)) {
+    const std::string reason =
+        percent ? own.text + " against " + other.text : text(own.summary.mean - other.summary.mean);
+    return of_one_seed(below ? order_of(own.of_cases, other.of_cases, true)
+                             : order_of(other.of_cases, own.of_cases, true),
+                       reason);
+  }
+  const std::optional<statistics::Difference> found = test(row, own, other_row, other);
+  if (!found) return {Verdict::Kind::not_decidable, "", "a figure is no number"};
+  char chance[32];
+  std::snprintf(chance, sizeof chance, "p %.2g", found->p);
+  const std::string reason =
+      interval_text(
+          text(found->difference), text(found->interval.low), text(found->interval.high)) +
+      ", " + chance + ", " + std::to_string(own.values.size()) + " and " +
+      std::to_string(other.values.size()) + " seeds";
+  if (found->p > significance) return decided(Direction::neither, reason);
+  const bool is_below = found->difference < 0;
+  return decided(is_below == below ? Direction::for_it : Direction::against_it, reason);
+}
+
+Verdict judge_against_number(const ClaimSpec& claim, const AblationRow& row) {
+  const Measured own = measured(row, claim.score);
+  const Interval range = own.summary.interval
+                             ? Interval{own.summary.interval->low, own.summary.interval->high}
+                             : own.of_cases;
+  const double number = claim.at_least ? *claim.at_least : *claim.at_most;
+  const Direction direction = claim.at_least ? order_of({number, number}, range, false)
+                                             : order_of(range, {number, number}, false);
+  return is_one_seed(own) ? of_one_seed(direction, own.text) : decided(direction, own.text);
 }
 
 std::string claim_text(const ClaimSpec& claim, const AblationRow& own, const AblationRow* other) {
@@ -122,13 +196,8 @@ Verdict judge(const ClaimSpec& claim, const Ablation& ablation) {
   if (other) rows.push_back(other);
   Verdict verdict;
   verdict.reason = lack_of(rows, claim, ablation);
-  if (verdict.reason.empty()) {
-    const Measured figure = measured(own, claim.score);
-    verdict = other ? judge_against_row(claim, figure, measured(*other, claim.score))
-                    : judge_against_number(claim, figure);
-    const bool decided = verdict.kind != Verdict::Kind::not_decided;
-    verdict.reason += decided ? "; a decision takes several seeds" : "; too few cases to tell";
-  }
+  if (verdict.reason.empty())
+    verdict = other ? judge_against_row(claim, own, *other) : judge_against_number(claim, own);
   verdict.claim = claim_text(claim, own, other);
   return verdict;
 }
@@ -138,9 +207,8 @@ Verdict judge(const ClaimSpec& claim, const Ablation& ablation) {
 const char* name_of(Verdict::Kind kind) {
   switch (kind) {
     case Verdict::Kind::not_decidable: return "not decidable";
-    case Verdict::Kind::not_decided: return "not decided";
-    case Verdict::Kind::one_seed_for: return "one seed for it";
-    case Verdict::Kind::one_seed_against: return "one seed against it";
+    case Verdict::Kind::holds: return "holds";
+    case Verdict::Kind::fails: return "fails";
   }
   return "";
 }

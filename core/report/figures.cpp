@@ -36,6 +36,10 @@ std::string throughput_text(double tokens_per_second) {
 
 std::string memory_text(double bytes) { return human_bytes(bytes); }
 
+std::string percent_text(double fraction) {
+  return std::isfinite(fraction) ? decimals(100 * fraction, 1) + " %" : shortest(fraction);
+}
+
 std::string change_text(double change) {
   if (!std::isfinite(change)) return shortest(change);
   const double tenths = std::round(change * 1000);

@@ -17,6 +17,9 @@ std::string throughput_text(double tokens_per_second);
 /// "512.00 MiB", "1.50 GiB".
 std::string memory_text(double bytes);
 
+/// A fraction as a percentage with one decimal: "2.0 %".
+std::string percent_text(double fraction);
+
 /// A fraction as a signed percentage with one decimal: "−9.3 %", "+41.3 %".
 std::string change_text(double change);
 

@@ -56,6 +56,14 @@ void fields(Visitor& visit, TableSpec& table) {
   visit.field("rows", table.rows, "one a config, in the order of the table", required());
   visit.field("columns", table.columns, "from left to right", required());
   visit.field("must_be_equal", table.must_be_equal, "what makes runs comparable", required());
+  visit.field("parameters_within",
+              table.parameters_within,
+              "share by which a row's parameters may differ from the baseline's; null: any",
+              config::at_least(0));
+  visit.field("flops_within",
+              table.flops_within,
+              "share by which a row's FLOPs a token may differ from the baseline's; null: any",
+              config::at_least(0));
   visit.field("claims", table.claims, "what the table is to decide");
   visit.field("best_of", table.best_of, "the values of a key of which a row shows the best");
   visit.field("published", table.published, "file with published figures");
@@ -104,8 +112,8 @@ void check_columns(const yaml::Node& node, const TableSpec& table) {
                   "e.g. score: token_accuracy; docs/TASKS.md lists those of each task");
     }
     for (const char* key : {"score", "format"}) {
-      if (is_score || !place.find(key)) continue;
-      throw Error(std::string("'") + key + "' is for columns of kind score",
+      if (is_score || column.kind == ColumnKind::difference || !place.find(key)) continue;
+      throw Error(std::string("'") + key + "' is for columns of kind score or difference",
                   place.find(key)->origin);
     }
     if (column.kind == ColumnKind::by) {
@@ -200,6 +208,8 @@ const std::vector<std::string>& names_of(ColumnKind) {
                                                  "peak_memory",
                                                  "overhead",
                                                  "score",
+                                                 "difference",
+                                                 "seeds",
                                                  "varied",
                                                  "by",
                                                  "notes",
@@ -242,6 +252,18 @@ const std::vector<std::string>& names_of(SpeedSource) {
   return names;
 }
 
+std::string figure_name(const ColumnSpec& column) {
+  switch (column.kind) {
+    case ColumnKind::eval_loss: return eval_loss_name;
+    case ColumnKind::train_loss: return train_loss_name;
+    case ColumnKind::tokens_per_second: return tokens_per_second_name;
+    case ColumnKind::peak_memory: return peak_memory_name;
+    case ColumnKind::score: return column.score;
+    case ColumnKind::difference: return column.score.empty() ? eval_loss_name : column.score;
+    default: return "";
+  }
+}
+
 bool is_published(ColumnKind kind) {
   return kind == ColumnKind::published_eval_loss ||
          kind == ColumnKind::published_tokens_per_second ||
@@ -253,15 +275,19 @@ std::vector<std::string> scores_of(const TableSpec& table) {
   const auto add = [&](const std::string& score) {
     if (std::find(scores.begin(), scores.end(), score) == scores.end()) scores.push_back(score);
   };
+  const std::vector<std::string>& figures = run_figures();
   for (const ColumnSpec& column : table.columns) {
-    if (column.kind == ColumnKind::score) add(column.score);
+    const bool is_figure =
+        std::find(figures.begin(), figures.end(), figure_name(column)) != figures.end();
+    if (!figure_name(column).empty() && !is_figure) add(column.score);
   }
   if (table.best_of && table.best_of->by != eval_loss_name) add(table.best_of->by);
   return scores;
 }
 
 const std::vector<std::string>& equality_words() {
-  static const std::vector<std::string> words = {"data", "tokenizer", "evaluation", "device"};
+  static const std::vector<std::string> words = {
+      "data", "tokenizer", "evaluation", "device", "code"};
   return words;
 }
 

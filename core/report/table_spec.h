@@ -20,10 +20,12 @@ enum class ColumnKind {
   train_loss,
   tokens_per_second,
   peak_memory,
-  overhead,  ///< change of throughput and memory against the baseline
-  score,     ///< a figure of a synthetic task
-  varied,    ///< value of best_of's key in the run shown
-  by,        ///< value of the key that the rows are divided by; no table file has it
+  overhead,    ///< change of throughput and memory against the baseline
+  score,       ///< a figure of a synthetic task
+  difference,  ///< of a figure to the baseline's, with what may be said of it
+  seeds,       ///< how many runs the row's figures are of
+  varied,      ///< value of best_of's key in the run shown
+  by,          ///< value of the key that the rows are divided by; no table file has it
   notes,
   published_eval_loss,
   published_tokens_per_second,
@@ -39,9 +41,12 @@ const std::vector<std::string>& names_of(ScoreFormat);
 struct ColumnSpec {
   ColumnKind kind = ColumnKind::model;
   std::string title;
-  std::string score = {};                     ///< its name, for `score`
-  ScoreFormat format = ScoreFormat::by_name;  ///< for `score`
+  std::string score = {};  ///< its name, for `score`; of `difference` the figure, "": eval_loss
+  ScoreFormat format = ScoreFormat::by_name;  ///< for `score` and `difference`
 };
+
+/// The figure that the column shows (scores.h), "" for a column of another kind.
+std::string figure_name(const ColumnSpec& column);
 
 struct RowSpec {
   std::string config;  ///< whose runs the row shows
@@ -86,8 +91,12 @@ struct TableSpec {
   std::vector<RowSpec> rows;
   std::vector<ColumnSpec> columns;
   /// What the runs of one table must have in common: "data", "tokenizer", "evaluation", "device",
-  /// or a dotted key or section of the config. Their seed must be equal whether named or not.
+  /// "code", or a dotted key or section of the config. Runs that differ in nothing but the seed are
+  /// a sample, unless it is named here.
   std::vector<std::string> must_be_equal;
+  /// By how much of the baseline's a row's parameters and FLOPs a token may differ; none: by any.
+  std::optional<double> parameters_within = 0.02;
+  std::optional<double> flops_within = 0.05;
   std::vector<ClaimSpec> claims;
   std::optional<BestOfSpec> best_of;
   std::string published;  ///< file with published figures, beside the table's own; "": none
