@@ -23,12 +23,6 @@ std::vector<double> values_of(const AblationRow& row, const std::string& figure)
   return values;
 }
 
-/// A figure of time says nothing across devices; one of learning does.
-bool is_of_the_device(const std::string& figure) {
-  return figure == tokens_per_second_name || figure == wall_seconds_name ||
-         figure == peak_memory_name;
-}
-
 bool are_alike(const AblationRow& a, const AblationRow& b, const std::string& figure) {
   if (a.division != b.division || !a.is_controlled() || !b.is_controlled()) return false;
   return !is_of_the_device(figure) || on_same_device(*a.run, *b.run);

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "core/base/text.h"
 #include "core/report/cells.h"
 #include "core/report/figures.h"
+#include "core/report/formulas.h"
 
 namespace forge::report {
 namespace {
@@ -58,13 +60,16 @@ Measured measured(const AblationRow& row, const std::string& name) {
 
 bool is_one_seed(const Measured& figure) { return figure.values.size() < 2; }
 
+std::string other_profile_text(const ClaimSpec& claim, const Ablation& ablation) {
+  return "it is about profile " + claim.profile + ", shown is " + ablation.profile;
+}
+
 /// What keeps the claim about these rows from being judged, "" where nothing does.
 std::string lack_of(const std::vector<const AblationRow*>& rows,
                     const ClaimSpec& claim,
                     const Ablation& ablation) {
-  const bool other_profile = !ablation.profile.empty() && ablation.profile != claim.profile;
-  if (other_profile)
-    return "it is about profile " + claim.profile + ", shown is " + ablation.profile;
+  if (!ablation.profile.empty() && ablation.profile != claim.profile)
+    return other_profile_text(claim, ablation);
   for (const AblationRow* row : rows) {
     if (!row->is_controlled())
       return row->spec.config + " cannot be compared: " + join(row->breaks, "; ");
@@ -151,12 +156,10 @@ Verdict judge_against_row(const ClaimSpec& claim,
   }
   const std::optional<statistics::Difference> found = test(row, own, other_row, other);
   if (!found) return {Verdict::Kind::not_decidable, "", "a figure is no number"};
-  char chance[32];
-  std::snprintf(chance, sizeof chance, "p %.2g", found->p);
   const std::string reason =
       interval_text(
           text(found->difference), text(found->interval.low), text(found->interval.high)) +
-      ", " + chance + ", " + std::to_string(own.values.size()) + " and " +
+      ", " + chance_text(found->p) + ", " + std::to_string(own.values.size()) + " and " +
       std::to_string(other.values.size()) + " seeds";
   if (found->p > significance) return decided(Direction::neither, reason);
   const bool is_below = found->difference < 0;
@@ -188,7 +191,71 @@ std::string claim_text(const ClaimSpec& claim, const AblationRow& own, const Abl
          number + (percent ? " %" : "");
 }
 
-Verdict judge(const ClaimSpec& claim, const Ablation& ablation) {
+/// "0.0012 against 0.0350, margin −0.0338 (95 %: −0.0340 to −0.0336) over 3 seeds"
+std::string reason_of(const Judged& judged) {
+  const auto text = [](double value) { return fixed_text(value, 4); };
+  if (!judged.left.value || !judged.right.value) return judged.reason;
+  std::string reason = text(*judged.left.value) + " against " + text(*judged.right.value);
+  if (const auto& interval = judged.margin.interval)
+    reason += ", margin " +
+              interval_text(text(*judged.margin.value), text(interval->low), text(interval->high)) +
+              " over " + std::to_string(judged.margin.runs) + " seeds";
+  return judged.reason.empty() ? reason : reason + "; " + judged.reason;
+}
+
+/// "2.3 to 3.3 %", "at least 2.3"
+std::string limits_text(const ClaimSpec& claim) {
+  const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
+  if (!claim.at_most) return "at least " + shortest(*claim.at_least) + unit;
+  if (!claim.at_least) return "at most " + shortest(*claim.at_most) + unit;
+  return shortest(*claim.at_least) + " to " + shortest(*claim.at_most) + unit;
+}
+
+/// Whether the value lies between the claim's numbers.
+Verdict judge_value(const ClaimSpec& claim, const Samples& samples) {
+  const Estimate found = estimate(*claim.expression, samples);
+  if (!found.value) return {Verdict::Kind::not_decidable, "", found.lacking};
+  const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
+  const auto text = [&](double value) { return fixed_text(value, 2) + unit; };
+  const std::string claimed = ", claimed " + limits_text(claim);
+  if (!found.interval)
+    return {Verdict::Kind::not_decidable, "", text(*found.value) + claimed + "; " + found.lacking};
+  const std::string reason =
+      interval_text(text(*found.value), text(found.interval->low), text(found.interval->high)) +
+      " over " + std::to_string(found.runs) + " seeds" + claimed;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double least = claim.at_least.value_or(-infinity), most = claim.at_most.value_or(infinity);
+  const bool within = found.interval->low >= least && found.interval->high <= most;
+  const bool beyond = found.interval->high < least || found.interval->low > most;
+  return decided(within   ? Direction::for_it
+                 : beyond ? Direction::against_it
+                          : Direction::neither,
+                 reason);
+}
+
+Verdict judge_comparison(const ClaimSpec& claim, const Samples& samples) {
+  const Judged judged = report::judge(*claim.comparison, samples);
+  Verdict verdict;
+  verdict.reason = reason_of(judged);
+  if (judged.judgement == Judgement::holds) verdict.kind = Verdict::Kind::holds;
+  if (judged.judgement == Judgement::fails) verdict.kind = Verdict::Kind::fails;
+  return verdict;
+}
+
+Verdict judge_expression(const ClaimSpec& claim, const Ablation& ablation) {
+  Verdict verdict;
+  if (!ablation.profile.empty() && ablation.profile != claim.profile) {
+    verdict.reason = other_profile_text(claim, ablation);
+  } else {
+    const Samples samples = samples_for(ablation, row_of(ablation, ablation.table.baseline));
+    verdict = claim.comparison ? judge_comparison(claim, samples) : judge_value(claim, samples);
+  }
+  verdict.claim = claim.claim;
+  return verdict;
+}
+
+Verdict judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
+  if (claim.has_own_words()) return judge_expression(claim, ablation);
   const AblationRow& own = row_of(ablation, claim.config);
   const std::string& other_config = claim.above.empty() ? claim.below : claim.above;
   const AblationRow* other = other_config.empty() ? nullptr : &row_of(ablation, other_config);
@@ -215,7 +282,8 @@ const char* name_of(Verdict::Kind kind) {
 
 std::vector<Verdict> judge_claims(const Ablation& ablation) {
   std::vector<Verdict> verdicts;
-  for (const ClaimSpec& claim : ablation.table.claims) verdicts.push_back(judge(claim, ablation));
+  for (const ClaimSpec& claim : ablation.table.claims)
+    verdicts.push_back(judge_claim(claim, ablation));
   return verdicts;
 }
 

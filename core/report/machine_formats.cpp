@@ -95,10 +95,10 @@ std::vector<std::string> sampled_figures(const TableSpec& table) {
   return figures;
 }
 
-using Samples = std::map<std::string, std::vector<Cell>>;
+using CellsOfFigures = std::map<std::string, std::vector<Cell>>;
 
-Samples samples_of(const Ablation& ablation) {
-  Samples samples;
+CellsOfFigures cells_of_figures(const Ablation& ablation) {
+  CellsOfFigures samples;
   for (const std::string& figure : sampled_figures(ablation.table))
     samples[figure] = cells_of(ablation, figure);
   return samples;
@@ -171,7 +171,7 @@ Json runs_json(const AblationRow& row) {
   return runs;
 }
 
-Json row_to_json(size_t index, const Samples& samples, const Ablation& ablation) {
+Json row_to_json(size_t index, const CellsOfFigures& samples, const Ablation& ablation) {
   const AblationRow& row = ablation.rows[index];
   Json json;
   json["config"] = row.spec.config;
@@ -258,7 +258,7 @@ Json to_json(const Ablation& ablation) {
   }
   if (!ablation.table.by.empty()) json["by"] = ablation.table.by;
   json["rows"] = Json::array();
-  const Samples samples = samples_of(ablation);
+  const CellsOfFigures samples = cells_of_figures(ablation);
   for (size_t i = 0; i < ablation.rows.size(); ++i)
     json["rows"].push_back(row_to_json(i, samples, ablation));
   json["left_out"] = Json::array();
@@ -291,7 +291,7 @@ std::string to_csv(const Ablation& ablation) {
     header.push_back(name);
     header.push_back(name + "_count");
   }
-  const Samples samples = samples_of(ablation);
+  const CellsOfFigures samples = cells_of_figures(ablation);
   header.emplace_back("seeds");
   for (const auto& [figure, cells] : samples) {
     for (const char* what : {"_sd", "_low", "_high", "_p", "_standing"})

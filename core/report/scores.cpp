@@ -31,6 +31,10 @@ bool more_is_better(const std::string& name) {
   return name == tokens_per_second_name || is_share(name);
 }
 
+bool is_of_the_device(const std::string& name) {
+  return name == tokens_per_second_name || name == wall_seconds_name || name == peak_memory_name;
+}
+
 std::optional<double> figure_of(const store::RunSummary& run, const std::string& name) {
   if (name == eval_loss_name) return run.eval_loss;
   if (name == train_loss_name) return run.train_loss;

@@ -37,6 +37,10 @@ const std::vector<std::string>& run_figures();
 /// costs less is.
 bool more_is_better(const std::string& name);
 
+/// Whether the figure is the device's as much as the model's: a time or a cost, which says nothing
+/// beside one from another device.
+bool is_of_the_device(const std::string& name);
+
 /// The run's figure of that name, or the score of that name at its last evaluation; none: not
 /// measured.
 std::optional<double> figure_of(const store::RunSummary& run, const std::string& name);

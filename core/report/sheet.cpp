@@ -9,6 +9,7 @@
 #include "core/report/claims.h"
 #include "core/report/commands.h"
 #include "core/report/figures.h"
+#include "core/report/formulas.h"
 
 namespace forge::report {
 namespace {
@@ -82,16 +83,25 @@ std::string reach_text(double reach, double mean, const ColumnSpec& column) {
 
 double reach_of(const statistics::Interval& interval) { return (interval.high - interval.low) / 2; }
 
+/// Whether another column says how the figure differs from the baseline's.
+bool has_difference_beside(const ColumnSpec& column, const Ablation& ablation) {
+  const std::vector<ColumnSpec>& columns = ablation.table.columns;
+  return std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& other) {
+    return other.kind == ColumnKind::difference && figure_name(other) == figure_name(column);
+  });
+}
+
 /// The mean over seeds, with how far it may be off, and \u2248 where it is the baseline's as far as
-/// can be told.
-SheetCell sampled_cell(const Cell& cell, const ColumnSpec& column) {
+/// can be told, which a column of differences says by itself.
+SheetCell sampled_cell(const Cell& cell, const ColumnSpec& column, const Ablation& ablation) {
   if (cell.summary.n == 0) return of_text(nothing);
   SheetCell shown{figure_text(cell.summary.mean, column), cell.summary.mean};
   if (column.kind == ColumnKind::peak_memory) return shown;
   if (cell.summary.interval)
     shown.text +=
         " \u00b1 " + reach_text(reach_of(*cell.summary.interval), cell.summary.mean, column);
-  if (cell.standing == Standing::tie) shown.text += " \u2248";
+  if (cell.standing == Standing::tie && !has_difference_beside(column, ablation))
+    shown.text += " \u2248";
   shown.bold = cell.best;
   return shown;
 }
@@ -107,22 +117,33 @@ SheetCell difference_cell(const Cell& cell, const Cell& baseline, const ColumnSp
   const double difference = cell.summary.mean - baseline.summary.mean;
   std::string text = signed_text(difference, column);
   if (cell.difference)
-    text += " \u00b1 " + figure_text(reach_of(cell.difference->interval), column);
+    text += " \u00b1 " + figure_text(reach_of(cell.difference->interval), column) + ", " +
+            chance_text(*cell.p);
   if (cell.standing == Standing::tie) text = "\u2248 (" + text + ")";
   if (cell.standing == Standing::one_seed) text += " ?";
   return {text, difference};
 }
 
 /// The cells of each column that shows a figure, by its name; those of the others are empty.
-using Samples = std::map<std::string, std::vector<Cell>>;
+using CellsOfFigures = std::map<std::string, std::vector<Cell>>;
 
-Samples samples_of(const std::vector<ColumnSpec>& columns, const Ablation& ablation) {
-  Samples samples;
+CellsOfFigures cells_of_figures(const std::vector<ColumnSpec>& columns, const Ablation& ablation) {
+  CellsOfFigures samples;
   for (const ColumnSpec& column : columns) {
     const std::string figure = figure_name(column);
     if (!figure.empty() && samples.count(figure) == 0) samples[figure] = cells_of(ablation, figure);
   }
   return samples;
+}
+
+/// An expression's value with its interval, where seeds tell one.
+SheetCell derived_cell(const AblationRow& row, const ColumnSpec& column, const Ablation& ablation) {
+  const Estimate found = estimate(column.expression, samples_for(ablation, row));
+  if (!found.value) return of_text(nothing);
+  const std::string unit = column.unit.empty() ? "" : " " + column.unit;
+  std::string text = fixed_text(*found.value, column.precision);
+  if (found.interval) text += " \u00b1 " + fixed_text(reach_of(*found.interval), column.precision);
+  return {text + unit, *found.value};
 }
 
 size_t baseline_of(const AblationRow& row, const Ablation& ablation) {
@@ -135,7 +156,7 @@ size_t baseline_of(const AblationRow& row, const Ablation& ablation) {
 
 SheetCell measured_cell(size_t index,
                         const ColumnSpec& column,
-                        const Samples& samples,
+                        const CellsOfFigures& samples,
                         const Ablation& ablation) {
   const AblationRow& row = ablation.rows[index];
   if (is_benchmark(column.kind, ablation))
@@ -154,7 +175,8 @@ SheetCell measured_cell(size_t index,
       if (baseline == cells.size()) return of_text(nothing);
       return difference_cell(cells[index], cells[baseline], column);
     }
-    default: return sampled_cell(samples.at(figure_name(column))[index], column);
+    case ColumnKind::derived: return derived_cell(row, column, ablation);
+    default: return sampled_cell(samples.at(figure_name(column))[index], column, ablation);
   }
 }
 
@@ -182,7 +204,7 @@ SheetCell spec_cell(const RowSpec& row, ColumnKind kind) {
 
 SheetCell cell_of(size_t index,
                   const ColumnSpec& column,
-                  const Samples& samples,
+                  const CellsOfFigures& samples,
                   const Ablation& ablation) {
   const AblationRow& row = ablation.rows[index];
   if (column.kind == ColumnKind::by) return of_text(row.division);
@@ -261,7 +283,7 @@ std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablatio
 /// The row's cells. A run that is not completed says so in the first column of figures.
 std::vector<SheetCell> row_cells(size_t index,
                                  const std::vector<ColumnSpec>& columns,
-                                 const Samples& samples,
+                                 const CellsOfFigures& samples,
                                  const Ablation& ablation,
                                  std::vector<std::string>& footnotes) {
   const AblationRow& row = ablation.rows[index];
@@ -316,7 +338,7 @@ Sheet make_sheet(const Ablation& ablation) {
     const bool is_prose = column.kind == ColumnKind::overhead || column.kind == ColumnKind::notes;
     sheet.columns.push_back({column.title, !is_text(column.kind) && !is_prose, is_prose});
   }
-  const Samples samples = samples_of(columns, ablation);
+  const CellsOfFigures samples = cells_of_figures(columns, ablation);
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
     sheet.rows.push_back(row_cells(i, columns, samples, ablation, sheet.footnotes));
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/report/expression.h"
 #include "core/report/scores.h"
 #include "core/yaml/node.h"
 
@@ -24,6 +25,7 @@ enum class ColumnKind {
   score,       ///< a figure of a synthetic task
   difference,  ///< of a figure to the baseline's, with what may be said of it
   seeds,       ///< how many runs the row's figures are of
+  derived,     ///< computed from figures by an expression
   varied,      ///< value of best_of's key in the run shown
   by,          ///< value of the key that the rows are divided by; no table file has it
   notes,
@@ -43,6 +45,10 @@ struct ColumnSpec {
   std::string title;
   std::string score = {};  ///< its name, for `score`; of `difference` the figure, "": eval_loss
   ScoreFormat format = ScoreFormat::by_name;  ///< for `score` and `difference`
+  std::string value = {};                     ///< for `derived`: its expression
+  std::string unit = {};                      ///< for `derived`, e.g. "%"
+  int precision = 4;                          ///< decimals of `derived`
+  Expression expression = {};                 ///< `value`, read
 };
 
 /// The figure that the column shows (scores.h), "" for a column of another kind.
@@ -56,15 +62,24 @@ struct RowSpec {
 };
 
 /// What the table is there to decide: that a row's figure is below or above another row's, or at
-/// least or at most a number. Exactly one of the four is given.
+/// least or at most a number; or, in words of its own and without `config` and `score`, that a
+/// comparison of expressions holds, or that an expression's value lies between numbers.
 struct ClaimSpec {
   std::string config;
   std::string below;  ///< config of the other row
   std::string above;  ///< config of the other row
   std::optional<double> at_least;
   std::optional<double> at_most;
-  std::string score = eval_loss_name;  ///< the figure, a score or eval_loss
-  std::string profile = "full";        ///< of the runs that can decide it
+  std::string score = eval_loss_name;         ///< the figure, a score or eval_loss
+  std::string profile = "full";               ///< of the runs that can decide it
+  std::string claim = {};                     ///< the sentence, for `holds`
+  std::string holds = {};                     ///< a comparison of two expressions
+  std::optional<Comparison> comparison = {};  ///< `holds`, read
+  std::string value = {};  ///< an expression that is at_least, at_most or between both
+  std::string unit = {};   ///< of `value`, e.g. "%"
+  std::optional<Expression> expression = {};  ///< `value`, read
+
+  bool has_own_words() const { return !holds.empty() || !value.empty(); }
 };
 
 enum class Extreme { highest, lowest };

@@ -146,9 +146,12 @@ TEST_CASE("tables show intervals, ties and what stands", "[report][cells]") {
                          {ColumnKind::difference, "vs Llama"}};
   const std::string text = to_terminal(table, {false, 200});
   INFO(text);
-  CHECK(contains(text, "Llama 4M      3    1.5000 \u00b1 0.2484"));
-  CHECK(contains(text, "1.2000 \u00b1 0.2483      \u22120.3000 \u00b1 0.0001\n"));
-  CHECK(contains(text, "1.5000 \u00b1 0.0001 \u2248  \u2248 (+0.0000 \u00b1 0.2483)\n"));
+  CHECK(contains(text, "Llama 4M      3  1.5000 \u00b1 0.2484"));
+  CHECK(contains(text, "1.2000 \u00b1 0.2483  \u22120.3000 \u00b1 0.0001, p < 0.0001\n"));
+  CHECK(contains(text, "1.5000 \u00b1 0.0001  \u2248 (+0.0000 \u00b1 0.2483, p 1.00)\n"));
+  Ablation without = table;
+  without.table.columns.pop_back();
+  CHECK(contains(to_terminal(without, {false, 200}), "1.5000 \u00b1 0.0001 \u2248\n"));
   CHECK(contains(to_markdown(table), "| **1.2000 \u00b1 0.2483** |"));
   const auto json = to_json(table);
   const auto& statistics = json["rows"][1]["statistics"]["eval_loss"];
@@ -157,6 +160,22 @@ TEST_CASE("tables show intervals, ties and what stands", "[report][cells]") {
   CHECK(statistics["best"] == true);
   CHECK(statistics["difference"]["test"] == "paired");
   CHECK(json["rows"][1]["runs"].size() == 3);
+}
+
+TEST_CASE("a derived column shows an expression's value and interval", "[report][cells]") {
+  Ablation table = of_losses({1.0, 1.1, 1.2}, {0.9, 0.991, 1.08}, {0.5});
+  ColumnSpec column{ColumnKind::derived, "Gain"};
+  column.unit = "%";
+  column.precision = 1;
+  column.expression = parse_expression("100*(1 - eval_loss/baseline.eval_loss)");
+  table.table.columns = {{ColumnKind::model, "Model"}, column};
+  const std::string text = to_terminal(table, {false, 200});
+  INFO(text);
+  CHECK(contains(text, "Canon-A   10.0 \u00b1 0.1 %\n"));
+  CHECK(contains(text, "Llama 4M   0.0 \u00b1 0.0 %\n"));
+  table.rows[1].breaks = {"it is another"};
+  CHECK(contains(to_terminal(table, {false, 200}), "Canon-A"));
+  CHECK_FALSE(contains(to_terminal(table, {false, 200}), "10.0"));
 }
 
 TEST_CASE("a row of one seed says what noise may be", "[report][cells]") {

@@ -76,7 +76,7 @@ TEST_CASE("several seeds decide a claim where the difference stands", "[report]"
   // Differences of \u22120.25, \u22120.26, \u22120.27 between the same seeds.
   CHECK(verdict(ablation({1.50, 1.60, 1.40}, {1.25, 1.34, 1.13})) ==
         "holds: Canon-A has a lower eval loss than Llama 4M (\u22120.2600 (95 %: \u22120.2848 to "
-        "\u22120.2352), p 0.00049, 3 and 3 seeds)");
+        "\u22120.2352), p 0.0005, 3 and 3 seeds)");
   CHECK(contains(verdict(ablation({1.25, 1.34, 1.13}, {1.50, 1.60, 1.40})), "fails: "));
   CHECK(contains(verdict(ablation({1.5, 1.6, 1.4}, {1.5, 1.7, 1.3})), "not decidable: "));
   CHECK(contains(verdict(ablation({1.5, 1.6, 1.4}, {1.5, 1.7, 1.3})), "; within noise)"));
@@ -160,6 +160,47 @@ TEST_CASE("a number is reached where the interval over seeds lies beyond it", "[
   CHECK(contains(verdict(table), "fails: "));
   table.table.claims[0].at_most = 1.23;
   CHECK(contains(verdict(table), "over 3 seeds; within noise)"));
+}
+
+/// The table with a claim in words of its own, read as a file would be.
+Ablation with_claim(const Losses& llama, const Losses& canon_a, ClaimSpec claim) {
+  Ablation table = ablation(llama, canon_a);
+  claim.claim = "It pays";
+  if (!claim.holds.empty()) claim.comparison = parse_comparison(claim.holds);
+  if (!claim.value.empty()) claim.expression = parse_expression(claim.value);
+  table.table.claims = {claim};
+  return table;
+}
+
+TEST_CASE("a claim may be that a value lies between two numbers", "[report]") {
+  ClaimSpec claim;
+  claim.value = "100*(1 - eval_loss[canon_a]/baseline.eval_loss)";
+  claim.unit = "%";
+  claim.at_least = 9;
+  claim.at_most = 11;
+  CHECK(verdict(with_claim({1.0, 1.1, 1.2}, {0.9, 0.991, 1.08}, claim)) ==
+        "holds: It pays (9.97 % (95 %: 9.84 % to 10.10 %) over 3 seeds, claimed 9.0 to 11.0 %)");
+  CHECK(contains(verdict(with_claim({1.0, 1.1, 1.2}, {1.0, 1.1, 1.1999}, claim)), "fails: "));
+  CHECK(contains(verdict(with_claim({1.0, 1.1, 1.2}, {0.9, 1.1, 0.9}, claim)), "within noise"));
+  CHECK(contains(verdict(with_claim({1.0}, {0.9}, claim)),
+                 "not decidable: It pays (10.00 %, claimed 9.0 to 11.0 %; "));
+  claim.at_most.reset();
+  CHECK(contains(verdict(with_claim({1.0, 1.1, 1.2}, {0.9, 0.991, 1.08}, claim)),
+                 "claimed at least 9.0 %"));
+}
+
+TEST_CASE("a claim may compare expressions over rows", "[report]") {
+  ClaimSpec claim;
+  claim.holds = "eval_loss[canon_a] < 0.95*eval_loss[llama]";
+  CHECK(contains(verdict(with_claim({1.0, 1.1, 1.2}, {0.9, 0.991, 1.08}, claim)),
+                 "holds: It pays (0.9903 against 1.0450, margin "));
+  claim.holds = "eval_loss[canon_a] < 0.5*eval_loss[llama]";
+  CHECK(contains(verdict(with_claim({1.0, 1.1, 1.2}, {0.9, 0.991, 1.08}, claim)), "fails: "));
+  claim.holds = "eval_loss[canon_b] < eval_loss[llama]";
+  CHECK(contains(verdict(with_claim({1.0, 1.1}, {0.9, 0.99}, claim)), "not decidable: "));
+  claim.profile = "other";
+  CHECK(contains(verdict(with_claim({1.0, 1.1}, {0.9, 0.99}, claim)),
+                 "it is about profile other, shown is full"));
 }
 
 TEST_CASE("a score that is no share and the loss are compared as they are", "[report]") {
