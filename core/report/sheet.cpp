@@ -100,7 +100,8 @@ SheetCell sampled_cell(const Cell& cell, const ColumnSpec& column, const Ablatio
   if (cell.summary.interval)
     shown.text +=
         " \u00b1 " + reach_text(reach_of(*cell.summary.interval), cell.summary.mean, column);
-  if (cell.standing == Standing::tie && !has_difference_beside(column, ablation))
+  if (cell.standing == Standing::tie && is_quality(column) &&
+      !has_difference_beside(column, ablation))
     shown.text += " \u2248";
   shown.bold = cell.best;
   return shown;
