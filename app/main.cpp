@@ -54,6 +54,7 @@ void group_commands(CLI::App& app) {
         "why",
         "compare",
         "export-markdown",
+        "report",
         "bench",
         "backends",
         "backend-test",
@@ -83,6 +84,7 @@ void add_commands(CLI::App& program_line, Program& program) {
   add_why(app, program);
   add_compare(app, program);
   add_export_markdown(app, program);
+  add_report(app, program);
   add_bench(app, program);
   add_generate(app, program);
   add_eval(app, program);
