@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/config/leaves.h"
+#include "core/run/identity.h"
 
 namespace forge::report::page {
 namespace {
@@ -33,6 +34,20 @@ Leaves most_frequent(const std::vector<Leaves>& configs) {
   return common;
 }
 
+/// Keys that are in no run's identity.
+std::vector<std::string> harmless_keys(const std::vector<nlohmann::json>& of_runs,
+                                       const Leaves& common) {
+  Leaves identifying;
+  for (const nlohmann::json& config : of_runs) {
+    if (config.is_object()) identifying.merge(leaves_of(run::identifying_part(config)));
+  }
+  std::vector<std::string> harmless;
+  for (const auto& [key, value] : common) {
+    if (identifying.count(key) == 0) harmless.push_back(key);
+  }
+  return harmless;
+}
+
 }  // namespace
 
 Configs compare_configs(const std::vector<nlohmann::json>& of_runs) {
@@ -46,6 +61,7 @@ Configs compare_configs(const std::vector<nlohmann::json>& of_runs) {
     configs.of_run.push_back(entry->second);
   }
   configs.common = most_frequent(distinct);
+  configs.harmless = harmless_keys(of_runs, configs.common);
   for (const Leaves& leaves : distinct) {
     Leaves& changes = configs.changes.emplace_back();
     std::vector<std::string>& lacks = configs.lacks.emplace_back();
@@ -71,7 +87,9 @@ nlohmann::ordered_json to_json(const Configs& configs) {
   }
   nlohmann::ordered_json common = nlohmann::ordered_json::object();
   for (const auto& [key, value] : configs.common) common[key] = value;
-  return {{"common", std::move(common)}, {"changes", std::move(list)}};
+  return {{"common", std::move(common)},
+          {"changes", std::move(list)},
+          {"harmless", configs.harmless}};
 }
 
 }  // namespace forge::report::page

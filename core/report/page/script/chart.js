@@ -19,7 +19,7 @@ function linearTicks(min, max, count) {
 function logTicks(min, max, count) {
   const decades = Math.log10(max / min);
   if (decades < 0.7) return linearTicks(min, max, count);
-  const factors = decades * 3 <= count ? [1, 2, 5] : [1];
+  const factors = decades * 9 <= count * 1.2 ? [1, 2, 3, 4, 5, 6, 7, 8, 9] : decades * 3 <= count ? [1, 2, 5] : [1];
   const every = Math.max(1, Math.ceil(decades / count));
   const ticks = [];
   for (let power = Math.floor(Math.log10(min)); power <= Math.ceil(Math.log10(max)); ++power) {
@@ -63,6 +63,14 @@ function lowerBound(values, wanted) {
     else high = middle;
   }
   return low;
+}
+
+function boxAround(x, y, halfWidth, halfHeight) {
+  return { left: x - halfWidth, right: x + halfWidth, top: y - halfHeight, bottom: y + halfHeight };
+}
+
+function overlap(a, b) {
+  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 }
 
 class Chart {
@@ -121,7 +129,7 @@ class Chart {
     const { width, height } = this.size();
     if (this.plot && (this.plot.width !== width || this.plot.height !== height)) {
       this.plot.setSize({ width, height });
-      this.leave();
+      this.placePoint();
     }
   }
 
@@ -247,7 +255,7 @@ class Chart {
     context.clip();
     for (const series of this.series) this.drawSeries(plot, context, series);
     context.restore();
-    for (const series of this.series) if (series.caption) this.drawCaption(plot, context, series);
+    this.drawCaptions(plot, context);
   }
 
   drawSeries(plot, context, series) {
@@ -297,19 +305,32 @@ class Chart {
     }
   }
 
-  drawCaption(plot, context, series) {
-    const [toX, toY] = this.transforms(plot);
+  /** Names beside their points, each where it covers neither a point nor another name. */
+  drawCaptions(plot, context) {
+    const captioned = this.series.filter((series) => series.caption);
+    if (captioned.length === 0) return;
     const ratio = devicePixelRatio;
-    const x = toX(series.xs[0]);
-    const y = toY(series.ys[0]);
+    const [toX, toY] = this.transforms(plot);
     const { left, top, width, height } = plot.bbox;
-    if (!(x >= left && x <= left + width && y >= top && y <= top + height)) return;
+    const inside = (box) => box.left >= left && box.right <= left + width && box.top >= top && box.bottom <= top + height;
+    const places = captioned.map((series) => ({ series, x: toX(series.xs[0]), y: toY(series.ys[0]) }))
+      .filter(({ x, y }) => inside({ left: x, right: x, top: y, bottom: y }));
+    const taken = places.map(({ x, y }) => boxAround(x, y, 7 * ratio, 7 * ratio));
     context.font = `${12 * ratio}px system-ui, sans-serif`;
     context.fillStyle = cssColour('--text');
     context.textBaseline = 'middle';
-    const fits = x + 9 * ratio + context.measureText(series.caption).width <= left + width;
-    context.textAlign = fits ? 'left' : 'right';
-    context.fillText(series.caption, x + (fits ? 9 : -9) * ratio, y);
+    context.textAlign = 'center';
+    for (const { series, x, y } of places) {
+      const half = context.measureText(series.caption).width / 2;
+      const aside = half + 10 * ratio;
+      const above = 16 * ratio;
+      const free = [[aside, 0], [-aside, 0], [0, -above], [0, above], [aside, -above], [aside, above], [-aside, -above], [-aside, above]]
+        .map(([right, down]) => boxAround(x + right, y + down, half, 7 * ratio))
+        .find((box) => inside(box) && !taken.some((other) => overlap(box, other)));
+      if (!free) continue;
+      taken.push(free);
+      context.fillText(series.caption, (free.left + free.right) / 2, (free.top + free.bottom) / 2);
+    }
   }
 
   /** From values to pixels of the canvas, for thousands of points at a time. */

@@ -7,12 +7,6 @@ function rowConfigs(table) {
     .map(({ name, run }) => ({ name, settings: settingsOf(run.settings) }));
 }
 
-/** Keys of which not all configs have the same value. */
-function differingKeys(configs) {
-  const keys = new Set(configs.flatMap(({ settings }) => Object.keys(settings)));
-  return [...keys].sort().filter((key) => configs.some(({ settings }) => settings[key] !== configs[0].settings[key]));
-}
-
 /** Values that most rows have stand back. */
 function differenceRow(key, configs) {
   const values = configs.map(({ settings }) => settings[key] ?? '—');
@@ -53,7 +47,8 @@ function configDetails(index, runs) {
   const seeds = [...new Set(runs.map((run) => run.seed))].sort((a, b) => a - b);
   const names = [...new Set(runs.map((run) => run.config))].join(', ');
   const details = element('details', { class: 'config' },
-    element('summary', {}, element('strong', {}, names), ` · ${runs[0].profile} · seed${seeds.length > 1 ? 's' : ''} ${seeds.join(', ')}`));
+    element('summary', {}, element('strong', {}, names), 
+      [` · ${runs[0].profile}`, variations.get(index), `seed${seeds.length > 1 ? 's' : ''} ${seeds.join(', ')}`].filter(Boolean).join(' · ')));
   details.addEventListener('toggle', () => {
     if (details.open && details.children.length === 1) details.append(element('pre', { tabindex: 0 }, settingsText(settingsOf(index))));
   });

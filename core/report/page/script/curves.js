@@ -83,7 +83,7 @@ class Curves {
         set('kind', () => this.update())),
       choice('Against', [['tokens', 'Tokens'], ['seconds', 'Wall time']], this.state.axis,
         set('axis', () => this.applyAxes())),
-      choice('Colours tell', [['config', 'Configs'], ['seed', 'Seeds'], ['run', 'Runs']], this.state.colours,
+      choice('Colours by', [['config', 'Configs'], ['seed', 'Seeds'], ['run', 'Runs']], this.state.colours,
         set('colours', () => this.regroup())),
       this.smoothingControl(), log('x', 'Log x'), log('y', 'Log y'));
   }
@@ -112,7 +112,7 @@ class Curves {
       for (const run of this.group.runs) if (this.matches(run)) this.setRun(run, shown);
       this.update();
     };
-    return element('fieldset', { class: 'panel' }, element('legend', {}, 'Shown runs'),
+    return element('div', { class: 'panel', role: 'group', 'aria-label': 'Shown runs' },
       element('div', { class: 'panel-tools' }, filter, button('All', all(true)), button('None', all(false))), this.panel);
   }
 
@@ -172,8 +172,7 @@ class Curves {
     this.highlightBy(check, (series) => members.includes(series.run));
     const entry = element('li', {}, check);
     if (members.length > 1) {
-      entry.append(element('details', { open: this.state.colours === 'run' }, element('summary', {}, `${members.length} runs`),
-        element('ul', {}, members.map((run) => element('li', {}, this.runCheck(run))))));
+      entry.append(...this.runList(members));
     } else {
       if (this.state.colours === 'run') this.addSwatch(check, members[0]);
       entry.dataset.run = members[0].index;
@@ -181,16 +180,25 @@ class Curves {
     return entry;
   }
 
+  /** The runs of a config behind a button that shows them. */
+  runList(members) {
+    const entries = element('ul', { hidden: this.state.colours !== 'run' },
+      members.map((run) => element('li', { 'data-run': run.index }, this.runCheck(run))));
+    const toggle = button(`${members.length} runs`, () => {
+      entries.hidden = !entries.hidden;
+      toggle.setAttribute('aria-expanded', `${!entries.hidden}`);
+    }, { class: 'button small', 'aria-expanded': `${!entries.hidden}` });
+    return [toggle, entries];
+  }
+
   runCheck(run) {
-    const label = `seed ${run.seed}${severalProfiles ? ` · ${run.profile}` : ''} · ${run.id.slice(-6)}`;
-    const check = checkbox(label, true, (shown) => {
+    const check = checkbox(variantLabel(run), true, (shown) => {
       this.setRun(run.index, shown);
       this.update();
     }, { title: run.id });
     this.runChecks.push({ input: check.querySelector('input'), run });
     if (this.state.colours === 'run') this.addSwatch(check, run);
     this.highlightBy(check, (series) => series.run === run);
-    check.dataset.run = run.index;
     return check;
   }
 
@@ -278,7 +286,7 @@ class Curves {
     this.chart.series = this.shownRuns().flatMap((run) => this.seriesOf(run));
     this.chart.setAxes({
       x: { label: time ? 'Wall time' : 'Tokens trained on', log: this.log.x, text: time ? durationText : shortNumber },
-      y: { label: 'Loss', log: this.log.y, text: (value) => `${+value.toPrecision(4)}` },
+      y: { label: 'Loss', log: this.log.y, text: axisNumber },
     });
     this.update();
   }

@@ -58,12 +58,6 @@ data.runs.forEach((run, index) => {
   run.index = index;
 });
 
-/** "canon_a · seed 2", with the profile where the page has several. */
-const severalProfiles = new Set(data.runs.map((run) => run.profile)).size > 1;
-function runLabel(run) {
-  return `${run.config} · seed ${run.seed}` + (severalProfiles ? ` · ${run.profile}` : '');
-}
-
 /** The settings of a config by key, as most have them and as it changes them. */
 function settingsOf(index) {
   const settings = { ...data.configs.common };
@@ -72,6 +66,40 @@ function settingsOf(index) {
     else settings[key] = value;
   }
   return settings;
+}
+
+/** What the settings of runs of one config differ in, as "lr 0.002": sweeps do. */
+function variationTexts() {
+  const texts = new Map();
+  const configs = new Map();
+  for (const run of data.runs) configs.set(run.config, (configs.get(run.config) ?? new Set()).add(run.settings));
+  for (const indices of configs.values()) {
+    const all = [...indices].map((index) => ({ index, settings: settingsOf(index) }));
+    const keys = differingKeys(all).filter((key) => key !== 'profile');
+    for (const { index, settings } of all) {
+      texts.set(index, keys.slice(0, 3).map((key) => `${key.split('.').pop()} ${settings[key] ?? '—'}`).join(', '));
+    }
+  }
+  return texts;
+}
+
+/** Keys of which not all configs have the same value and that can change a figure. */
+function differingKeys(configs) {
+  const keys = new Set(configs.flatMap(({ settings }) => Object.keys(settings)));
+  for (const key of data.configs.harmless) keys.delete(key);
+  return [...keys].sort().filter((key) => configs.some(({ settings }) => settings[key] !== configs[0].settings[key]));
+}
+
+const severalProfiles = new Set(data.runs.map((run) => run.profile)).size > 1;
+const variations = variationTexts();
+
+/** What tells a run from others of its config: "seed 2 · lr 0.002", with the profile where the page has several. */
+function variantLabel(run) {
+  return [`seed ${run.seed}`, severalProfiles ? run.profile : '', variations.get(run.settings)].filter(Boolean).join(' · ');
+}
+
+function runLabel(run) {
+  return `${run.config} · ${variantLabel(run)}`;
 }
 
 // Figures in words.
@@ -85,6 +113,10 @@ function withThousands(value) {
 function lossText(value) {
   if (value === null) return '—';
   return value !== 0 && Math.abs(value) < 0.01 ? value.toPrecision(3) : value.toFixed(4);
+}
+
+function axisNumber(value) {
+  return value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : `${+value.toPrecision(4)}`;
 }
 
 function shortNumber(value) {

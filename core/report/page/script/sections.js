@@ -15,6 +15,12 @@ function part(title, content) {
   return [element('h4', {}, title), content];
 }
 
+/** A few lines, or many that are opened on request. */
+function reasons(lines) {
+  if (lines.length <= 4) return part('Left out, and why', list(lines));
+  return [element('details', {}, element('summary', {}, `Left out, and why (${lines.length})`), list(lines))];
+}
+
 function setupList(setup) {
   const entries = setup.map(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]);
   return element('details', {}, element('summary', {}, 'Setup'), element('dl', { class: 'setup' }, entries));
@@ -28,7 +34,7 @@ function tableSection(table, index) {
     section.append(element('ol', { class: 'footnotes' }, table.footnotes.map((note, i) => element('li', {}, `[${i + 1}] ${note}`))));
   }
   if (table.claims.length > 0) section.append(...part('Claims', element('ul', { class: 'plain claims' }, table.claims.map(claimEntry))));
-  if (table.left_out.length > 0) section.append(...part('Left out, and why', list(table.left_out)));
+  if (table.left_out.length > 0) section.append(...reasons(table.left_out));
   if (table.commands.length > 0) section.append(...part('Missing runs are made by', codeBlock(table.commands)));
   if (table.setup.length > 0) section.append(setupList(table.setup));
   section.append(...table.sources.map((source) => element('p', { class: 'muted' }, source)));

@@ -24,11 +24,10 @@ function sortedPlaces(rows, column, isNumber, direction) {
 }
 
 function cellElement(cell, column, isFirst) {
-  const tag = isFirst ? 'th' : 'td';
-  const text = cellText(cell);
-  const kind = [column.number && 'number', column.prose && 'prose', cell?.bold && 'best'].filter(Boolean).join(' ');
-  const content = cell?.bold ? element('strong', {}, text) : cell?.node ?? text;
-  return element(tag, { class: kind || null, scope: isFirst ? 'row' : null }, content);
+  const { text, bold, node } = typeof cell === 'object' && cell !== null ? cell : { text: cell };
+  const kind = [column.number && 'number', column.prose && 'prose'].filter(Boolean).join(' ');
+  return element(isFirst ? 'th' : 'td', { class: kind || null, scope: isFirst ? 'row' : null },
+    bold ? element('strong', {}, text) : node ?? text);
 }
 
 const arrows = { none: '↕', ascending: '↑', descending: '↓' };

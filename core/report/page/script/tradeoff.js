@@ -58,14 +58,14 @@ class Tradeoff {
       this.better[key] = this[key].better || 'lower';
       redo();
     });
-    const direction = (key, label) => choice(label, [['lower', 'Lower'], ['higher', 'Higher']], this.better[key], (better) => {
+    const direction = (key, label) => choice(label, [['lower', 'lower'], ['higher', 'higher']], this.better[key], (better) => {
       this.better[key] = better;
       redo();
     });
     const tables = choice('Table', this.tables.map((table, i) => [`${i}`, table.title]), `${index}`, (i) => this.choose(+i));
     const focused = document.activeElement?.closest?.('label')?.firstChild?.textContent;
-    this.controls.replaceChildren(tables, axis('y', 'Quality'), direction('y', 'Better quality'),
-      axis('x', 'Cost'), direction('x', 'Better cost'));
+    this.controls.replaceChildren(tables, axis('y', 'Quality'), direction('y', 'Better quality is'),
+      axis('x', 'Cost'), direction('x', 'Better cost is'));
     if (focused) [...this.controls.children].find((one) => one.firstChild.textContent === focused)?.lastChild.focus();
   }
 
@@ -83,7 +83,7 @@ class Tradeoff {
     const front = this.shown.filter((point) => point.beatenBy.length === 0);
     this.chart.series = [this.frontSeries(front), ...this.shown.map((point) => this.pointSeries(point))];
     this.chart.setAxes({ x: { label: this.x.title, log: false, text: shortNumber },
-      y: { label: this.y.title, log: false, text: (value) => `${+value.toPrecision(4)}` } });
+      y: { label: this.y.title, log: false, text: axisNumber } });
     this.showFindings(front, points);
   }
 
@@ -113,7 +113,7 @@ class Tradeoff {
     const entry = (point, text) => element('li', {}, swatch(point.style), element('strong', {}, point.name), text);
     const part = (title, entries) => (entries.length > 0 ? [element('h3', {}, title), element('ul', { class: 'plain' }, entries)] : []);
     this.findings.replaceChildren(
-      ...part('On the front: no row is better in one figure and no worse in the other', front.map((point) => entry(point, ''))),
+      ...part('On the front: no row is better in one figure without being worse in the other', front.map((point) => entry(point, ''))),
       ...part('Dominated', dominated.map((point) => entry(point, ` by ${point.beatenBy.map((other) => other.name).join(', ')}`))),
       ...part('Without both figures', lacking.map((point) => entry(point, ''))),
       element('p', { class: 'muted' }, 'The front takes every figure as it is and knows nothing of noise: whether a difference stands is said by the table and its claims.'));
