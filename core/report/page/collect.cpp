@@ -55,7 +55,8 @@ Table table_of(const Ablation& ablation) {
   table.name = ablation.table.name;
   table.sheet = make_sheet(ablation);
   table.setup = ablation.setup;
-  for (const ColumnSpec& column : shown_columns(ablation)) table.meanings.push_back(meaning_of(column));
+  for (const ColumnSpec& column : shown_columns(ablation))
+    table.meanings.push_back(meaning_of(column));
   for (const AblationRow& row : ablation.rows) table.runs.push_back(runs_of(row));
   return table;
 }
@@ -115,8 +116,7 @@ std::vector<Run> runs_below(const std::filesystem::path& runs_dir, const std::st
   std::sort(configured.begin(), configured.end(), comes_before);
   const size_t limit = points_of_a_curve(configured.size());
   std::vector<Run> runs;
-  for (store::ConfiguredRun& run : configured)
-    runs.push_back(run_of(std::move(run), store, limit));
+  for (store::ConfiguredRun& run : configured) runs.push_back(run_of(std::move(run), store, limit));
   return runs;
 }
 

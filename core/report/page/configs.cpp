@@ -87,9 +87,8 @@ nlohmann::ordered_json to_json(const Configs& configs) {
   }
   nlohmann::ordered_json common = nlohmann::ordered_json::object();
   for (const auto& [key, value] : configs.common) common[key] = value;
-  return {{"common", std::move(common)},
-          {"changes", std::move(list)},
-          {"harmless", configs.harmless}};
+  return {
+      {"common", std::move(common)}, {"changes", std::move(list)}, {"harmless", configs.harmless}};
 }
 
 }  // namespace forge::report::page

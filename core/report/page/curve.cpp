@@ -88,8 +88,8 @@ class DifferenceWriter {
   void write(int64_t value) {
     static const char* const letters =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint64_t rest = value < 0 ? (static_cast<uint64_t>(-value) << 1) | 1
-                              : static_cast<uint64_t>(value) << 1;
+    uint64_t rest =
+        value < 0 ? (static_cast<uint64_t>(-value) << 1) | 1 : static_cast<uint64_t>(value) << 1;
     do {
       const uint64_t low = rest & 31;
       rest >>= 5;

@@ -15,9 +15,9 @@ struct CurvePoint {
 /// By tokens.
 using Curve = std::vector<CurvePoint>;
 
-/// At most `limit` points of the curve, at least 5: the first, the last, and of each stretch between
-/// them the lowest, the highest, and the first without a number. So no spike is lost and none moves,
-/// which a choice by the area of triangles (LTTB) does not promise.
+/// At most `limit` points of the curve, at least 5: the first, the last, and of each stretch
+/// between them the lowest, the highest, and the first without a number. So no spike is lost and
+/// none moves, which a choice by the area of triangles (LTTB) does not promise.
 Curve thinned(const Curve& curve, size_t limit);
 
 /// For the page's script: {"count", "tokens", "seconds", "seconds_digits", "loss", "loss_digits"}.

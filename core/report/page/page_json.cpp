@@ -133,9 +133,12 @@ Json to_json(const Page& page) {
   for (const Table& table : page.tables) tables.push_back(table_json(table, places));
   for (size_t i = 0; i < page.runs.size(); ++i)
     runs.push_back(run_json(page.runs[i], configs.of_run[i]));
-  return {{"title", page.title},     {"project", page.project},
-          {"tables", std::move(tables)}, {"runs", std::move(runs)},
-          {"configs", to_json(configs)}, {"commands", page.commands}};
+  return {{"title", page.title},
+          {"project", page.project},
+          {"tables", std::move(tables)},
+          {"runs", std::move(runs)},
+          {"configs", to_json(configs)},
+          {"commands", page.commands}};
 }
 
 }  // namespace forge::report::page

@@ -4,7 +4,7 @@
 function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   setProperties(made, properties);
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return made;
 }
 
