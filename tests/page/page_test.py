@@ -300,6 +300,16 @@ class PageTest(unittest.TestCase):
         self.assertLess(self.value(rough), before / 2)
         self.assertEqual(self.value(f"{CURVES}.chart.series.length"), 2 * RUNS)  # and what was measured, faintly
 
+    def test_seeds_are_drawn_together_on_request(self):
+        self.choose("curves", "Seeds", "Mean and range")
+        means = self.value(f"""{CURVES}.chart.series.map(({{runs, ys, low, high}}) => [runs.length, low[5] <= ys[5] && ys[5] <= high[5],
+          Math.abs(runs.reduce((sum, run) => sum + {CURVES}.curvesOf([run], 'eval')[0].ys[5], 0) / 3 - ys[5]) < 1e-9])""")
+        self.assertEqual(means, [[3, True, True]] * (RUNS // 3))
+        self.value(f"{CURVES}.chart.changeSeries(1)")
+        self.assertIn("Seeds3", self.tip())
+        self.check("#curves .seeds input")
+        self.assertEqual(self.value(f"{CURVES}.chart.series[0].runs.length"), 2)
+
     def test_no_two_configs_look_alike(self):
         looks = self.value(f"""(() => {{
           {CURVES}.state.colours = 'run';

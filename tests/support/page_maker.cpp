@@ -3,6 +3,8 @@
 #include <cmath>
 #include <random>
 
+#include "core/report/figures.h"
+
 namespace forge::tests {
 namespace {
 
@@ -55,8 +57,8 @@ std::vector<SheetCell> make_row(const std::vector<Run>& runs,
   const store::RunSummary& run = runs[first].summary;
   const double loss = run.eval_loss.value_or(0);
   return {{name + " " + run.name, std::nullopt},
-          {std::to_string(loss), loss, first == 0},
-          {std::to_string(*run.tokens_per_second), run.tokens_per_second},
+          {report::loss_text(loss), loss, first == 0},
+          {report::throughput_text(*run.tokens_per_second), run.tokens_per_second},
           {first == 0 ? "reference" : "", std::nullopt}};
 }
 

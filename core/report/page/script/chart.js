@@ -1,77 +1,7 @@
 // A plot with linear and logarithmic axes, zoom, hover and keys. uPlot lays out the axes and follows
-// the pointer; the series are drawn here, because each has an x of its own.
-//
-// A series: {xs, ys, style, label, line, points, width, alpha, mute}. `xs` grow; a null in `ys` is a
-// gap; a mute series is not pointed at.
+// the pointer; the series are drawn here, because each has an x of its own (drawing.js).
 
 const zoomStep = 1.5;
-
-/** Ticks for people: multiples of 1, 2 or 5 times a power of ten; about `count`. */
-function linearTicks(min, max, count) {
-  const rough = (max - min) / Math.max(1, count);
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10);
-  const ticks = [];
-  for (let i = Math.ceil(min / step); i * step <= max; ++i) ticks.push(+(i * step).toPrecision(12));
-  return ticks;
-}
-
-function logTicks(min, max, count) {
-  const decades = Math.log10(max / min);
-  if (decades < 0.7) return linearTicks(min, max, count);
-  const factors = decades * 9 <= count * 1.2 ? [1, 2, 3, 4, 5, 6, 7, 8, 9] : decades * 3 <= count ? [1, 2, 5] : [1];
-  const every = Math.max(1, Math.ceil(decades / count));
-  const ticks = [];
-  for (let power = Math.floor(Math.log10(min)); power <= Math.ceil(Math.log10(max)); ++power) {
-    if (power % every) continue;
-    for (const factor of factors) ticks.push(+(factor * 10 ** power).toPrecision(12));
-  }
-  return ticks.filter((tick) => tick >= min && tick <= max);
-}
-
-/** Room around the extremes; what a logarithm cannot show is left out. */
-function padded(min, max, log) {
-  if (!(min <= max)) return log ? [0.1, 10] : [0, 1];
-  if (log) {
-    const factor = Math.max((max / min) ** 0.04, 1.005);
-    return [min / factor, max * factor];
-  }
-  const margin = (max - min) * 0.04 || Math.abs(max) * 0.05 || 1;
-  return [min - margin, max + margin];
-}
-
-function extentOf(series, key, log) {
-  let min = Infinity;
-  let max = -Infinity;
-  for (const one of series) {
-    for (const value of one[key]) {
-      if (value === null || (log && value <= 0)) continue;
-      if (value < min) min = value;
-      if (value > max) max = value;
-    }
-  }
-  return padded(min, max, log);
-}
-
-/** The first place at which sorted numbers reach a value. */
-function lowerBound(values, wanted) {
-  let low = 0;
-  let high = values.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (values[middle] < wanted) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-function boxAround(x, y, halfWidth, halfHeight) {
-  return { left: x - halfWidth, right: x + halfWidth, top: y - halfHeight, bottom: y + halfHeight };
-}
-
-function overlap(a, b) {
-  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
-}
 
 class Chart {
   /** `describe(point)` gives {title, lines: [[name, text]]} for {series, index}. */
@@ -184,8 +114,8 @@ class Chart {
   }
 
   fullView() {
-    const audible = this.series.filter((series) => series.xs.length > 0);
-    return { x: extentOf(audible, 'xs', this.axes.x.log), y: extentOf(audible, 'ys', this.axes.y.log) };
+    const extent = (keys, { log, room }) => extentOf(this.series, keys, log, room);
+    return { x: extent(['xs'], this.axes.x), y: extent(['ys', 'low', 'high'], this.axes.y) };
   }
 
   shownView() {
@@ -244,107 +174,11 @@ class Chart {
     this.applyView();
   }
 
-  // Drawing.
-
   draw(plot) {
-    const context = plot.ctx;
-    const { left, top, width, height } = plot.bbox;
-    context.save();
-    context.beginPath();
-    context.rect(left, top, width, height);
-    context.clip();
-    for (const series of this.series) this.drawSeries(plot, context, series);
-    context.restore();
-    this.drawCaptions(plot, context);
-  }
-
-  drawSeries(plot, context, series) {
-    const ratio = devicePixelRatio;
-    const dimmed = this.highlight !== null && !this.highlight(series);
-    context.globalAlpha = dimmed ? 0.12 : series.alpha ?? 1;
-    context.strokeStyle = context.fillStyle = colourOf(series.style);
-    context.lineWidth = (series.width ?? 1.5) * ratio;
-    context.lineJoin = 'round';
-    context.setLineDash(series.style.dash.map((length) => length * ratio));
-    if (series.line) context.stroke(this.linePath(plot, series));
-    context.setLineDash([]);
-    if (series.points) this.drawPoints(plot, context, series, ratio);
-    context.globalAlpha = 1;
-  }
-
-  linePath(plot, series) {
-    const path = new Path2D();
-    const [toX, toY] = this.transforms(plot);
-    let pen = false;
-    for (let i = 0; i < series.xs.length; ++i) {
-      const y = series.ys[i] === null ? NaN : toY(series.ys[i]);
-      const x = toX(series.xs[i]);
-      if (!Number.isFinite(x) || !Number.isFinite(y)) {
-        pen = false;
-        continue;
-      }
-      if (pen) path.lineTo(x, y);
-      else path.moveTo(x, y);
-      pen = true;
-    }
-    return path;
-  }
-
-  drawPoints(plot, context, series, ratio) {
-    const [toX, toY] = this.transforms(plot);
-    const places = series.points === 'last' ? [series.xs.length - 1] : series.xs.keys();
-    for (const i of places) {
-      if (i < 0 || series.ys[i] === null) continue;
-      const path = markerPath(series.style.marker, toX(series.xs[i]), toY(series.ys[i]), (series.radius ?? 3.5) * ratio);
-      if (series.hollow) {
-        context.lineWidth = 1.8 * ratio;
-        context.stroke(path);
-      } else {
-        context.fill(path);
-      }
-    }
-  }
-
-  /** Names beside their points, each where it covers neither a point nor another name. */
-  drawCaptions(plot, context) {
-    const captioned = this.series.filter((series) => series.caption);
-    if (captioned.length === 0) return;
-    const ratio = devicePixelRatio;
-    const [toX, toY] = this.transforms(plot);
-    const { left, top, width, height } = plot.bbox;
-    const inside = (box) => box.left >= left && box.right <= left + width && box.top >= top && box.bottom <= top + height;
-    const places = captioned.map((series) => ({ series, x: toX(series.xs[0]), y: toY(series.ys[0]) }))
-      .filter(({ x, y }) => inside({ left: x, right: x, top: y, bottom: y }));
-    const taken = places.map(({ x, y }) => boxAround(x, y, 7 * ratio, 7 * ratio));
-    context.font = `${12 * ratio}px system-ui, sans-serif`;
-    context.fillStyle = cssColour('--text');
-    context.textBaseline = 'middle';
-    context.textAlign = 'center';
-    for (const { series, x, y } of places) {
-      const half = context.measureText(series.caption).width / 2;
-      const aside = half + 10 * ratio;
-      const above = 16 * ratio;
-      const free = [[aside, 0], [-aside, 0], [0, -above], [0, above], [aside, -above], [aside, above], [-aside, -above], [-aside, above]]
-        .map(([right, down]) => boxAround(x + right, y + down, half, 7 * ratio))
-        .find((box) => inside(box) && !taken.some((other) => overlap(box, other)));
-      if (!free) continue;
-      taken.push(free);
-      context.fillText(series.caption, (free.left + free.right) / 2, (free.top + free.bottom) / 2);
-    }
-  }
-
-  /** From values to pixels of the canvas, for thousands of points at a time. */
-  transforms(plot) {
-    const { left, top, width, height } = plot.bbox;
-    const along = (key, offset, length, flipped) => {
-      const log = this.axes[key].log;
-      const scale = plot.scales[key];
-      const [min, max] = log ? [Math.log(scale.min), Math.log(scale.max)] : [scale.min, scale.max];
-      const factor = (flipped ? -length : length) / (max - min);
-      const start = flipped ? offset + length : offset;
-      return log ? (value) => start + (Math.log(value) - min) * factor : (value) => start + (value - min) * factor;
-    };
-    return [along('x', left, width, false), along('y', top, height, true)];
+    const paper = paperOf(plot, this.axes);
+    const isDimmed = (series) => this.highlight !== null && !this.highlight(series);
+    clipped(paper, () => this.series.forEach((series) => drawSeries(paper, series, isDimmed(series))));
+    drawCaptions(paper, this.series.filter((series) => series.caption));
   }
 
   // Pointing.

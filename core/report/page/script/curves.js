@@ -1,4 +1,4 @@
-// The curves of every run: what is drawn, and the panel that says which runs are.
+// The curves of every run, or of all seeds of a config together.
 
 /** The exponential moving average as far as it is filled: gaps stay gaps. */
 function smoothed(values, weight) {
@@ -35,24 +35,49 @@ function runGroups() {
   return [...tables.filter((group) => group.runs.length > 0), all];
 }
 
+const lossName = (kind) => (kind === 'eval' ? 'evaluation loss' : 'training loss');
+
 function mostHaveEvaluations() {
   return data.runs.filter((run) => run.eval.count >= 3).length * 2 >= data.runs.length;
+}
+
+/** The y of a curve at an x between two of its points; null outside of it and in gaps. */
+function valueAt({ xs, ys }, x) {
+  const right = lowerBound(xs, x);
+  if (right === xs.length) return null;
+  if (xs[right] === x) return ys[right];
+  if (right === 0 || ys[right] === null || ys[right - 1] === null) return null;
+  const share = (x - xs[right - 1]) / (xs[right] - xs[right - 1]);
+  return ys[right - 1] + share * (ys[right] - ys[right - 1]);
+}
+
+/** Mean, lowest and highest of several curves at each x of the longest. */
+function meanCurve(curves) {
+  const longest = curves.reduce((a, b) => (b.xs.length > a.xs.length ? b : a));
+  const mean = { ...longest, ys: [], low: [], high: [], counts: [] };
+  for (const x of longest.xs) {
+    const values = curves.map((curve) => valueAt(curve, x)).filter((value) => value !== null);
+    const some = values.length > 0;
+    mean.ys.push(some ? values.reduce((sum, value) => sum + value, 0) / values.length : null);
+    mean.low.push(some ? Math.min(...values) : null);
+    mean.high.push(some ? Math.max(...values) : null);
+    mean.counts.push(values.length);
+  }
+  return mean;
 }
 
 class Curves {
   constructor(host) {
     this.groups = runGroups();
     this.state = { group: this.groups[0].key, kind: mostHaveEvaluations() ? 'eval' : 'train', axis: 'tokens',
-      smoothing: 0, colours: 'config', filter: '' };
-    this.hiddenRuns = new Set();
-    this.hiddenSeeds = new Set();
+      seeds: 'each', smoothing: 0, colours: 'config' };
     this.chart = new Chart('Loss of the runs', (point) => this.describe(point));
+    this.panel = new RunPanel(() => this.update(), (test) => this.chart.setHighlight(test));
     this.status = element('p', { class: 'muted', role: 'status' });
-    this.panel = element('div', { class: 'panel-body' });
-    host.append(this.controls(), element('div', { class: 'curves' }, this.chart.element, this.panelFrame()), this.status);
+    host.append(this.controls(), element('div', { class: 'curves' }, this.chart.element, this.panel.element), this.status);
+    this.regroup();
     this.log = { x: false, y: this.spansDecades() };
     this.logChecks.y.checked = this.log.y;
-    this.regroup();
     this.applyAxes();
   }
 
@@ -63,29 +88,29 @@ class Curves {
   // Controls above the chart.
 
   controls() {
-    const set = (key, then) => (value) => {
+    const one = (label, key, options, then) => choice(label, options, this.state[key], (value) => {
       this.state[key] = value;
       then();
-    };
+    });
+    return element('div', { class: 'controls', role: 'group', 'aria-label': 'What the curves show' },
+      one('Runs of', 'group', this.groups.map((group) => [group.key, group.label]), () => this.regroup(true)),
+      one('Loss', 'kind', [['eval', 'Evaluation'], ['train', 'Training'], ['both', 'Both']], () => this.update()),
+      one('Against', 'axis', [['tokens', 'Tokens'], ['seconds', 'Wall time']], () => this.applyAxes()),
+      one('Seeds', 'seeds', [['each', 'Each'], ['mean', 'Mean and range']], () => this.update()),
+      one('Colours by', 'colours', [['config', 'Configs'], ['seed', 'Seeds'], ['run', 'Runs']], () => this.regroup()),
+      this.smoothingControl(), this.logControls());
+  }
+
+  logControls() {
     this.logChecks = {};
-    const log = (key, label) => {
-      const check = checkbox(label, false, (checked) => {
+    return ['x', 'y'].map((key) => {
+      const check = checkbox(`Log ${key}`, false, (checked) => {
         this.log[key] = checked;
         this.applyAxes();
       });
       this.logChecks[key] = check.querySelector('input');
       return check;
-    };
-    return element('div', { class: 'controls', role: 'group', 'aria-label': 'What the curves show' },
-      choice('Runs of', this.groups.map((group) => [group.key, group.label]), this.state.group,
-        set('group', () => this.regroup(true))),
-      choice('Loss', [['eval', 'Evaluation'], ['train', 'Training'], ['both', 'Both']], this.state.kind,
-        set('kind', () => this.update())),
-      choice('Against', [['tokens', 'Tokens'], ['seconds', 'Wall time']], this.state.axis,
-        set('axis', () => this.applyAxes())),
-      choice('Colours by', [['config', 'Configs'], ['seed', 'Seeds'], ['run', 'Runs']], this.state.colours,
-        set('colours', () => this.regroup())),
-      this.smoothingControl(), log('x', 'Log x'), log('y', 'Log y'));
+    });
   }
 
   smoothingControl() {
@@ -100,190 +125,91 @@ class Curves {
     return element('label', { class: 'control' }, element('span', {}, 'Smoothing'), element('span', { class: 'slider' }, slider, shown));
   }
 
-  // The panel: runs by config.
-
-  panelFrame() {
-    const filter = element('input', { type: 'search', placeholder: 'Filter runs', 'aria-label': 'Filter runs' });
-    filter.addEventListener('input', () => {
-      this.state.filter = filter.value.toLowerCase();
-      this.filterPanel();
-    });
-    const all = (shown) => () => {
-      for (const run of this.group.runs) if (this.matches(run)) this.setRun(run, shown);
-      this.update();
-    };
-    return element('div', { class: 'panel', role: 'group', 'aria-label': 'Shown runs' },
-      element('div', { class: 'panel-tools' }, filter, button('All', all(true)), button('None', all(false))), this.panel);
-  }
-
-  setRun(index, shown) {
-    if (shown) this.hiddenRuns.delete(index);
-    else this.hiddenRuns.add(index);
-  }
-
-  matches(index) {
-    const run = data.runs[index];
-    return `${runLabel(run)} ${run.id} ${run.tags.join(' ')}`.toLowerCase().includes(this.state.filter);
-  }
-
   /** A new group has styles and a panel of its own. */
   regroup(showAll = false) {
     const runs = this.group.runs.map((index) => data.runs[index]);
     const keyOf = { config: (run) => run.config, seed: (run) => run.seed, run: (run) => run.id }[this.state.colours];
     const keys = [...new Set(runs.map(keyOf))];
-    this.styles = new Map(runs.map((run) => [run.index, styleOf(keys.indexOf(keyOf(run)))]));
-    this.fillPanel(runs);
+    this.styles = new Map(runs.map((run) => [run, styleOf(keys.indexOf(keyOf(run)))]));
+    this.panel.fill(runs, this.styles, this.state.colours);
     if (showAll) this.chart.view = null;
-    this.update();
-  }
-
-  fillPanel(runs) {
-    const configs = new Map();
-    for (const run of runs) configs.set(run.config, [...configs.get(run.config) ?? [], run]);
-    const seeds = [...new Set(runs.map((run) => run.seed))].sort((a, b) => a - b);
-    this.configChecks = [];
-    this.runChecks = [];
-    const entries = [...configs].map(([config, members]) => this.configEntry(config, members));
-    this.panel.replaceChildren(...seeds.length > 1 ? [this.seedChecks(seeds)] : [], element('ul', { class: 'runs' }, entries));
-    this.filterPanel();
-  }
-
-  seedChecks(seeds) {
-    const one = (seed) => {
-      const check = checkbox(`${seed}`, !this.hiddenSeeds.has(seed), (shown) => {
-        if (shown) this.hiddenSeeds.delete(seed);
-        else this.hiddenSeeds.add(seed);
-        this.update();
-      });
-      const member = this.group.runs.find((index) => data.runs[index].seed === seed);
-      if (this.state.colours === 'seed') check.insertBefore(swatch(this.styles.get(member)), check.lastChild);
-      return check;
-    };
-    return element('div', { class: 'seeds', role: 'group', 'aria-label': 'Seeds' }, element('span', {}, 'Seeds'), seeds.map(one));
-  }
-
-  configEntry(config, members) {
-    const check = checkbox(config, true, (shown) => {
-      for (const run of members) this.setRun(run.index, shown);
-      this.update();
-    });
-    this.configChecks.push({ input: check.querySelector('input'), members });
-    if (this.state.colours === 'config') this.addSwatch(check, members[0]);
-    this.highlightBy(check, (series) => members.includes(series.run));
-    const entry = element('li', {}, check);
-    if (members.length > 1) {
-      entry.append(...this.runList(members));
-    } else {
-      if (this.state.colours === 'run') this.addSwatch(check, members[0]);
-      entry.dataset.run = members[0].index;
-    }
-    return entry;
-  }
-
-  /** The runs of a config behind a button that shows them. */
-  runList(members) {
-    const entries = element('ul', { hidden: this.state.colours !== 'run' },
-      members.map((run) => element('li', { 'data-run': run.index }, this.runCheck(run))));
-    const toggle = button(`${members.length} runs`, () => {
-      entries.hidden = !entries.hidden;
-      toggle.setAttribute('aria-expanded', `${!entries.hidden}`);
-    }, { class: 'button small', 'aria-expanded': `${!entries.hidden}` });
-    return [toggle, entries];
-  }
-
-  runCheck(run) {
-    const check = checkbox(variantLabel(run), true, (shown) => {
-      this.setRun(run.index, shown);
-      this.update();
-    }, { title: run.id });
-    this.runChecks.push({ input: check.querySelector('input'), run });
-    if (this.state.colours === 'run') this.addSwatch(check, run);
-    this.highlightBy(check, (series) => series.run === run);
-    return check;
-  }
-
-  addSwatch(check, run) {
-    check.insertBefore(swatch(this.styles.get(run.index)), check.lastChild);
-  }
-
-  /** While a run or config is pointed at in the panel, the others step back. */
-  highlightBy(target, test) {
-    target.addEventListener('pointerenter', () => this.chart.setHighlight(test));
-    target.addEventListener('pointerleave', () => this.chart.setHighlight(null));
-    target.addEventListener('focusin', (event) => {
-      if (event.target.matches(':focus-visible')) this.chart.setHighlight(test);
-    });
-    target.addEventListener('focusout', () => this.chart.setHighlight(null));
-  }
-
-  filterPanel() {
-    for (const one of this.panel.querySelectorAll('[data-run]')) one.hidden = !this.matches(+one.dataset.run);
-    for (const entry of this.panel.querySelectorAll('.runs > li')) {
-      const inner = [...entry.querySelectorAll('[data-run]')];
-      if (inner.length > 0) entry.hidden = inner.every((one) => one.hidden);
-    }
+    if (this.chart.plot) this.update();
   }
 
   // What is drawn.
 
-  isShown(run) {
-    return !this.hiddenRuns.has(run.index) && !this.hiddenSeeds.has(run.seed);
+  shownRuns() {
+    return this.group.runs.map((index) => data.runs[index]).filter((run) => this.panel.isShown(run));
   }
 
-  shownRuns() {
-    return this.group.runs.map((index) => data.runs[index]).filter((run) => this.isShown(run));
+  /** Runs whose curves are drawn as one: all seeds of a config, where means are asked for. */
+  bundles(runs) {
+    if (this.state.seeds === 'each') return runs.map((run) => [run]);
+    const bundles = new Map();
+    for (const run of runs) {
+      const key = `${run.config} ${run.settings}`;
+      bundles.set(key, [...bundles.get(key) ?? [], run]);
+    }
+    return [...bundles.values()];
+  }
+
+  allSeries() {
+    return this.bundles(this.shownRuns()).flatMap((runs) => this.seriesOf(runs));
   }
 
   update() {
-    this.updateChecks();
+    this.panel.update();
+    this.chart.setSeries(this.allSeries());
     const runs = this.shownRuns();
-    this.chart.setSeries(runs.flatMap((run) => this.seriesOf(run)));
-    const thinned = runs.some((run) => run.recorded > run.train.count);
-    this.status.textContent = `${runs.length} of ${this.group.runs.length} runs shown.`
-      + (thinned && this.state.kind !== 'eval' ? ' Of long training curves the lowest and the highest loss of every stretch are drawn.' : '');
+    const thinned = this.state.kind !== 'eval' && runs.some((run) => run.recorded > run.train.count);
+    this.status.textContent = [`${runs.length} of ${this.group.runs.length} runs shown.`,
+      this.state.seeds === 'mean' ? 'A line is the mean over the seeds of a config, its band goes from the lowest to the highest.' : '',
+      thinned ? 'Of long training curves the lowest and the highest loss of every stretch are drawn.' : ''].join(' ');
   }
 
-  updateChecks() {
-    for (const { input, members } of this.configChecks) {
-      const shown = members.filter((run) => !this.hiddenRuns.has(run.index)).length;
-      input.checked = shown > 0;
-      input.indeterminate = shown > 0 && shown < members.length;
-    }
-    for (const { input, run } of this.runChecks) input.checked = !this.hiddenRuns.has(run.index);
-  }
-
-  seriesOf(run) {
+  seriesOf(runs) {
     const { kind } = this.state;
-    return [...kind !== 'eval' ? this.trainingSeries(run) : [], ...kind !== 'train' ? this.evaluationSeries(run) : []];
+    return [...kind !== 'eval' ? this.trainingSeries(runs) : [], ...kind !== 'train' ? this.evaluationSeries(runs) : []];
   }
 
-  trainingSeries(run) {
-    if (run.train.count === 0) return [];
-    const { xs, ys, places } = onAxis(curveOf(run, 'train'), this.state.axis);
-    const style = this.styles.get(run.index);
-    const base = { run, kind: 'train', xs, places, style, line: true };
-    const beside = this.state.kind === 'both';
+  /** The curves of one kind that have points, by the chosen axis. */
+  curvesOf(runs, kind) {
+    return runs.filter((run) => run[kind].count > 0).map((run) => onAxis(curveOf(run, kind), this.state.axis));
+  }
+
+  together(curves) {
+    return curves.length > 1 ? meanCurve(curves) : curves[0];
+  }
+
+  trainingSeries(runs) {
+    const curves = this.curvesOf(runs, 'train');
+    if (curves.length === 0) return [];
     const weight = this.state.smoothing;
-    if (weight === 0) return [{ ...base, ys, width: 1.4, alpha: beside ? 0.4 : 1, points: beside ? null : 'last' }];
-    return [{ ...base, ys, mute: true, width: 1, alpha: 0.22 },
-      { ...base, ys: smoothed(ys, weight), width: beside ? 1.4 : 1.8, alpha: beside ? 0.7 : 1, points: beside ? null : 'last' }];
+    const beside = this.state.kind === 'both';
+    const base = { runs, kind: 'train', style: this.styles.get(runs[0]), line: true };
+    const curve = this.together(curves.map((one) => ({ ...one, ys: smoothed(one.ys, weight) })));
+    const shown = { ...base, ...curve, width: weight > 0 ? 1.8 : 1.4, alpha: beside ? 0.5 : 1, points: beside ? null : 'last' };
+    if (weight === 0 || curves.length > 1) return [shown];
+    return [{ ...base, ...curves[0], mute: true, width: 1, alpha: 0.22 }, shown];
   }
 
-  evaluationSeries(run) {
-    if (run.eval.count === 0) return [];
-    const { xs, ys, places } = onAxis(curveOf(run, 'eval'), this.state.axis);
-    return [{ run, kind: 'eval', xs, ys, places, style: this.styles.get(run.index), line: true, width: 1.8,
-      points: xs.length <= 40 ? 'all' : 'last' }];
+  evaluationSeries(runs) {
+    const curves = this.curvesOf(runs, 'eval');
+    if (curves.length === 0) return [];
+    const curve = this.together(curves);
+    return [{ runs, kind: 'eval', ...curve, style: this.styles.get(runs[0]), line: true, width: 1.8,
+      points: curve.xs.length <= 40 ? 'all' : 'last' }];
   }
 
   spansDecades() {
-    const [min, max] = extentOf(this.shownRuns().flatMap((run) => ['train', 'eval'].map((kind) => ({ ys: curveOf(run, kind).loss }))), 'ys', true);
+    const losses = this.shownRuns().flatMap((run) => ['train', 'eval'].map((kind) => ({ ys: curveOf(run, kind).loss })));
+    const [min, max] = extentOf(losses, ['ys'], true);
     return max / min > 4;
   }
 
   applyAxes() {
     const time = this.state.axis === 'seconds';
-    this.chart.series = this.shownRuns().flatMap((run) => this.seriesOf(run));
+    this.chart.series = this.allSeries();
     this.chart.setAxes({
       x: { label: time ? 'Wall time' : 'Tokens trained on', log: this.log.x, text: time ? durationText : shortNumber },
       y: { label: 'Loss', log: this.log.y, text: axisNumber },
@@ -291,13 +217,25 @@ class Curves {
     this.update();
   }
 
+  // What is said of a point.
+
   describe({ series, index }) {
-    const { run, kind } = series;
+    return series.counts ? this.describeMean(series, index) : this.describeRun(series, index);
+  }
+
+  describeMean({ runs, kind, xs, ys, low, high, counts }, index) {
+    const along = this.state.axis === 'seconds' ? ['Wall time', durationText(xs[index])] : ['Tokens', shortNumber(xs[index])];
+    return { title: [runs[0].config, variations.get(runs[0].settings)].filter(Boolean).join(' · '), lines: [
+      [`Mean ${lossName(kind)}`, lossText(ys[index])], ['Range', `${lossText(low[index])} to ${lossText(high[index])}`],
+      ['Seeds', `${counts[index]}`], along] };
+  }
+
+  describeRun({ runs: [run], kind, ys, places }, index) {
     const curve = curveOf(run, kind);
-    const place = series.places[index];
-    const isSmoothed = kind === 'train' && this.state.smoothing > 0;
-    const lines = [[kind === 'eval' ? 'Evaluation loss' : 'Training loss', lossText(curve.loss[place])]];
-    if (isSmoothed) lines.push(['Smoothed', lossText(series.ys[index])]);
+    const place = places[index];
+    const name = lossName(kind);
+    const lines = [[name[0].toUpperCase() + name.slice(1), lossText(curve.loss[place])]];
+    if (kind === 'train' && this.state.smoothing > 0) lines.push(['Smoothed', lossText(ys[index])]);
     lines.push(['Tokens', shortNumber(curve.tokens[place])]);
     if (curve.seconds[place] !== null) lines.push(['Wall time', durationText(curve.seconds[place])]);
     if (run.status !== 'completed') lines.push(['Run', run.status]);

@@ -48,15 +48,16 @@ function markerPath(shape, x, y, radius) {
   return path;
 }
 
-/** The sample of a series in a list: its line with its marker. */
-function swatch(style) {
+/** The sample of a series in a list: its marker, with its line where it has one. */
+function swatch(style, hasLine = true) {
   const stroke = style.hue ?? 'currentColor';
-  const line = svgElement('line', { x1: 1, y1: 6, x2: 33, y2: 6, stroke, 'stroke-width': 2,
+  const width = hasLine ? 34 : 14;
+  const line = svgElement('line', { x1: 1, y1: 6, x2: width - 1, y2: 6, stroke, 'stroke-width': 2,
     'stroke-dasharray': style.dash.join(' ') || null });
   const mark = style.marker === 'circle'
-    ? svgElement('circle', { cx: 17, cy: 6, r: 4, fill: stroke })
+    ? svgElement('circle', { cx: width / 2, cy: 6, r: 4, fill: stroke })
     : svgElement('polygon', { fill: stroke,
-      points: corners[style.marker].map(([x, y]) => `${17 + 4 * x},${6 + 4 * y}`).join(' ') });
-  return svgElement('svg', { class: 'swatch', viewBox: '0 0 34 12', width: 34, height: 12, 'aria-hidden': 'true' },
-    line, mark);
+      points: corners[style.marker].map(([x, y]) => `${width / 2 + 4 * x},${6 + 4 * y}`).join(' ') });
+  return svgElement('svg', { class: 'swatch', viewBox: `0 0 ${width} 12`, width, height: 12, 'aria-hidden': 'true' },
+    ...hasLine ? [line] : [], mark);
 }

@@ -26,6 +26,14 @@ function figureColumns(table) {
     .filter(({ number, place }) => number && table.rows.some((row) => typeof row[place]?.value === 'number'));
 }
 
+/** Numbers of an axis in the unit in which the table writes the column. */
+function axisText(table, column) {
+  const texts = table.rows.map((row) => cellText(row[column.place]));
+  if (texts.some((text) => /%/.test(text))) return (value) => `${+(100 * value).toPrecision(4)} %`;
+  if (texts.some((text) => /[MG]iB/.test(text))) return (value) => `${+(value / 2 ** 30).toPrecision(3)} GiB`;
+  return (value) => (Math.abs(value) >= 1000 ? shortNumber(value) : axisNumber(value));
+}
+
 class Tradeoff {
   constructor(host, tables) {
     this.tables = tables;
@@ -82,8 +90,9 @@ class Tradeoff {
     }
     const front = this.shown.filter((point) => point.beatenBy.length === 0);
     this.chart.series = [this.frontSeries(front), ...this.shown.map((point) => this.pointSeries(point))];
-    this.chart.setAxes({ x: { label: this.x.title, log: false, text: shortNumber },
-      y: { label: this.y.title, log: false, text: axisNumber } });
+    const label = (key) => `${this[key].title} (${this.better[key]} is better)`;
+    const axis = (key) => ({ label: label(key), log: false, room: 0.12, text: axisText(this.table, this[key]) });
+    this.chart.setAxes({ x: axis('x'), y: axis('y') });
     this.showFindings(front, points);
   }
 
@@ -102,19 +111,24 @@ class Tradeoff {
   describe({ series }) {
     const { point } = series;
     const lines = [[this.y.title, cellText(point.row[this.y.place])], [this.x.title, cellText(point.row[this.x.place])]];
-    if (point.beatenBy.length > 0) lines.push(['Dominated by', point.beatenBy.map((other) => other.name).join(', ')]);
+    if (point.beatenBy.length > 0) lines.push(['Dominated by', this.beatenBy(point)]);
     else lines.push(['On the front', 'yes']);
     return { title: point.name, lines };
+  }
+
+  /** The rows of the front that beat a point: one always does. */
+  beatenBy(point) {
+    return point.beatenBy.filter((other) => other.beatenBy.length === 0).map((other) => other.name).join(', ');
   }
 
   showFindings(front, points) {
     const dominated = this.shown.filter((point) => point.beatenBy.length > 0);
     const lacking = points.filter((point) => point.x === null || point.y === null);
-    const entry = (point, text) => element('li', {}, swatch(point.style), element('strong', {}, point.name), text);
+    const entry = (point, text) => element('li', {}, swatch(point.style, false), element('strong', {}, point.name), text);
     const part = (title, entries) => (entries.length > 0 ? [element('h3', {}, title), element('ul', { class: 'plain' }, entries)] : []);
     this.findings.replaceChildren(
       ...part('On the front: no row is better in one figure without being worse in the other', front.map((point) => entry(point, ''))),
-      ...part('Dominated', dominated.map((point) => entry(point, ` by ${point.beatenBy.map((other) => other.name).join(', ')}`))),
+      ...part('Dominated', dominated.map((point) => entry(point, ` by ${this.beatenBy(point)}`))),
       ...part('Without both figures', lacking.map((point) => entry(point, ''))),
       element('p', { class: 'muted' }, 'The front takes every figure as it is and knows nothing of noise: whether a difference stands is said by the table and its claims.'));
   }
