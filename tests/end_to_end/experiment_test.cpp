@@ -71,6 +71,16 @@ TEST_CASE("three configs are trained and compared and exported") {
   const std::string exported = read_file(file);
   REQUIRE(contains(exported, "| Llama 4M"));
   REQUIRE(forge.call({"export-markdown", "-o", "-"}).out == exported);
+
+  const std::string page = (forge.folder() / "report.html").string();
+  const Outcome report = forge.call({"report", "-o", page, "--json"});
+  if (contains(report.err, "built without uPlot")) return;
+  REQUIRE(report.exit_code == 0);
+  const json written = json::parse(report.out);
+  REQUIRE(written.at("file") == page);
+  REQUIRE(written.at("runs") >= 2);
+  REQUIRE(written.at("bytes") == read_file(page).size());
+  REQUIRE(forge.call({"report", "-o", "-"}).out == read_file(page));
 }
 
 TEST_CASE("a finished run is not repeated unless forced and then gives the same loss") {
