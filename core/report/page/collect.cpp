@@ -39,14 +39,18 @@ Meaning meaning_of(const ColumnSpec& column) {
   }
 }
 
-/// The run that a row shows first, then those that it was chosen from.
+/// The runs that a row shows, then those that it was chosen from.
 std::vector<std::string> runs_of(const AblationRow& row) {
   std::vector<std::string> ids;
-  const auto add = [&](const std::optional<store::RunSummary>& run) {
-    if (run && std::find(ids.begin(), ids.end(), run->id) == ids.end()) ids.push_back(run->id);
+  const auto add = [&](const Sample& sample) {
+    std::vector<store::RunSummary> runs = sample.runs;
+    if (runs.empty() && sample.run) runs.push_back(*sample.run);
+    for (const store::RunSummary& run : runs) {
+      if (std::find(ids.begin(), ids.end(), run.id) == ids.end()) ids.push_back(run.id);
+    }
   };
-  add(row.run);
-  for (const Point& point : row.points) add(point.run);
+  add(row);
+  for (const Point& point : row.points) add(point);
   return ids;
 }
 
