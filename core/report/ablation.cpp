@@ -199,6 +199,7 @@ std::optional<double> comparable_speed(const AblationRow& row, const TableSpec& 
       !row.speed->otherwise.empty()) {
     return std::nullopt;
   }
+  if (table.tokens_per_second == SpeedSource::runs && !row.same_micro_batch) return std::nullopt;
   return tokens_per_second_of(row, table);
 }
 
@@ -206,9 +207,23 @@ void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRo
   if (&row == &baseline || row.division != baseline.division) return;
   row.throughput_change = change(comparable_speed(row, table).value_or(0),
                                  comparable_speed(baseline, table).value_or(0));
-  if (!row.completed() || !baseline.completed()) return;
+  if (!row.completed() || !baseline.completed() || !row.same_micro_batch) return;
   row.memory_change = change(static_cast<double>(row.run->peak_memory_bytes.value_or(0)),
                              static_cast<double>(baseline.run->peak_memory_bytes.value_or(0)));
+}
+
+/// Compares with the baseline's run of the same division; where there is none, with runs that
+/// compute all rows of a step at once.
+void compare_micro_batches(Ablation& ablation) {
+  for (AblationRow& row : ablation.rows) {
+    std::optional<int64_t> usual;
+    for (const AblationRow& other : ablation.rows) {
+      const bool is_baseline = other.spec.config == ablation.table.baseline;
+      if (is_baseline && other.division == row.division && other.completed())
+        usual = other.run->micro_batch_size;
+    }
+    row.same_micro_batch = !row.completed() || row.run->micro_batch_size == usual;
+  }
 }
 
 void add_speeds(const std::vector<benchmark::Record>& benchmarks, Ablation& ablation) {
@@ -265,6 +280,7 @@ Ablation build_ablation(const TableSpec& table,
   ablation.setup = describe_setup(completed);
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe(*table.best_of));
   if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
+  compare_micro_batches(ablation);
   for (const AblationRow& baseline : ablation.rows) {
     if (baseline.spec.config != table.baseline) continue;
     for (AblationRow& row : ablation.rows) add_changes(baseline, table, row);

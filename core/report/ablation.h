@@ -29,6 +29,9 @@ struct AblationRow {
   std::optional<MeasuredSpeed> speed;       ///< where the table takes it from measurements
   std::optional<double> throughput_change;  ///< own tokens/s ÷ the baseline's − 1
   std::optional<double> memory_change;      ///< own peak memory ÷ the baseline's − 1
+  /// Whether the run computed as many rows at once as the baseline's: where not, its throughput and
+  /// memory are no comparison.
+  bool same_micro_batch = true;
   std::optional<PublishedFigure> published;
 
   bool completed() const { return run && run->status == run::RunState::completed; }

@@ -34,6 +34,7 @@ Json figures_of(const AblationRow& row, const TableSpec& table) {
   figures["parameters"] = row.completed() ? Json(run.parameters) : Json(nullptr);
   figures["throughput_change"] = value_or_null(row.throughput_change);
   figures["memory_change"] = value_or_null(row.memory_change);
+  figures["micro_batch_size"] = value_or_null(run.micro_batch_size);
   return figures;
 }
 

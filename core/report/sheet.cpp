@@ -138,6 +138,22 @@ std::string speed_note(const AblationRow& row, const Ablation& ablation) {
   return "not measured; '" + bench_command(ablation.table) + "' measures all rows in one call";
 }
 
+/// How many rows the run computed at once, where its throughput and memory are no comparison for
+/// it; else "".
+std::string micro_batch_note(const AblationRow& row) {
+  if (row.same_micro_batch) return "";
+  const std::optional<int64_t> rows = row.run->micro_batch_size;
+  return (rows ? std::to_string(*rows) + " rows of a step were computed at once"
+               : "all rows of a step were computed at once") +
+         std::string(", unlike the baseline's: its throughput and memory are not comparable");
+}
+
+/// Columns that say what so many rows at once cost.
+bool depends_on_micro_batch(const ColumnSpec& column, const Ablation& ablation) {
+  return (column.kind == ColumnKind::tokens_per_second && !is_benchmark(column.kind, ablation)) ||
+         column.kind == ColumnKind::peak_memory;
+}
+
 /// The mark that leads to a footnote, which is added where it is not there; "" for none.
 std::string mark_of(const std::string& footnote, std::vector<std::string>& footnotes) {
   if (footnote.empty()) return "";
@@ -154,6 +170,7 @@ std::vector<std::string> cells_of(const AblationRow& row,
                                   std::vector<std::string>& footnotes) {
   const std::string state_mark = mark_of(footnote_of(row, ablation), footnotes);
   const std::string score_mark = mark_of(lacking_scores(row, columns), footnotes);
+  const std::string micro_batch_mark = mark_of(micro_batch_note(row), footnotes);
   std::vector<std::string> cells;
   bool state_is_told = false;
   for (const ColumnSpec& column : columns) {
@@ -164,6 +181,7 @@ std::vector<std::string> cells_of(const AblationRow& row,
       state_is_told = true;
     }
     if (lacks_score(row, column)) text += score_mark;
+    if (depends_on_micro_batch(column, ablation)) text += micro_batch_mark;
     if (is_benchmark(column.kind, ablation)) {
       text += mark_of(speed_note(row, ablation), footnotes);
     }

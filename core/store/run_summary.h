@@ -52,6 +52,7 @@ struct RunSummary {
   std::optional<int64_t> exit_signal;
   std::string failure_reason;  ///< why it failed or stopped, ""
   std::string failure_hint;
+  std::optional<int64_t> micro_batch_size;        ///< rows computed at once; none: all of a step
   std::map<std::string, protocol::Score> scores;  ///< at eval_step; rows of the table `scores`
 };
 
@@ -97,6 +98,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("exit_signal", run.exit_signal);
   visit.column("failure_reason", run.failure_reason);
   visit.column("failure_hint", run.failure_hint);
+  visit.column("micro_batch_size", run.micro_batch_size);
 }
 
 /// Inverse of run::name_of. Throws Error for another word.

@@ -45,6 +45,12 @@ CREATE TABLE benchmarks (
 CREATE INDEX benchmarks_by_config ON benchmarks (config, created);
 )sql";
 
+/// Version 4: how many rows of a step are computed at once, NULL for all. Speed and memory depend
+/// on it.
+constexpr const char* add_micro_batch_size = R"sql(
+ALTER TABLE runs ADD COLUMN micro_batch_size INTEGER;
+)sql";
+
 /// "frge": tells a results store from any other SQLite file.
 constexpr int application_id = 0x66726765;
 
@@ -72,7 +78,8 @@ void refuse_foreign(const SQLite::Database& database) {
 }  // namespace
 
 const std::vector<std::string>& schema_steps() {
-  static const std::vector<std::string> steps = {schema_version_1, add_scores, add_benchmarks};
+  static const std::vector<std::string> steps = {
+      schema_version_1, add_scores, add_benchmarks, add_micro_batch_size};
   return steps;
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -20,6 +21,17 @@ int64_t peak_memory_bytes(int index) {
 }
 
 void reset_peak_memory(int index) { c10::cuda::CUDACachingAllocator::resetPeakStats(index); }
+
+void give_back_unused_memory(int index) {
+  at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(index)).synchronize();
+  c10::cuda::CUDACachingAllocator::emptyCache();
+}
+
+void limit_memory(int index, int64_t bytes) {
+  const double share = double(bytes) / double(device_memory_bytes(index));
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(share, 1.0),
+                                                     static_cast<c10::DeviceIndex>(index));
+}
 
 void use_own_stream(int index) {
   c10::cuda::setCurrentCUDAStream(

@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "backends/libtorch/model/torch_compat.h"
 #include "backends/libtorch/version.h"
 #include "backends/libtorch/worker/bench.h"
 #include "backends/libtorch/worker/bench_operations.h"
@@ -10,6 +11,7 @@
 #include "backends/libtorch/worker/evaluate_model.h"
 #include "backends/libtorch/worker/event_writer.h"
 #include "backends/libtorch/worker/generate.h"
+#include "backends/libtorch/worker/halving.h"
 #include "backends/libtorch/worker/logits.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/stop.h"
@@ -51,6 +53,7 @@ int serve(const EventWriter& events) {
     throw Error("no request on stdin", {}, "one JSON line; see docs/PROTOCOL.md");
   const protocol::Request request = protocol::request_from_line(line);
   const at::Device device = choose_device(request.device, request.threads);
+  limit_memory(device);
   events.send(describe_environment(device));
   return run_job(request, device, events);
 }
@@ -82,7 +85,9 @@ int run() {
   } catch (const Error& error) {
     return fail(events, error.message(), error.hint(), exit_status_of(error));
   } catch (const c10::Error& error) {
-    return fail(events, error.what_without_backtrace(), "", exit_failed);
+    const std::string hint =
+        torch_compat::is_out_of_memory(error) ? help_against_shortage() : std::string();
+    return fail(events, error.what_without_backtrace(), hint, exit_failed);
   } catch (const std::exception& error) {
     return fail(events, error.what(), "", exit_failed);
   }

@@ -154,8 +154,7 @@ TEST_CASE("scores stand in a table for people with what they lack", "[report]") 
                  "Canon-A      0.0005 [2]  75.0 %  \u2014 [1]     1.5000\n"
                  "Canon-B         missing       \u2014      \u2014          \u2014\n"));
   CHECK(contains(text, "\n[1] no kl_divergence in the run's last evaluation\n"));
-  CHECK(contains(
-      text, "[2] the best of 1 of 3; not completed with optimizer.lr 0.001, 0.002\n"));
+  CHECK(contains(text, "[2] the best of 1 of 3; not completed with optimizer.lr 0.001, 0.002\n"));
   const std::string markdown = to_markdown(lab.scored());
   CHECK(contains(markdown, "| :--- | ---: | ---: | ---: | ---: |\n"));
   CHECK(contains(markdown, "| Llama 4M | 0.001 | 93.8 % | \u2014 [1] | 1.5000 |\n"));
@@ -187,9 +186,10 @@ TEST_CASE("scores and the runs that were chosen from stand in tables for machine
   CHECK(json["rows"][2]["scores"].empty());
 
   const std::vector<std::string> lines = split(to_csv(lab.scored()), '\n');
-  CHECK(contains(lines[0],
-                 ",memory_change,token_accuracy,token_accuracy_count,kl_divergence,"
-                 "kl_divergence_count,optimizer.lr\r"));
+  CHECK(
+      contains(lines[0],
+               ",memory_change,micro_batch_size,token_accuracy,token_accuracy_count,kl_divergence,"
+               "kl_divergence_count,optimizer.lr\r"));
   CHECK(contains(lines[1], ",0.9375,640,,,0.001\r"));
   CHECK(contains(lines[3], "canon_b,Canon-B,B,missing,,,,,,,,,,,,,,,\r"));
 }

@@ -54,7 +54,7 @@ TEST_CASE("CSV has a header and a line a row with every field in its place", "[r
   REQUIRE(lines[0] ==
           "config,name,positions,status,run_id,eval_loss,train_loss,tokens_per_second,"
           "peak_memory_bytes,peak_resident_bytes,wall_seconds,parameters,throughput_change,"
-          "memory_change,published_eval_loss,published_tokens_per_second,"
+          "memory_change,micro_batch_size,published_eval_loss,published_tokens_per_second,"
           "published_peak_memory_gib\r");
   REQUIRE(lines[1] ==
           "llama,\"Llama, \"\"4M\"\"\",,completed,llama-20,3.25,3.5,4300.0,1610612736,1820327936,"

@@ -64,7 +64,7 @@ TEST_CASE("an older store is brought forward step by step", "[store]") {
   later.push_back("UPDATE a SET y = x + 1");
   bring_up_to_date(database, later);
   REQUIRE(database.execAndGet("SELECT y FROM a").getInt() == 8);
-  REQUIRE(database.execAndGet("PRAGMA user_version").getInt() == 3);
+  REQUIRE(database.execAndGet("PRAGMA user_version").getInt() == 4);
   bring_up_to_date(database, later);
   REQUIRE(database.execAndGet("SELECT y FROM a").getInt() == 8);
 }
@@ -84,7 +84,7 @@ TEST_CASE("a store of version 1 keeps what it holds and learns of what came late
     database.exec("PRAGMA user_version = 1");
   }
   ResultStore store(folder / "forge.sqlite");
-  REQUIRE(open_raw(folder / "forge.sqlite").execAndGet("PRAGMA user_version").getInt() == 3);
+  REQUIRE(open_raw(folder / "forge.sqlite").execAndGet("PRAGMA user_version").getInt() == 4);
   REQUIRE(store.evaluations("old").size() == 1);
   REQUIRE(store.evaluations("old")[0].loss == 3.5);
   REQUIRE(store.run("old")->scores.empty());

@@ -1,25 +1,11 @@
 #include "tests/support/torch_catch.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <fstream>
-
-#include "backends/libtorch/worker/train.h"
 #include "core/base/error.h"
-#include "core/base/hash.h"
-#include "core/base/random.h"
-#include "core/config/json.h"
-#include "core/data/token_file.h"
-#include "core/data/token_file_writer.h"
 #include "core/weights/checkpoint.h"
-#include "tests/backends/libtorch/model/small_models.h"
-#include "tests/support/support.h"
+#include "tests/backends/libtorch/worker/training_job.h"
 
 namespace forge::tests {
 namespace {
-
-using nlohmann::json;
 
 /// A training job on random tokens in folders of its own.
 class Job {
@@ -150,26 +136,11 @@ TEST_CASE("a document mask changes the losses and needs to know what begins a do
           std::string::npos);
 }
 
-std::string named(int64_t step) {
-  char name[16];
-  std::snprintf(name, sizeof name, "%09d", int(step));
-  return name;
-}
-
 std::vector<std::string> checkpoints_in(const std::filesystem::path& run_dir) {
   std::vector<std::string> names;
   for (const auto& folder : weights::list_checkpoints(run_dir / "checkpoints"))
     names.push_back(folder.filename().string());
   return names;
-}
-
-/// The numbers of the steps after `step`.
-std::vector<json> numbers_after(const std::vector<json>& events, int64_t step) {
-  std::vector<json> later;
-  for (const json& number : numbers(events)) {
-    if (number.at(0) > step) later.push_back(number);
-  }
-  return later;
 }
 
 TEST_CASE("a job that resumes after any step goes on like one that never stopped or saved",
