@@ -32,6 +32,27 @@ inline bool is_out_of_memory(const std::exception& problem) {
   return false;
 }
 
+/// Whether the device cannot be had or was lost, in the words of CUDA's errors: another process or
+/// a fault of the machine, which may be over when the same is tried again later.
+inline bool is_device_trouble(const std::exception& problem) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&problem);
+  if (!of_torch) return false;
+  const std::string text = of_torch->what_without_backtrace();
+  for (const char* words : {"busy or unavailable",
+                            "system not yet initialized",
+                            "system has unsupported display driver",
+                            "uncorrectable ECC error",
+                            "uncorrectable NVLink error",
+                            "GPU is lost",
+                            "device is lost",
+                            "no CUDA-capable device is detected",
+                            "driver shutting down",
+                            "MPS server"}) {
+    if (text.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
 inline std::string version() { return TORCH_VERSION; }
 
 /// Makes the library choose algorithms that give the same bits each time, where it has a choice,

@@ -3,6 +3,7 @@
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <array>
@@ -25,6 +26,17 @@ void reset_peak_memory(int index) { c10::cuda::CUDACachingAllocator::resetPeakSt
 void give_back_unused_memory(int index) {
   at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(index)).synchronize();
   c10::cuda::CUDACachingAllocator::emptyCache();
+}
+
+int64_t memory_held_elsewhere(int index) {
+  // What CUDA itself and the libraries hold for this process is not known; it is less than that.
+  constexpr int64_t own_surroundings = int64_t{2} << 30;
+  size_t free = 0, total = 0;
+  if (::cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
+  const int64_t own =
+      c10::cuda::CUDACachingAllocator::getDeviceStats(index).reserved_bytes[0].current;
+  const int64_t held = static_cast<int64_t>(total) - static_cast<int64_t>(free);
+  return std::max<int64_t>(0, held - own - own_surroundings);
 }
 
 void limit_memory(int index, int64_t bytes) {

@@ -17,6 +17,8 @@ int64_t peak_memory_bytes(int index);
 void reset_peak_memory(int index);
 /// Gives back to the device what Torch's allocator holds and nobody uses, after all work is done.
 void give_back_unused_memory(int index);
+/// What other processes hold of the device's memory.
+int64_t memory_held_elsewhere(int index);
 /// Torch's allocator takes no more of the device than that.
 void limit_memory(int index, int64_t bytes);
 

@@ -112,6 +112,13 @@ void limit_memory(const at::Device& device) {
   device.is_cuda() ? cuda::limit_memory(index_of(device), bytes) : limit_cpu_tensor_bytes(bytes);
 }
 
+bool may_be_mended(const std::exception& problem, const at::Device& device) {
+  if (torch_compat::is_device_trouble(problem)) return true;
+  if (!device.is_cuda() || !torch_compat::is_out_of_memory(problem)) return false;
+  const int index = index_of(device);
+  return cuda::memory_held_elsewhere(index) > cuda::device_memory_bytes(index) / 20;
+}
+
 void warn_of_slow_precision(config::Precision precision, const at::Device& device) {
   if (precision != config::Precision::bfloat16 || !device.is_cpu() || bfloat16_is_fast()) return;
   std::cerr << "warning: matrix products of train.precision bfloat16 are computed in float32 here, "

@@ -17,6 +17,7 @@ int64_t device_memory_bytes(int) { refuse(); }
 int64_t peak_memory_bytes(int) { refuse(); }
 void reset_peak_memory(int) { refuse(); }
 void give_back_unused_memory(int) { refuse(); }
+int64_t memory_held_elsewhere(int) { refuse(); }
 void limit_memory(int, int64_t) { refuse(); }
 void use_own_stream(int) { refuse(); }
 

@@ -1,6 +1,7 @@
 #include "tests/support/torch_catch.h"
 
 #include "backends/libtorch/model/torch_compat.h"
+#include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/step_in_memory.h"
 #include "backends/libtorch/worker/weights.h"
@@ -226,6 +227,22 @@ TEST_CASE("where not even one row fits the job ends", "[worker][micro_batch]") {
                 .find("memory ran out though only one row is computed at once: out of memory") ==
             0);
   }
+}
+
+TEST_CASE("trouble with a device is told from other errors", "[worker]") {
+  const auto judged = [](const std::string& words) {
+    try {
+      TORCH_CHECK(false, words);
+    } catch (const c10::Error& problem) {
+      return worker::may_be_mended(problem, at::Device("cpu"));
+    }
+    return false;
+  };
+  REQUIRE(judged("CUDA error: CUDA-capable device(s) is/are busy or unavailable"));
+  REQUIRE(judged("CUDA error: uncorrectable ECC error encountered"));
+  REQUIRE_FALSE(judged("CUDA error: an illegal memory access was encountered"));
+  REQUIRE_FALSE(judged("out of memory: there are no 512 bytes left"));  // nobody else is asked
+  REQUIRE_FALSE(worker::may_be_mended(Error("wrong config"), at::Device("cpu")));
 }
 
 TEST_CASE("lack of memory is told from other errors", "[worker][micro_batch]") {
