@@ -191,7 +191,7 @@ TEST_CASE("scores and the runs that were chosen from stand in tables for machine
                ",memory_change,micro_batch_size,token_accuracy,token_accuracy_count,kl_divergence,"
                "kl_divergence_count,optimizer.lr\r"));
   CHECK(contains(lines[1], ",0.9375,640,,,0.001\r"));
-  CHECK(contains(lines[3], "canon_b,Canon-B,B,missing,,,,,,,,,,,,,,,\r"));
+  CHECK(contains(lines[3], "canon_b,Canon-B,B,missing,,,,,,,,,,,,,,,,\r"));
 }
 
 TEST_CASE("a claim on the best of several runs waits for all of them", "[report]") {
