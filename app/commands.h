@@ -59,6 +59,17 @@ void add_run(const Command& app, Program& program);
 void add_status(const Command& app, Program& program);
 void add_runs(const Command& app, Program& program);
 void add_runs_stop(const Command& runs, Program& program);
+void add_runs_logs(const Command& runs, Program& program);
+void add_runs_save(const Command& runs, Program& program);
+void add_runs_resume(const Command& runs, Program& program);
+void add_runs_rm(const Command& runs, Program& program);
+void add_runs_undo(const Command& runs, Program& program);
+/// archive, note and tag
+void add_runs_remarks(const Command& runs, Program& program);
+void add_pack(const Command& app, Program& program);
+void add_import(const Command& app, Program& program);
+void add_doctor(const Command& app, Program& program);
+void add_gc(const Command& app, Program& program);
 void add_compare(const Command& app, Program& program);
 void add_export_markdown(const Command& app, Program& program);
 void add_bench(const Command& app, Program& program);

@@ -7,6 +7,7 @@
 #include "core/base/text.h"
 #include "core/config/keys.h"
 #include "core/run/run_folder.h"
+#include "core/upkeep/trash.h"
 
 namespace forge::app {
 namespace {
@@ -101,6 +102,9 @@ void add_values(const CLI::Option& option, const Context& context, std::vector<C
     add_keys("", found);
   } else if (starts_with(option.get_type_name(), "RUN")) {
     add_runs(context, found);
+  } else if (option.get_type_name() == "REMOVAL") {
+    for (const upkeep::Removal& removal : upkeep::list_removals(context.runs_dir()))
+      found.push_back({removal.name, removal.command});
   } else {
     add_choices(option, found);
   }

@@ -176,11 +176,20 @@ class Conductor {
   }
 
   static Outcome outcome_of(const Followed& followed) {
-    Outcome outcome{followed.run.planned.folder.status()};
-    // On a disk that is full to the last byte nothing but the exit code can say so.
-    if (followed.supervisor != 0 &&
-        run::wait_for_supervisor(followed.supervisor) == run::supervised_storage)
-      outcome.status.storage = true;
+    const run::RunFolder& folder = followed.run.planned.folder;
+    Outcome outcome{folder.status()};
+    if (followed.supervisor != 0) {
+      // On a disk that is full to the last byte nothing but the exit code can say so.
+      const int code = run::wait_for_supervisor(followed.supervisor);
+      if (code == run::supervised_storage) outcome.status.storage = true;
+      const bool ended_well = code == run::supervised_completed || code == run::supervised_stopped;
+      if (!ended_well && outcome.status.attempt == followed.attempt_before) {
+        // It could not even begin to record.
+        outcome.status.state = run::RunState::failed;
+        outcome.status.reason = run::reason_of_silence(folder);
+        outcome.status.hint.clear();
+      }
+    }
     outcome.begun = followed.supervisor != 0 || followed.announced ||
                     outcome.status.state == run::RunState::completed ||
                     outcome.status.attempt > followed.attempt_before;

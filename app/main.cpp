@@ -50,6 +50,7 @@ void group_commands(CLI::App& app) {
       {"Experiments",
        {"run",
         "runs",
+        "status",
         "why",
         "compare",
         "export-markdown",
@@ -57,8 +58,13 @@ void group_commands(CLI::App& app) {
         "backends",
         "backend-test",
         "data",
+        "pack",
+        "import",
+        "gc",
+        "doctor",
         "store"}},
-      {"Models", {"model", "generate", "eval", "export-hf", "import-hf", "logits"}},
+      {"Models",
+       {"model", "generate", "eval", "export-hf", "import-hf", "import-lingua", "logits"}},
       {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "arguments"}},
       {"Templates", {"pp", "trefs", "tlist", "targets", "graph", "meta", "index"}},
       {"New", {"init", "ws", "project"}},
@@ -87,6 +93,10 @@ void add_commands(CLI::App& program_line, Program& program) {
   add_backends(app, program);
   add_backend_test(app, program);
   add_data(app, program);
+  add_pack(app, program);
+  add_import(app, program);
+  add_gc(app, program);
+  add_doctor(app, program);
   add_store(app, program);
   add_ls(app, program);
   add_show(app, program);

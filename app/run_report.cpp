@@ -63,6 +63,11 @@ std::string precision_text(const nlohmann::json& config) {
 std::string column_text(const nlohmann::json& value) {
   if (value.is_null()) return "-";
   if (value.is_string()) return report::printable(value.get<std::string>());
+  if (value.is_array()) {
+    std::vector<std::string> words;
+    for (const nlohmann::json& word : value) words.push_back(column_text(word));
+    return words.empty() ? "-" : join(words, ", ");
+  }
   return json_text(value);
 }
 
@@ -97,6 +102,9 @@ std::string result_text(const store::RunSummary& run,
                    run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
                        std::to_string(run.seed) + ", " + run.device_name + ")"});
   lines.push_back({"  precision", precision_text(config)});
+  if (!run.tags.empty()) lines.push_back({"  tags", join(run.tags, ", ")});
+  if (!run.note.empty()) lines.push_back({"  note", report::printable(run.note)});
+  if (run.archived != 0) lines.push_back({"  archived", "not in lists and tables"});
   lines.push_back({"  run", folder});
   return head + "\n" + aligned(lines);
 }

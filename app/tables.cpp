@@ -21,7 +21,7 @@ struct Findings {
   std::vector<report::LeftOut> left_out;  ///< those of other models
 };
 
-Findings find(const Context& context, const project::Project& project) {
+Findings find(const Context& context, const project::Project& project, bool archived) {
   const std::filesystem::path runs_dir = context.runs_dir();
   if (!std::filesystem::exists(runs_dir)) return {};
   store::ResultStore store(store::store_path(runs_dir));
@@ -29,6 +29,7 @@ Findings find(const Context& context, const project::Project& project) {
     std::cerr << "warning: " << warning << "\n";
   store::RunFilter filter;
   filter.project = project.path;
+  filter.archived = archived;
   store::BenchmarkFilter benchmark_filter;
   benchmark_filter.project = project.path;
   benchmark_filter.kind = benchmark::Kind::training;
@@ -140,7 +141,7 @@ std::vector<report::Ablation> build_tables(const Context& context,
                                            const project::Project& project,
                                            const std::vector<std::string>& names,
                                            const TableOptions& options) {
-  Findings findings = find(context, project);
+  Findings findings = find(context, project, options.archived);
   take_out_other_models(context, project, findings);
   std::vector<report::Ablation> tables;
   for (const std::string& name : names) {

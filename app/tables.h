@@ -11,6 +11,7 @@ namespace forge::app {
 struct TableOptions {
   std::string profile;     ///< "": the one that fills the most rows
   std::string by;          ///< key to divide the rows by, "": none
+  bool archived = false;   ///< archived runs count, too
   bool published = false;  ///< put the published figures beside ours
 };
 

@@ -12,7 +12,8 @@ std::unique_ptr<run::Backend> make_backend(const config::Experiment& experiment,
                                            const std::filesystem::path& program) {
   if (experiment.backend == config::own_backend)
     return std::make_unique<LibtorchBackend>(program, user_cache_dir());
-  return std::make_unique<ExternalBackend>(experiment.backend, experiment.external);
+  return std::make_unique<ExternalBackend>(
+      experiment.backend, experiment.external, user_cache_dir());
 }
 
 namespace {
@@ -23,7 +24,10 @@ ListedBackend ask(const config::Experiment& experiment,
   ListedBackend listed;
   listed.name = experiment.backend;
   try {
-    listed.info = make_backend(experiment, program)->describe(launcher, "auto", 0);
+    const bool is_own = experiment.backend == config::own_backend;
+    listed.info = is_own ? make_backend(experiment, program)->describe(launcher, "auto", 0)
+                         : ExternalBackend(experiment.backend, experiment.external)  // as it is now
+                               .describe(launcher, "auto", 0);
   } catch (const Error& problem) {
     listed.problem = problem.message();
     if (!problem.hint().empty()) listed.problem += "\n" + problem.hint();

@@ -87,6 +87,7 @@ void add_compare(const Command& app, Program& program) {
                   options->tables.by,
                   "A row for each value of this key: backend, or a key of the config")
       .type_name("KEY");
+  command.add_flag("--archived", options->tables.archived, "Archived runs count, too");
   command.add_flag("--published", options->tables.published, "Published figures beside ours");
   command.add_option("--format", options->format, "text, markdown, csv or json")
       .one_of({"text", "markdown", "csv", "json"})

@@ -13,6 +13,7 @@
 #include "core/run/evaluate.h"
 #include "core/run/local_launcher.h"
 #include "core/run/open_model.h"
+#include "core/run/supported.h"
 
 namespace forge::app {
 namespace {
@@ -65,6 +66,15 @@ run::EvaluationData open_data(const Context& context,
   }
   return run::evaluation_data_of(
       model, resolved.experiment, config.config.name, user_cache_dir(), progress);
+}
+
+/// Before data is prepared and a model read for nothing.
+void require_backend(const Context& context, const Options& options, const run::RunModel& model) {
+  run::LocalLauncher launcher;
+  run::require_readable(
+      protocol::Job::evaluate,
+      model.experiment,
+      context.backend(model.experiment)->describe(launcher, options.device, options.threads));
 }
 
 run::ModelEvaluation evaluate(const Context& context,
@@ -137,6 +147,7 @@ void print(const run::RunModel& model,
 
 int eval(const Context& context, const Options& options) {
   const run::RunModel model = open_model(context, options);
+  require_backend(context, options, model);
   const run::EvaluationData data = open_data(context, options, model);
   const run::ModelEvaluation evaluation = evaluate(context, options, model, data);
   if (options.json) {

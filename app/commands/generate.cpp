@@ -16,6 +16,7 @@
 #include "core/report/display_text.h"
 #include "core/run/local_launcher.h"
 #include "core/run/open_model.h"
+#include "core/run/supported.h"
 
 namespace forge::app {
 namespace {
@@ -186,6 +187,10 @@ int generate(const Context& context, const Options& options) {
   run::check(question);
   const run::RunModel model = open_model(context, options);
   const auto backend = context.backend(model.experiment);
+  run::LocalLauncher launcher;
+  run::require_readable(protocol::Job::generate,
+                        model.experiment,
+                        backend->describe(launcher, question.device, question.threads));
   if (options.json) {
     print_json(model, question, *backend);
   } else if (question.prompts.size() == 1 && question.samples == 1) {

@@ -7,6 +7,7 @@
 #include "core/base/text.h"
 #include "core/run/local_launcher.h"
 #include "core/run/open_model.h"
+#include "core/run/supported.h"
 
 namespace forge::app {
 namespace {
@@ -24,6 +25,9 @@ int logits(const Context& context, const Options& options) {
   question.output = options.output;
   const auto backend = context.backend(model.experiment);
   run::LocalLauncher launcher;
+  run::require_readable(protocol::Job::logits,
+                        model.experiment,
+                        backend->describe(launcher, question.device, question.threads));
   const nlohmann::json values = run::write_logits(model, question, *backend, launcher);
   if (options.json) {
     std::cout << json_text(values, 2) << "\n";

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "app/commands.h"
@@ -28,6 +29,7 @@ store::ResultStore synchronized_store(const std::filesystem::path& runs_dir) {
 struct Options {
   store::RunQuery query;
   std::vector<std::string> columns;
+  bool archived = false;
   int limit = 0;
   bool json = false;
 };
@@ -36,7 +38,16 @@ int list_runs(const Context& context, const Options& options) {
   store::require_columns(options.columns);
   const std::filesystem::path runs_dir = context.runs_dir();
   std::vector<store::RunSummary> runs;
-  if (std::filesystem::exists(runs_dir)) runs = synchronized_store(runs_dir).runs();
+  store::RunFilter all;
+  all.archived = true;
+  if (std::filesystem::exists(runs_dir)) runs = synchronized_store(runs_dir).runs(all);
+  size_t archived = 0;
+  if (!options.archived) {
+    const auto shown = std::stable_partition(
+        runs.begin(), runs.end(), [](const store::RunSummary& run) { return run.archived == 0; });
+    archived = static_cast<size_t>(runs.end() - shown);
+    runs.erase(shown, runs.end());
+  }
   const bool some = !runs.empty();
   store::RunQuery query = options.query;
   query.limit = static_cast<size_t>(options.limit);
@@ -45,6 +56,8 @@ int list_runs(const Context& context, const Options& options) {
     nlohmann::json list = nlohmann::json::array();
     for (const store::RunSummary& run : runs) list.push_back(to_json(run));
     std::cout << json_text(list, 2) << "\n";
+  } else if (!some && archived > 0) {
+    std::cerr << "no runs but " << archived << " archived; --archived shows them\n";
   } else if (!some) {
     std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' makes one\n";
   } else if (runs.empty()) {
@@ -119,6 +132,7 @@ void add_runs(const Command& app, Program& program) {
       .type_name("COLUMN")
       .repeated();
   command.add_option("-n,--limit", options->limit, "At most so many").positive().type_name("N");
+  command.add_flag("--archived", options->archived, "Those that are archived, too");
   command.add_flag("--json", options->json, "As JSON, with every column");
   command.footer(
       listed_columns() +
@@ -127,6 +141,7 @@ void add_runs(const Command& app, Program& program) {
       "  forge runs\n"
       "  forge runs \"train_canon_*\" --where status=completed --sort eval_loss -n 5\n"
       "  forge runs --where \"eval_loss<0.52\" --columns id --columns seed --columns eval_loss\n"
+      "  forge runs --where tag=paper\n"
       "  forge runs show train_canon_ac-4c14d10abcbf\n"
       "  forge runs show train_canon_ac-4c14 --json\n"
       "  forge runs stop train_canon_ac-4c14");
@@ -146,7 +161,13 @@ void add_runs(const Command& app, Program& program) {
   show.callback([&program, name, json] {
     program.action = [name, json](const Context& c) { return show_run(c, *name, *json); };
   });
+  add_runs_logs(command, program);
   add_runs_stop(command, program);
+  add_runs_save(command, program);
+  add_runs_resume(command, program);
+  add_runs_rm(command, program);
+  add_runs_undo(command, program);
+  add_runs_remarks(command, program);
 }
 
 }  // namespace forge::app

@@ -186,6 +186,7 @@ function train(    parameters, completed, position) {
     if (step % log_every == 0) report()
     if (eval_every > 0 && step % eval_every == 0) evaluate_now()
     if (save_every > 0 && step % save_every == 0) save()
+    if (exists(save_now)) { run("rm -f " in_shell(save_now)); save() }
   }
   completed = step >= max_steps
   if (completed && window_steps > 0) report()

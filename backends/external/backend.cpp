@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "backends/describe.h"
 #include "core/base/error.h"
@@ -17,6 +18,37 @@ bool is_sound_name(const std::string& name) {
   const auto is_allowed = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
   return !name.empty() && name.size() <= longest &&
          std::all_of(name.begin(), name.end(), is_allowed) && name != config::own_backend;
+}
+
+/// What a library was when it was asked may have changed since, which no file of the worker shows.
+constexpr double longest_kept_seconds = 3600;
+
+/// Name, size and time of each file of a folder. A program's modules lie beside it.
+nlohmann::json files_key(const fs::path& folder) {
+  constexpr size_t most_files = 10'000;
+  std::map<std::string, nlohmann::json> files;
+  std::error_code gone;
+  for (fs::directory_iterator entry(folder, gone), end; !gone && entry != end;
+       entry.increment(gone)) {
+    if (!entry->is_regular_file(gone) || files.size() >= most_files) continue;
+    const auto changed = entry->last_write_time(gone).time_since_epoch().count();
+    files[entry->path().filename().string()] = {changed, entry->file_size(gone)};
+  }
+  return files;
+}
+
+/// All that the command's files tell: those beside the ones that its words name, and those of its
+/// working folder.
+nlohmann::json command_key(const run::WorkerCommand& command) {
+  std::set<fs::path> folders = {command.working_folder};
+  for (const std::string& word : command.arguments) {
+    std::error_code gone;
+    const fs::path path = command.working_folder / word;
+    if (fs::is_regular_file(path, gone)) folders.insert(path.parent_path());
+  }
+  nlohmann::json files = nlohmann::json::object();
+  for (const fs::path& folder : folders) files[folder.string()] = files_key(folder);
+  return {command.arguments, command.environment, std::move(files)};
 }
 
 }  // namespace
@@ -44,7 +76,7 @@ run::BackendInfo ExternalBackend::describe(run::Launcher& launcher,
                                            const std::string& device,
                                            int threads) const {
   const protocol::Request request = describe_request(device, threads);
-  run::BackendInfo info = ask_worker(launcher, command(request), request);
+  run::BackendInfo info = ask(launcher, request);
   if (name_ != config::external_backend) {
     info.hello.backend = name_;
   } else if (!is_sound_name(info.hello.backend)) {
@@ -53,6 +85,18 @@ run::BackendInfo ExternalBackend::describe(run::Launcher& launcher,
                 "its hello must give a name of letters, digits, _ and -, other than libtorch",
                 ExitCode::failed);
   }
+  return info;
+}
+
+run::BackendInfo ExternalBackend::ask(run::Launcher& launcher,
+                                      const protocol::Request& request) const {
+  const run::WorkerCommand worker = command(request);
+  if (cache_folder_.empty()) return ask_worker(launcher, worker, request);
+  const fs::path cached = description_file(
+      cache_folder_, {command_key(worker), request.device, request.threads, machine_key()});
+  if (const auto info = read_description(cached, longest_kept_seconds)) return *info;
+  run::BackendInfo info = ask_worker(launcher, worker, request);
+  write_description(cached, info);
   return info;
 }
 

@@ -3,55 +3,19 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <limits>
 
 #include "backends/describe.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/base/hash.h"
-#include "core/base/parallel.h"
 #include "core/base/text.h"
-#include "core/run/host.h"
 
 namespace forge::backends {
 namespace {
 
-using Json = nlohmann::json;
-
 std::string environment_variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
-}
-
-int gpu_devices() {
-  int count = 0;
-  while (fs::exists("/dev/nvidia" + std::to_string(count))) ++count;
-  return count;
-}
-
-/// What was kept of an earlier describe, or nothing: damage only means to ask again.
-std::optional<run::BackendInfo> read_cached(const fs::path& file) {
-  try {
-    const Json json = protocol::object_from_line(read_file(file));
-    return run::BackendInfo{
-        std::get<protocol::Hello>(protocol::event_from_json(json.at("hello"))),
-        std::get<protocol::Environment>(protocol::event_from_json(json.at("environment"))),
-        std::get<protocol::Supports>(protocol::event_from_json(json.at("supports")))};
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-}
-
-void write_cached(const fs::path& file, const run::BackendInfo& info) {
-  if (!info.supports) return;  // a worker of another age: it is asked again
-  try {
-    make_directories(file.parent_path());
-    write_file_atomic(file,
-                      protocol::to_line(Json{{"hello", protocol::to_json(info.hello)},
-                                             {"environment", protocol::to_json(info.environment)},
-                                             {"supports", protocol::to_json(*info.supports)}}));
-  } catch (const Error&) {
-    // A cache that cannot be written costs half a second a start, no more.
-  }
 }
 
 }  // namespace
@@ -94,24 +58,16 @@ run::WorkerCommand LibtorchBackend::command(const protocol::Request& request) co
   return command;
 }
 
-/// Named after everything that may change the answer, the machine included: a home folder may be
-/// shared between many.
 fs::path LibtorchBackend::cache_file(const protocol::Request& request) const {
   const fs::path program = worker();
   const auto changed = fs::last_write_time(program).time_since_epoch().count();
-  const Json key = {program.string(),
-                    changed,
-                    fs::file_size(program),
-                    request.device,
-                    request.threads,
-                    run::host_name(),
-                    usable_cores(),
-                    gpu_devices(),
-                    environment_variable("CUDA_VISIBLE_DEVICES"),
-                    environment_variable("LD_LIBRARY_PATH"),
-                    environment_variable("OMP_NUM_THREADS"),
-                    protocol::version};
-  return cache_folder_ / "backends" / (hash_hex(protocol::to_line(key)) + ".json");
+  return description_file(cache_folder_,
+                          {program.string(),
+                           changed,
+                           fs::file_size(program),
+                           request.device,
+                           request.threads,
+                           machine_key()});
 }
 
 run::BackendInfo LibtorchBackend::describe(run::Launcher& launcher,
@@ -119,9 +75,10 @@ run::BackendInfo LibtorchBackend::describe(run::Launcher& launcher,
                                            int threads) const {
   const protocol::Request request = describe_request(device, threads);
   const fs::path cached = cache_file(request);
-  if (const auto info = read_cached(cached)) return *info;
+  constexpr double forever = std::numeric_limits<double>::infinity();
+  if (const auto info = read_description(cached, forever)) return *info;
   const run::BackendInfo info = ask_worker(launcher, command(request), request);
-  write_cached(cached, info);
+  write_description(cached, info);
   return info;
 }
 

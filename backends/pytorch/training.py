@@ -99,8 +99,8 @@ def peak_resident():
 class Training:
     """A run from its first to its last step. What is in `state` survives a stop."""
 
-    def __init__(self, request, device, events, stop):
-        self.request, self.device, self.events, self.stop = request, device, events, stop
+    def __init__(self, request, device, events, asked):
+        self.request, self.device, self.events, self.asked = request, device, events, asked
         self.experiment = request["experiment"]
         self.config = self.experiment["train"]
         shuffled = self.experiment["data"]["order"] == "shuffled"
@@ -126,13 +126,14 @@ class Training:
         self.events.send("started", parameters=self.parameters, first_step=state["step"],
                          max_steps=config["max_steps"], tokens_per_step=self.tokens_per_step)
         self.resume_clock()
-        while state["step"] < config["max_steps"] and not self.stop.is_set():
+        while state["step"] < config["max_steps"] and not self.asked.stop.is_set():
             self.step()
             if state["step"] % config["log_every"] == 0:
                 self.report()
             if self.is_due("eval_every"):
                 self.evaluate()
-            if self.is_due("checkpoint_every"):
+            if self.is_due("checkpoint_every") or self.asked.save.is_set():
+                self.asked.save.clear()
                 self.save()
         completed = state["step"] >= config["max_steps"]
         if completed and state["window_steps"]:

@@ -103,18 +103,27 @@ def evaluate(request, device, events):
     return protocol.DONE
 
 
-def train(request, device, events, stop):
+def train(request, device, events, asked):
     import torch
     import training
     refuse_unsupported(request["experiment"])
     torch.use_deterministic_algorithms(bool(request["experiment"]["train"]["deterministic"]))
-    completed = training.Training(request, device, events, stop).run()
+    completed = training.Training(request, device, events, asked).run()
     return protocol.DONE if completed else protocol.STOPPED
 
 
-def serve(events, stop):
+class Asked:
+    """What signals ask for, looked at between steps."""
+
+    def __init__(self):
+        self.stop, self.save = threading.Event(), threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: self.stop.set())
+        signal.signal(signal.SIGUSR1, lambda *_: self.save.set())
+
+
+def serve(events, asked):
     events.send("hello", protocol=protocol.VERSION, backend="pytorch", backend_version=VERSION,
-                numerics_version=NUMERICS_VERSION)
+                numerics_version=NUMERICS_VERSION, saves_on_request=True)
     request = protocol.read_request()
     job = request["job"]
     if job not in ("describe", "train", "evaluate"):
@@ -127,15 +136,14 @@ def serve(events, stop):
         return protocol.DONE
     if job == "evaluate":
         return evaluate(request, device, events)
-    return train(request, device, events, stop)
+    return train(request, device, events, asked)
 
 
 def main():
     events = protocol.Events()
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    asked = Asked()
     try:
-        return serve(events, stop)
+        return serve(events, asked)
     except BrokenPipeError:
         return protocol.FAILED  # nobody listens
     except WrongRequest as problem:

@@ -1,5 +1,8 @@
 #include "core/benchmark/operations.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/base/error.h"
 #include "core/run/job.h"
 
@@ -7,6 +10,34 @@ namespace forge::benchmark {
 namespace {
 
 constexpr double silence_seconds = 600;
+
+[[noreturn]] void refuse(const std::string& key, const std::string& wanted) {
+  throw Error("the worker measured an operation whose '" + key + "' is no " + wanted,
+              {},
+              "",
+              ExitCode::failed);
+}
+
+bool is_amount(const nlohmann::json& value) {
+  return value.is_number() && std::isfinite(value.get<double>()) && value.get<double>() >= 0;
+}
+
+/// It goes into a record that reports are made of later, perhaps elsewhere.
+void check_operation(const nlohmann::json& values) {
+  for (const char* key : {"operation", "size", "shape"}) {
+    if (!values.contains(key) || !values.at(key).is_string()) refuse(key, "text");
+  }
+  if (!values.contains("seconds")) refuse("seconds", "positive number");
+  for (const char* key : {"seconds", "peer_seconds", "flops_per_second", "bytes_per_second"}) {
+    if (values.contains(key) && !is_amount(values.at(key))) refuse(key, "positive number");
+  }
+  for (const char* key : {"windows", "peer_windows"}) {
+    if (!values.contains(key)) continue;
+    const nlohmann::json& list = values.at(key);
+    if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_amount))
+      refuse(key, "list of positive numbers");
+  }
+}
 
 }  // namespace
 
@@ -30,6 +61,7 @@ Record measure_operations(run::Launcher& launcher,
     if (result->values.contains("ceilings")) {
       record.ceilings = result->values.at("ceilings");
     } else {
+      check_operation(result->values);
       record.operations.push_back(result->values);
       on_case(result->values);
     }

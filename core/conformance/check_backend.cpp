@@ -50,6 +50,7 @@ class Checker {
     check("repeat", [&] { return repeat(); });
     check("resume", [&] { return resume(); });
     check("stop", [&] { return stop(); });
+    check("save", [&] { return save(); });
     check("evaluate", [&] { return evaluate(); });
     return std::move(findings_);
   }
@@ -219,6 +220,39 @@ class Checker {
     return "saved and left after step " + std::to_string(finished->step);
   }
 
+  std::string save() {
+    require_trained();
+    const auto* hello = straight_.last<protocol::Hello>();
+    if (!hello || !hello->saves_on_request)
+      throw Skipped{"its 'hello' does not say 'saves_on_request'"};
+    Request request = training_request(tiny_, folder_ / "save", endless_steps);
+    request.experiment["train"]["checkpoint_every"] = 0;
+    std::optional<double> asked_at;
+    std::optional<int64_t> saved;
+    bool given_up = false;
+    const Transcript said =
+        ask(request, [&](const protocol::Event& event, run::RunningWorker& worker) {
+          const auto* train = std::get_if<TrainMetrics>(&event);
+          const auto* checkpoint = std::get_if<protocol::CheckpointSaved>(&event);
+          if (asked_at && steady_seconds() - *asked_at > options_.patience_seconds) {
+            given_up = true;
+            worker.kill();
+          } else if (checkpoint && !saved) {
+            saved = checkpoint->step;
+            asked_at = steady_seconds();
+            worker.ask_to_stop();
+          } else if (train && train->step >= 3 && !asked_at) {
+            asked_at = steady_seconds();
+            worker.ask_to_save();
+          }
+        });
+    if (!saved && said.exit.signal != 0 && !said.was_killed && !given_up)
+      complain("SIGUSR1 ended it by " + said.exit.describe(), "handle it: save and go on");
+    if (!saved) complain("SIGUSR1 brought no 'checkpoint'", "save after the step, and go on");
+    require_training(said, request, 0);
+    return "saved after step " + std::to_string(*saved) + " and went on";
+  }
+
   std::string evaluate() {
     require_trained();
     if (!can("evaluate")) throw Skipped{"it does not say that it evaluates"};
@@ -283,7 +317,7 @@ std::vector<Finding> check_backend(run::Launcher& launcher,
                                    const run::WorkerCommand& command,
                                    const fs::path& folder,
                                    const CheckOptions& options) {
-  for (const char* run : {"train", "repeat", "resume", "stop", "evaluate"})
+  for (const char* run : {"train", "repeat", "resume", "save", "stop", "evaluate"})
     make_directories(folder / run);
   return Checker(launcher, command, folder, options).run();
 }

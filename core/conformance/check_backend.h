@@ -27,9 +27,10 @@ struct CheckOptions {
 };
 
 /// Tries a worker out on a case of a few thousand weights: describes it, trains, trains again, goes
-/// on from a checkpoint, stops it, evaluates, and asks for what cannot be. What is wrong is said in
-/// the words of docs/PROTOCOL.md. `folder` is for its files and must be empty. A program that
-/// cannot be started fails the first check, and with it the others.
+/// on from a checkpoint, stops it, lets it save and go on where it says that it can, evaluates, and
+/// asks for what cannot be. What is wrong is said in the words of docs/PROTOCOL.md. `folder` is for
+/// its files and must be empty. A program that cannot be started fails the first check, and with it
+/// the others.
 std::vector<Finding> check_backend(run::Launcher& launcher,
                                    const run::WorkerCommand& command,
                                    const std::filesystem::path& folder,

@@ -100,6 +100,7 @@ void fields(Visitor& visit, Hello& hello) {
   visit.field("backend", hello.backend);
   visit.field("backend_version", hello.backend_version);
   visit.field("numerics_version", hello.numerics_version);
+  visit.optional("saves_on_request", hello.saves_on_request);
 }
 
 template <class Visitor>
@@ -318,18 +319,34 @@ std::string to_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+/// Before the parser, which would follow any depth; a callback in it takes as long again as the
+/// parsing itself.
+static void require_shallow(const std::string& line) {
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char byte = line[i];
+    if (in_string) {
+      if (byte == '\\') ++i;
+      if (byte == '"') in_string = false;
+    } else if (byte == '"') {
+      in_string = true;
+    } else if (byte == '{' || byte == '[') {
+      if (++depth > max_depth)
+        throw Error("JSON nested more than " + std::to_string(max_depth) + " deep");
+    } else if (byte == '}' || byte == ']') {
+      --depth;
+    }
+  }
+}
+
 Json object_from_line(const std::string& line) {
   if (line.size() > max_line_bytes) {
     throw Error("a line of more than " + human_bytes(max_line_bytes) + ": " + excerpt(line));
   }
-  const auto not_too_deep = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > max_depth) {
-      throw Error("JSON nested more than " + std::to_string(max_depth) + " deep");
-    }
-    return true;
-  };
+  require_shallow(line);
   try {
-    Json json = Json::parse(line, not_too_deep);
+    Json json = Json::parse(line);
     if (json.is_object()) return json;
   } catch (const Json::exception&) {
     // Its message describes the parser; what helps is to see the line.

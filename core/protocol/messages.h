@@ -112,9 +112,10 @@ struct Request {
 /// First line of every worker.
 struct Hello {
   int protocol = version;
-  std::string backend;          ///< "libtorch"
-  std::string backend_version;  ///< of the program
-  int numerics_version = 0;     ///< raised by hand when a loss bit may change
+  std::string backend;            ///< "libtorch"
+  std::string backend_version;    ///< of the program
+  int numerics_version = 0;       ///< raised by hand when a loss bit may change
+  bool saves_on_request = false;  ///< SIGUSR1 makes it save a checkpoint and go on
 };
 
 /// What the worker runs on. Sent for every job, after Hello.

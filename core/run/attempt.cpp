@@ -75,6 +75,7 @@ AttemptEnd Attempt::run() {
 AttemptEnd Attempt::watch() {
   while (true) {
     pass_on_stop();
+    pass_on_save();
     watch_silence();
     look_elsewhere();
     log_.sync_if_due(options_.clock());
@@ -116,12 +117,14 @@ void Attempt::on_event(const protocol::Event& event) {
     protocol::Evaluation scored = *evaluation;
     scored.scores = examiner_.finish();
     evaluated_ = scored;
-    log_.append(protocol::to_json(scored), number_);
+    log_.append(with_prose(scored), number_);
     return;
   }
   if (const auto* saved = std::get_if<protocol::CheckpointSaved>(&event)) on_checkpoint(*saved);
   if (verdict_) return;
-  log_.append(protocol::to_json(event), number_);
+  log_.append(std::holds_alternative<protocol::CheckpointSaved>(event) ? with_prose(event)
+                                                                       : protocol::to_json(event),
+              number_);
   if (const auto* environment = std::get_if<protocol::Environment>(&event)) {
     write_environment(*environment);
   } else if (const auto* finished = std::get_if<protocol::Finished>(&event)) {
@@ -130,6 +133,14 @@ void Attempt::on_event(const protocol::Event& event) {
     verdict_ = verdict_of(*failed);
   }
   if (verdict_ || std::holds_alternative<protocol::CheckpointSaved>(event)) log_.sync();
+}
+
+nlohmann::json Attempt::with_prose(const protocol::Event& event) const {
+  nlohmann::json json = protocol::to_json(event);
+  std::error_code missing;
+  const auto bytes = fs::file_size(folder_.stderr_file(), missing);
+  if (!missing) json["stderr_bytes"] = bytes;
+  return json;
 }
 
 void Attempt::on_hello(const protocol::Hello& hello) {
@@ -199,6 +210,14 @@ void Attempt::pass_on_stop() {
     worker_.kill();
     killed_ = true;
   }
+}
+
+/// Only once it is known that the worker listens: the signal ends any other.
+void Attempt::pass_on_save() {
+  std::error_code missing;
+  if (!hello_ || !fs::exists(folder_.save_file(), missing)) return;
+  if (hello_->saves_on_request && !verdict_ && !stop_passed_on_) worker_.ask_to_save();
+  remove_tree(folder_.save_file());
 }
 
 void Attempt::look_elsewhere() {

@@ -46,12 +46,15 @@ class Attempt {
   AttemptEnd watch();
   void on_line(const std::string& line);
   void on_event(const protocol::Event& event);
+  /// The worker's event, with how far its prose had come.
+  nlohmann::json with_prose(const protocol::Event& event) const;
   void on_answers(const protocol::Answers& answers);
   void on_checkpoint(const protocol::CheckpointSaved& saved);
   void on_progress(const protocol::Progress& progress);
   void on_hello(const protocol::Hello& hello);
   void write_environment(const protocol::Environment& environment) const;
   void pass_on_stop();
+  void pass_on_save();
   void watch_silence();
   void look_elsewhere();
   void give_up(std::string reason, std::string hint = "");

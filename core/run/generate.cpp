@@ -1,11 +1,14 @@
 #include "core/run/generate.h"
 
+#include <cmath>
+
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "core/config/json.h"
 #include "core/data/tokenizer_json.h"
 #include "core/generation/text_stream.h"
+#include "core/protocol/json_fields.h"
 #include "core/run/job.h"
 
 namespace forge::run {
@@ -96,8 +99,8 @@ protocol::Request request_for(const RunModel& model,
 /// The samples while their tokens come in.
 class Samples {
  public:
-  Samples(const GenerationQuestion& question, const data::Tokenizer& tokenizer)
-      : tokenizer_(tokenizer) {
+  Samples(const GenerationQuestion& question, const data::Tokenizer& tokenizer, int vocab_size)
+      : tokenizer_(tokenizer), vocab_size_(vocab_size), max_tokens_(question.max_tokens) {
     for (size_t prompt = 0; prompt < question.prompts.size(); ++prompt) {
       for (int sample = 0; sample < question.samples; ++sample) {
         samples_.push_back({prompt, sample, "", {}, protocol::Ending::none});
@@ -120,6 +123,7 @@ class Samples {
       GeneratedSample& sample = samples_[number];
       // A worker may leave the search for stop texts to forge, and goes on behind one then.
       if (sample.ended != protocol::Ending::none) continue;
+      require_sound(tokens.ids[i], sample);
       const std::string piece = add(tokens.ids[i], tokens.ended[i], sample, streams_[number]);
       sample.text += piece;
       if (!piece.empty()) on_text(sample, piece);
@@ -132,6 +136,21 @@ class Samples {
   }
 
  private:
+  void require_sound(int32_t id, const GeneratedSample& sample) const {
+    if (id < 0 || id >= vocab_size_) {
+      throw Error("the worker gave token " + std::to_string(id) + " of a model that has " +
+                      with_thousands(vocab_size_),
+                  {},
+                  "",
+                  ExitCode::failed);
+    }
+    if (static_cast<int64_t>(sample.ids.size()) < max_tokens_) return;
+    throw Error("the worker gave a sample more than " + with_thousands(max_tokens_) + " tokens",
+                {},
+                "",
+                ExitCode::failed);
+  }
+
   std::string add(int32_t id,
                   protocol::Ending ended,
                   GeneratedSample& sample,
@@ -151,12 +170,31 @@ class Samples {
   }
 
   const data::Tokenizer& tokenizer_;
+  int vocab_size_;
+  int64_t max_tokens_;
   std::vector<GeneratedSample> samples_;
   std::vector<generation::TextStream> streams_;
 };
 
-Pace pace(const nlohmann::json& values, const std::string& phase) {
-  return {values.at(phase + "_tokens").get<int64_t>(), values.at(phase + "_seconds").get<double>()};
+/// What a worker's result must hold.
+struct Answer {
+  int64_t prefill_tokens = 0;
+  double prefill_seconds = 0;
+  int64_t decode_tokens = 0;
+  double decode_seconds = 0;
+};
+
+template <class Visitor>
+void fields(Visitor& visit, Answer& answer) {
+  visit.field("prefill_tokens", answer.prefill_tokens);
+  visit.field("prefill_seconds", answer.prefill_seconds);
+  visit.field("decode_tokens", answer.decode_tokens);
+  visit.field("decode_seconds", answer.decode_seconds);
+}
+
+Pace pace(int64_t tokens, double seconds) {
+  if (std::isfinite(seconds) && seconds >= 0) return {tokens, seconds};
+  throw Error("the worker measured " + shortest(seconds) + " seconds", {}, "", ExitCode::failed);
 }
 
 }  // namespace
@@ -197,7 +235,7 @@ Generated generate(
   check(question);
   const data::Tokenizer tokenizer = tokenizer_of(model);
   const protocol::Request request = request_for(model, question, tokenizer);
-  Samples samples(question, tokenizer);
+  Samples samples(question, tokenizer, model.experiment.model.vocab_size);
   Generated generated;
   for (const auto& prompt : request.generation->prompts) {
     generated.prompt_tokens.push_back(static_cast<int64_t>(prompt.size()));
@@ -212,8 +250,9 @@ Generated generate(
   run_job(launcher, backend.command(request), request, silence_seconds, on_event);
   if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
   generated.samples = samples.finish();
-  generated.prefill = pace(values, "prefill");
-  generated.decode = pace(values, "decode");
+  const auto answer = protocol::read_fields<Answer>(values, "the worker's result");
+  generated.prefill = pace(answer.prefill_tokens, answer.prefill_seconds);
+  generated.decode = pace(answer.decode_tokens, answer.decode_seconds);
   return generated;
 }
 

@@ -60,6 +60,8 @@ class RunningWorker {
   virtual void end_input() = 0;
   /// SIGTERM to the program: save and finish.
   virtual void ask_to_stop() = 0;
+  /// SIGUSR1 to the program: save and go on. It ends one that does not listen.
+  virtual void ask_to_save() = 0;
   /// SIGKILL to the program and all that it started.
   virtual void kill() = 0;
 };

@@ -102,7 +102,8 @@ struct ChildSetup : bp::extend::handler {
     ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (kept >= 0) ::fcntl(kept, F_SETFD, 0);
     // A shell starts background programs with SIGINT ignored, nohup with SIGHUP: not the worker.
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR2, SIGPIPE}) ::signal(number, SIG_DFL);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE})
+      ::signal(number, SIG_DFL);
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -118,6 +119,7 @@ class LocalWorker : public RunningWorker {
   void send(const std::string& line) override;
   void end_input() override { input_.reset(); }
   void ask_to_stop() override;
+  void ask_to_save() override;
   void kill() override;
 
  private:
@@ -250,6 +252,10 @@ Output LocalWorker::next(double timeout_seconds) {
 
 void LocalWorker::ask_to_stop() {
   if (!reap()) ::kill(child_.id(), SIGTERM);
+}
+
+void LocalWorker::ask_to_save() {
+  if (!reap()) ::kill(child_.id(), SIGUSR1);
 }
 
 void LocalWorker::kill() {

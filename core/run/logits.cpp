@@ -9,7 +9,9 @@
 #include "core/config/json.h"
 #include "core/data/token_file.h"
 #include "core/data/token_file_writer.h"
+#include "core/protocol/json_fields.h"
 #include "core/run/job.h"
+#include "core/weights/safetensors.h"
 
 namespace forge::run {
 namespace {
@@ -45,6 +47,47 @@ class RandomTokens {
   fs::path path_;
 };
 
+/// What a worker's result must hold.
+struct Answer {
+  int64_t rows = 0;
+  int64_t bytes = 0;
+};
+
+template <class Visitor>
+void fields(Visitor& visit, Answer& answer) {
+  visit.field("rows", answer.rows);
+  visit.field("bytes", answer.bytes);
+}
+
+void require_shape(const weights::SafetensorsFile& file,
+                   const std::string& name,
+                   const std::vector<int64_t>& shape) {
+  if (file.tensor(name).shape == shape) return;
+  throw Error("'" + shown_path(file.path()) + "': '" + name + "' has another shape than asked for",
+              {},
+              "",
+              ExitCode::failed);
+}
+
+/// The file is what the worker says, and what it was asked for.
+void check_answer(const nlohmann::json& values,
+                  const LogitsQuestion& question,
+                  int64_t vocab_size) {
+  const auto answer = protocol::read_fields<Answer>(values, "the worker's result");
+  const weights::SafetensorsFile file(question.output);
+  const auto bytes = static_cast<int64_t>(fs::file_size(question.output));
+  if (answer.rows != question.rows || answer.bytes != bytes) {
+    throw Error("the worker says that it wrote " + std::to_string(answer.rows) + " rows in " +
+                    std::to_string(answer.bytes) + " bytes, and '" + shown_path(question.output) +
+                    "' has " + std::to_string(bytes),
+                {},
+                "",
+                ExitCode::failed);
+  }
+  require_shape(file, "input_ids", {question.rows, question.length});
+  require_shape(file, "logits", {question.rows, question.length, vocab_size});
+}
+
 }  // namespace
 
 nlohmann::json write_logits(const RunModel& model,
@@ -78,6 +121,7 @@ nlohmann::json write_logits(const RunModel& model,
             if (const auto* result = std::get_if<protocol::Result>(&event)) values = result->values;
           });
   if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
+  check_answer(values, question, model.experiment.model.vocab_size);
   return values;
 }
 

@@ -49,6 +49,12 @@ RunRecord record_from_json(const Json& json) {
   return record;
 }
 
+std::string reason_of_silence(const RunFolder& folder) {
+  const std::vector<std::string> words = last_lines(folder.supervisor_log(), 0, 10, 400);
+  if (words.empty()) return "its supervisor was killed";
+  return "its supervisor gave up: " + words[0];
+}
+
 namespace {
 
 /// The "ended" line as a status.
@@ -62,13 +68,6 @@ void ended_fields(Visitor& visit, RunStatus& status) {
   visit.optional("signal", status.signal);
   visit.optional("stderr", status.stderr_lines);
   visit.optional("storage", status.storage);
-}
-
-/// Why a run has neither a supervisor nor an "ended" line.
-std::string reason_of_silence(const RunFolder& folder) {
-  const std::vector<std::string> words = last_lines(folder.supervisor_log(), 0, 10, 400);
-  if (words.empty()) return "its supervisor was killed";
-  return "its supervisor gave up: " + words[0];
 }
 
 /// Status of a run that nobody supervises, from the last line of its events.
@@ -148,6 +147,8 @@ RunStatus RunFolder::status() const {
 void RunFolder::request_stop(Stop stop) const {
   write_file_atomic(stop_file(), stop == Stop::now ? "now\n" : "save\n");
 }
+
+void RunFolder::request_save() const { write_file_atomic(save_file(), ""); }
 
 std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
   std::vector<RunFolder> runs;

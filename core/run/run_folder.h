@@ -69,6 +69,8 @@ struct FoundCheckpoint {
 ///     supervisor.log      what the supervisor itself had to say, mostly nothing
 ///     lock                held (flock) by the supervisor while it lives
 ///     stop                its presence asks for a stop: "save" or "now"
+///     save                its presence asks for a checkpoint: the supervisor passes it on, once
+///     remarks.json        note, tags and whether it is archived, where there is any of them
 ///     checkpoints/<step>/ zero-padded to 9 digits, newest last
 ///     DONE                written last, by the supervisor, when the job is completed
 ///
@@ -79,6 +81,7 @@ struct FoundCheckpoint {
 ///      "hint":"…","stderr":["last","lines"],"retry":false}           and has ended; true: another
 ///      starts after "wait_seconds"; with "storage":true it failed because the disk is full or
 ///      fails
+/// These two, "checkpoint" and "evaluation" have "stderr_bytes": so long stderr.log was then.
 /// "time" is in seconds since 1970. A resumed attempt repeats the steps after its checkpoint: of
 /// two events for one step the later attempt's counts.
 class RunFolder {
@@ -99,6 +102,8 @@ class RunFolder {
   std::filesystem::path supervisor_log() const { return path_ / "supervisor.log"; }
   std::filesystem::path lock_file() const { return path_ / "lock"; }
   std::filesystem::path stop_file() const { return path_ / "stop"; }
+  std::filesystem::path save_file() const { return path_ / "save"; }
+  std::filesystem::path remarks_file() const { return path_ / "remarks.json"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
@@ -110,6 +115,9 @@ class RunFolder {
   RunStatus status() const;
   /// Asks the supervisor for a stop; without one the next supervisor forgets it.
   void request_stop(Stop stop) const;
+  /// Asks the supervisor to let the worker save a checkpoint and go on; where the worker cannot do
+  /// that, or there is none, it is forgotten.
+  void request_save() const;
 
  private:
   std::filesystem::path path_;
@@ -117,6 +125,9 @@ class RunFolder {
 
 nlohmann::json to_json(const RunRecord& record);
 RunRecord record_from_json(const nlohmann::json& json);
+
+/// Why a run has neither a supervisor nor an "ended" line: the supervisor's own last words.
+std::string reason_of_silence(const RunFolder& folder);
 
 /// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name.
 std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);

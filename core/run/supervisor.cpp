@@ -23,6 +23,7 @@ FileLock take_lock(const RunFolder& folder) {
     if (FileLock::is_held(folder.lock_file())) break;
     // Before the lock is taken, nobody can take this run for running and mean it with a stop.
     remove_tree(folder.stop_file());
+    remove_tree(folder.save_file());
     if (auto lock = FileLock::try_acquire(folder.lock_file())) return std::move(*lock);
     // Somebody may only be looking whether it is held, which holds it for a moment.
   }
@@ -111,7 +112,8 @@ class Supervisor {
                  {"pid", worker->pid()},
                  {"host", host_name()},
                  {"resume_from", request_.resume_from},
-                 {"damaged", checkpoint.damaged}},
+                 {"damaged", checkpoint.damaged},
+                 {"stderr_bytes", stderr_begin_}},
                 attempt_);
     return Attempt(folder_, options_, attempt_, *worker, examiner_, log_, stop_watch_).run();
   }
@@ -154,6 +156,9 @@ class Supervisor {
         {"retry", retry_after.has_value()}};
     if (retry_after) ended["wait_seconds"] = *retry_after;
     if (end.storage) ended["storage"] = true;
+    std::error_code missing;
+    const auto prose = fs::file_size(folder_.stderr_file(), missing);
+    if (!missing) ended["stderr_bytes"] = prose;
     log_.append(std::move(ended), attempt_);
     log_.sync();
   }

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/config/json.h"
 
 namespace forge::run {
 namespace {
@@ -33,13 +34,15 @@ std::string hint_for(const Json& values) {
   return words.empty() ? "" : "it can do " + join(words, ", ");
 }
 
-}  // namespace
+bool concerns_reading(const std::string& key) {
+  return starts_with(key, "model.") || key == "train.precision";
+}
 
-void require_supported(const Json& experiment,
-                       const config::Origins& origins,
-                       const BackendInfo& backend) {
-  if (!backend.supports) return;
-  for (const auto& [key, values] : backend.supports->config.items()) {
+void require_values(const Json& limits,
+                    const Json& experiment,
+                    const config::Origins& origins,
+                    const BackendInfo& backend) {
+  for (const auto& [key, values] : limits.items()) {
     const Json* value = value_at(experiment, key);
     const bool can = !value || !values.is_array() ||
                      std::find(values.begin(), values.end(), *value) != values.end();
@@ -52,6 +55,14 @@ void require_supported(const Json& experiment,
   }
 }
 
+}  // namespace
+
+void require_supported(const Json& experiment,
+                       const config::Origins& origins,
+                       const BackendInfo& backend) {
+  if (backend.supports) require_values(backend.supports->config, experiment, origins, backend);
+}
+
 void require_job(protocol::Job job, const BackendInfo& backend) {
   if (!backend.supports) return;
   const std::string& name = protocol::names_of(job)[static_cast<size_t>(job)];
@@ -60,6 +71,18 @@ void require_job(protocol::Job job, const BackendInfo& backend) {
   throw Error("backend " + backend.hello.backend + " cannot do the job " + name,
               {},
               jobs.empty() ? "" : "it does " + join(jobs, ", "));
+}
+
+void require_readable(protocol::Job job,
+                      const config::Experiment& experiment,
+                      const BackendInfo& backend) {
+  require_job(job, backend);
+  if (!backend.supports) return;
+  Json limits = Json::object();
+  for (const auto& [key, values] : backend.supports->config.items()) {
+    if (concerns_reading(key)) limits[key] = values;
+  }
+  require_values(limits, config::to_json(experiment), {}, backend);
 }
 
 }  // namespace forge::run

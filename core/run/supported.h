@@ -17,4 +17,10 @@ void require_supported(const nlohmann::json& experiment,
 /// Throws Error where the backend said that it does not do such a job.
 void require_job(protocol::Job job, const BackendInfo& backend);
 
+/// The same for a job that only reads a model: of its config the keys below `model` and
+/// train.precision count, whatever it takes to train it.
+void require_readable(protocol::Job job,
+                      const config::Experiment& experiment,
+                      const BackendInfo& backend);
+
 }  // namespace forge::run

@@ -39,6 +39,7 @@ void insert(SQLite::Database& database, const benchmark::Record& record, const F
   const auto of_training = [&](double value) {
     return trains ? std::optional<double>(value) : std::nullopt;
   };
+  const std::string text = protocol::to_line(benchmark::to_json(record));
   Binder row(statement);
   row.value(record.id);
   row.value(benchmark::names_of(record.kind)[static_cast<size_t>(record.kind)]);
@@ -52,7 +53,7 @@ void insert(SQLite::Database& database, const benchmark::Record& record, const F
   row.value(record.precision);
   row.value(of_training(record.tokens_per_second));
   row.value(of_training(record.spread));
-  row.value(protocol::to_line(benchmark::to_json(record)));
+  row.value(text);
   row.value(stamp.size);
   row.value(stamp.modified_ns);
   row.value(stamp.inode);

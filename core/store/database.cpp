@@ -29,6 +29,8 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
     database->exec("PRAGMA journal_mode = WAL");
     database->exec("PRAGMA synchronous = NORMAL");
     database->exec("PRAGMA foreign_keys = ON");
+    database->exec(
+        "PRAGMA cache_size = -16384");  // KiB: a batch of writes fits, and no page is written twice
     return database;
   });
 }

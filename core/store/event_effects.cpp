@@ -94,8 +94,16 @@ void apply(const run::StoredEvent& stored, RunSummary& run) {
     run.exit_signal = integer_of(stored.json, "signal");
   }
   if (stored.event) std::visit(Effects(run), *stored.event);
-  const bool before_year_10000 = stored.time >= 0 && stored.time < 253402300800.0;
-  if (before_year_10000) run.updated = utc_timestamp(stored.time);
+}
+
+void apply_times(const std::vector<ReadLine>& lines, RunSummary& run) {
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const double time = line->event ? line->event->time : -1;
+    const bool before_year_10000 = time >= 0 && time < 253402300800.0;
+    if (!before_year_10000) continue;
+    run.updated = utc_timestamp(time);
+    return;
+  }
 }
 
 }  // namespace forge::store

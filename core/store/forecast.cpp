@@ -7,7 +7,7 @@ const RunSummary* newest_like(const std::vector<RunSummary>& past, const Likenes
   const auto is_like = [&](const RunSummary& run) {
     return run.status == run::RunState::completed && run.config == likeness.config &&
            run.project == likeness.project && run.tokens_per_step == likeness.tokens_per_step &&
-           (likeness.device_name.empty() || run.device_name == likeness.device_name) &&
+           (!likeness.device_name || run.device_name == *likeness.device_name) &&
            run.max_steps > 0 && run.wall_seconds.value_or(0) > 0;
   };
   const auto found = std::find_if(past.begin(), past.end(), is_like);

@@ -22,7 +22,7 @@ struct Likeness {
   std::string project;
   std::string config;
   int64_t tokens_per_step = 0;
-  std::string device_name;  ///< "": any
+  std::optional<std::string> device_name;  ///< none: any
 };
 
 /// The newest completed run like that, whose duration is known; `past` is sorted, newest first.

@@ -9,8 +9,8 @@
 #include "core/base/text.h"
 #include "core/config/json.h"
 #include "core/run/event_log.h"
+#include "core/run/remarks.h"
 #include "core/store/event_effects.h"
-#include "core/store/event_lines.h"
 #include "core/store/rows.h"
 
 namespace forge::store {
@@ -56,7 +56,10 @@ FileStamp stamp_of(const fs::path& path) {
 }
 
 Source stamps_of(const run::RunFolder& folder) {
-  return {stamp_of(folder.record_file()), stamp_of(folder.events_file()), 0};
+  return {stamp_of(folder.record_file()),
+          stamp_of(folder.events_file()),
+          stamp_of(folder.remarks_file()),
+          0};
 }
 
 Ingester::Ingester(SQLite::Database& database)
@@ -64,7 +67,8 @@ Ingester::Ingester(SQLite::Database& database)
       select_source_(
           database,
           "SELECT record_size, record_modified_ns, record_inode, events_size, "
-          "events_modified_ns, events_inode, events_offset FROM sources WHERE run_id = ?"),
+          "events_modified_ns, events_inode, remarks_size, remarks_modified_ns, remarks_inode, "
+          "events_offset FROM sources WHERE run_id = ?"),
       select_run_(database, "SELECT " + join(run_column_names(), ", ") + " FROM runs WHERE id = ?"),
       upsert_run_(database, upsert_sql("runs", run_column_names())),
       upsert_source_(database,
@@ -76,6 +80,9 @@ Ingester::Ingester(SQLite::Database& database)
                                  "events_size",
                                  "events_modified_ns",
                                  "events_inode",
+                                 "remarks_size",
+                                 "remarks_modified_ns",
+                                 "remarks_inode",
                                  "events_offset"})),
       delete_run_(database, "DELETE FROM runs WHERE id = ?"),
       upsert_config_(database, upsert_sql("configs", {"run_id", "config"})),
@@ -109,7 +116,9 @@ void Ingester::execute(SQLite::Statement& statement, const Values&... values) {
   statement.exec();
 }
 
-int64_t Ingester::ingest(const run::RunFolder& folder, std::vector<std::string>& warnings) {
+void Ingester::ingest(const run::RunFolder& folder,
+                      const ReadAhead& ahead,
+                      std::vector<std::string>& warnings) {
   SQLite::Savepoint savepoint(database_, "run");  // rolled back when an exception leaves
   Source now = stamps_of(folder);
   std::optional<Source> before = read_source(folder.id());
@@ -119,16 +128,40 @@ int64_t Ingester::ingest(const run::RunFolder& folder, std::vector<std::string>&
   }
   RunSummary run = before ? read_summary(folder.id()) : add_run(folder);
   const int64_t offset = before ? before->events_offset : 0;
-  now.events_offset = ingest_events(folder, offset, run, warnings);
+  if (ahead.begin == offset) {
+    ingest_lines(folder, ahead.lines, run, warnings);
+    now.events = ahead.stamp;
+    now.events_offset = ahead.end;
+  } else {
+    const ReadAhead rest = read_ahead(folder.events_file(), offset);
+    ingest_lines(folder, rest.lines, run, warnings);
+    now.events = rest.stamp;
+    now.events_offset = rest.end;
+  }
   if (now.events_offset != offset) write_environment(folder);
   const run::RunStatus status = folder.status();
   run.status = status.state;
   run.failure_reason = status.reason;
   run.failure_hint = status.hint;
+  add_remarks(folder, run, warnings);
   write_summary(run);
   write_source(folder.id(), now);
   savepoint.release();
-  return now.events_offset - offset;
+}
+
+/// Remarks that cannot be read are no reason to leave a run out.
+void Ingester::add_remarks(const run::RunFolder& folder,
+                           RunSummary& run,
+                           std::vector<std::string>& warnings) {
+  run::Remarks remarks;
+  try {
+    remarks = run::read_remarks(folder);
+  } catch (const Error& problem) {
+    warnings.push_back(problem.message());
+  }
+  run.archived = remarks.archived ? 1 : 0;
+  run.note = remarks.note;
+  run.tags = remarks.tags;
 }
 
 void Ingester::remove(const std::string& run_id) { execute(delete_run_, run_id); }
@@ -139,7 +172,7 @@ std::optional<Source> Ingester::read_source(const std::string& run_id) {
   if (!select_source_.executeStep()) return std::nullopt;
   Source source;
   RowReader row(select_source_);
-  for (FileStamp* stamp : {&source.record, &source.events}) {
+  for (FileStamp* stamp : {&source.record, &source.events, &source.remarks}) {
     row.value(stamp->size);
     row.value(stamp->modified_ns);
     row.value(stamp->inode);
@@ -174,6 +207,9 @@ void Ingester::write_source(const std::string& run_id, const Source& source) {
           source.events.size,
           source.events.modified_ns,
           source.events.inode,
+          source.remarks.size,
+          source.remarks.modified_ns,
+          source.remarks.inode,
           source.events_offset);
 }
 
@@ -214,32 +250,21 @@ void Ingester::write_environment(const run::RunFolder& folder) {
   execute(upsert_environment_, folder.id(), dump(read_json(folder.environment_file())));
 }
 
-int64_t Ingester::ingest_events(const run::RunFolder& folder,
-                                int64_t offset,
-                                RunSummary& run,
-                                std::vector<std::string>& warnings) {
-  EventLines lines(folder.events_file(), offset);
-  while (lines.next()) {
-    try {
-      if (lines.too_long()) throw Error("the line is too long");
-      ingest_line(lines.line(), lines.line_offset(), run);
-    } catch (const Error& problem) {
-      execute(insert_damaged_line_, run.id, lines.line_offset(), problem.message());
-      warnings.push_back("'" + folder.events_file().string() + "', byte " +
-                         std::to_string(lines.line_offset()) + ": " + problem.message() +
-                         "; the line is skipped");
+void Ingester::ingest_lines(const run::RunFolder& folder,
+                            const std::vector<ReadLine>& lines,
+                            RunSummary& run,
+                            std::vector<std::string>& warnings) {
+  for (const ReadLine& line : lines) {
+    if (line.event) {
+      apply(*line.event, run);
+      if (line.event->event) write_event(*line.event->event, line.offset, run.id);
+      continue;
     }
+    execute(insert_damaged_line_, run.id, line.offset, line.problem);
+    warnings.push_back("'" + folder.events_file().string() + "', byte " +
+                       std::to_string(line.offset) + ": " + line.problem + "; the line is skipped");
   }
-  return lines.next_offset();
-}
-
-void Ingester::ingest_line(const std::string& line, int64_t byte_offset, RunSummary& run) {
-  const run::StoredEvent stored = run::stored_event_from_line(line);
-  const bool of_supervisor = stored.name == "attempt" || stored.name == "ended";
-  // A worker's event that could not be read: asked once more, for the reason.
-  if (!stored.event && !of_supervisor) protocol::event_from_json(stored.json);
-  apply(stored, run);
-  if (stored.event) write_event(*stored.event, byte_offset, run.id);
+  apply_times(lines, run);
 }
 
 void Ingester::write_event(const protocol::Event& event,

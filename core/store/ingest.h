@@ -10,25 +10,17 @@
 
 #include "core/protocol/messages.h"
 #include "core/run/run_folder.h"
+#include "core/store/read_ahead.h"
 #include "core/store/run_summary.h"
 
 /// Private to core/store: from the files of one run to its rows.
 namespace forge::store {
 
-/// What tells that a file has changed. All zero where there is no file.
-struct FileStamp {
-  int64_t size = 0;
-  int64_t modified_ns = 0;
-  int64_t inode = 0;
-};
-bool operator==(const FileStamp& a, const FileStamp& b);
-FileStamp stamp_of(const std::filesystem::path& file);
-inline bool operator!=(const FileStamp& a, const FileStamp& b) { return !(a == b); }
-
 /// How far a run's files have been read: a row of the table `sources`.
 struct Source {
-  FileStamp record;  ///< run.json
-  FileStamp events;  ///< events.jsonl
+  FileStamp record;        ///< run.json
+  FileStamp events;        ///< events.jsonl
+  FileStamp remarks = {};  ///< remarks.json
   int64_t events_offset = 0;
 };
 
@@ -41,10 +33,13 @@ class Ingester {
  public:
   explicit Ingester(SQLite::Database& database);
 
-  /// Brings a run's rows up to its files and returns the bytes read. A line that cannot be read is
-  /// recorded, skipped and told in `warnings`. Throws Error, with the run's rows as they were,
-  /// where run.json or config.json cannot be read.
-  int64_t ingest(const run::RunFolder& folder, std::vector<std::string>& warnings);
+  /// Brings a run's rows up to its files. `ahead` is used where it begins at what the database
+  /// lacks: somebody else may have been faster. A line that cannot be read is recorded, skipped and
+  /// told in `warnings`. Throws Error, with the run's rows as they were, where run.json or
+  /// config.json cannot be read.
+  void ingest(const run::RunFolder& folder,
+              const ReadAhead& ahead,
+              std::vector<std::string>& warnings);
 
   /// Removes a run and all that hangs on it.
   void remove(const std::string& run_id);
@@ -55,12 +50,14 @@ class Ingester {
   void write_summary(const RunSummary& run);
   void write_source(const std::string& run_id, const Source& source);
   RunSummary add_run(const run::RunFolder& folder);
+  static void add_remarks(const run::RunFolder& folder,
+                          RunSummary& run,
+                          std::vector<std::string>& warnings);
   void write_environment(const run::RunFolder& folder);
-  int64_t ingest_events(const run::RunFolder& folder,
-                        int64_t offset,
-                        RunSummary& run,
-                        std::vector<std::string>& warnings);
-  void ingest_line(const std::string& line, int64_t byte_offset, RunSummary& run);
+  void ingest_lines(const run::RunFolder& folder,
+                    const std::vector<ReadLine>& lines,
+                    RunSummary& run,
+                    std::vector<std::string>& warnings);
   void write_event(const protocol::Event& event, int64_t byte_offset, const std::string& run_id);
   void write_evaluation(const protocol::Evaluation& evaluation, const std::string& run_id);
   void forget_after(const std::string& run_id, int64_t step);

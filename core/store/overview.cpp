@@ -62,7 +62,7 @@ WaitingRun waiting(const queue::Entry& entry,
   const nlohmann::json train = config.value("train", nlohmann::json::object());
   waiting.steps_left = std::max<int64_t>(train.value("max_steps", int64_t{0}) - found->step, 0);
   const int64_t tokens = train.value("batch_size", int64_t{0}) * train.value("seq_len", int64_t{0});
-  const RunSummary* like = newest_like(runs, {found->project, found->config, tokens, ""});
+  const RunSummary* like = newest_like(runs, {found->project, found->config, tokens, {}});
   if (like) waiting.seconds = seconds_for(waiting.steps_left, *like);
   return waiting;
 }

@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <future>
 #include <map>
-#include <set>
+#include <optional>
 
 #include "core/base/fs.h"
 #include "core/base/json_text.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/store/benchmark_index.h"
 #include "core/store/database.h"
@@ -17,7 +20,7 @@ namespace forge::store {
 namespace {
 
 /// A transaction holds the write lock for about this much work.
-constexpr int max_runs_a_batch = 64;
+constexpr size_t max_runs_a_batch = 64;
 constexpr int64_t max_bytes_a_batch = int64_t{4} << 20;
 
 struct KnownRun {
@@ -29,7 +32,8 @@ std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {
   SQLite::Statement statement(
       database,
       "SELECT id, status, record_size, record_modified_ns, record_inode, events_size, "
-      "events_modified_ns, events_inode FROM runs JOIN sources ON run_id = id");
+      "events_modified_ns, events_inode, remarks_size, remarks_modified_ns, remarks_inode, "
+      "events_offset FROM runs JOIN sources ON run_id = id");
   std::map<std::string, KnownRun> known;
   while (statement.executeStep()) {
     std::string id;
@@ -37,50 +41,102 @@ std::map<std::string, KnownRun> read_known_runs(SQLite::Database& database) {
     RowReader row(statement);
     row.value(id);
     row.value(run.status);
-    for (FileStamp* stamp : {&run.source.record, &run.source.events}) {
+    for (FileStamp* stamp : {&run.source.record, &run.source.events, &run.source.remarks}) {
       row.value(stamp->size);
       row.value(stamp->modified_ns);
       row.value(stamp->inode);
     }
+    row.value(run.source.events_offset);
     known.emplace(std::move(id), run);
   }
   return known;
 }
 
+/// Of the folders below `runs_dir`, sorted; one whose name begins with a dot is no run. The kind of
+/// an entry is known without asking for it: at ten thousand runs every question counts.
+std::vector<std::string> folder_names(const fs::path& runs_dir) {
+  std::vector<std::string> names;
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(runs_dir, unreadable)) {
+    if (!entry.is_directory(unreadable)) continue;
+    std::string name = entry.path().filename().string();
+    if (name[0] != '.') names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 /// Files tell of every change but one: a supervisor that dies without a word leaves them as they
 /// were, so a run that has not ended is asked for its state.
-bool has_news(const run::RunFolder& folder, const KnownRun& known) {
-  const Source now = stamps_of(folder);
-  if (now.record != known.source.record || now.events != known.source.events) return true;
+bool has_news(const run::RunFolder& folder, const Source& now, const KnownRun& known) {
+  if (now.record != known.source.record || now.events != known.source.events ||
+      now.remarks != known.source.remarks)
+    return true;
   return !is_final(known.status) && folder.state() != known.status;
 }
 
 struct ChangedRun {
   run::RunFolder folder;
-  bool is_new;
+  bool is_new = true;
+  int64_t events_offset = 0;  ///< up to which they are known
 };
 
-/// Takes up runs from `begin` on until the batch is full, in one transaction; returns where to go
-/// on.
-size_t ingest_batch(SQLite::Database& database,
-                    Ingester& ingester,
-                    const std::vector<ChangedRun>& changed,
-                    size_t begin,
-                    SyncReport& report) {
-  SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
-  int64_t bytes = 0;
-  size_t next = begin;
-  while (next < changed.size() && next < begin + max_runs_a_batch && bytes < max_bytes_a_batch) {
-    const ChangedRun& run = changed[next++];
+/// Writers take turns in the order in which they came. SQLite's own waiting is by chance: with many
+/// writers some would wait for seconds.
+FileLock writers_turn(const fs::path& store) {
+  return FileLock::acquire(store.string() + ".writers");
+}
+
+/// How many of the runs from `begin` on are one batch.
+size_t batch_size(const std::vector<ChangedRun>& changed, size_t begin) {
+  size_t count = 0;
+  for (int64_t bytes = 0; begin + count < changed.size() && count < max_runs_a_batch; ++count) {
+    const ChangedRun& run = changed[begin + count];
+    bytes += std::max<int64_t>(stamp_of(run.folder.events_file()).size - run.events_offset, 0);
+    if (count > 0 && bytes > max_bytes_a_batch) break;
+  }
+  return count;
+}
+
+/// Consecutive changed runs that are taken up in one transaction, and their new events.
+struct Batch {
+  size_t begin = 0, end = 0;
+  std::vector<ReadAhead> ahead;
+};
+
+/// The batch that begins with run `begin`, read by all cores; nothing of a file that cannot be
+/// read, which ingest reports.
+Batch read_batch(const std::vector<ChangedRun>& changed, size_t begin) {
+  Batch batch{begin, begin + batch_size(changed, begin), {}};
+  batch.ahead.resize(batch.end - begin);
+  parallel_for(batch.ahead.size(), [&](size_t i) {
+    const ChangedRun& run = changed[begin + i];
     try {
-      bytes += ingester.ingest(run.folder, report.warnings);
+      batch.ahead[i] = read_ahead(run.folder.events_file(), run.events_offset);
+    } catch (const Error&) {
+      batch.ahead[i].begin = -1;
+    }
+  });
+  return batch;
+}
+
+/// In one transaction.
+void ingest_batch(SQLite::Database& database,
+                  Ingester& ingester,
+                  const std::vector<ChangedRun>& changed,
+                  const Batch& batch,
+                  SyncReport& report) {
+  SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+  for (size_t i = batch.begin; i < batch.end; ++i) {
+    const ChangedRun& run = changed[i];
+    try {
+      ingester.ingest(run.folder, batch.ahead[i - batch.begin], report.warnings);
       ++(run.is_new ? report.added : report.updated);
     } catch (const Error& problem) {
       report.warnings.push_back("run '" + run.folder.id() + "' is left out: " + problem.message());
     }
   }
   transaction.commit();
-  return next;
 }
 
 void remove_runs(SQLite::Database& database,
@@ -90,6 +146,34 @@ void remove_runs(SQLite::Database& database,
   SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
   for (const std::string& run_id : run_ids) ingester.remove(run_id);
   transaction.commit();
+}
+
+/// What differs between the run folders and the database.
+struct Changes {
+  std::vector<ChangedRun> changed;  ///< or new
+  std::vector<std::string> gone;
+
+  bool none() const { return changed.empty() && gone.empty(); }
+};
+
+Changes find_changes(SQLite::Database& database, const fs::path& runs_dir) {
+  std::map<std::string, KnownRun> known = read_known_runs(database);
+  Changes changes;
+  for (const std::string& name : folder_names(runs_dir)) {
+    run::RunFolder folder(runs_dir / name);
+    const auto found = known.find(name);
+    if (found == known.end()) {
+      if (fs::exists(folder.record_file())) changes.changed.push_back({std::move(folder)});
+      continue;
+    }
+    const Source now = stamps_of(folder);
+    if (now.record == FileStamp()) continue;  // a run no more
+    if (has_news(folder, now, found->second))
+      changes.changed.push_back({std::move(folder), false, found->second.source.events_offset});
+    known.erase(found);
+  }
+  for (const auto& [run_id, run] : known) changes.gone.push_back(run_id);
+  return changes;
 }
 
 struct Condition {
@@ -113,6 +197,7 @@ Condition where(const RunFilter& filter) {
   if (!filter.project.empty()) require("project = ?", filter.project);
   if (!filter.profile.empty()) require("profile = ?", filter.profile);
   if (filter.status) require("status = ?", run::name_of(*filter.status));
+  if (!filter.archived) parts.push_back("archived = 0");
   if (!parts.empty()) condition.sql = " WHERE " + join(parts, " AND ");
   return condition;
 }
@@ -130,6 +215,12 @@ void read_score(RowReader& row, Scores& scores) {
   protocol::Score& score = scores[name];
   row.value(score.value);
   row.value(score.count);
+}
+
+int64_t count_of(SQLite::Database& database, const Condition& condition) {
+  SQLite::Statement statement(database, "SELECT count(*) FROM runs" + condition.sql);
+  bind_all(statement, condition.values);
+  return statement.executeStep() ? statement.getColumn(0).getInt64() : 0;
 }
 
 /// Runs with their last scores. Both are read in one transaction, so that they belong together.
@@ -153,6 +244,7 @@ std::vector<RunSummary> select_runs(SQLite::Database& database, const Condition&
                                   condition.sql + " ORDER BY created DESC, id DESC");
   bind_all(statement, condition.values);
   std::vector<RunSummary> runs;
+  runs.reserve(static_cast<size_t>(count_of(database, condition)));
   while (statement.executeStep()) {
     RunSummary& run = runs.emplace_back(read_run(statement));
     const auto found = scores.find(run.id);
@@ -196,29 +288,28 @@ SyncReport ResultStore::sync(const fs::path& runs_dir) {
   return guarded(path_, [&] {
     SyncReport report;
     sync_benchmarks(*database_, runs_dir, report);
-    std::map<std::string, KnownRun> known = read_known_runs(*database_);
-    std::vector<ChangedRun> changed;
-    if (fs::exists(runs_dir)) {
-      for (run::RunFolder& folder : run::list_runs(runs_dir)) {
-        const auto found = known.find(folder.id());
-        const bool is_new = found == known.end();
-        if (is_new || has_news(folder, found->second)) {
-          changed.push_back({std::move(folder), is_new});
-        }
-        if (!is_new) known.erase(found);
-      }
-    }
-    std::vector<std::string> gone;
-    for (const auto& [run_id, run] : known) gone.push_back(run_id);
-    report.removed = static_cast<int>(gone.size());
-    if (changed.empty() && gone.empty()) return report;
+    if (find_changes(*database_, runs_dir).none()) return report;
 
+    // Looked for again when it is our turn: others have taken up most of it meanwhile.
+    std::optional<FileLock> turn = writers_turn(path_);
+    const Changes changes = find_changes(*database_, runs_dir);
     Ingester ingester(*database_);
-    remove_runs(*database_, ingester, gone);
-    for (size_t next = 0; next < changed.size();) {
-      next = ingest_batch(*database_, ingester, changed, next, report);
+    remove_runs(*database_, ingester, changes.gone);
+    report.removed = static_cast<int>(changes.gone.size());
+    const std::vector<ChangedRun>& changed = changes.changed;
+    if (changed.empty()) return report;
+    Batch batch = read_batch(changed, 0);
+    while (true) {
+      // While one batch is written the next one is read.
+      std::future<Batch> next;
+      if (batch.end < changed.size())
+        next = std::async([&changed, begin = batch.end] { return read_batch(changed, begin); });
+      if (!turn) turn = writers_turn(path_);
+      ingest_batch(*database_, ingester, changed, batch, report);
+      turn.reset();  // after each batch it is the next one's
+      if (!next.valid()) return report;
+      batch = next.get();
     }
-    return report;
   });
 }
 

@@ -32,6 +32,7 @@ struct RunFilter {
   std::string project;
   std::string profile;
   std::optional<run::RunState> status;
+  bool archived = false;  ///< those that are archived, too
 };
 
 /// Which measurements a query wants; an empty field asks nothing.
@@ -63,7 +64,7 @@ class ResultStore {
   const std::filesystem::path& path() const { return path_; }
 
   /// Takes up what is new in the run folders and measurements below `runs_dir` and drops those that
-  /// are gone. Two file stamps are all that a run costs in which nothing has changed.
+  /// are gone. Three file stamps are all that a run costs in which nothing has changed.
   SyncReport sync(const std::filesystem::path& runs_dir);
 
   /// Newest first.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/store/run_summary.h"
 
 /// Private to core/store: moving values between statements and structs. NaN is NULL in a column.
@@ -18,7 +19,9 @@ class Binder {
  public:
   explicit Binder(SQLite::Statement& statement) : statement_(statement) {}
 
-  void value(const std::string& text) { statement_.bind(++index_, text); }
+  /// The text must stay until the statement has run.
+  void value(const std::string& text) { statement_.bindNoCopy(++index_, text); }
+  void value(std::string&&) = delete;
   void value(int64_t number) { statement_.bind(++index_, number); }
   void value(double number) {
     if (std::isnan(number)) {
@@ -26,6 +29,9 @@ class Binder {
     } else {
       statement_.bind(++index_, number);
     }
+  }
+  void value(const std::vector<std::string>& words) {
+    statement_.bind(++index_, join(words, ","));  // copied
   }
   void value(run::RunState status) { statement_.bind(++index_, run::name_of(status)); }
   template <class T>
@@ -56,6 +62,10 @@ class RowReader {
   void value(double& number) {
     const SQLite::Column column = statement_.getColumn(index_++);
     number = column.isNull() ? std::nan("") : column.getDouble();
+  }
+  void value(std::vector<std::string>& words) {
+    const std::string text = statement_.getColumn(index_++).getString();
+    words = text.empty() ? std::vector<std::string>() : split(text, ',');
   }
   void value(run::RunState& status) {
     status = status_from_name(statement_.getColumn(index_++).getString());

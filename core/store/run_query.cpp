@@ -62,6 +62,7 @@ Condition parse_condition(const std::string& text) {
   Condition condition{text.substr(0, at), text.substr(at, end - at), text.substr(end)};
   if (condition.sign == "!")
     throw Error("'" + text + "' is no condition", {}, "'not equal' is !=", ExitCode::usage);
+  if (condition.column == "tag") condition.column = "tags";
   known_column(condition.column);
   return condition;
 }
@@ -78,8 +79,19 @@ std::optional<int> compare(const Json& column, const std::string& value) {
   return column < other ? -1 : other < column ? 1 : 0;
 }
 
+/// Of several values any may be equal.
+bool holds_of(const Json& values, const Condition& condition) {
+  const bool has = std::find(values.begin(), values.end(), condition.value) != values.end();
+  if (condition.sign == "=" || condition.sign == "==") return has;
+  if (condition.sign == "!=") return !has;
+  throw Error(
+      "'" + condition.column + "' can only be compared by = and !=", {}, "", ExitCode::usage);
+}
+
 bool holds(const Condition& condition, const Json& columns) {
-  const std::optional<int> order = compare(columns.at(condition.column), condition.value);
+  const Json& column = columns.at(condition.column);
+  if (column.is_array()) return holds_of(column, condition);
+  const std::optional<int> order = compare(column, condition.value);
   if (!order) return false;
   const std::string& sign = condition.sign;
   if (sign == "=" || sign == "==") return *order == 0;
@@ -134,6 +146,11 @@ void require_columns(const std::vector<std::string>& names) {
 std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query) {
   std::vector<Condition> conditions;
   for (const std::string& text : query.conditions) conditions.push_back(parse_condition(text));
+  const bool by_column = !conditions.empty() || !query.order.empty();
+  if (!by_column && query.patterns.empty()) {
+    if (query.limit > 0 && runs.size() > query.limit) runs.resize(query.limit);
+    return runs;
+  }
   std::vector<Row> rows;
   for (RunSummary& run : runs) {
     const bool named =
@@ -143,7 +160,7 @@ std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& que
         });
     if (!named) continue;
     Row row{std::move(run), {}};
-    row.columns = columns_of(row.run);
+    if (by_column) row.columns = columns_of(row.run);
     const bool wanted =
         std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
           return holds(condition, row.columns);

@@ -22,7 +22,7 @@ struct RunQuery {
   /// Any of them must match the run's id or config: patterns with * and ?, or beginnings.
   std::vector<std::string> patterns;
   /// All must hold: COLUMN=VALUE, COLUMN!=VALUE, or with <, <=, >, >= for numbers and for texts by
-  /// their bytes. A column without a value meets none of them.
+  /// their bytes. A column without a value meets none of them. tag=x: one of its tags is x.
   std::vector<std::string> conditions;
   /// Columns, the first counts most; "-column" puts large values first. Runs without a value come
   /// last. None: as they were.

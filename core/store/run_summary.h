@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/protocol/messages.h"
 #include "core/run/run_folder.h"
@@ -52,6 +53,9 @@ struct RunSummary {
   std::optional<int64_t> exit_signal;
   std::string failure_reason;  ///< why it failed or stopped, ""
   std::string failure_hint;
+  int64_t archived = 0;  ///< 1: lists and tables leave it out
+  std::string note;
+  std::vector<std::string> tags;                  ///< sorted
   std::optional<int64_t> micro_batch_size;        ///< rows computed at once; none: all of a step
   std::map<std::string, protocol::Score> scores;  ///< at eval_step; rows of the table `scores`
 };
@@ -98,6 +102,9 @@ void columns(Visitor& visit, Run& run) {
   visit.column("exit_signal", run.exit_signal);
   visit.column("failure_reason", run.failure_reason);
   visit.column("failure_hint", run.failure_hint);
+  visit.column("archived", run.archived);
+  visit.column("note", run.note);
+  visit.column("tags", run.tags);
   visit.column("micro_batch_size", run.micro_batch_size);
 }
 

@@ -45,7 +45,22 @@ CREATE TABLE benchmarks (
 CREATE INDEX benchmarks_by_config ON benchmarks (config, created);
 )sql";
 
-/// Version 4: how many rows of a step are computed at once, NULL for all. Speed and memory depend
+/// Version 4: what people say of a run, from remarks.json of its folder.
+constexpr const char* add_remarks = R"sql(
+ALTER TABLE runs ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;  -- 1: lists and tables leave it out
+ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '';        -- with commas between
+ALTER TABLE sources ADD COLUMN remarks_size INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sources ADD COLUMN remarks_modified_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sources ADD COLUMN remarks_inode INTEGER NOT NULL DEFAULT 0;
+)sql";
+
+/// Version 5: runs are listed newest first without sorting them.
+constexpr const char* add_order = R"sql(
+CREATE INDEX runs_by_created ON runs (created DESC, id DESC);
+)sql";
+
+/// Version 6: how many rows of a step are computed at once, NULL for all. Speed and memory depend
 /// on it.
 constexpr const char* add_micro_batch_size = R"sql(
 ALTER TABLE runs ADD COLUMN micro_batch_size INTEGER;
@@ -79,7 +94,7 @@ void refuse_foreign(const SQLite::Database& database) {
 
 const std::vector<std::string>& schema_steps() {
   static const std::vector<std::string> steps = {
-      schema_version_1, add_scores, add_benchmarks, add_micro_batch_size};
+      schema_version_1, add_scores, add_benchmarks, add_remarks, add_order, add_micro_batch_size};
   return steps;
 }
 

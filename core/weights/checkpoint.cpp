@@ -81,6 +81,19 @@ std::vector<std::string> plain_files_of(const fs::path& folder) {
   return names;
 }
 
+/// Of checkpoints, oldest first, those that are not to be kept.
+std::vector<fs::path> surplus_of(const std::vector<fs::path>& folders, const Retention& retention) {
+  if (retention.newest < 0)
+    throw Error("cannot keep " + std::to_string(retention.newest) + " checkpoints");
+  const fs::path best = retention.best ? best_of(folders) : fs::path();
+  const size_t kept = std::min(folders.size(), static_cast<size_t>(retention.newest));
+  std::vector<fs::path> surplus;
+  for (size_t i = 0; i + kept < folders.size(); ++i) {
+    if (folders[i] != best) surplus.push_back(folders[i]);
+  }
+  return surplus;
+}
+
 }  // namespace
 
 std::string checkpoint_name(int64_t step) {
@@ -150,20 +163,23 @@ std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
   return folders;
 }
 
+CheckpointState check_checkpoint_sizes(const fs::path& folder) {
+  return state_of(folder, Content::sizes);
+}
+
+std::vector<fs::path> surplus_checkpoints(const fs::path& checkpoints, const Retention& retention) {
+  return surplus_of(list_checkpoints(checkpoints), retention);
+}
+
 void prune_checkpoints(const fs::path& checkpoints, const Retention& retention, int64_t last_step) {
-  if (retention.newest < 0)
-    throw Error("cannot keep " + std::to_string(retention.newest) + " checkpoints");
   std::vector<fs::path> folders = list_checkpoints(checkpoints);
   std::vector<fs::path> removed;
   while (!folders.empty() && step_of(folders.back()) > last_step) {
     removed.push_back(folders.back());
     folders.pop_back();
   }
-  const fs::path best = retention.best ? best_of(folders) : fs::path();
-  const size_t kept = std::min(folders.size(), static_cast<size_t>(retention.newest));
-  for (size_t i = 0; i + kept < folders.size(); ++i) {
-    if (folders[i] != best) removed.push_back(folders[i]);
-  }
+  const std::vector<fs::path> surplus = surplus_of(folders, retention);
+  removed.insert(removed.end(), surplus.begin(), surplus.end());
   for (const fs::path& folder : removed) {
     // Renamed first: a folder that is half removed must not look like a checkpoint.
     rename_path(folder, aside_path(folder, "old"));

@@ -58,11 +58,18 @@ std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path&
 /// The same without reading the files: they may be damaged, the state is what was written.
 CheckpointState read_checkpoint_manifest(const std::filesystem::path& folder);
 
+/// The same with a look at the files' sizes: it finds what is missing or cut short.
+CheckpointState check_checkpoint_sizes(const std::filesystem::path& folder);
+
 /// Which checkpoints are kept.
 struct Retention {
   int newest = 2;    ///< so many of the last ones
   bool best = true;  ///< and the one with the lowest eval_loss, the later of two equal ones
 };
+
+/// The checkpoints that are not to be kept.
+std::vector<std::filesystem::path> surplus_checkpoints(const std::filesystem::path& checkpoints,
+                                                       const Retention& retention);
 
 /// Removes the checkpoints that are not to be kept, every unfinished one, and those of steps after
 /// `last_step`: a run that stands there has left their course, because they were damaged. For the

@@ -21,8 +21,8 @@ std::string manifest_text(const CheckpointState& state,
                           const std::vector<std::string>& files,
                           const OnBytes& on_bytes = {});
 
-/// Whether the files that a manifest lists are read, too.
-enum class Content { checked, as_it_is };
+/// How far the files that a manifest lists are looked at, too: read, only their sizes, not at all.
+enum class Content { checked, sizes, as_it_is };
 
 /// Reads manifest.json of `folder` and checks it and, where asked to, every file that it lists.
 /// Throws Error saying which is damaged or missing.

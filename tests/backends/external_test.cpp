@@ -59,6 +59,33 @@ TEST_CASE("a declared backend goes by its name, another by the worker's if that 
     CHECK(contains(error_of([&] { described("external", name); }), "calls itself"));
 }
 
+TEST_CASE("what a worker says of itself is kept until a file beside it changes", "[backend]") {
+  const TemporaryFolder folder;
+  folder.write("worker/main.py", "1");
+  folder.write("worker/module.py", "1");
+  int started = 0;
+  const auto version = [&] {
+    FakeClock clock;
+    const std::string hello = R"({"event":"hello","protocol":1,"backend":"b","backend_version":")" +
+                              std::to_string(started) + R"(","numerics_version":1})";
+    FakeLauncher launcher(
+        clock,
+        {WorkerScript{{Says{hello}, Says{lines::environment}, Says{lines::supports}, Exits{}},
+                      {}}});
+    const ExternalBackend backend(
+        "mine", {{"python3", "main.py"}, (folder / "worker").string(), {}}, folder / "cache");
+    const std::string said = backend.describe(launcher, "cpu", 1).hello.backend_version;
+    started += static_cast<int>(launcher.launches.size());
+    return said;
+  };
+  CHECK(version() == "0");
+  CHECK(version() == "0");
+  CHECK(started == 1);
+  folder.write("worker/module.py", "22");
+  CHECK(version() == "1");
+  CHECK(started == 2);
+}
+
 TEST_CASE("a backend that cannot be started is listed with the reason", "[backend]") {
   const TemporaryFolder folder;
   folder.write("backends/gone/backend.yaml", "description: D\ncommand: [./gone]\n");

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <set>
 
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
@@ -67,6 +68,63 @@ TEST_CASE("PyTorch trains what libtorch trains, and a table shows both") {
   REQUIRE(evaluated.exit_code == 0);
   CHECK(json::parse(evaluated.out).at("loss").get<double>() ==
         Approx(theirs.at("eval_loss").get<double>()).margin(1e-6));
+}
+
+TEST_CASE("runs of two backends stand side by side in a table") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const auto run = [&](const std::string& backend) {
+    const Outcome outcome = forge.call({"run",
+                                        "train_canon_ac",
+                                        "train_llama",
+                                        "--backend",
+                                        backend,
+                                        "--set",
+                                        "data.order=sequential",
+                                        "--threads",
+                                        "1"});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+  };
+  run("libtorch");
+  run("bigram");
+  const Outcome table =
+      forge.call({"compare", "--table", "positions", "--by", "backend", "--json"});
+  INFO(table.out << table.err);
+  REQUIRE(table.exit_code == 0);
+  std::map<std::string, std::set<std::string>> backends;
+  const json shown = json::parse(table.out);
+  for (const json& row : shown.at("rows")) {
+    if (!row.at("run_id").is_null()) backends[row.at("config")].insert(row.at("backend"));
+  }
+  const std::set<std::string> both = {"bigram", "libtorch"};
+  CHECK(backends["train_canon_ac"] == both);
+  CHECK(backends["train_llama"] == both);
+  const std::string text = forge.call({"compare", "--table", "positions", "--by", "backend"}).out;
+  INFO(text);
+  CHECK(contains(text, "Backend"));
+  CHECK(contains(text, "bigram"));
+  CHECK(contains(text, "libtorch"));
+}
+
+TEST_CASE("a job that a backend lacks is refused before it starts") {
+  Program forge;
+  const Outcome trained = forge.call(tiny({"run",
+                                           "train_canon_ac",
+                                           "--backend",
+                                           "bigram",
+                                           "--set",
+                                           "data.order=sequential",
+                                           "--json"}));
+  INFO(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  const std::string id = json::parse(trained.out)[0].at("id");
+  const Outcome text = forge.call({"generate", id, "--prompt", "a"});
+  CHECK(text.exit_code == 2);
+  CHECK(contains(text.err, "backend bigram cannot do the job generate"));
+  CHECK(contains(text.err, "it does describe, train, evaluate"));
+  const std::string file = (forge.folder() / "logits.safetensors").string();
+  CHECK(contains(forge.call({"logits", id, file}).err, "cannot do the job logits"));
 }
 
 TEST_CASE("the backends that come with forge do what the protocol says") {

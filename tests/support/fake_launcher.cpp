@@ -47,6 +47,8 @@ class FakeWorker : public run::RunningWorker {
     if (!script_.when_asked_to_stop.empty()) go_on_with(script_.when_asked_to_stop);
   }
 
+  void ask_to_save() override { launcher_.signals.push_back("save"); }
+
   void kill() override {
     launcher_.signals.push_back("kill");
     go_on_with({Exits{{0, SIGKILL}}});

@@ -47,7 +47,7 @@ class FakeLauncher : public run::Launcher {
   std::unique_ptr<run::RunningWorker> start(const run::Launch& launch) override;
 
   std::vector<run::Launch> launches;
-  std::vector<std::string> signals;  ///< "stop" or "kill", as sent
+  std::vector<std::string> signals;  ///< "stop", "save" or "kill", as sent
   /// "1: LINE" for a line sent to the worker that was started first, "1: end" for the end of input.
   std::vector<std::string> sent;
 

@@ -3,6 +3,7 @@
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -40,14 +41,17 @@ int64_t memory_held_elsewhere(int index) {
 }
 
 void limit_memory(int index, int64_t bytes) {
+  // The allocator knows its devices from the first tensor on.
+  const auto device = static_cast<c10::DeviceIndex>(index);
+  static_cast<void>(at::empty({0}, at::TensorOptions(at::Device(at::kCUDA, device))));
   const double share = double(bytes) / double(device_memory_bytes(index));
-  c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(share, 1.0),
-                                                     static_cast<c10::DeviceIndex>(index));
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(share, 1.0), device);
 }
 
 void use_own_stream(int index) {
-  c10::cuda::setCurrentCUDAStream(
-      c10::cuda::getStreamFromPool(/*isHighPriority=*/false, static_cast<c10::DeviceIndex>(index)));
+  const auto device = static_cast<c10::DeviceIndex>(index);
+  c10::cuda::set_device(device);
+  c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device));
 }
 
 /// Buffers that are used in turn: a copy out of one may be under way while the next is filled.

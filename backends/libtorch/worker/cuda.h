@@ -22,8 +22,8 @@ int64_t memory_held_elsewhere(int index);
 /// Torch's allocator takes no more of the device than that.
 void limit_memory(int index, int64_t bytes);
 
-/// Makes a stream other than the default one current on this thread: the default one cannot be
-/// recorded.
+/// Makes the device and a stream of it other than the default one current on this thread: the
+/// default one cannot be recorded.
 void use_own_stream(int index);
 
 /// Copies numbers to the device without waiting for it, through memory that the device can read by

@@ -58,6 +58,7 @@ int serve(const EventWriter& events, Serving& serving) {
   hello.backend = backend_name;
   hello.backend_version = backend_version;
   hello.numerics_version = numerics_version;
+  hello.saves_on_request = true;
   events.send(hello);
   std::string line;
   if (!std::getline(std::cin, line))
@@ -88,8 +89,10 @@ protocol::Failed failure_of(const c10::Error& error, const Serving& serving) {
   protocol::Failed failed;
   failed.message = error.what_without_backtrace();
   if (torch_compat::is_out_of_memory(error)) failed.hint = help_against_shortage();
+  // Where memory ran out before there was a job, others hold it.
   failed.retry = serving.device ? may_be_mended(error, *serving.device)
-                                : torch_compat::is_device_trouble(error);
+                                : torch_compat::is_device_trouble(error) ||
+                                      torch_compat::is_out_of_memory(error);
   return failed;
 }
 

@@ -23,6 +23,7 @@ struct StepGraph::State {
   void begin_anew() {
     if (graph) c10::cuda::getCurrentCUDAStream().synchronize();
     graph.reset();
+    recordable = true;
     runs = 0;
   }
 
@@ -62,6 +63,7 @@ void StepGraph::run(const std::function<void()>& work, const at::Tensor& moving)
     }
     std::cerr << "note: steps are not replayed as a CUDA graph, so they start slower: "
               << error.what_without_backtrace() << "\n";
+    graph.reset();  // its memory is needed
     return work();
   }
   state.graph = std::move(graph);

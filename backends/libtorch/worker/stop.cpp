@@ -9,8 +9,9 @@ namespace {
 
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
 std::atomic<bool> stop_flag{false};
+std::atomic<bool> save_flag{false};
 
-void on_signal(int) { stop_flag = true; }
+void on_signal(int signal) { (signal == SIGUSR1 ? save_flag : stop_flag) = true; }
 
 }  // namespace
 
@@ -23,7 +24,7 @@ void listen_for_stop() {
   struct sigaction action {};
   action.sa_handler = on_signal;  // for threads that libraries started before main
   action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) {
     ::sigaddset(&signals, signal);
     ::sigaction(signal, &action, nullptr);
   }
@@ -31,12 +32,14 @@ void listen_for_stop() {
   std::thread([signals] {
     int signal = 0;
     while (true) {
-      if (::sigwait(&signals, &signal) == 0) stop_flag = true;
+      if (::sigwait(&signals, &signal) == 0) on_signal(signal);
     }
   }).detach();
   std::signal(SIGPIPE, SIG_IGN);
 }
 
 bool stop_requested() { return stop_flag; }
+
+bool take_save_request() { return save_flag.exchange(false); }
 
 }  // namespace forge::worker

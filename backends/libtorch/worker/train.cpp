@@ -69,7 +69,9 @@ class TrainingRun {
       write_copy();
       if (progress_.step % experiment_.train.log_every == 0) report_window();
       if (is_due(experiment_.train.eval_every)) evaluate_now();
-      if (is_due(experiment_.train.checkpoint_every) && !is_last_step()) copy_to_save();
+      const bool asked_to_save = take_save_request();
+      if ((asked_to_save || is_due(experiment_.train.checkpoint_every)) && !is_last_step())
+        copy_to_save();
       say_written(0);
     }
     const bool completed = is_last_step();

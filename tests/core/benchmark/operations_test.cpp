@@ -27,13 +27,14 @@ Record measure(const Script& script, std::vector<std::string>& told) {
 
 TEST_CASE("operations are kept with the device's ceilings", "[benchmark]") {
   std::vector<std::string> told;
-  const Record record = measure({Says{lines::hello},
-                                 Says{lines::environment},
-                                 Says{result(R"({"ceilings":{"memory":{"bytes_per_second":1}}})")},
-                                 Says{result(R"({"operation":"swiglu","seconds":0.5})")},
-                                 Says{result(R"({"operation":"swiglu_linear","seconds":1})")},
-                                 Exits{}},
-                                told);
+  const Record record =
+      measure({Says{lines::hello},
+               Says{lines::environment},
+               Says{result(R"({"ceilings":{"memory":{"bytes_per_second":1}}})")},
+               Says{result(R"({"operation":"swiglu","size":"4m","shape":"1","seconds":0.5})")},
+               Says{result(R"({"operation":"swiglu_linear","size":"4m","shape":"1","seconds":1})")},
+               Exits{}},
+              told);
   REQUIRE(told == std::vector<std::string>{"swiglu", "swiglu_linear"});
   REQUIRE(record.kind == Kind::operations);
   REQUIRE(record.operations.size() == 2);
@@ -41,6 +42,22 @@ TEST_CASE("operations are kept with the device's ceilings", "[benchmark]") {
   REQUIRE(record.precision == "float64");
   REQUIRE(record.device.name == "test");
   REQUIRE(record.device.backend == "fake");
+}
+
+TEST_CASE("what a worker says of an operation is looked at before it is kept", "[benchmark]") {
+  const auto error_for = [](const std::string& values) {
+    std::vector<std::string> told;
+    return error_of([&] {
+      measure({Says{lines::hello}, Says{lines::environment}, Says{result(values)}, Exits{}}, told);
+    });
+  };
+  const std::string start = R"({"operation":"swiglu","size":"4m","shape":"1")";
+  CHECK(error_for(start + R"(,"seconds":1})").empty());
+  CHECK(contains(error_for(start + "}"), "'seconds' is no positive number"));
+  CHECK(contains(error_for(start + R"(,"seconds":"nan"})"), "'seconds'"));
+  CHECK(contains(error_for(start + R"(,"seconds":-1})"), "'seconds'"));
+  CHECK(contains(error_for(start + R"(,"seconds":1,"windows":[1,"a"]})"), "'windows'"));
+  CHECK(contains(error_for(R"({"operation":7,"seconds":1})"), "'operation' is no text"));
 }
 
 TEST_CASE("a worker that measures no operation is an error", "[benchmark]") {

@@ -65,7 +65,7 @@ TEST_CASE("the backend in shell and awk does all that is expected", "[backend]")
   const TemporaryFolder folder;
   const auto findings = findings_of(folder, {{(bigram() / "worker.sh").string()}, {}});
   CHECK(complaints(findings) == "");
-  CHECK(findings.size() == 9);
+  CHECK(findings.size() == 10);
 }
 
 TEST_CASE("a candidate is told what it does wrong", "[backend]") {
@@ -101,6 +101,16 @@ TEST_CASE("a candidate that says nothing or will not stop is ended", "[backend]"
   const std::string killed = complaints_of("worker.sh", "trap ': > \"$scratch/stop\"' TERM", "");
   INFO(killed);
   CHECK(contains(killed, "stop: SIGTERM ended it by signal 15"));
+}
+
+TEST_CASE("a candidate that says that it saves on request has to do it", "[backend]") {
+  const std::string trap = "trap ': > \"$scratch/save\"' USR1";
+  CHECK(contains(complaints_of("worker.sh", trap, ""), "save: SIGUSR1 ended it by signal 10"));
+  const std::string deaf = complaints_of("worker.sh", trap, "trap '' USR1", 4);
+  INFO(deaf);
+  CHECK(contains(deaf, "save: SIGUSR1 brought no 'checkpoint'"));
+  CHECK(contains(complaints_of("worker.sh", ",\"saves_on_request\":true", ""),
+                 "save: its 'hello' does not say 'saves_on_request'"));
 }
 
 TEST_CASE("a candidate that is no program fails", "[backend]") {

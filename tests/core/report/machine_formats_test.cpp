@@ -59,8 +59,8 @@ TEST_CASE("CSV has a header and a line a row with every field in its place", "[r
   REQUIRE(lines[1] ==
           "llama,\"Llama, \"\"4M\"\"\",,completed,llama-20,3.25,3.5,4300.0,1610612736,1820327936,"
           "75.0,4434176,,,,1.3011,291000.0,1.5\r");
-  REQUIRE(lines[2] == "canon_a,Canon-A,A,failed,canon_a-20,,,,,,,,,,1.2643,316000.0,1.56\r");
-  REQUIRE(lines[3] == "canon_b,Canon-B,B,missing,,,,,,,,,,,,,\r");
+  REQUIRE(lines[2] == "canon_a,Canon-A,A,failed,canon_a-20,,,,,,,,,,,1.2643,316000.0,1.56\r");
+  REQUIRE(lines[3] == "canon_b,Canon-B,B,missing,,,,,,,,,,,,,,\r");
   REQUIRE(lines[4].empty());
 }
 

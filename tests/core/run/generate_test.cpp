@@ -121,6 +121,18 @@ TEST_CASE("tokens become text as soon as it is certain", "[run][generate]") {
   REQUIRE(generated.environment.device_name == "test");
 }
 
+TEST_CASE("tokens that cannot be the model's are refused", "[run][generate]") {
+  Scene beyond;
+  beyond.says({0}, {beyond.model.experiment.model.vocab_size});
+  REQUIRE(contains(beyond.fault(), "of a model that has"));
+  Scene endless;
+  endless.question.max_tokens = 2;
+  endless.says({0}, {5});
+  endless.says({0}, {5});
+  endless.says({0}, {5});
+  REQUIRE(contains(endless.fault(), "more than 2 tokens"));
+}
+
 TEST_CASE("samples are kept apart and end each for its own reason", "[run][generate]") {
   Scene scene;
   scene.question.prompts = {"a", "b"};

@@ -446,6 +446,31 @@ TEST_CASE("a completed run is not run again", "[run][supervisor]") {
   REQUIRE(fs::exists(scene.folder.done_file()));
 }
 
+/// Supervises a worker with that greeting while a checkpoint is asked for; what it was sent.
+std::vector<std::string> signals_to(const std::string& hello) {
+  Scene scene({});
+  scene.launcher.add({{Does{[&] { scene.folder.request_save(); }},
+                       IsSilent{2},
+                       Says{hello},
+                       Says{lines::environment},
+                       IsSilent{3},
+                       Says{lines::checkpoint(1)},
+                       Says{lines::finished(true)},
+                       Exits{{0, 0}}},
+                      {}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE_FALSE(fs::exists(scene.folder.save_file()));
+  return scene.launcher.signals;
+}
+
+TEST_CASE("a wish for a checkpoint is passed on once and only to a worker that can",
+          "[run][supervisor][save]") {
+  const std::string can =
+      lines::hello.substr(0, lines::hello.size() - 1) + R"(,"saves_on_request":true})";
+  REQUIRE(signals_to(can) == std::vector<std::string>{"save"});
+  REQUIRE(signals_to(lines::hello).empty());
+}
+
 TEST_CASE("a stop to save is passed on and the run can go on later", "[run][supervisor][stop]") {
   Scene scene({});
   const WorkerScript polite{

@@ -51,6 +51,23 @@ TEST_CASE("conditions compare columns and a missing value meets none", "[store][
   REQUIRE(where({"eval_loss<high"}).empty());
 }
 
+TEST_CASE("a condition on tags asks for one of them", "[store][query]") {
+  std::vector<RunSummary> runs = some_runs();
+  runs[0].tags = {"a", "paper"};
+  runs[1].tags = {"paper/v2"};
+  const auto with = [&](const std::string& condition) {
+    Texts ids;
+    for (const RunSummary& run : select(runs, {{}, {condition}, {}, 0}))
+      ids.push_back(run.id.substr(run.id.size() - 2));
+    return ids;
+  };
+  REQUIRE(with("tag=paper") == Texts{"a1"});
+  REQUIRE(with("tags=paper/v2") == Texts{"b2"});
+  REQUIRE(with("tag!=paper") == Texts{"b2", "c3", "d4"});
+  REQUIRE(error_of([&] { with("tag<x"); }).find("only be compared by = and !=") !=
+          std::string::npos);
+}
+
 TEST_CASE("runs are ordered by columns with missing values last", "[store][query]") {
   const auto by = [](const Texts& order) { return selected({{}, {}, order, 0}); };
   REQUIRE(by({"eval_loss"}) == Texts{"b2", "a1", "d4", "c3"});
