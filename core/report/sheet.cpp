@@ -143,9 +143,9 @@ std::string speed_note(const AblationRow& row, const Ablation& ablation) {
 std::string micro_batch_note(const AblationRow& row) {
   if (row.same_micro_batch) return "";
   const std::optional<int64_t> rows = row.run->micro_batch_size;
-  return (rows ? std::to_string(*rows) + " rows of a step were computed at once"
-               : "all rows of a step were computed at once") +
-         std::string(", unlike the baseline's: its throughput and memory are not comparable");
+  const std::string count = rows ? std::to_string(*rows) : "all";
+  return count + (rows == 1 ? " row of a step was" : " rows of a step were") + " computed at once" +
+         ", unlike the baseline's: its throughput and memory are not comparable";
 }
 
 /// Columns that say what so many rows at once cost.

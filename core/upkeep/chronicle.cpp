@@ -86,7 +86,8 @@ struct Text {
             with_thousands(started.tokens_per_step) + " tokens, " +
             with_thousands(started.parameters) + " parameters";
     if (started.micro_batch_size)
-      text += ", " + with_thousands(*started.micro_batch_size) + " rows at once";
+      text += ", " + with_thousands(*started.micro_batch_size) +
+              (*started.micro_batch_size == 1 ? " row at once" : " rows at once");
     return text;
   }
   std::string operator()(const protocol::MicroBatch& halved) const {

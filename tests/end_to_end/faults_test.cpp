@@ -258,6 +258,7 @@ TEST_CASE("memory that does not hold a step is made to suffice and the run says 
   const Outcome outcome = forge.call(large);
   INFO(outcome.err);
   REQUIRE(outcome.exit_code == 0);
+  REQUIRE(outcome.err.find("memory ran out after step 0: train computes") != std::string::npos);
   const json halved = json::parse(outcome.out);
   const int64_t rows = halved[0].at("micro_batch_size");
   REQUIRE(rows < 16);
