@@ -63,7 +63,10 @@ class Bench {
       std::cerr << "note: the parts of a step were not measured: "
                 << problem.what_without_backtrace() << "\n";
     }
-    values["ceiling"] = matrix_product_ceiling(experiment_.train.precision, device_);
+    const auto memory_ran_out = what_ran_out(
+        [&] { values["ceiling"] = matrix_product_ceiling(experiment_.train.precision, device_); });
+    if (memory_ran_out)
+      std::cerr << "note: the device's ceiling was not measured: " << *memory_ran_out << "\n";
     events_.send(protocol::Result{values});
   }
 

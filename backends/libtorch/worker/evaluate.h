@@ -33,11 +33,10 @@ class Evaluator {
   int batch_size() const { return batch_size_; }
   void set_batch_size(int rows);
 
-  /// Mean loss over all rows, in order, batch_size rows at a time. Where memory runs out, so many
-  /// are halved from then on; throws c10::OutOfMemoryError where not even
-  /// one row fits. `progress` is called with
-  /// the fraction done after each batch. Logits are made whole only where `on_rows` is there to see
-  /// them, and then nothing is recorded.
+  /// Mean loss over all rows, in order, batch_size rows at a time. Where memory runs out, it is
+  /// half as many from then on; throws c10::OutOfMemoryError where not even one row fits.
+  /// `progress` is called with the fraction done after each batch. Logits are made whole only where
+  /// `on_rows` is there to see them, and then nothing is recorded.
   EvaluationResult evaluate(const std::function<void(double)>& progress,
                             const RowSink& on_rows = {});
 
