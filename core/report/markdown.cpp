@@ -6,7 +6,6 @@
 #include "core/base/text.h"
 #include "core/report/commands.h"
 #include "core/report/display_text.h"
-#include "core/report/sheet.h"
 
 namespace forge::report {
 namespace {
@@ -21,24 +20,12 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-std::string table_line(const std::vector<std::string>& cells) {
-  return "| " + join(cells, " | ") + " |\n";
+std::string cell_text(const SheetCell& cell) {
+  return cell.bold ? "**" + escaped(cell.text) + "**" : escaped(cell.text);
 }
 
-std::string table_of(const Sheet& sheet) {
-  std::vector<std::string> titles;
-  std::vector<std::string> rules;
-  for (const SheetColumn& column : sheet.columns) {
-    titles.push_back(escaped(column.title));
-    rules.push_back(column.is_number ? "---:" : ":---");
-  }
-  std::string text = table_line(titles) + table_line(rules);
-  for (const auto& row : sheet.rows) {
-    std::vector<std::string> cells;
-    for (const std::string& cell : row) cells.push_back(escaped(cell));
-    text += table_line(cells);
-  }
-  return text;
+std::string table_line(const std::vector<std::string>& cells) {
+  return "| " + join(cells, " | ") + " |\n";
 }
 
 std::string code_block(const std::vector<std::string>& lines) {
@@ -91,9 +78,25 @@ std::vector<std::string> reproduction(const std::vector<Ablation>& ablations) {
 
 }  // namespace
 
+std::string markdown_table(const Sheet& sheet) {
+  std::vector<std::string> titles;
+  std::vector<std::string> rules;
+  for (const SheetColumn& column : sheet.columns) {
+    titles.push_back(escaped(column.title));
+    rules.push_back(column.is_number ? "---:" : ":---");
+  }
+  std::string text = table_line(titles) + table_line(rules);
+  for (const auto& row : sheet.rows) {
+    std::vector<std::string> cells;
+    for (const SheetCell& cell : row) cells.push_back(cell_text(cell));
+    text += table_line(cells);
+  }
+  return text;
+}
+
 std::string to_markdown(const Ablation& ablation) {
   const Sheet sheet = make_sheet(ablation);
-  std::string text = "## " + escaped(sheet.title) + "\n\n" + table_of(sheet);
+  std::string text = "## " + escaped(sheet.title) + "\n\n" + markdown_table(sheet);
   if (!sheet.footnotes.empty()) text += "\n";
   for (size_t i = 0; i < sheet.footnotes.size(); ++i) {
     text += "- [" + std::to_string(i + 1) + "] " + escaped(sheet.footnotes[i]) + "\n";

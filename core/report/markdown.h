@@ -4,8 +4,12 @@
 #include <vector>
 
 #include "core/report/ablation.h"
+#include "core/report/sheet.h"
 
 namespace forge::report {
+
+/// Header and rows alone.
+std::string markdown_table(const Sheet& sheet);
 
 /// The table alone with its footnotes and what it leaves out, under a second-level heading.
 std::string to_markdown(const Ablation& ablation);

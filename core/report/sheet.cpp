@@ -27,17 +27,22 @@ bool is_measured(ColumnKind kind, const Ablation& ablation) {
   return !is_text(kind) && !is_published(kind) && !is_benchmark(kind, ablation);
 }
 
+SheetCell of_text(const std::string& text) { return {text.empty() ? nothing : text, std::nullopt}; }
+
 template <class T, class Format>
-std::string or_nothing(const std::optional<T>& value, Format format) {
-  return value ? format(static_cast<double>(*value)) : nothing;
+SheetCell of_figure(const std::optional<T>& figure, Format format) {
+  if (!figure) return of_text(nothing);
+  const auto value = static_cast<double>(*figure);
+  return {format(value), value};
 }
 
-std::string overhead_text(const AblationRow& row, const Ablation& ablation) {
-  if (row.spec.config == ablation.table.baseline) return "baseline";
+/// Sorted by the throughput.
+SheetCell overhead_cell(const AblationRow& row, const Ablation& ablation) {
+  if (row.spec.config == ablation.table.baseline) return {"baseline", 0};
   std::vector<std::string> parts;
   if (row.throughput_change) parts.push_back("throughput " + change_text(*row.throughput_change));
   if (row.memory_change) parts.push_back("memory " + change_text(*row.memory_change));
-  return parts.empty() ? nothing : join(parts, ", ");
+  return {parts.empty() ? nothing : join(parts, ", "), row.throughput_change};
 }
 
 bool in_percent(const ColumnSpec& column) {
@@ -45,53 +50,56 @@ bool in_percent(const ColumnSpec& column) {
   return column.format == ScoreFormat::percent;
 }
 
-std::string measured_text(const AblationRow& row,
-                          const ColumnSpec& column,
-                          const Ablation& ablation) {
+SheetCell measured_cell(const AblationRow& row,
+                        const ColumnSpec& column,
+                        const Ablation& ablation) {
   if (column.kind == ColumnKind::tokens_per_second) {
-    return or_nothing(tokens_per_second_of(row, ablation.table), throughput_text);
+    return of_figure(tokens_per_second_of(row, ablation.table), throughput_text);
   }
-  if (!row.completed()) return nothing;
+  if (!row.completed()) return of_text(nothing);
+  const store::RunSummary& run = *row.run;
   switch (column.kind) {
-    case ColumnKind::parameters: return with_thousands(row.run->parameters);
-    case ColumnKind::eval_loss: return or_nothing(row.run->eval_loss, loss_text);
-    case ColumnKind::train_loss: return or_nothing(row.run->train_loss, loss_text);
-    case ColumnKind::peak_memory: return or_nothing(row.run->peak_memory_bytes, memory_text);
-    case ColumnKind::overhead: return overhead_text(row, ablation);
+    case ColumnKind::parameters:
+      return {with_thousands(run.parameters), static_cast<double>(run.parameters)};
+    case ColumnKind::eval_loss: return of_figure(run.eval_loss, loss_text);
+    case ColumnKind::train_loss: return of_figure(run.train_loss, loss_text);
+    case ColumnKind::peak_memory: return of_figure(run.peak_memory_bytes, memory_text);
+    case ColumnKind::overhead: return overhead_cell(row, ablation);
     case ColumnKind::score:
-      return or_nothing(figure_of(*row.run, column.score),
-                        [&](double value) { return score_text(value, in_percent(column)); });
-    case ColumnKind::varied: return or_nothing(row.varied, shortest);
-    default: return nothing;
+      return of_figure(figure_of(run, column.score),
+                       [&](double value) { return score_text(value, in_percent(column)); });
+    case ColumnKind::varied: return of_figure(row.varied, shortest);
+    default: return of_text(nothing);
   }
 }
 
-std::string published_text(const std::optional<PublishedFigure>& figure, ColumnKind kind) {
-  if (!figure) return nothing;
+SheetCell published_cell(const std::optional<PublishedFigure>& figure, ColumnKind kind) {
+  if (!figure) return of_text(nothing);
   switch (kind) {
-    case ColumnKind::published_eval_loss: return or_nothing(figure->eval_loss, loss_text);
+    case ColumnKind::published_eval_loss: return of_figure(figure->eval_loss, loss_text);
     case ColumnKind::published_tokens_per_second:
-      return or_nothing(figure->tokens_per_second, throughput_text);
+      return of_figure(figure->tokens_per_second, throughput_text);
     case ColumnKind::published_peak_memory:
-      return or_nothing(figure->peak_memory_gib,
-                        [](double gib) { return memory_text(gib * (int64_t{1} << 30)); });
-    default: return nothing;
+      return of_figure(figure->peak_memory_gib,
+                       [](double gib) { return memory_text(gib * (int64_t{1} << 30)); });
+    default: return of_text(nothing);
   }
 }
 
-std::string spec_text(const RowSpec& row, ColumnKind kind) {
+/// A row without notes has none, which is not a figure that is missing.
+SheetCell spec_cell(const RowSpec& row, ColumnKind kind) {
   switch (kind) {
-    case ColumnKind::model: return row.name;
-    case ColumnKind::positions: return row.positions.empty() ? nothing : row.positions;
-    default: return row.notes;
+    case ColumnKind::model: return {row.name, std::nullopt};
+    case ColumnKind::positions: return of_text(row.positions);
+    default: return {row.notes, std::nullopt};
   }
 }
 
-std::string cell_text(const AblationRow& row, const ColumnSpec& column, const Ablation& ablation) {
-  if (column.kind == ColumnKind::by) return row.division.empty() ? nothing : row.division;
-  if (is_text(column.kind)) return spec_text(row.spec, column.kind);
-  if (is_published(column.kind)) return published_text(row.published, column.kind);
-  return measured_text(row, column, ablation);
+SheetCell cell_of(const AblationRow& row, const ColumnSpec& column, const Ablation& ablation) {
+  if (column.kind == ColumnKind::by) return of_text(row.division);
+  if (is_text(column.kind)) return spec_cell(row.spec, column.kind);
+  if (is_published(column.kind)) return published_cell(row.published, column.kind);
+  return measured_cell(row, column, ablation);
 }
 
 /// What a completed row is the best of, where runs are lacking; else "".
@@ -164,28 +172,28 @@ std::string mark_of(const std::string& footnote, std::vector<std::string>& footn
 }
 
 /// The row's cells. A run that is not completed says so in the first column of figures.
-std::vector<std::string> cells_of(const AblationRow& row,
-                                  const std::vector<ColumnSpec>& columns,
-                                  const Ablation& ablation,
-                                  std::vector<std::string>& footnotes) {
+std::vector<SheetCell> cells_of(const AblationRow& row,
+                                const std::vector<ColumnSpec>& columns,
+                                const Ablation& ablation,
+                                std::vector<std::string>& footnotes) {
   const std::string state_mark = mark_of(footnote_of(row, ablation), footnotes);
   const std::string score_mark = mark_of(lacking_scores(row, columns), footnotes);
   const std::string micro_batch_mark = mark_of(micro_batch_note(row), footnotes);
-  std::vector<std::string> cells;
+  std::vector<SheetCell> cells;
   bool state_is_told = false;
   for (const ColumnSpec& column : columns) {
-    std::string text = cell_text(row, column, ablation);
+    SheetCell cell = cell_of(row, column, ablation);
     if (is_measured(column.kind, ablation) && !state_is_told) {
-      if (!row.completed()) text = state_text(row);
-      text += state_mark;
+      if (!row.completed()) cell.text = state_text(row);
+      cell.text += state_mark;
       state_is_told = true;
     }
-    if (lacks_score(row, column)) text += score_mark;
-    if (depends_on_micro_batch(column, ablation)) text += micro_batch_mark;
+    if (lacks_score(row, column)) cell.text += score_mark;
+    if (depends_on_micro_batch(column, ablation)) cell.text += micro_batch_mark;
     if (is_benchmark(column.kind, ablation)) {
-      text += mark_of(speed_note(row, ablation), footnotes);
+      cell.text += mark_of(speed_note(row, ablation), footnotes);
     }
-    cells.push_back(std::move(text));
+    cells.push_back(std::move(cell));
   }
   return cells;
 }

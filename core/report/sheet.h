@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,17 @@ struct SheetColumn {
   bool wraps = false;      ///< prose, which may go over several lines
 };
 
+struct SheetCell {
+  std::string text;
+  std::optional<double> value;  ///< what to sort by; none: the text
+  bool bold = false;
+};
+
 /// A table as text for people, before it is laid out for a terminal or as Markdown.
 struct Sheet {
   std::string title;
   std::vector<SheetColumn> columns;
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<SheetCell>> rows;
   std::vector<std::string> footnotes;  ///< the first is marked [1] in its row
   std::vector<std::string> verdicts;   ///< on the table's claims
   std::vector<std::string> commands;   ///< make the runs that are missing

@@ -4,7 +4,6 @@
 
 #include "core/base/text.h"
 #include "core/report/display_text.h"
-#include "core/report/sheet.h"
 
 namespace forge::report {
 namespace {
@@ -29,7 +28,8 @@ int longest_word(const std::string& text) {
 /// Columns that the cells of a column take, its title not counted.
 int cell_width(const Sheet& sheet, size_t column) {
   int width = 0;
-  for (const auto& row : sheet.rows) width = std::max(width, display_width(printable(row[column])));
+  for (const auto& row : sheet.rows)
+    width = std::max(width, display_width(printable(row[column].text)));
   return width;
 }
 
@@ -60,16 +60,27 @@ std::vector<int> column_widths(const Sheet& sheet, int limit) {
   return widths;
 }
 
+struct RowStyle {
+  bool colour = false;
+  bool is_header = false;  ///< titles, which may go over several lines
+};
+
+/// The text with blanks to the column's width.
+std::string padded(const std::string& text, int width, bool is_number, bool is_bold) {
+  const std::string blanks(static_cast<size_t>(std::max(0, width - display_width(text))), ' ');
+  return is_number ? blanks + bold(text, is_bold) : bold(text, is_bold) + blanks;
+}
+
 /// One row over as many lines as its longest cell takes.
 std::string row_lines(const Sheet& sheet,
-                      const std::vector<std::string>& cells,
+                      const std::vector<SheetCell>& cells,
                       const std::vector<int>& widths,
-                      bool is_header = false) {
+                      RowStyle style) {
   std::vector<std::vector<std::string>> wrapped;
   size_t height = 1;
   for (size_t column = 0; column < cells.size(); ++column) {
-    const std::string text = printable(cells[column]);
-    const bool wraps = is_header || sheet.columns[column].wraps;
+    const std::string text = printable(cells[column].text);
+    const bool wraps = style.is_header || sheet.columns[column].wraps;
     wrapped.push_back(wraps ? wrap(text, widths[column]) : std::vector<std::string>{text});
     height = std::max(height, wrapped.back().size());
   }
@@ -78,9 +89,9 @@ std::string row_lines(const Sheet& sheet,
     std::string line;
     for (size_t column = 0; column < cells.size(); ++column) {
       const std::string text = i < wrapped[column].size() ? wrapped[column][i] : "";
+      const bool is_bold = style.colour && cells[column].bold && !text.empty();
       if (column > 0) line += std::string(gap, ' ');
-      line += sheet.columns[column].is_number ? pad_left(text, widths[column])
-                                              : pad_right(text, widths[column]);
+      line += padded(text, widths[column], sheet.columns[column].is_number, is_bold);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     lines += line + "\n";
@@ -89,9 +100,9 @@ std::string row_lines(const Sheet& sheet,
 }
 
 std::string header_lines(const Sheet& sheet, const std::vector<int>& widths) {
-  std::vector<std::string> titles;
-  for (const SheetColumn& column : sheet.columns) titles.push_back(column.title);
-  std::string lines = row_lines(sheet, titles, widths, true);
+  std::vector<SheetCell> titles;
+  for (const SheetColumn& column : sheet.columns) titles.push_back({column.title, std::nullopt});
+  std::string lines = row_lines(sheet, titles, widths, {false, true});
   lines.pop_back();
   return lines;
 }
@@ -116,13 +127,17 @@ std::string section(const std::string& heading, const std::vector<std::string>& 
 
 }  // namespace
 
+std::string table_lines(const Sheet& sheet, const TerminalOptions& options) {
+  const std::vector<int> widths = column_widths(sheet, options.width);
+  std::string text = bold(header_lines(sheet, widths), options.colour) + "\n";
+  for (const auto& row : sheet.rows) text += row_lines(sheet, row, widths, {options.colour, false});
+  return text;
+}
+
 std::string to_terminal(const Ablation& ablation, const TerminalOptions& options) {
   const Sheet sheet = make_sheet(ablation);
-  const std::vector<int> widths = column_widths(sheet, options.width);
   std::string text = bold(printable(sheet.title), options.colour) + "\n";
-  text += setup_lines(ablation, options.width) + "\n";
-  text += bold(header_lines(sheet, widths), options.colour) + "\n";
-  for (const auto& row : sheet.rows) text += row_lines(sheet, row, widths);
+  text += setup_lines(ablation, options.width) + "\n" + table_lines(sheet, options);
   for (size_t i = 0; i < sheet.footnotes.size(); ++i) {
     const std::string mark = (i == 0 ? "\n[" : "[") + std::to_string(i + 1) + "] ";
     text += mark + printable(sheet.footnotes[i]) + "\n";

@@ -61,9 +61,9 @@ TEST_CASE("throughput and memory are compared between runs with as many rows at 
           std::vector<std::string>{"8 rows of a step were computed at once, unlike the baseline's: "
                                    "its throughput and memory are not comparable"});
   size_t marked = 0;
-  for (const std::string& cell : sheet.rows[1]) marked += cell.find("[1]") != std::string::npos;
+  for (const SheetCell& cell : sheet.rows[1]) marked += cell.text.find("[1]") != std::string::npos;
   REQUIRE(marked == 2);
-  for (const std::string& cell : sheet.rows[2]) REQUIRE(cell.find("[1]") == std::string::npos);
+  for (const SheetCell& cell : sheet.rows[2]) REQUIRE(cell.text.find("[1]") == std::string::npos);
 
   SECTION("which the baseline may have too") {
     halve(make_completed_run(lab.runs, Lab::run("llama", 11), {3.5, 4000, 1000}), 8);

@@ -64,7 +64,7 @@ TEST_CASE("a table that is divided by backend has a row for each, against its ow
   CHECK(*ablation.rows[3].throughput_change == Approx(-0.1));
   const Sheet sheet = make_sheet(ablation);
   CHECK(sheet.columns[1].title == "Backend");
-  CHECK(sheet.rows[3][1] == "b");
+  CHECK(sheet.rows[3][1].text == "b");
   CHECK(to_json(ablation).at("by") == "backend");
   CHECK(to_json(ablation).at("rows")[3].at("backend") == "b");
   CHECK(contains(to_csv(ablation), ",backend\r\n"));

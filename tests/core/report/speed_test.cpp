@@ -91,11 +91,11 @@ TEST_CASE("a measured speed stands in the table with how it was measured", "[rep
   REQUIRE_FALSE(ablation.rows[2].throughput_change);
 
   const Sheet sheet = make_sheet(ablation);
-  REQUIRE(sheet.rows[0][3] == "8,000");
-  REQUIRE(sheet.rows[1][3] == "6,000");
+  REQUIRE(sheet.rows[0][3].text == "8,000");
+  REQUIRE(sheet.rows[1][3].text == "6,000");
   // A row without a run has a speed all the same, and its own column says what is missing.
-  REQUIRE(contains(sheet.rows[2][2], "missing"));
-  REQUIRE(sheet.rows[2][3] == "500 [1]");
+  REQUIRE(contains(sheet.rows[2][2].text, "missing"));
+  REQUIRE(sheet.rows[2][3].text == "500 [1]");
   REQUIRE(sheet.footnotes == std::vector<std::string>{"measured in another call, on 2026-11-21"});
   REQUIRE(ablation.setup.back().name == "Speed");
   REQUIRE(ablation.setup.back().value ==
@@ -108,9 +108,9 @@ TEST_CASE("a row that was not measured names the command for all rows", "[report
   Lab lab;
   make_completed_run(lab.runs, Lab::run("llama", 20), {3.25, 4300, 1 << 20});
   const Sheet sheet = make_sheet(ablation_of(lab, {made_record("llama", 20, 8000)}));
-  REQUIRE(sheet.rows[0][3] == "8,000");
-  REQUIRE(sheet.rows[1][3] == "\u2014 [1]");
-  REQUIRE(sheet.rows[2][3] == "\u2014 [1]");
+  REQUIRE(sheet.rows[0][3].text == "8,000");
+  REQUIRE(sheet.rows[1][3].text == "\u2014 [1]");
+  REQUIRE(sheet.rows[2][3].text == "\u2014 [1]");
   REQUIRE(sheet.footnotes.size() == 1);
   REQUIRE(contains(sheet.footnotes[0], "'forge bench llama canon_a canon_b'"));
 }

@@ -77,6 +77,36 @@ TEST_CASE("titles go over several lines where a table is too wide", "[report]") 
   for (const std::string& line : split(text, '\n')) REQUIRE(display_width(line) <= 80);
 }
 
+/// A row whose figure stands out.
+Sheet emphatic_sheet() {
+  Sheet sheet;
+  sheet.columns = {{"Model"}, {"Loss", true}};
+  sheet.rows = {{{"a|b", std::nullopt}, {"3.25", 3.25, true}}};
+  return sheet;
+}
+
+TEST_CASE("a cell that stands out is bold, its blanks are not", "[report]") {
+  const Sheet sheet = emphatic_sheet();
+  CHECK(table_lines(sheet) == "Model  Loss\na|b    3.25\n");
+  CHECK(contains(table_lines(sheet, {true, 100}), "\na|b    \x1b[1m3.25\x1b[0m\n"));
+  CHECK(contains(markdown_table(sheet), "\n| a\\|b | **3.25** |\n"));
+}
+
+TEST_CASE("figures lie beside their texts in full", "[report]") {
+  const Sheet sheet = make_sheet(full_table());
+  CHECK(sheet.rows[0][0].text == "Llama 4M");
+  CHECK_FALSE(sheet.rows[0][0].value);
+  size_t figures = 0;
+  for (size_t column = 0; column < sheet.columns.size(); ++column) {
+    if (!sheet.columns[column].is_number || !sheet.rows[0][column].value) continue;
+    ++figures;
+    if (sheet.columns[column].title != "Eval Loss") continue;
+    CHECK(sheet.rows[0][column].text == "3.2512");
+    CHECK(*sheet.rows[0][column].value == 3.2512);
+  }
+  CHECK(figures >= 3);
+}
+
 TEST_CASE("headers are bold only where colour is allowed", "[report]") {
   REQUIRE(contains(to_terminal(full_table(), {true, 100}), "\x1b[1mModel"));
   REQUIRE_FALSE(contains(to_terminal(full_table()), "\x1b"));
