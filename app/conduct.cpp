@@ -16,10 +16,12 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/queue/dispatch.h"
+#include "core/report/display_text.h"
 #include "core/run/follow.h"
 #include "core/run/host.h"
 #include "core/run/start.h"
 #include "core/run/supervisor.h"
+#include "core/upkeep/chronicle.h"
 
 namespace forge::app {
 namespace {
@@ -47,6 +49,13 @@ queue::Entry entry_of(const ToDo& run, const ConductOptions& options) {
 std::vector<std::string> skipped_by(const run::StoredEvent& stored) {
   if (stored.name != "attempt" || !stored.json.contains("damaged")) return {};
   return stored.json.at("damaged").get<std::vector<std::string>>();
+}
+
+/// What is said of an event as soon as it comes: that memory ran out, that a worker is tried again.
+std::string notice_of(const run::StoredEvent& stored) {
+  const bool tried_again =
+      stored.name == "ended" && stored.json.value("retry", nlohmann::json()) == true;
+  return tried_again || stored.name == "micro_batch" ? upkeep::event_text(stored) : "";
 }
 
 /// A run while it is followed.
@@ -167,6 +176,9 @@ class Conductor {
         say(followed,
             "warning: " + followed.run.label + ": " + problem +
                 "; going on from the one before it");
+      const std::string notice = notice_of(stored);
+      if (!notice.empty() && stored.attempt > followed.attempt_before)
+        say(followed, "warning: " + followed.run.label + ": " + report::printable(notice));
     }
     if (update.progress) followed.view.take(*update.progress);
     followed.running = !update.over;

@@ -105,6 +105,10 @@ std::string man_page(const CLI::App& app, const std::string& version) {
        << ".TP\n.B FORGE_RUNS_DIR\nFolder of the runs; else runs/ in the workspace.\n"
        << ".TP\n.B FORGE_CACHE_DIR\nFolder of what can be made again, such as tokenised text; else "
           "~/.cache/forge.\n"
+       << ".TP\n.B FORGE_MEMORY_LIMIT\nMost bytes that tensors of the libtorch worker may take of "
+          "its device.\n"
+       << ".TP\n.B FORGE_RETRY_WAITS\nSeconds to wait before each fresh worker after one that was "
+          "killed or could not have its device; else 2,10,60.\n"
        << ".TP\n.B SOURCE_DATE_EPOCH\nThe time that templates see, in seconds since 1970.\n"
        << ".SH EXIT STATUS\n0: done. 1: a run failed, or a check found errors. 2: wrong usage or a "
           "wrong config; nothing was started.\n";

@@ -90,6 +90,10 @@ std::string result_text(const store::RunSummary& run,
   if (run.train_loss) lines.push_back({"  train loss", loss_text(run.train_loss)});
   if (run.tokens_per_second)
     lines.push_back({"  speed", speed_text(run.tokens_per_second) + " tok/s"});
+  if (run.micro_batch_size)
+    lines.push_back({"  micro-batch",
+                     with_thousands(*run.micro_batch_size) +
+                         (*run.micro_batch_size == 1 ? " row" : " rows") + " at once"});
   if (run.peak_memory_bytes) {
     lines.push_back({"  peak memory",
                      memory_text(run.peak_memory_bytes) + " in tensors, " +

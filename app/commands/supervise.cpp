@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 
@@ -38,6 +39,8 @@ int supervise(const Context& context, const Options& options) {
     try_to([&] { queue::dispatch(runs_dir, context.program()); });
   };
   run::SupervisorOptions supervision;
+  if (const char* waits = std::getenv("FORGE_RETRY_WAITS"))
+    supervision.retry_waits = run::retry_waits_from_text(waits);
   supervision.device = options.device;
   supervision.lease = options.lease;
   supervision.meanwhile = start_what_waits;

@@ -19,6 +19,7 @@ SUPPORTED = {
     "model.family": ["llama_canon"],
     "data.source": ["toy_stories", "text", "jsonl"],
     "train.precision": ["float32", "float64"],
+    "train.micro_batch_size": [0],
     "train.document_mask": [False],
     "train.initial_weights": [""],
     "optimizer.type": ["adamw"],

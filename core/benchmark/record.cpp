@@ -107,6 +107,7 @@ struct WorkerResult {
   std::string peak_memory;
   int64_t peak_resident_bytes = 0;
   std::optional<Ceiling> ceiling;
+  std::optional<int64_t> micro_batch_size;
 };
 
 template <class Visitor>
@@ -116,6 +117,7 @@ void fields(Visitor& visit, WorkerResult& result) {
   visit.optional("peak_memory", result.peak_memory);
   visit.optional("peak_resident_bytes", result.peak_resident_bytes);
   visit.optional("ceiling", result.ceiling);
+  visit.optional("micro_batch_size", result.micro_batch_size);
 }
 
 Record make_record(const Call& call,
@@ -134,6 +136,8 @@ Record make_record(const Call& call,
   record.precision = measured.experiment.at("train").at("precision").get<std::string>();
   record.model = measured.experiment.at("model");
   record.train = speed_keys(measured.experiment);
+  // Where memory ran out, fewer than the config asks for.
+  if (result.micro_batch_size) record.train["micro_batch_size"] = *result.micro_batch_size;
   record.window_steps = measurement.ready.window_steps;
   record.tokens_per_step = measurement.ready.tokens_per_step;
   for (const protocol::Window& window : measurement.windows) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -139,6 +140,7 @@ struct ZLossConfig {
 
 struct TrainConfig {
   int batch_size = 32;
+  int micro_batch_size = 0;  ///< rows computed at once, their gradients added up; 0: all of a step
   int seq_len = 512;
   int64_t max_steps = 0;   ///< resolved: from max_tokens where that is given
   int64_t max_tokens = 0;  ///< 0: max_steps decides
@@ -160,6 +162,10 @@ struct TrainConfig {
   std::string initial_weights;  ///< a run or a model folder to begin from; "": they are drawn
   ZLossConfig z_loss;
 
+  /// Rows of a step that are computed at once.
+  int rows_at_once() const {
+    return micro_batch_size > 0 ? std::min(micro_batch_size, batch_size) : batch_size;
+  }
   /// On a device of that type, "cpu" or "cuda": where nobody asked, a CPU is, since it costs
   /// nothing there, and a GPU is not.
   bool is_deterministic(const std::string& device_type) const {

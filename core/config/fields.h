@@ -245,6 +245,10 @@ void fields(Visitor& visit, ZLossConfig& c) {
 template <class Visitor>
 void fields(Visitor& visit, TrainConfig& c) {
   visit.field("batch_size", c.batch_size, "rows of a step", up_to(1 << 20));
+  visit.field("micro_batch_size",
+              c.micro_batch_size,
+              "rows computed at once, their gradients added up; 0: all of a step",
+              between(0, 1 << 20));
   visit.field("seq_len", c.seq_len, "tokens of a row", up_to(1 << 24));
   visit.field("max_steps", c.max_steps, "optimizer steps; 0: from max_tokens", at_least(0));
   visit.field("max_tokens", c.max_tokens, "tokens to train on; 0: from max_steps", at_least(0));

@@ -136,7 +136,7 @@ void add_state(TrainingBytes& bytes,
 }  // namespace
 
 int64_t activation_bytes(const config::ModelConfig& model, const config::TrainConfig& train) {
-  const int64_t tokens = int64_t{train.batch_size} * train.seq_len;
+  const int64_t tokens = int64_t{train.rows_at_once()} * train.seq_len;
   Kept block = kept_by_attention(model);
   block += kept_by_mlp(model);
   const int64_t bytes_a_token =
@@ -153,7 +153,7 @@ int64_t loss_rows_at_once(int64_t vocab_size) {
 }
 
 TrainingBytes training_bytes(const config::ModelConfig& model, const config::TrainConfig& train) {
-  const int64_t tokens = int64_t{train.batch_size} * train.seq_len;
+  const int64_t tokens = int64_t{train.rows_at_once()} * train.seq_len;
   TrainingBytes bytes;
   add_state(bytes, count_parameters(model), train);
   bytes.activations = activation_bytes(model, train);

@@ -125,6 +125,16 @@ void fields(Visitor& visit, Started& started) {
   visit.field("first_step", started.first_step);
   visit.field("max_steps", started.max_steps);
   visit.field("tokens_per_step", started.tokens_per_step);
+  visit.optional("micro_batch_size", started.micro_batch_size);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, MicroBatch& halved) {
+  visit.field("step", halved.step);
+  visit.field("phase", halved.phase);
+  visit.field("rows", halved.rows);
+  visit.field("of", halved.of);
+  visit.optional("reason", halved.reason);
 }
 
 template <class Visitor>
@@ -195,6 +205,7 @@ void fields(Visitor& visit, Failed& failed) {
   visit.field("message", failed.message);
   visit.optional("field", failed.field);
   visit.optional("hint", failed.hint);
+  visit.optional("retry", failed.retry);
 }
 
 template <class Visitor>
@@ -238,7 +249,8 @@ constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {"he
                                                                              "ready",
                                                                              "window",
                                                                              "result",
-                                                                             "supports"};
+                                                                             "supports",
+                                                                             "micro_batch"};
 
 /// The line in quotes, cut and with control characters replaced: fit for a terminal.
 std::string excerpt(std::string_view line) {

@@ -143,6 +143,18 @@ struct Started {
   int64_t first_step = 0;  ///< steps already done
   int64_t max_steps = 0;
   int64_t tokens_per_step = 0;
+  /// Rows computed at once, their gradients added up; none: all of a step.
+  std::optional<int64_t> micro_batch_size = {};
+};
+
+/// Memory ran out after `step` steps: from now on the worker computes fewer rows at once and adds
+/// up what comes of them, so that each step is on as many tokens as before.
+struct MicroBatch {
+  int64_t step = 0;
+  std::string phase;  ///< "train", "evaluate"
+  int64_t rows = 0;   ///< at once
+  int64_t of = 0;     ///< that the config has for the phase
+  std::string reason;
 };
 
 /// The worker lives: sent at least every second, not stored. One that repeats the one before it
@@ -213,6 +225,7 @@ struct Failed {
   std::string message;
   std::string field;  ///< config key that is to blame, ""
   std::string hint;
+  bool retry = false;  ///< the cause may be gone when the same is tried again later
 };
 
 /// One more token of each sample that goes on. Sample s of prompt p has the number p * samples + s.
@@ -258,7 +271,8 @@ using Event = std::variant<Hello,
                            Ready,
                            Window,
                            Result,
-                           Supports>;
+                           Supports,
+                           MicroBatch>;
 
 /// One line without its newline. Non-finite numbers are written as the strings "nan", "inf",
 /// "-inf".
@@ -283,7 +297,7 @@ Event event_from_line(const std::string& line);
 Event event_from_json(const nlohmann::json& json);
 
 /// "hello", "environment", "started", "progress", "train", "evaluation", "checkpoint", "finished",
-/// "failed", "tokens", "answers", "ready", "window", "result", "supports".
+/// "failed", "tokens", "answers", "ready", "window", "result", "supports", "micro_batch".
 const char* name_of(const Event& event);
 
 }  // namespace forge::protocol

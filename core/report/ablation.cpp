@@ -244,14 +244,14 @@ std::optional<double> change(double own, double baseline) {
   return own / baseline - 1;
 }
 
-/// Whether speeds of the two can be compared: of measurements those of one call, of runs those on
-/// the same device.
+/// Whether speeds of the two can be compared: of measurements those of one call, of runs those that
+/// were computed alike.
 bool has_comparable_speed(const AblationRow& row,
                           const AblationRow& baseline,
                           const TableSpec& table) {
   if (table.tokens_per_second == SpeedSource::benchmark)
     return !row.speed || row.speed->otherwise.empty();
-  return row.completed() && baseline.completed() && on_same_device(*row.run, *baseline.run);
+  return computed_alike(row, baseline);
 }
 
 void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRow& row) {
@@ -260,7 +260,7 @@ void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRo
   if (has_comparable_speed(row, baseline, table) && has_comparable_speed(baseline, baseline, table))
     row.throughput_change = change(tokens_per_second_of(row, table).value_or(0),
                                    tokens_per_second_of(baseline, table).value_or(0));
-  if (!row.completed() || !baseline.completed()) return;
+  if (!row.completed() || !baseline.completed() || !row.same_micro_batch) return;
   row.memory_change =
       change(mean_of(row.runs, peak_memory_name), mean_of(baseline.runs, peak_memory_name));
 }
@@ -303,6 +303,23 @@ void check_size(const Builder& builder,
                            name));
   for (std::string& text : texts) {
     if (!text.empty()) row.breaks.push_back(std::move(text));
+  }
+}
+
+/// Compares with the baseline's run of the same division; where there is none, with runs that
+/// compute all rows of a step at once.
+void compare_micro_batches(Ablation& ablation) {
+  for (AblationRow& row : ablation.rows) {
+    std::optional<int64_t> usual;
+    for (const AblationRow& other : ablation.rows) {
+      const bool is_baseline = other.spec.config == ablation.table.baseline;
+      if (is_baseline && other.division == row.division && other.completed())
+        usual = other.run->micro_batch_size;
+    }
+    row.same_micro_batch =
+        std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
+          return run.micro_batch_size == usual;
+        });
   }
 }
 
@@ -393,6 +410,7 @@ Ablation build_ablation(const TableSpec& table,
   ablation.setup = describe_setup(completed);
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe(table));
   if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
+  compare_micro_batches(ablation);
   if (!completed.empty()) ablation.setup.push_back(describe_uncertainty(ablation));
   for (const AblationRow& baseline : ablation.rows) {
     if (baseline.spec.config != table.baseline) continue;
@@ -420,9 +438,16 @@ double mean_of(const std::vector<store::RunSummary>& runs, const std::string& fi
   return sum / static_cast<double>(runs.size());
 }
 
-bool on_same_device(const store::RunSummary& a, const store::RunSummary& b) {
-  return std::tie(a.device_type, a.device_name, a.threads) ==
-         std::tie(b.device_type, b.device_name, b.threads);
+bool computed_alike(const Sample& a, const Sample& b) {
+  if (!a.completed() || !b.completed()) return false;
+  const auto way_of = [](const store::RunSummary& run) {
+    return std::tie(run.device_type, run.device_name, run.threads, run.micro_batch_size);
+  };
+  const auto is_alike = [&](const store::RunSummary& run) {
+    return way_of(run) == way_of(a.runs.front());
+  };
+  return std::all_of(a.runs.begin(), a.runs.end(), is_alike) &&
+         std::all_of(b.runs.begin(), b.runs.end(), is_alike);
 }
 
 std::string state_text(const AblationRow& row) {

@@ -33,6 +33,9 @@ struct AblationRow : Sample {
   std::optional<MeasuredSpeed> speed;       ///< where the table takes it from measurements
   std::optional<double> throughput_change;  ///< own tokens/s ÷ the baseline's − 1
   std::optional<double> memory_change;      ///< own peak memory ÷ the baseline's − 1
+  /// Whether its runs computed as many rows at once as the baseline's: where not, their throughput
+  /// and memory are no comparison.
+  bool same_micro_batch = true;
   std::optional<PublishedFigure> published;
   /// In what the row differs from the table though it must not, "seq_len 256, this table shows
   /// 512"; such a row is shown, but compared with nothing.
@@ -88,8 +91,9 @@ std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSp
 /// The mean of a figure over runs; NaN where one does not have it.
 double mean_of(const std::vector<store::RunSummary>& runs, const std::string& figure);
 
-/// Whether speeds of the two runs can be compared: same device, same threads.
-bool on_same_device(const store::RunSummary& a, const store::RunSummary& b);
+/// Whether speed and memory of the two can be compared: all their runs were on the same device,
+/// with the same threads and as many rows at once.
+bool computed_alike(const Sample& a, const Sample& b);
 
 /// "running 43 %", "stopped at 43 %", "queued", "failed", "missing", "completed".
 std::string state_text(const AblationRow& row);

@@ -25,7 +25,7 @@ std::vector<double> values_of(const AblationRow& row, const std::string& figure)
 
 bool are_alike(const AblationRow& a, const AblationRow& b, const std::string& figure) {
   if (a.division != b.division || !a.is_controlled() || !b.is_controlled()) return false;
-  return !is_of_the_device(figure) || on_same_device(*a.run, *b.run);
+  return !is_of_the_device(figure) || computed_alike(a, b);
 }
 
 std::optional<Difference> test(const AblationRow& row,

@@ -44,9 +44,9 @@ Samples samples_for(const Ablation& ablation, const AblationRow& row) {
     if (name.figure == tokens_per_second_name &&
         ablation.table.tokens_per_second == SpeedSource::benchmark)
       return measured_speed(*named);
-    const bool elsewhere = is_of_the_device(name.figure) && named->run && baseline &&
-                           baseline->run && !on_same_device(*named->run, *baseline->run);
-    return elsewhere ? std::nullopt : sample_of(*named, name.figure);
+    const bool otherwise = is_of_the_device(name.figure) && named->completed() && baseline &&
+                           baseline->completed() && !computed_alike(*named, *baseline);
+    return otherwise ? std::nullopt : sample_of(*named, name.figure);
   };
 }
 

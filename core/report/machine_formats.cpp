@@ -52,6 +52,7 @@ Json figures_of(const AblationRow& row, const TableSpec& table) {
   figures["parameters"] = row.completed() ? Json(row.run->parameters) : Json(nullptr);
   figures["throughput_change"] = value_or_null(row.throughput_change);
   figures["memory_change"] = value_or_null(row.memory_change);
+  figures["micro_batch_size"] = row.run ? value_or_null(row.run->micro_batch_size) : Json(nullptr);
   return figures;
 }
 

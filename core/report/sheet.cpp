@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "core/base/text.h"
@@ -269,6 +270,26 @@ std::string speed_note(const AblationRow& row, const Ablation& ablation) {
   return "not measured; '" + bench_command(ablation.table) + "' measures all rows in one call";
 }
 
+/// How many rows the runs computed at once, the fewest of them, where their throughput and memory
+/// are no comparison for it; else "".
+std::string micro_batch_note(const AblationRow& row) {
+  if (row.same_micro_batch) return "";
+  std::optional<int64_t> rows;
+  for (const store::RunSummary& run : row.runs) {
+    if (run.micro_batch_size)
+      rows = std::min(rows.value_or(std::numeric_limits<int64_t>::max()), *run.micro_batch_size);
+  }
+  const std::string count = rows ? std::to_string(*rows) : "all";
+  return count + (rows == 1 ? " row of a step was" : " rows of a step were") + " computed at once" +
+         ", unlike the baseline's: its throughput and memory are not comparable";
+}
+
+/// Columns that say what so many rows at once cost.
+bool depends_on_micro_batch(const ColumnSpec& column, const Ablation& ablation) {
+  return (column.kind == ColumnKind::tokens_per_second && !is_benchmark(column.kind, ablation)) ||
+         column.kind == ColumnKind::peak_memory;
+}
+
 /// The mark that leads to a footnote, which is added where it is not there; "" for none.
 std::string mark_of(const std::string& footnote, std::vector<std::string>& footnotes) {
   if (footnote.empty()) return "";
@@ -303,6 +324,7 @@ std::vector<SheetCell> row_cells(size_t index,
       mark_of(footnote_of(row, ablation), footnotes) + mark_of(broken_note(row), footnotes);
   const std::string edge_mark = mark_of(edge_note(row, ablation), footnotes);
   const std::string score_mark = mark_of(lacking_scores(row, columns), footnotes);
+  const std::string micro_batch_mark = mark_of(micro_batch_note(row), footnotes);
   std::vector<SheetCell> cells;
   bool state_is_told = false;
   for (const ColumnSpec& column : columns) {
@@ -314,6 +336,7 @@ std::vector<SheetCell> row_cells(size_t index,
     }
     if (column.kind == ColumnKind::varied) cell.text += edge_mark;
     if (lacks_score(row, column)) cell.text += score_mark;
+    if (depends_on_micro_batch(column, ablation)) cell.text += micro_batch_mark;
     if (is_quality(column))
       cell.text +=
           mark_of(noise_note(samples.at(figure_name(column))[index], column, ablation), footnotes);

@@ -38,6 +38,7 @@ AttemptEnd verdict_of(const protocol::Failed& failed) {
   AttemptEnd end;
   end.reason = failed.field.empty() ? failed.message : failed.field + ": " + failed.message;
   end.hint = failed.hint;
+  end.mendable = failed.retry;
   return end;
 }
 
@@ -173,6 +174,7 @@ void Attempt::on_checkpoint(const protocol::CheckpointSaved& saved) {
   if (evaluated_ && evaluated_->step == saved.step) state.eval_loss = evaluated_->loss;
   try {
     weights::seal_checkpoint(folder_.checkpoints() / name, state);
+    saved_ = true;
   } catch (const Error& problem) {
     give_up("the worker's checkpoint cannot be kept: " + problem.message(), problem.hint());
   }
@@ -262,6 +264,7 @@ AttemptEnd Attempt::conclude(const ExitStatus& exit) const {
     end.hint = "see " + folder_.stderr_file().string();
   }
   end.exit = exit;
+  end.saved = saved_;
   end.storage = end.state == RunState::failed && exit.code == protocol::exit_storage;
   return end;
 }

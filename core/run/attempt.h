@@ -22,6 +22,7 @@ struct AttemptEnd {
   std::string hint;
   bool mendable = false;  ///< a fresh worker may get further
   bool storage = false;   ///< the disk is full or fails
+  bool saved = false;     ///< the worker saved a checkpoint
 };
 
 /// One worker from its start to its exit: reads its lines, records its events, watches for silence,
@@ -79,6 +80,7 @@ class Attempt {
   /// The verdict, once it is known: what the worker says after it counts for nothing.
   std::optional<AttemptEnd> verdict_;
   bool killed_ = false;
+  bool saved_ = false;  ///< a checkpoint
 };
 
 }  // namespace forge::run

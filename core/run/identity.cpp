@@ -32,7 +32,8 @@ constexpr const char* later_keys[][2] = {{"data", "documents"},
                                          {"data", "task"},
                                          {"data", "training_fraction"},
                                          {"train", "bfloat16_weights"},
-                                         {"train", "eval_prompts"}};
+                                         {"train", "eval_prompts"},
+                                         {"train", "micro_batch_size"}};
 
 void drop_later_keys_at_default(Json& part) {
   static const Json defaults = config::to_json(config::Experiment());

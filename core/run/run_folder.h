@@ -79,7 +79,8 @@ struct FoundCheckpoint {
 ///      with each newer checkpoint"]}                                 a worker starts
 ///     {"event":"ended","status":"completed|stopped|failed","exit_status":N,"signal":N,"reason":"…",
 ///      "hint":"…","stderr":["last","lines"],"retry":false}           and has ended; true: another
-///      starts; with "storage":true it failed because the disk is full or fails
+///      starts after "wait_seconds"; with "storage":true it failed because the disk is full or
+///      fails
 /// These two, "checkpoint" and "evaluation" have "stderr_bytes": so long stderr.log was then.
 /// "time" is in seconds since 1970. A resumed attempt repeats the steps after its checkpoint: of
 /// two events for one step the later attempt's counts.

@@ -1,6 +1,7 @@
 #include "core/run/stop.h"
 
 #include <signal.h>
+#include <time.h>
 
 #include <array>
 
@@ -44,6 +45,13 @@ StopWatch::~StopWatch() {
   for (size_t i = 0; i < stop_signals.size(); ++i) {
     ::sigaction(stop_signals[i], &before_->actions[i], nullptr);
   }
+}
+
+void wait_for_signal(double seconds) {
+  struct timespec time {};
+  time.tv_sec = static_cast<time_t>(seconds);
+  time.tv_nsec = static_cast<long>((seconds - static_cast<double>(time.tv_sec)) * 1e9);
+  ::nanosleep(&time, nullptr);
 }
 
 std::optional<Stop> StopWatch::asked() {

@@ -27,4 +27,7 @@ class StopWatch {
   std::optional<Stop> asked_;
 };
 
+/// Returns after so many seconds, or at once when a signal arrives.
+void wait_for_signal(double seconds);
+
 }  // namespace forge::run

@@ -1,7 +1,11 @@
 #include "core/run/supervisor.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "core/base/error.h"
 #include "core/base/fs.h"
+#include "core/base/text.h"
 #include "core/run/attempt.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
@@ -50,11 +54,19 @@ class Supervisor {
   }
 
   AttemptEnd run() {
-    for (int retries_left = options_.retries;; --retries_left) {
+    size_t retried = 0;  // since a worker got further
+    while (true) {
       const AttemptEnd end = recorded_attempt();
-      const bool retry = end.mendable && retries_left > 0 && !stop_watch_.asked();
-      record_end(end, retry);
-      if (!retry) return end;
+      if (end.saved) retried = 0;
+      const bool retry =
+          end.mendable && retried < options_.retry_waits.size() && !stop_watch_.asked();
+      if (!retry) {
+        record_end(end, std::nullopt);
+        return end;
+      }
+      const double seconds = options_.retry_waits[retried++];
+      record_end(end, seconds);
+      if (!wait(seconds)) return stopped_while_waiting();
     }
   }
 
@@ -67,7 +79,7 @@ class Supervisor {
       AttemptEnd end{RunState::failed, {}, problem.message(), problem.hint()};
       end.storage = problem.exit_code() == ExitCode::storage;
       try {
-        record_end(end, false);
+        record_end(end, std::nullopt);
       } catch (const Error&) {
         // The disk is full to the last byte; supervisor.log, or else the missing line, tells.
       }
@@ -106,7 +118,32 @@ class Supervisor {
     return Attempt(folder_, options_, attempt_, *worker, examiner_, log_, stop_watch_).run();
   }
 
-  void record_end(const AttemptEnd& end, bool retry) {
+  /// Whether the time went by without a wish to stop.
+  bool wait(double seconds) {
+    const double until = options_.clock() + seconds;
+    double looked_elsewhere = options_.clock();
+    while (!stop_watch_.asked()) {
+      const double now = options_.clock();
+      if (now >= until) return true;
+      if (options_.meanwhile && now - looked_elsewhere >= options_.meanwhile_seconds) {
+        looked_elsewhere = now;
+        options_.meanwhile();
+      }
+      options_.sleep(std::min(options_.poll_seconds, until - now));
+    }
+    return false;
+  }
+
+  AttemptEnd stopped_while_waiting() {
+    AttemptEnd end;
+    end.state = RunState::stopped;
+    end.reason = "stopped on request while it waited to be tried again";
+    record_end(end, std::nullopt);
+    return end;
+  }
+
+  /// `retry_after`: seconds until a fresh worker is started; none: the run has ended.
+  void record_end(const AttemptEnd& end, std::optional<double> retry_after) {
     nlohmann::json ended = {
         {"event", "ended"},
         {"status", name_of(end.state)},
@@ -116,7 +153,8 @@ class Supervisor {
         {"hint", end.hint},
         {"stderr",
          last_lines(folder_.stderr_file(), stderr_begin_, stderr_lines, stderr_line_bytes)},
-        {"retry", retry}};
+        {"retry", retry_after.has_value()}};
+    if (retry_after) ended["wait_seconds"] = *retry_after;
     if (end.storage) ended["storage"] = true;
     std::error_code missing;
     const auto prose = fs::file_size(folder_.stderr_file(), missing);
@@ -153,6 +191,23 @@ int run_to_its_end(const RunFolder& folder,
 }
 
 }  // namespace
+
+std::vector<double> retry_waits_from_text(const std::string& text) {
+  std::vector<double> waits;
+  if (trim(text).empty()) return waits;
+  for (const std::string& part : split(text, ',')) {
+    const std::string number(trim(part));
+    char* end = nullptr;
+    const double seconds = std::strtod(number.c_str(), &end);
+    if (number.empty() || *end != '\0' || !(seconds >= 0 && seconds <= 86400)) {
+      throw Error("'" + part + "' is no time to wait before a retry",
+                  {},
+                  "seconds, at most a day, such as 2,10,60");
+    }
+    waits.push_back(seconds);
+  }
+  return waits;
+}
 
 int supervise(const RunFolder& folder,
               const Backend& backend,

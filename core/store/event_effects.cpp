@@ -29,6 +29,7 @@ class Effects {
     run_.parameters = started.parameters;
     run_.max_steps = started.max_steps;
     run_.tokens_per_step = started.tokens_per_step;
+    run_.micro_batch_size = started.micro_batch_size;
     run_.step = started.first_step;
     run_.tokens = product(started.first_step, started.tokens_per_step);
   }
@@ -57,6 +58,9 @@ class Effects {
     run_.peak_memory_bytes = finished.peak_memory_bytes;
     run_.peak_resident_bytes = finished.peak_resident_bytes;
     run_.parameters = finished.parameters;
+  }
+  void operator()(const protocol::MicroBatch& halved) {
+    if (halved.phase == "train") run_.micro_batch_size = halved.rows;
   }
   void operator()(const protocol::Failed&) {}
   void operator()(const protocol::Progress&) {}

@@ -56,6 +56,7 @@ struct RunSummary {
   int64_t archived = 0;  ///< 1: lists and tables leave it out
   std::string note;
   std::vector<std::string> tags;                  ///< sorted
+  std::optional<int64_t> micro_batch_size;        ///< rows computed at once; none: all of a step
   std::map<std::string, protocol::Score> scores;  ///< at eval_step; rows of the table `scores`
 };
 
@@ -104,6 +105,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("archived", run.archived);
   visit.column("note", run.note);
   visit.column("tags", run.tags);
+  visit.column("micro_batch_size", run.micro_batch_size);
 }
 
 /// Inverse of run::name_of. Throws Error for another word.

@@ -60,6 +60,12 @@ constexpr const char* add_order = R"sql(
 CREATE INDEX runs_by_created ON runs (created DESC, id DESC);
 )sql";
 
+/// Version 6: how many rows of a step are computed at once, NULL for all. Speed and memory depend
+/// on it.
+constexpr const char* add_micro_batch_size = R"sql(
+ALTER TABLE runs ADD COLUMN micro_batch_size INTEGER;
+)sql";
+
 /// "frge": tells a results store from any other SQLite file.
 constexpr int application_id = 0x66726765;
 
@@ -88,7 +94,7 @@ void refuse_foreign(const SQLite::Database& database) {
 
 const std::vector<std::string>& schema_steps() {
   static const std::vector<std::string> steps = {
-      schema_version_1, add_scores, add_benchmarks, add_remarks, add_order};
+      schema_version_1, add_scores, add_benchmarks, add_remarks, add_order, add_micro_batch_size};
   return steps;
 }
 

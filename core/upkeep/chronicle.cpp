@@ -56,7 +56,12 @@ std::string ended_text(const run::StoredEvent& stored) {
   } else if (!reason.empty()) {
     text += ": " + reason;
   }
-  if (stored.json.value("retry", Json()) == true) text += "; trying again";
+  if (stored.json.value("retry", Json()) == true) {
+    text += "; trying again";
+    const auto wait = stored.json.find("wait_seconds");
+    if (wait != stored.json.end() && wait->is_number() && *wait > 0)
+      text += " in " + human_duration(wait->get<double>());
+  }
   const std::string hint = text_at(stored.json, "hint");
   return hint.empty() ? text : text + " (" + hint + ")";
 }
@@ -74,11 +79,21 @@ struct Text {
     return text;
   }
   std::string operator()(const protocol::Started& started) const {
-    return (started.first_step > 0 ? "going on after step " + std::to_string(started.first_step)
-                                   : std::string("training begins")) +
-           ": " + with_thousands(started.max_steps) + " steps of " +
-           with_thousands(started.tokens_per_step) + " tokens, " +
-           with_thousands(started.parameters) + " parameters";
+    std::string text = started.first_step > 0
+                           ? "going on after step " + std::to_string(started.first_step)
+                           : std::string("training begins");
+    text += ": " + with_thousands(started.max_steps) + " steps of " +
+            with_thousands(started.tokens_per_step) + " tokens, " +
+            with_thousands(started.parameters) + " parameters";
+    if (started.micro_batch_size)
+      text += ", " + with_thousands(*started.micro_batch_size) +
+              (*started.micro_batch_size == 1 ? " row at once" : " rows at once");
+    return text;
+  }
+  std::string operator()(const protocol::MicroBatch& halved) const {
+    return "memory ran out after step " + std::to_string(halved.step) + ": " + halved.phase +
+           " computes " + with_thousands(halved.rows) + " of " + with_thousands(halved.of) +
+           " rows at once from now on";
   }
   std::string operator()(const protocol::TrainMetrics& metrics) const {
     return "step " + std::to_string(metrics.step) + "  loss " + fixed(metrics.loss) + "  " +

@@ -4,6 +4,7 @@ import random
 import shutil
 import subprocess
 
+from .progress import Progress
 from .runs import check, same_as
 
 FILES = ("weights.safetensors", "optimizer.safetensors", "manifest.json")
@@ -71,8 +72,10 @@ def prove(forge, worker, flips, truncations, seed, files=FILES):
     harms = [(flip, generator.choice(FILES)) for _ in range(flips)]
     harms += [(truncate, generator.choice(FILES)) for _ in range(truncations)]
     harms += [(harm, file) for harm in (remove, exchange) for file in files]
-    for harm, file in harms:
-        one_round(straight, worker, file, harm, generator)
+    with Progress("damage", len(harms)) as progress:
+        for done, (harm, file) in enumerate(harms):
+            one_round(straight, worker, file, harm, generator)
+            progress.show(done + 1)
     straight.remove()
     print(f"damage: {flips} flipped bits, {truncations} truncations, missing and exchanged: {', '.join(files)}: "
           f"all named, skipped, refused by the worker; every loss as undisturbed")

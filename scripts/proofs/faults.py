@@ -8,6 +8,7 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+from .progress import Progress
 from .runs import COMPLETED, STORAGE, Forge, check, same_as
 
 SOURCE = Path(__file__).resolve().parent / "fault_shim.c"
@@ -133,7 +134,11 @@ def prove(forge, folder, seed, most=None, once=False):
             faults += [generator.choice(of_call)] if once else of_call
         if most is not None:
             faults = generator.sample(faults, min(most, len(faults)))
-        outcomes = Counter(start.spoil(*fault) for fault in faults)
+        outcomes = Counter()
+        with Progress(f"faults, {start.name}", len(faults)) as progress:
+            for done, fault in enumerate(faults):
+                outcomes[start.spoil(*fault)] += 1
+                progress.show(done + 1)
         print(f"faults, {start.name}: {len(faults)} of {len(calls)} calls, each with {', '.join(SAID)} or a short write: "
               f"{outcomes[STORAGE]} times an error that was said with exit code {STORAGE}, {outcomes[COMPLETED]} times "
               f"none was needed, {outcomes[None]} not met; then every loss and the last weights as undisturbed")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .faults import SAID, SQLITE_SAYS, Shim
 from .kill import structure_of
+from .progress import Progress
 from .runs import COMPLETED, STORAGE, Forge, check, same_as
 
 SETTINGS = {"train.max_steps": 600, "train.checkpoint_every": 30, "train.keep_checkpoints": 3}
@@ -124,10 +125,12 @@ def prove(forge, folder, count, seed, kind_of_disk=MountedDisk):
     disk = kind_of_disk(folder)
     needed = bytes_needed(forge, disk)
     full = rounds = 0
-    while full < count:
-        rounds += 1
-        check(rounds <= 3 * count + 10, f"only {full} of {rounds} disks were too small")
-        full += one_round(forge, straight, disk, generator.randrange(SMALLEST, max(SMALLEST + 1, needed)))
+    with Progress("full-disk", count) as progress:
+        while full < count:
+            rounds += 1
+            check(rounds <= 3 * count + 10, f"only {full} of {rounds} disks were too small")
+            full += one_round(forge, straight, disk, generator.randrange(SMALLEST, max(SMALLEST + 1, needed)))
+            progress.show(full)
     straight.remove()
     print(f"full-disk: {full} {disk.name} that were full in mid-run: own exit code, all records readable, and with "
           f"room again every loss and the last weights as undisturbed")

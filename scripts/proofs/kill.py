@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from .progress import Progress
 from .runs import COMPLETED, Forge, check, same_as, wait_for
 
 STEPS = 1500
@@ -70,13 +71,14 @@ def processes_of(run):
 
 
 class Killer:
-    def __init__(self, forge, folder, straight, seed):
+    def __init__(self, forge, folder, straight, seed, progress):
         self.forge = Forge(forge.program, Path(folder, "killed"), forge.cache)
         self.straight = straight
         self.generator = random.Random(seed)
         self.kills = Counter()
         self.left_behind = set()
         self.within_save = self.rounds = 0
+        self.progress = progress
 
     def wait_for_moment(self, run, process, in_save):
         """A random moment, or one at which a checkpoint is being written; false where the run was over first."""
@@ -157,6 +159,7 @@ class Killer:
             in_save = self.within_save < within_save
             if not self.strike(run, self.generator.choice(targets), in_save):
                 break
+            self.progress.show(sum(self.kills.values()), f"{self.within_save} within a save")
         if not run.is_done():
             run.supervise_to_end()
         check(not any(attempt["damaged"] for attempt in run.attempts()), f"{run.folder}: a torn checkpoint had its name")
@@ -171,9 +174,10 @@ class Killer:
 
 def prove(forge, folder, count, within_save, targets, seed):
     straight = forge.train("text", SETTINGS)
-    killer = Killer(forge, folder, straight, seed)
-    while killer.is_lacking(count, within_save):
-        killer.one_run(count, within_save, targets)
+    with Progress("kill", count) as progress:
+        killer = Killer(forge, folder, straight, seed, progress)
+        while killer.is_lacking(count, within_save):
+            killer.one_run(count, within_save, targets)
     straight.remove()
     kills = ", ".join(f"{number} of {what}" for what, number in sorted(killer.kills.items()))
     print(f"kill: {sum(killer.kills.values())} ({kills}), {killer.within_save} of them while a checkpoint was being "

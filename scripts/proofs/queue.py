@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from .kill import kill
+from .progress import Progress
 from .runs import Forge, check, same_as
 
 STEPS = 400
@@ -88,7 +89,7 @@ def victims_of(what, commands, watcher):
     return [pid for kind, _, pid in watcher.processes() if kind == what][:1]
 
 
-def one_round(straight, forge, most_kills, generator, kills):
+def one_round(straight, forge, most_kills, generator, kills, progress):
     commands, watcher = Commands(forge), Watcher(forge.runs)
     room = os.cpu_count()  # runs of one thread
     struck = 0
@@ -105,6 +106,7 @@ def one_round(straight, forge, most_kills, generator, kills):
             if hit:
                 struck += 1
                 kills[what] += 1
+                progress.show(sum(kills.values()))
                 quiet_since = time.monotonic()
         commands.keep_going()
         check(time.monotonic() - quiet_since < PATIENCE, f"{forge.runs}: runs are left after {PATIENCE} s")
@@ -127,10 +129,11 @@ def prove(forge, folder, count, seed):
     for number in range(1, RUNS + 1):
         straight[number] = forge.train("text", {**SETTINGS, "seed": number})
     kills, rounds = Counter(), 0
-    while sum(kills.values()) < count:
-        others = Forge(forge.program, Path(folder, f"queue-{rounds}"), forge.cache)
-        one_round(straight, others, min(20, count - sum(kills.values())), generator, kills)
-        rounds += 1
+    with Progress("queue", count) as progress:
+        while sum(kills.values()) < count:
+            others = Forge(forge.program, Path(folder, f"queue-{rounds}"), forge.cache)
+            one_round(straight, others, min(20, count - sum(kills.values())), generator, kills, progress)
+            rounds += 1
     what = ", ".join(f"{number} of {name}" for name, number in sorted(kills.items()))
     print(f"queue: {sum(kills.values())} kills ({what}) in {rounds} rounds of {RUNS} runs asked for by two commands: "
           f"no run done twice, none lost, never two workers on one place, every number as undisturbed")
@@ -144,10 +147,12 @@ def prove_first_starts(forge, folder, count):
     processes = [subprocess.Popen(others.command("text", settings) + ["--seed", str(1 + i % 10)], env=others.environment,
                                   cwd=others.root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True) for i in range(count)]
-    for process in processes:
-        output, prose = process.communicate(timeout=600)
-        check(process.returncode == 0, f"one of {count} first starts ended with {process.returncode}: {prose}")
-        check(json.loads(output)[0]["status"] == "completed", output)
+    with Progress("first-starts", count) as progress:
+        for done, process in enumerate(processes):
+            output, prose = process.communicate(timeout=600)
+            check(process.returncode == 0, f"one of {count} first starts ended with {process.returncode}: {prose}")
+            check(json.loads(output)[0]["status"] == "completed", output)
+            progress.show(done + 1)
     attempts = [len(others.run_at(folder.name).attempts()) for folder in others.runs.iterdir()
                 if (folder / "run.json").exists()]
     check(attempts == [1] * min(10, count), f"attempts of the runs: {attempts}")

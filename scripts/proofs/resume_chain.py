@@ -3,6 +3,7 @@ import os
 import random
 import signal
 
+from .progress import Progress
 from .runs import COMPLETED, STOPPED, check, same_as, wait_for
 
 
@@ -36,11 +37,13 @@ def prove(forge, kinds, count, seed):
         straight = forge.train(kind, {"train.max_steps": steps})
         run = straight.fresh_copy("chain")
         places = set()
-        for resumed in range(count):
-            # Anywhere but at a checkpoint: a stop in the middle of a window of metrics is the harder one.
-            check(stop_at(run, 100 * resumed + generator.randrange(1, 60)),
-                  f"{run.folder} was over after {resumed} stops: its steps are too few for this machine")
-            places.add(run.events()[-2]["step"] % 7)
+        with Progress(f"resume-chain, {kind}", count) as progress:
+            for resumed in range(count):
+                # Anywhere but at a checkpoint: a stop in the middle of a window of metrics is the harder one.
+                check(stop_at(run, 100 * resumed + generator.randrange(1, 60)),
+                      f"{run.folder} was over after {resumed} stops: its steps are too few for this machine")
+                places.add(run.events()[-2]["step"] % 7)
+                progress.show(resumed + 1)
         run.supervise_to_end()
         check(len(run.attempts()) == count + 1, f"{len(run.attempts())} attempts instead of {count + 1}")
         same_as(straight, run)

@@ -55,7 +55,7 @@ class Forge:
     @property
     def environment(self):
         return dict(os.environ, FORGE_RUNS_DIR=str(self.runs), FORGE_CACHE_DIR=str(self.cache), NO_COLOR="1",
-                    OMP_WAIT_POLICY="passive")
+                    FORGE_RETRY_WAITS="0,0,0", OMP_WAIT_POLICY="passive")
 
     def command(self, kind, settings):
         """What a user types."""

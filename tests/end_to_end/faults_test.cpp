@@ -1,5 +1,6 @@
 #include <signal.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "core/base/fs.h"
@@ -242,6 +243,47 @@ TEST_CASE("a worker that prints rubbish or dies leaves a failed run with its las
   const Outcome table = forge.call({"compare", "--table", "positions"});
   REQUIRE(table.exit_code == 0);
   REQUIRE(table.out.find("failed") != std::string::npos);
+}
+
+TEST_CASE("memory that does not hold a step is made to suffice and the run says so") {
+  std::vector<std::string> large = tiny({"run", "train_llama", "--json"}, 8);
+  large.insert(large.end(), {"--set", "train.batch_size=16"});
+  const Program plenty;
+  const json straight = json::parse(plenty.call(large).out);
+  REQUIRE(straight[0].at("micro_batch_size").is_null());
+  const int64_t peak = straight[0].at("peak_memory_bytes");
+
+  Program forge;
+  forge.environment["FORGE_MEMORY_LIMIT"] = std::to_string(peak * 7 / 10);
+  const Outcome outcome = forge.call(large);
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  REQUIRE(outcome.err.find("memory ran out after step 0: train computes") != std::string::npos);
+  const json halved = json::parse(outcome.out);
+  const int64_t rows = halved[0].at("micro_batch_size");
+  REQUIRE(rows < 16);
+  REQUIRE(halved[0].at("tokens") == straight[0].at("tokens"));
+  REQUIRE(halved[0].at("key") == straight[0].at("key"));
+  int64_t said = 0;
+  for (const json& event : forge.events(forge.only_run())) {
+    if (event.at("event") == "micro_batch") said = event.at("rows");
+  }
+  REQUIRE(said == rows);
+  const double difference =
+      halved[0].at("eval_loss").get<double>() - straight[0].at("eval_loss").get<double>();
+  REQUIRE(std::fabs(difference) < 1e-4);
+
+  SECTION("but not where it does not hold the model") {
+    Program tight;
+    tight.environment["FORGE_MEMORY_LIMIT"] = "20000";
+    const Outcome refused = tight.call(large);
+    REQUIRE(refused.exit_code == 1);
+    const json ended = tight.events(tight.only_run()).back();
+    REQUIRE(ended.at("status") == "failed");
+    REQUIRE(ended.at("retry") == false);
+    REQUIRE(ended.at("reason").get<std::string>().find("out of memory") != std::string::npos);
+    REQUIRE(ended.at("hint").get<std::string>().find("train.seq_len") != std::string::npos);
+  }
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ Program::Program()
     : binary(std::filesystem::path(FORGE_BUILD_DIR) / "forge"),
       working_directory(tests_dir().parent_path()) {
   environment["FORGE_RUNS_DIR"] = runs_dir().string();
+  environment["FORGE_RETRY_WAITS"] = "0,0,0";
   environment["FORGE_CACHE_DIR"] = (std::filesystem::path(FORGE_BUILD_DIR) / "test-cache").string();
   environment["NO_COLOR"] = "1";
 }

@@ -1,19 +1,46 @@
 #!/usr/bin/env python3
-"""Tests of scripts/bench-peer and scripts/build-cuda, with stand-ins for what they run."""
+"""Tests of scripts/bench-peer, scripts/build-cuda and what scripts/prove says, with stand-ins for what they run."""
+import io
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE.parent.parent / "scripts"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SCRIPTS))
+from proofs.progress import Progress  # noqa: E402  (of the folder above)
 
 
 def call(command, **options):
     return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           **options)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class ProgressOfProofs(unittest.TestCase):
+    def shown(self, stream, times):
+        """What is said where one of four is done at each of these times."""
+        clock = iter([0, *times])
+        with Progress("kill", 4, stream, lambda: next(clock)) as progress:
+            for done in range(len(times)):
+                progress.show(done + 1, "1 within a save" if done == 2 else "")
+        return stream.getvalue()
+
+    def test_a_log_gets_a_line_every_ten_seconds(self):
+        self.assertEqual(self.shown(io.StringIO(), [1, 10, 19, 21]), "kill: 2 of 4, 10 s\nkill: 4 of 4, 21 s\n")
+
+    def test_a_terminal_gets_one_line_that_is_gone_at_the_end(self):
+        self.assertEqual(self.shown(Terminal(), [0.1, 0.3, 1]),
+                         "\r\033[Kkill: 2 of 4, 0 s\r\033[Kkill: 3 of 4, 1 within a save, 1 s\r\033[K")
 
 
 class BenchPeer(unittest.TestCase):

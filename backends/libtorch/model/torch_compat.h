@@ -2,6 +2,10 @@
 
 #include <torch/version.h>
 
+#include <initializer_list>
+#include <new>
+#include <string>
+
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -12,10 +16,48 @@
 /// The one place that knows which LibTorch has what. Written against 1.13 and 2.11.
 namespace forge::torch_compat {
 
+/// Whether memory ran out, the device's or the host's. The allocators throw a type of their own
+/// from 1.13 on; libraries that take memory past them say it in words.
+inline bool is_out_of_memory(const std::exception& problem) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&problem)) return true;
+  if (dynamic_cast<const std::bad_alloc*>(&problem)) return true;
+  if (!dynamic_cast<const c10::Error*>(&problem)) return false;
+  const std::string text = static_cast<const c10::Error&>(problem).what_without_backtrace();
+  for (const char* words : {"out of memory",
+                            "not enough memory: you tried to allocate",  // Torch's own on a CPU
+                            "CUBLAS_STATUS_ALLOC_FAILED",
+                            "CUDNN_STATUS_ALLOC_FAILED"}) {
+    if (text.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+/// Whether the device cannot be had or was lost, in the words of CUDA's errors: another process or
+/// a fault of the machine, which may be over when the same is tried again later.
+inline bool is_device_trouble(const std::exception& problem) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&problem);
+  if (!of_torch) return false;
+  const std::string text = of_torch->what_without_backtrace();
+  for (const char* words : {"busy or unavailable",
+                            "system not yet initialized",
+                            "system has unsupported display driver",
+                            "uncorrectable ECC error",
+                            "uncorrectable NVLink error",
+                            "GPU is lost",
+                            "device is lost",
+                            "no CUDA-capable device is detected",
+                            "driver shutting down",
+                            "MPS server"}) {
+    if (text.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
 inline std::string version() { return TORCH_VERSION; }
 
-/// Makes the library choose algorithms that give the same bits each time, where it has a choice, and
-/// refuse operations that have none. It would also fill all new memory, which changes no result.
+/// Makes the library choose algorithms that give the same bits each time, where it has a choice,
+/// and refuse operations that have none. It would also fill all new memory, which changes no
+/// result.
 inline void use_deterministic_algorithms(bool wanted) {
   at::globalContext().setDeterministicAlgorithms(wanted, /*warn_only=*/false);
 #if FORGE_TORCH_AT_LEAST(2, 2)

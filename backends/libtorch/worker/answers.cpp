@@ -87,6 +87,8 @@ void Answers::send_rows(int64_t step,
   at::Tensor losses;
   if (wants(AnswerKind::likeliest)) likeliest = logits.argmax(-1).to(at::kInt).cpu().contiguous();
   if (wants(AnswerKind::loss)) losses = losses_of(logits, targets).cpu().contiguous();
+  // All are made before any is sent: where memory runs out, the rows can be computed anew.
+  std::vector<protocol::Answers> made;
   for (int64_t i = 0; i < logits.size(0); ++i) {
     const int32_t* row_targets = wanted.data_ptr<int32_t>() + i * seq_len_;
     protocol::Answers answers;
@@ -95,20 +97,22 @@ void Answers::send_rows(int64_t step,
     if (likeliest.defined()) {
       answers.kind = AnswerKind::likeliest;
       answers.ids = scored(likeliest.data_ptr<int32_t>() + i * seq_len_, row_targets, seq_len_);
-      events_.send(answers);
+      made.push_back(answers);
     }
     if (losses.defined()) {
       answers.kind = AnswerKind::loss;
       answers.ids.clear();
       answers.values = scored(losses.data_ptr<double>() + i * seq_len_, row_targets, seq_len_);
       for (double& value : answers.values) value = rounded(value);
-      events_.send(answers);
+      made.push_back(answers);
     }
-    if (wants(AnswerKind::log_probabilities)) send_probabilities(answers, logits[i]);
+    if (wants(AnswerKind::log_probabilities)) made.push_back(probabilities(answers, logits[i]));
   }
+  for (const protocol::Answers& answers : made) events_.send(answers);
 }
 
-void Answers::send_probabilities(protocol::Answers answers, const at::Tensor& logits) const {
+protocol::Answers Answers::probabilities(protocol::Answers answers,
+                                         const at::Tensor& logits) const {
   const auto text = static_cast<int64_t>(rows_->first_instance(answers.row).tokens.size());
   const at::Tensor values = logits.slice(0, 0, std::min<int64_t>(text, seq_len_))
                                 .to(at::kDouble)
@@ -120,7 +124,7 @@ void Answers::send_probabilities(protocol::Answers answers, const at::Tensor& lo
   answers.ids.clear();
   answers.values.assign(values.data_ptr<double>(), values.data_ptr<double>() + values.numel());
   for (double& value : answers.values) value = rounded(value);
-  events_.send(answers);
+  return answers;
 }
 
 void Answers::send_continuations(int64_t step,

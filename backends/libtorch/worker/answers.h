@@ -36,7 +36,7 @@ class Answers {
                  const at::Tensor& logits,
                  const at::Tensor& targets) const;
   /// `answers` with its step and row, logits [T, V].
-  void send_probabilities(protocol::Answers answers, const at::Tensor& logits) const;
+  protocol::Answers probabilities(protocol::Answers answers, const at::Tensor& logits) const;
 
   const protocol::Request& request_;
   const EventWriter& events_;

@@ -17,9 +17,31 @@ static_assert(ops::ignored_target == data::unscored_target);
 struct Batch {
   at::Tensor inputs;         ///< int32 [B, T]
   at::Tensor targets;        ///< int32 [B, T], -100 = not scored
-  ops::Documents documents;  ///< undefined where documents are not kept apart
+  ops::Documents documents;  ///< undefined where documents are not kept apart; where the rows are
+                             ///< to be taken in parts, `starts` has a row for each part
   int64_t unscored = 0;      ///< targets that are not scored
 };
+
+/// How many parts rows are taken in, so many at once; 0 at once: all.
+inline int64_t parts_of(int64_t rows, int64_t at_once) {
+  return at_once <= 0 || at_once >= rows ? 1 : (rows + at_once - 1) / at_once;
+}
+
+/// A part of a batch that is taken so many rows at once. How many of its targets are not scored is
+/// not known.
+inline Batch part_of(const Batch& batch, int64_t part, int64_t at_once) {
+  const int64_t first = part * at_once;
+  const int64_t count = std::min(at_once, batch.inputs.size(0) - first);
+  const auto rows = [&](const at::Tensor& whole) {
+    return whole.defined() ? whole.narrow(0, first, count) : whole;
+  };
+  Batch rows_at_once{rows(batch.inputs), rows(batch.targets), {}, 0};
+  rows_at_once.documents.ids = rows(batch.documents.ids);
+  rows_at_once.documents.first = rows(batch.documents.first);
+  if (batch.documents.starts.defined())
+    rows_at_once.documents.starts = batch.documents.starts.select(0, part);
+  return rows_at_once;
+}
 
 /// A copy on the device of rows that are about to change.
 inline at::Tensor to_device(const std::vector<int32_t>& ids,

@@ -6,6 +6,7 @@
 #include "backends/libtorch/worker/ceiling.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/random_rows.h"
+#include "backends/libtorch/worker/step_in_memory.h"
 #include "backends/libtorch/worker/stopwatch.h"
 #include "backends/libtorch/worker/trainer.h"
 #include "backends/libtorch/worker/uploader.h"
@@ -54,6 +55,7 @@ class Bench {
     reset_peak_memory(device_);
     for (std::string line; std::getline(input, line);) measure_window(line);
     nlohmann::json values = memory();  // before anything else takes some
+    if (trainer_.rows_at_once() > 0) values["micro_batch_size"] = trainer_.rows_at_once();
     try {
       values["parts"] = parts();
     } catch (const c10::Error& problem) {
@@ -61,7 +63,10 @@ class Bench {
       std::cerr << "note: the parts of a step were not measured: "
                 << problem.what_without_backtrace() << "\n";
     }
-    values["ceiling"] = matrix_product_ceiling(experiment_.train.precision, device_);
+    const auto memory_ran_out = what_ran_out(
+        [&] { values["ceiling"] = matrix_product_ceiling(experiment_.train.precision, device_); });
+    if (memory_ran_out)
+      std::cerr << "note: the device's ceiling was not measured: " << *memory_ran_out << "\n";
     events_.send(protocol::Result{values});
   }
 
@@ -76,14 +81,20 @@ class Bench {
     return int64_t{experiment_.train.batch_size} * experiment_.train.seq_len;
   }
 
-  Batch next_batch() { return uploader_.upload(loader_.next()); }
+  Batch next_batch() { return uploader_.upload(loader_.next(), trainer_.rows_at_once()); }
+
+  static void say_halving(const Halving& halving) {
+    std::cerr << "note: " << halving.reason << "\nnote: " << halving.rows
+              << " rows of a step are computed at once from now on\n";
+  }
 
   /// Seconds of training steps one after another.
   double run_steps(int64_t count, const char* phase) {
     Stopwatch stopwatch(device_);
     stopwatch.resume();
     for (int64_t i = 0; i < count; ++i) {
-      trainer_.step(next_batch(), step_++);
+      step_in_memory(trainer_, uploader_, loader_.next(), step_, device_, say_halving);
+      ++step_;
       show_progress(phase);
     }
     return stopwatch.pause();
@@ -123,24 +134,35 @@ class Bench {
     const double began = steady_seconds();
     for (int64_t i = 0; i < most_parts_steps; ++i) {
       if (i >= fewest_parts_steps && steady_seconds() - began > parts_seconds) break;
-      Stopwatch stopwatch(device_);
-      size_t part = 0;
-      const auto timed = [&](const auto& action) {
-        stopwatch.resume();
-        action();
-        seconds[part++].push_back(stopwatch.pause());
-      };
-      Batch batch;
-      at::Tensor loss;
-      timed([&] { batch = next_batch(); });
-      timed([&] { loss = trainer_.loss(batch); });
-      timed([&] { trainer_.backward(loss); });
-      timed([&] { trainer_.update(loss, step_++); });
+      const std::array<double, 4> of_step = seconds_of_parts();
+      for (size_t part = 0; part < names.size(); ++part) seconds[part].push_back(of_step[part]);
       show_progress("parts");
     }
     nlohmann::json medians;
     for (size_t part = 0; part < names.size(); ++part) medians[names[part]] = median(seconds[part]);
     return medians;
+  }
+
+  /// Seconds of data, forward, backward and optimizer of one step.
+  std::array<double, 4> seconds_of_parts() {
+    Stopwatch stopwatch(device_);
+    std::array<double, 4> seconds = {};
+    const auto timed = [&](size_t part, const auto& action) {
+      stopwatch.resume();
+      action();
+      seconds[part] += stopwatch.pause();
+    };
+    Batch batch;
+    at::Tensor loss;
+    timed(0, [&] { batch = next_batch(); });
+    const int64_t parts = parts_of(batch.inputs.size(0), trainer_.rows_at_once());
+    for (int64_t part = 0; part < parts; ++part) {
+      loss.reset();
+      timed(1, [&] { loss = trainer_.loss(batch, part); });
+      timed(2, [&] { part == 0 ? trainer_.backward(loss) : trainer_.add_gradients(loss); });
+    }
+    timed(3, [&] { trainer_.update(loss, step_++); });
+    return seconds;
   }
 
   void show_progress(const char* phase) {

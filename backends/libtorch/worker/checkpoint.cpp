@@ -21,7 +21,9 @@ nlohmann::json to_json(const Progress& p) {
           {"timed_steps", p.timed_steps},
           {"timed_seconds", p.timed_seconds},
           {"peak_memory_bytes", p.peak_memory_bytes},
-          {"peak_resident_bytes", p.peak_resident_bytes}};
+          {"peak_resident_bytes", p.peak_resident_bytes},
+          {"rows_at_once", p.rows_at_once},
+          {"evaluation_rows_at_once", p.evaluation_rows_at_once}};
 }
 
 Progress from_state(const weights::CheckpointState& state) {
@@ -38,6 +40,8 @@ Progress from_state(const weights::CheckpointState& state) {
   measures.at("timed_seconds").get_to(p.timed_seconds);
   measures.at("peak_memory_bytes").get_to(p.peak_memory_bytes);
   measures.at("peak_resident_bytes").get_to(p.peak_resident_bytes);
+  p.rows_at_once = measures.value("rows_at_once", 0);
+  p.evaluation_rows_at_once = measures.value("evaluation_rows_at_once", 0);
   return p;
 }
 

@@ -21,6 +21,8 @@ struct Progress {
   double timed_seconds = 0;
   int64_t peak_memory_bytes = 0;
   int64_t peak_resident_bytes = 0;
+  int rows_at_once = 0;             ///< of a step, where memory ran out; 0: as the config says
+  int evaluation_rows_at_once = 0;  ///< the same of an evaluation
 };
 
 /// The state of a checkpoint besides its tensors. Data position, learning rate and random numbers

@@ -3,7 +3,10 @@
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -21,9 +24,34 @@ int64_t peak_memory_bytes(int index) {
 
 void reset_peak_memory(int index) { c10::cuda::CUDACachingAllocator::resetPeakStats(index); }
 
+void give_back_unused_memory(int index) {
+  at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(index)).synchronize();
+  c10::cuda::CUDACachingAllocator::emptyCache();
+}
+
+int64_t memory_held_elsewhere(int index) {
+  // What CUDA itself and the libraries hold for this process is not known; it is less than that.
+  constexpr int64_t own_surroundings = int64_t{2} << 30;
+  size_t free = 0, total = 0;
+  if (::cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
+  const int64_t own =
+      c10::cuda::CUDACachingAllocator::getDeviceStats(index).reserved_bytes[0].current;
+  const int64_t held = static_cast<int64_t>(total) - static_cast<int64_t>(free);
+  return std::max<int64_t>(0, held - own - own_surroundings);
+}
+
+void limit_memory(int index, int64_t bytes) {
+  // The allocator knows its devices from the first tensor on.
+  const auto device = static_cast<c10::DeviceIndex>(index);
+  static_cast<void>(at::empty({0}, at::TensorOptions(at::Device(at::kCUDA, device))));
+  const double share = double(bytes) / double(device_memory_bytes(index));
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(share, 1.0), device);
+}
+
 void use_own_stream(int index) {
-  c10::cuda::setCurrentCUDAStream(
-      c10::cuda::getStreamFromPool(/*isHighPriority=*/false, static_cast<c10::DeviceIndex>(index)));
+  const auto device = static_cast<c10::DeviceIndex>(index);
+  c10::cuda::set_device(device);
+  c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device));
 }
 
 /// Buffers that are used in turn: a copy out of one may be under way while the next is filled.

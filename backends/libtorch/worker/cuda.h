@@ -15,9 +15,15 @@ int64_t device_memory_bytes(int index);
 /// Most bytes that Torch's allocator had taken from the device at once since the last reset.
 int64_t peak_memory_bytes(int index);
 void reset_peak_memory(int index);
+/// Gives back to the device what Torch's allocator holds and nobody uses, after all work is done.
+void give_back_unused_memory(int index);
+/// What other processes hold of the device's memory.
+int64_t memory_held_elsewhere(int index);
+/// Torch's allocator takes no more of the device than that.
+void limit_memory(int index, int64_t bytes);
 
-/// Makes a stream other than the default one current on this thread: the default one cannot be
-/// recorded.
+/// Makes the device and a stream of it other than the default one current on this thread: the
+/// default one cannot be recorded.
 void use_own_stream(int index);
 
 /// Copies numbers to the device without waiting for it, through memory that the device can read by

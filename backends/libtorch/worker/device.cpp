@@ -98,6 +98,27 @@ at::Device choose_device(const std::string& name, int threads) {
   throw Error("there is no device '" + name + "' here", {}, "devices: auto, " + join(names, ", "));
 }
 
+void limit_memory(const at::Device& device) {
+  const char* limit = std::getenv("FORGE_MEMORY_LIMIT");
+  if (!limit || !*limit) return;
+  char* end = nullptr;
+  const int64_t bytes = std::strtoll(limit, &end, 10);
+  if (*end != '\0' || bytes <= 0) {
+    throw Error("FORGE_MEMORY_LIMIT is '" + std::string(limit) + "'",
+                {},
+                "a number of bytes, such as 8589934592",
+                ExitCode::usage);
+  }
+  device.is_cuda() ? cuda::limit_memory(index_of(device), bytes) : limit_cpu_tensor_bytes(bytes);
+}
+
+bool may_be_mended(const std::exception& problem, const at::Device& device) {
+  if (torch_compat::is_device_trouble(problem)) return true;
+  if (!device.is_cuda() || !torch_compat::is_out_of_memory(problem)) return false;
+  const int index = index_of(device);
+  return cuda::memory_held_elsewhere(index) > cuda::device_memory_bytes(index) / 20;
+}
+
 void warn_of_slow_precision(config::Precision precision, const at::Device& device) {
   if (precision != config::Precision::bfloat16 || !device.is_cpu() || bfloat16_is_fast()) return;
   std::cerr << "warning: matrix products of train.precision bfloat16 are computed in float32 here, "

@@ -12,6 +12,14 @@ namespace forge::worker {
 /// Throws forge::Error naming the devices that there are.
 at::Device choose_device(const std::string& name, int threads);
 
+/// Takes no more of the device's memory for tensors than the environment variable
+/// FORGE_MEMORY_LIMIT says, in bytes. Throws forge::Error where that is no number.
+void limit_memory(const at::Device& device);
+
+/// Whether what went wrong on the device may be mended by trying the same again later: the device
+/// was busy or lost, or its memory did not suffice while other processes held much of it.
+bool may_be_mended(const std::exception& problem, const at::Device& device);
+
 /// Warns on stderr where a device computes in such a precision only slowly.
 void warn_of_slow_precision(config::Precision precision, const at::Device& device);
 

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "backends/libtorch/model/llama_canon.h"
+#include "backends/libtorch/worker/halving.h"
 #include "backends/libtorch/worker/step_graph.h"
 #include "backends/libtorch/worker/uploader.h"
 #include "core/data/dataset.h"
@@ -26,15 +27,22 @@ class Evaluator {
   Evaluator(const LlamaCanon& model,
             const data::Dataset& dataset,
             int batch_size,
-            const at::Device& device);
+            const at::Device& device,
+            HalvingSink on_halving = {});
 
-  /// Mean loss over all rows, in order, batch_size rows at a time. `progress` is called with the
-  /// fraction done after each batch. Logits are made whole only where `on_rows` is there to see
-  /// them, and then nothing is recorded.
+  int batch_size() const { return batch_size_; }
+  void set_batch_size(int rows);
+
+  /// Mean loss over all rows, in order, batch_size rows at a time. Where memory runs out, it is
+  /// half as many from then on; throws c10::OutOfMemoryError where not even one row fits.
+  /// `progress` is called with the fraction done after each batch. Logits are made whole only where
+  /// `on_rows` is there to see them, and then nothing is recorded.
   EvaluationResult evaluate(const std::function<void(double)>& progress,
                             const RowSink& on_rows = {});
 
  private:
+  /// Evaluates rows from `row` on and returns how many of their targets are scored.
+  int64_t add_rows(int64_t row, int count, const RowSink& on_rows);
   Batch load(int64_t row, int count);
   void add(const Batch& batch);
 
@@ -42,6 +50,7 @@ class Evaluator {
   const data::Dataset& dataset_;
   int batch_size_;
   at::Device device_;
+  HalvingSink on_halving_;
   Uploader uploader_;  ///< of whole batches: a recorded one lies in the same memory each time
   StepGraph graph_;    ///< of a whole batch
   at::Tensor sum_;     ///< of the losses, float64, on the device

@@ -1,5 +1,7 @@
 #include "backends/libtorch/worker/evaluate_model.h"
 
+#include <iostream>
+
 #include "backends/libtorch/worker/answers.h"
 #include "backends/libtorch/worker/datasets.h"
 #include "backends/libtorch/worker/device.h"
@@ -32,7 +34,11 @@ protocol::Result evaluate_model(const protocol::Request& request,
     events.send(protocol::Progress{0, "evaluate", fraction});
   };
   const double began = steady_seconds();
-  Evaluator evaluator(model, dataset, experiment.train.eval_batch_size, device);
+  const auto say_halving = [](const Halving& halving) {
+    std::cerr << "note: " << halving.reason << "\nnote: " << halving.rows
+              << " rows are evaluated at once from now on\n";
+  };
+  Evaluator evaluator(model, dataset, experiment.train.eval_batch_size, device, say_halving);
   const EvaluationResult result = evaluator.evaluate(progress, answers.row_sink(0));
   answers.send_continuations(0, model, progress);
   return {

@@ -2,7 +2,9 @@
 // docs/PROTOCOL.md describes both; stderr is prose.
 
 #include <iostream>
+#include <optional>
 
+#include "backends/libtorch/model/torch_compat.h"
 #include "backends/libtorch/version.h"
 #include "backends/libtorch/worker/bench.h"
 #include "backends/libtorch/worker/bench_operations.h"
@@ -10,11 +12,13 @@
 #include "backends/libtorch/worker/evaluate_model.h"
 #include "backends/libtorch/worker/event_writer.h"
 #include "backends/libtorch/worker/generate.h"
+#include "backends/libtorch/worker/halving.h"
 #include "backends/libtorch/worker/logits.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/stop.h"
 #include "backends/libtorch/worker/train.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace forge::worker {
 namespace {
@@ -40,7 +44,16 @@ int run_job(const protocol::Request& request, const at::Device& device, const Ev
   return exit_wrong_request;
 }
 
-int serve(const EventWriter& events) {
+/// What is known of a request while it is served.
+struct Serving {
+  std::optional<protocol::Request> request;
+  std::optional<at::Device> device;
+
+  /// A run is planned on a device that was there: where it is not now, it was lost or is reset.
+  bool lacks_gpu() const { return request && !device && starts_with(request->device, "cuda"); }
+};
+
+int serve(const EventWriter& events, Serving& serving) {
   protocol::Hello hello;
   hello.backend = backend_name;
   hello.backend_version = backend_version;
@@ -50,10 +63,11 @@ int serve(const EventWriter& events) {
   std::string line;
   if (!std::getline(std::cin, line))
     throw Error("no request on stdin", {}, "one JSON line; see docs/PROTOCOL.md");
-  const protocol::Request request = protocol::request_from_line(line);
-  const at::Device device = choose_device(request.device, request.threads);
-  events.send(describe_environment(device));
-  return run_job(request, device, events);
+  serving.request = protocol::request_from_line(line);
+  serving.device = choose_device(serving.request->device, serving.request->threads);
+  limit_memory(*serving.device);
+  events.send(describe_environment(*serving.device));
+  return run_job(*serving.request, *serving.device, events);
 }
 
 int exit_status_of(const Error& error) {
@@ -64,13 +78,22 @@ int exit_status_of(const Error& error) {
   }
 }
 
-int fail(const EventWriter& events,
-         const std::string& message,
-         const std::string& hint,
-         int exit_code) {
-  std::cerr << "error: " << message << "\n";
-  events.send(protocol::Failed{message, "", hint});
+int fail(const EventWriter& events, const protocol::Failed& failed, int exit_code) {
+  std::cerr << "error: " << failed.message << "\n";
+  events.send(failed);
   return exit_code;
+}
+
+/// What a library of the device complains of.
+protocol::Failed failure_of(const c10::Error& error, const Serving& serving) {
+  protocol::Failed failed;
+  failed.message = error.what_without_backtrace();
+  if (torch_compat::is_out_of_memory(error)) failed.hint = help_against_shortage();
+  // Where memory ran out before there was a job, others hold it.
+  failed.retry = serving.device ? may_be_mended(error, *serving.device)
+                                : torch_compat::is_device_trouble(error) ||
+                                      torch_compat::is_out_of_memory(error);
+  return failed;
 }
 
 int run() {
@@ -78,14 +101,16 @@ int run() {
   listen_for_stop();
   keep_freed_memory();
   install_counting_allocator();
+  Serving serving;
   try {
-    return serve(events);
+    return serve(events, serving);
   } catch (const Error& error) {
-    return fail(events, error.message(), error.hint(), exit_status_of(error));
+    return fail(
+        events, {error.message(), "", error.hint(), serving.lacks_gpu()}, exit_status_of(error));
   } catch (const c10::Error& error) {
-    return fail(events, error.what_without_backtrace(), "", exit_failed);
+    return fail(events, failure_of(error, serving), exit_failed);
   } catch (const std::exception& error) {
-    return fail(events, error.what(), "", exit_failed);
+    return fail(events, {error.what(), "", ""}, exit_failed);
   }
 }
 

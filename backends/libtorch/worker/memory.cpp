@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -15,6 +16,7 @@ namespace {
 
 std::atomic<int64_t> held_bytes{0};
 std::atomic<int64_t> peak_bytes{0};
+std::atomic<int64_t> most_bytes{0};  // 0: as many as there are
 
 // Vector loads of Torch's kernels want 64-byte alignment; the size of a block is kept in the
 // alignment's worth of bytes before it.
@@ -22,8 +24,16 @@ constexpr size_t alignment = 64;
 
 void* take(size_t bytes) {
   void* block = nullptr;
-  if (::posix_memalign(&block, alignment, bytes + alignment) != 0) {
-    TORCH_CHECK(false, "out of memory: the CPU has no ", bytes, " bytes left for a tensor");
+  const int64_t most = most_bytes.load();
+  const bool allowed = most <= 0 || held_bytes.load() + static_cast<int64_t>(bytes) <= most;
+  if (!allowed || ::posix_memalign(&block, alignment, bytes + alignment) != 0) {
+    TORCH_CHECK_WITH(OutOfMemoryError,
+                     false,
+                     "out of memory: there are no ",
+                     bytes,
+                     " bytes left for a tensor on the CPU, where tensors hold ",
+                     held_bytes.load(),
+                     allowed ? "" : " and are allowed " + std::to_string(most));
   }
   *static_cast<size_t*>(block) = bytes;
   const int64_t held =
@@ -63,6 +73,8 @@ CountingAllocator counting_allocator;
 }  // namespace
 
 void install_counting_allocator() { c10::SetCPUAllocator(&counting_allocator, /*priority=*/1); }
+
+void limit_cpu_tensor_bytes(int64_t most) { most_bytes.store(most); }
 
 void keep_freed_memory() {
   ::mallopt(M_MMAP_MAX, 0);

@@ -8,6 +8,10 @@ namespace forge::worker {
 /// first tensor.
 void install_counting_allocator();
 
+/// From now on that allocator lets tensors hold no more than so many bytes together; 0: as many as
+/// there are. What would go beyond that throws c10::OutOfMemoryError.
+void limit_cpu_tensor_bytes(int64_t most);
+
 /// Asks the C library to keep freed memory instead of giving it back: the first touch of a fresh
 /// page is slow in virtual machines, and a training step frees and takes the same sizes again.
 void keep_freed_memory();

@@ -16,6 +16,9 @@ std::string device_name(int) { refuse(); }
 int64_t device_memory_bytes(int) { refuse(); }
 int64_t peak_memory_bytes(int) { refuse(); }
 void reset_peak_memory(int) { refuse(); }
+void give_back_unused_memory(int) { refuse(); }
+int64_t memory_held_elsewhere(int) { refuse(); }
+void limit_memory(int, int64_t) { refuse(); }
 void use_own_stream(int) { refuse(); }
 
 struct HostCopies::State {};
@@ -28,6 +31,7 @@ void HostCopies::copy(const int32_t*, int64_t, at::Tensor&) { refuse(); }
 struct StepGraph::State {};
 StepGraph::StepGraph(const at::Device&) {}
 StepGraph::~StepGraph() = default;
+void StepGraph::begin_anew() {}
 void StepGraph::run(const std::function<void()>& work, const at::Tensor&) { work(); }
 
 }  // namespace forge::worker

@@ -23,6 +23,8 @@ class StepGraph {
   /// `moving` is a tensor that the work reads and that may come to lie elsewhere, or an undefined
   /// one: then all begins anew.
   void run(const std::function<void()>& work, const at::Tensor& moving = {});
+  /// Forgets what was recorded: the work is about to change. Its memory is free then.
+  void begin_anew();
 
  private:
   struct State;

@@ -20,12 +20,15 @@ struct StepGraph::State {
   std::unique_ptr<at::cuda::CUDAGraph> graph;
   const void* memory = nullptr;  ///< of what may move
 
+  void begin_anew() {
+    if (graph) c10::cuda::getCurrentCUDAStream().synchronize();
+    graph.reset();
+    recordable = true;
+    runs = 0;
+  }
+
   void begin_anew_where_moved(const void* now) {
-    if (graph && now != memory) {
-      c10::cuda::getCurrentCUDAStream().synchronize();
-      graph.reset();
-      runs = 0;
-    }
+    if (graph && now != memory) begin_anew();
     memory = now;
   }
 };
@@ -35,6 +38,8 @@ StepGraph::StepGraph(const at::Device& device) : state_(std::make_unique<State>(
 }
 
 StepGraph::~StepGraph() = default;
+
+void StepGraph::begin_anew() { state_->begin_anew(); }
 
 void StepGraph::run(const std::function<void()>& work, const at::Tensor& moving) {
   State& state = *state_;
@@ -58,6 +63,7 @@ void StepGraph::run(const std::function<void()>& work, const at::Tensor& moving)
     }
     std::cerr << "note: steps are not replayed as a CUDA graph, so they start slower: "
               << error.what_without_backtrace() << "\n";
+    graph.reset();  // its memory is needed
     return work();
   }
   state.graph = std::move(graph);

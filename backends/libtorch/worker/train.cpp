@@ -9,6 +9,7 @@
 #include "backends/libtorch/worker/evaluate.h"
 #include "backends/libtorch/worker/loss_watch.h"
 #include "backends/libtorch/worker/memory.h"
+#include "backends/libtorch/worker/step_in_memory.h"
 #include "backends/libtorch/worker/stop.h"
 #include "backends/libtorch/worker/stopwatch.h"
 #include "backends/libtorch/worker/trainer.h"
@@ -50,7 +51,11 @@ class TrainingRun {
         answers_(request, experiment_, events),
         trainer_(experiment_, device),
         uploader_(device, experiment_.train.seq_len),
-        evaluator_(trainer_.model(), evaluation_data_, experiment_.train.eval_batch_size, device),
+        evaluator_(trainer_.model(),
+                   evaluation_data_,
+                   experiment_.train.eval_batch_size,
+                   device,
+                   [this](const Halving& halving) { keep_evaluation_halving(halving); }),
         stopwatch_(device),
         loss_watch_(experiment_),
         writer_(std::filesystem::path(request.run_dir) / "checkpoints",
@@ -91,6 +96,10 @@ class TrainingRun {
       progress_ = load_checkpoint(
           request_.resume_from, experiment_, trainer_.model(), trainer_.optimizer());
       trainer_.optimizer().set_totals({progress_.window_loss, progress_.window_norm});
+      // What was added up in parts goes on in the same parts: the losses are the same bits.
+      if (progress_.rows_at_once > 0) trainer_.set_rows_at_once(progress_.rows_at_once);
+      if (progress_.evaluation_rows_at_once > 0)
+        evaluator_.set_batch_size(progress_.evaluation_rows_at_once);
     }
     first_step_ = settled_step_ = last_written_ = progress_.step;
     data::LoaderOptions loading;
@@ -109,14 +118,20 @@ class TrainingRun {
     started.first_step = first_step_;
     started.max_steps = experiment_.train.max_steps;
     started.tokens_per_step = tokens_per_step();
+    const int rows_at_once = trainer_.rows_at_once();
+    if (rows_at_once > 0 && rows_at_once < experiment_.train.batch_size)
+      started.micro_batch_size = rows_at_once;
     events_.send(started);
     stopwatch_.resume();
   }
 
   void train_one_step() {
-    const Batch batch = uploader_.upload(loader_->next());
-    say_unscored(batch);
-    trainer_.step(batch, progress_.step);
+    const auto keep_halving = [&](const Halving& halving) {
+      progress_.rows_at_once = halving.rows;
+      say_halving("train", halving, experiment_.train.batch_size);
+    };
+    say_unscored(step_in_memory(
+        trainer_, uploader_, loader_->next(), progress_.step, device_, keep_halving));
     ++progress_.window_steps;
     ++progress_.step;
     if (progress_.step - first_step_ == dropped_steps_) {
@@ -137,6 +152,19 @@ class TrainingRun {
               << " targets of a step, " << batch.unscored << " of which are not scored in step "
               << progress_.step + 1 << "\n";
     said_unscored_ = true;
+  }
+
+  void keep_evaluation_halving(const Halving& halving) {
+    progress_.evaluation_rows_at_once = halving.rows;
+    say_halving("evaluate", halving, experiment_.train.eval_batch_size);
+  }
+
+  void say_halving(const char* phase, const Halving& halving, int64_t batch_size) const {
+    events_.send(
+        protocol::MicroBatch{progress_.step, phase, halving.rows, batch_size, halving.reason});
+    std::cerr << "note: " << halving.reason << "\nnote: " << halving.rows << " of " << batch_size
+              << " rows are computed at once from now on (" << phase << ", after step "
+              << progress_.step << ")\n";
   }
 
   /// Moves the time and the steps since the last call into the totals; seconds of this stretch.
@@ -293,8 +321,8 @@ class TrainingRun {
   /// What the next step would find out before it changes anything.
   bool last_update_makes_sense() {
     if (!loss_watch_.is_good()) return false;
-    const at::NoGradGuard no_grad;
-    const double loss = trainer_.loss(uploader_.upload(loader_->next())).item<double>();
+    const double loss =
+        trainer_.loss_alone(uploader_.upload(loader_->next(), trainer_.rows_at_once()));
     return loss_watch_.makes_sense(loss, progress_.first_loss);
   }
 

@@ -28,19 +28,20 @@ std::vector<Event> every_event() {
   Finished finished{true, 300, 2.5, 2.25, 4500.5, 70.5, 1 << 20, 1 << 21, 4434176};
   return {Hello{1, "libtorch", "0.1.0", 3},
           Environment{"cuda", "H200", 8, 1LL << 37, {"H200", "H200"}, {{"torch", "2.11.0"}}},
-          Started{4434176, 100, 300, 1024},
+          Started{4434176, 100, 300, 1024, 8},
           Progress{7, "evaluate", 0.5},
           TrainMetrics{10, 10240, 6.5, 1e-3, 1.25, 4400.0, 2.5},
           Evaluation{100, 5.5, 8192, 0.75, {{"token_accuracy.hop_8", {0.25, 640}}}},
           CheckpointSaved{100, "checkpoints/000000100", 53210112, 0.031},
           finished,
-          Failed{"disk full", "train.checkpoint_every", "free some space"},
+          Failed{"disk full", "train.checkpoint_every", "free some space", true},
           Tokens{{0, 2}, {411, 97}, {Ending::none, Ending::stop_text}},
           Answers{100, AnswerKind::loss, 3, {}, {0.5, 2.25}},
           Ready{12, 4096},
           Window{12, 1.0625},
           Result{{{"tokens_per_second", 4300.0}}},
-          Supports{{"describe", "train"}, {{"optimizer.type", {"adamw"}}}}};
+          Supports{{"describe", "train"}, {{"optimizer.type", {"adamw"}}}},
+          MicroBatch{100, "train", 8, 32, "out of memory"}};
 }
 
 TEST_CASE("every event reads back from its line as it was written", "[protocol]") {
@@ -56,7 +57,7 @@ TEST_CASE("every event reads back from its line as it was written", "[protocol]"
   }
   REQUIRE(join(names, " ") ==
           "hello environment started progress train evaluation checkpoint finished failed tokens "
-          "answers ready window result supports");
+          "answers ready window result supports micro_batch");
 }
 
 TEST_CASE("an event's fields carry the names of the struct", "[protocol]") {

@@ -4,6 +4,7 @@
 
 #include "core/report/commands.h"
 #include "core/report/comparison.h"
+#include "core/report/sheet.h"
 #include "tests/core/report/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/contains.h"
@@ -39,6 +40,39 @@ TEST_CASE("every row shows the newest completed run and its change against the b
   REQUIRE(ablation.rows[2].throughput_change.value() == 0.0);
   REQUIRE(left_out_text(ablation) == "canon_a: older than the run shown x1\n");
   REQUIRE(ablation.profile == "quick");
+}
+
+/// As when memory ran out after the run's first steps.
+void halve(const run::RunFolder& folder, int64_t rows) {
+  append_event(folder, protocol::MicroBatch{10, "evaluate", 1, 32, "out of memory"});
+  append_event(folder, protocol::MicroBatch{10, "train", rows, 32, "out of memory"});
+}
+
+TEST_CASE("throughput and memory are compared between runs with as many rows at once", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000});
+  halve(make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.4, 3600, 1500}), 8);
+  make_completed_run(lab.runs, Lab::run("canon_b", 10), {3.2, 4000, 1000});
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows[1].run->micro_batch_size == 8);
+  REQUIRE_FALSE(ablation.rows[1].throughput_change.has_value());
+  REQUIRE_FALSE(ablation.rows[1].memory_change.has_value());
+  REQUIRE(ablation.rows[2].throughput_change.has_value());
+  const Sheet sheet = make_sheet(ablation);
+  REQUIRE(sheet.footnotes ==
+          std::vector<std::string>{"8 rows of a step were computed at once, unlike the baseline's: "
+                                   "its throughput and memory are not comparable"});
+  size_t marked = 0;
+  for (const SheetCell& cell : sheet.rows[1]) marked += cell.text.find("[1]") != std::string::npos;
+  REQUIRE(marked == 2);
+  for (const SheetCell& cell : sheet.rows[2]) REQUIRE(cell.text.find("[1]") == std::string::npos);
+
+  SECTION("which the baseline may have too") {
+    halve(make_completed_run(lab.runs, Lab::run("llama", 11), {3.5, 4000, 1000}), 8);
+    const Ablation both = lab.table();
+    REQUIRE(both.rows[1].throughput_change.value() == Approx(-0.1));
+    REQUIRE_FALSE(both.rows[2].throughput_change.has_value());
+  }
 }
 
 TEST_CASE("a row without a run is missing with the command that makes it", "[report]") {

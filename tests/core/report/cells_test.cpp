@@ -120,7 +120,16 @@ TEST_CASE("rows that break the comparison are compared with nothing", "[report][
 
 TEST_CASE("speeds of other devices are compared with nothing", "[report][cells]") {
   Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1}, {1.4, 1.5, 1.3});
-  table.rows[1].run->device_name = "another CPU";
+  table.rows[1].runs.back().device_name = "another CPU";
+  CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::not_alike);
+  CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::tie);
+  CHECK(cells_of(table, "eval_loss")[1].standing != Standing::not_alike);
+}
+
+TEST_CASE("the speed of seeds that compute fewer rows at once is compared with nothing",
+          "[report][cells]") {
+  Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1}, {1.4, 1.5, 1.3});
+  table.rows[1].runs.front().micro_batch_size = 4;
   CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::not_alike);
   CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::tie);
   CHECK(cells_of(table, "eval_loss")[1].standing != Standing::not_alike);

@@ -47,7 +47,11 @@ TEST_CASE("keys that came later are part of the identity only where they change 
   other["data"]["training_fraction"] = 1.0;
   other["data"]["evaluation_path"] = "/elsewhere/b.txt";
   other["train"]["bfloat16_weights"] = "none";
+  other["train"]["micro_batch_size"] = 0;
   REQUIRE(identifying_part(other) == identifying_part(experiment()));
+  json in_parts = other;
+  in_parts["train"]["micro_batch_size"] = 4;
+  REQUIRE(identifying_part(in_parts) != identifying_part(experiment()));
   json padded = other;
   padded["data"]["rows"] = "padded";
   REQUIRE(identifying_part(padded) != identifying_part(experiment()));

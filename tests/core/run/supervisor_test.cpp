@@ -21,6 +21,7 @@ class Scene {
       : folder(new_run(runs_.path())), launcher(clock, std::move(scripts)) {
     options.clock = [this] { return clock.seconds; };
     options.poll_seconds = 1;
+    options.sleep = [this](double seconds) { clock.seconds += seconds; };
   }
 
   int supervise() { return run::supervise(folder, CommandBackend({"worker"}), launcher, options); }
@@ -327,15 +328,96 @@ TEST_CASE("a worker that could not write what must be kept gives the run an exit
   REQUIRE(scene.launcher.launches.size() == 1);
 }
 
-TEST_CASE("after two retries the run has failed", "[run][supervisor]") {
-  const WorkerScript dies{{Says{lines::hello}, Exits{{0, SIGBUS}}}, {}};
-  Scene scene({dies, dies, dies, dies});
+const WorkerScript dies{{Says{lines::hello}, Exits{{0, SIGBUS}}}, {}};
+
+/// "2 10 60 -": how long was waited after each attempt, and "-" where nothing was tried again.
+std::string waits_of(const Scene& scene) {
+  std::vector<std::string> waits;
+  for (const StoredEvent& event : read_events(scene.folder.events_file())) {
+    if (event.name != "ended") continue;
+    const bool retry = event.json.at("retry");
+    REQUIRE(retry == event.json.contains("wait_seconds"));
+    waits.push_back(retry ? shortest(event.json.at("wait_seconds")) : "-");
+  }
+  return join(waits, " ");
+}
+
+TEST_CASE("before each retry there is a longer wait, and then the run has failed",
+          "[run][supervisor]") {
+  Scene scene({dies, dies, dies, dies, dies});
+  std::vector<double> started;
+  scene.options.at_end = [&](int) { started.push_back(scene.clock.seconds); };
   REQUIRE(scene.supervise() == supervised_failed);
-  REQUIRE(scene.launcher.launches.size() == 3);
+  REQUIRE(scene.launcher.launches.size() == 4);
+  REQUIRE(waits_of(scene) == "2.0 10.0 60.0 -");
+  REQUIRE(started.at(0) - 1000 >= 72);
   const RunStatus status = scene.folder.status();
-  REQUIRE(status.attempt == 3);
+  REQUIRE(status.attempt == 4);
   REQUIRE(status.signal == SIGBUS);
   REQUIRE(contains(status.reason, "killed by signal 7"));
+}
+
+TEST_CASE("a worker that saves a checkpoint has got further and waits begin anew",
+          "[run][supervisor]") {
+  Scene scene({dies, dies});
+  const auto save = [&] { save_checkpoint(scene.folder.checkpoints(), 1); };
+  scene.launcher.add(
+      {then(greeting(), {Does{save}, Says{lines::checkpoint(1)}, Exits{{0, SIGKILL}}}), {}});
+  scene.launcher.add({good_run(), {}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(waits_of(scene) == "2.0 10.0 2.0 -");
+}
+
+TEST_CASE("a failure is tried again where the worker says that this may mend it",
+          "[run][supervisor]") {
+  const std::string busy = R"({"event":"failed","message":"all devices are busy","retry":true})";
+  Scene scene({{then(greeting(), {Says{busy}, Exits{{1, 0}}}), {}}, {good_run(), {}}});
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(waits_of(scene) == "2.0 -");
+  const auto ended = read_events(scene.folder.events_file()).at(4).json;
+  REQUIRE(ended.at("event") == "ended");
+  REQUIRE(ended.at("reason") == "all devices are busy");
+}
+
+TEST_CASE("without waits nothing is tried again", "[run][supervisor]") {
+  Scene scene({dies, dies});
+  scene.options.retry_waits = {};
+  REQUIRE(scene.supervise() == supervised_failed);
+  REQUIRE(waits_of(scene) == "-");
+}
+
+TEST_CASE("a stop ends the wait for a retry at once", "[run][supervisor][stop]") {
+  Scene scene({dies, dies});
+  int waited = 0;
+  scene.options.sleep = [&](double seconds) {
+    scene.clock.seconds += seconds;
+    if (++waited == 2) scene.folder.request_stop(Stop::save);
+  };
+  scene.options.retry_waits = {60};
+  REQUIRE(scene.supervise() == supervised_stopped);
+  REQUIRE(waited == 2);
+  REQUIRE(scene.launcher.launches.size() == 1);
+  const RunStatus status = scene.folder.status();
+  REQUIRE(status.state == RunState::stopped);
+  REQUIRE_FALSE(status.interrupted);
+  REQUIRE(contains(status.reason, "while it waited"));
+}
+
+TEST_CASE("while it waits the supervisor looks after what else there is to do",
+          "[run][supervisor]") {
+  Scene scene({dies, {good_run(), {}}});
+  scene.options.retry_waits = {60};
+  int looked = 0;
+  scene.options.meanwhile = [&] { ++looked; };
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(looked >= 60 / 5 - 1);
+}
+
+TEST_CASE("waits are read from a list of seconds", "[run][supervisor]") {
+  REQUIRE(retry_waits_from_text("2, 0.5,60") == std::vector<double>{2, 0.5, 60});
+  REQUIRE(retry_waits_from_text(" ").empty());
+  for (const char* wrong : {"2,,3", "soon", "-1", "nan", "1e9", "3s"})
+    REQUIRE(contains(error_of([&] { retry_waits_from_text(wrong); }), "no time to wait"));
 }
 
 TEST_CASE("attempts are counted on by the next supervisor", "[run][supervisor]") {

@@ -82,7 +82,7 @@ TEST_CASE("a store of version 1 keeps what it holds and learns of what came late
     database.exec("DROP TABLE scores");
     database.exec("DROP TABLE benchmarks");
     database.exec("DROP INDEX runs_by_created");
-    for (const char* column : {"archived", "note", "tags"})
+    for (const char* column : {"archived", "note", "tags", "micro_batch_size"})
       database.exec(std::string("ALTER TABLE runs DROP COLUMN ") + column);
     for (const char* column : {"remarks_size", "remarks_modified_ns", "remarks_inode"})
       database.exec(std::string("ALTER TABLE sources DROP COLUMN ") + column);
@@ -98,6 +98,32 @@ TEST_CASE("a store of version 1 keeps what it holds and learns of what came late
   append_event(run, protocol::Evaluation{30, 3.25, 8192, 1, {{"token_accuracy", {0.5, 64}}}});
   REQUIRE(store.sync(runs).updated == 1);
   REQUIRE(store.run("old")->scores.at("token_accuracy").value == 0.5);
+  REQUIRE(dump_store(folder / "forge.sqlite") == [&] {
+    reindex(folder / "new.sqlite", runs);
+    return dump_store(folder / "new.sqlite");
+  }());
+}
+
+TEST_CASE("a store of version 5 learns how many rows a run computes at once", "[store]") {
+  TemporaryFolder folder;
+  const auto runs = folder / "runs";
+  MadeRun made;
+  made.id = "old";
+  const run::RunFolder run = make_failed_run(runs, made, 20, "no");
+  {  // as a program left it that knew version 5
+    ResultStore(folder / "forge.sqlite").sync(runs);
+    SQLite::Database database = open_raw(folder / "forge.sqlite");
+    database.exec("ALTER TABLE runs DROP COLUMN micro_batch_size");
+    database.exec("PRAGMA user_version = 5");
+  }
+  ResultStore store(folder / "forge.sqlite");
+  REQUIRE(open_raw(folder / "forge.sqlite").execAndGet("PRAGMA user_version").getInt() == 6);
+  REQUIRE(store.run("old")->failure_reason == "no");
+  REQUIRE_FALSE(store.run("old")->micro_batch_size);
+
+  append_event(run, protocol::MicroBatch{20, "train", 2, 8, "no memory"});
+  REQUIRE(store.sync(runs).updated == 1);
+  REQUIRE(store.run("old")->micro_batch_size == 2);
   REQUIRE(dump_store(folder / "forge.sqlite") == [&] {
     reindex(folder / "new.sqlite", runs);
     return dump_store(folder / "new.sqlite");

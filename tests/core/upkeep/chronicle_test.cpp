@@ -49,6 +49,24 @@ TEST_CASE("the worker's words stand where they were said", "[upkeep][chronicle]"
   REQUIRE(chronicle.poll().empty());
 }
 
+TEST_CASE("memory that ran out and waits for a retry are told", "[upkeep][chronicle]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_queued_run(folder.path(), {});
+  append_event(run, protocol::MicroBatch{7, "train", 4, 16, "out of memory"});
+  append_line(run,
+              R"({"time":3,"attempt":1,"event":"ended","status":"failed","reason":"no luck",)"
+              R"("retry":true,"wait_seconds":10})"
+              "\n");
+  append_event(run, protocol::Started{1000, 7, 20, 512, 4});
+  const std::vector<Entry> entries = Chronicle(run, Source::all).poll();
+  REQUIRE(kinds(entries) == Texts{"micro_batch", "ended", "started"});
+  REQUIRE(entries[0].text ==
+          "memory ran out after step 7: train computes 4 of 16 rows at once from now on");
+  REQUIRE(entries[1].text == "failed: no luck; trying again in 10s");
+  REQUIRE(entries[2].text ==
+          "going on after step 7: 20 steps of 512 tokens, 1,000 parameters, 4 rows at once");
+}
+
 TEST_CASE("what comes later is told once and half a line not at all", "[upkeep][chronicle]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_queued_run(folder.path(), {});

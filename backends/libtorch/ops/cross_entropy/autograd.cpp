@@ -12,6 +12,7 @@ struct CrossEntropy : public torch::autograd::Function<CrossEntropy> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& logits,
                             const at::Tensor& targets,
+                            const at::Tensor& counted,
                             int64_t z_loss,
                             double coefficient) {
     at::Tensor log_sum_exp = at::empty({logits.size(0)}, logits.options());
@@ -20,14 +21,14 @@ struct CrossEntropy : public torch::autograd::Function<CrossEntropy> {
     const at::Tensor kept = targets.ne(ignored_target).to(logits.scalar_type());
     // Factors of softmax and of the one-hot target in the gradient of a row.
     at::Tensor p_scale = kept, target_scale = kept, row_loss = n;
-    at::Tensor count = kept.sum();
+    at::Tensor count = counted.ne(ignored_target).to(logits.scalar_type()).sum();
     if (static_cast<ZLoss>(z_loss) == ZLoss::palm) {
       row_loss = n + kept * (coefficient * log_sum_exp * log_sum_exp);
       p_scale = kept * (1 + 2 * coefficient * log_sum_exp);
     } else if (static_cast<ZLoss>(z_loss) == ZLoss::lingua_code) {
       row_loss = n + coefficient * n * n;
       p_scale = target_scale = kept * (1 + 2 * coefficient * n);
-      count = at::full_like(count, double(targets.size(0)));
+      count = at::full_like(count, double(counted.numel()));
     }
     context->save_for_backward(
         {logits, targets, log_sum_exp, p_scale / count, target_scale / count});
@@ -39,7 +40,7 @@ struct CrossEntropy : public torch::autograd::Function<CrossEntropy> {
     at::Tensor grad = at::empty_like(saved[0]);
     cross_entropy_backward_cpu(
         saved[0], saved[1], saved[2], saved[3] * grad_outputs[0], saved[4] * grad_outputs[0], grad);
-    return {grad, {}, {}, {}};
+    return {grad, {}, {}, {}, {}};
   }
 };
 
@@ -80,6 +81,7 @@ at::Tensor cross_entropy(const at::Tensor& logits,
   if (!is_fused(logits)) return cross_entropy_reference(logits, targets, options);
   return CrossEntropy::apply(logits.contiguous(),
                              targets.contiguous(),
+                             options.counted(targets),
                              static_cast<int64_t>(options.z_loss),
                              options.coefficient);
 }

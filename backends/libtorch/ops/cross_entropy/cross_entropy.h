@@ -15,6 +15,14 @@ struct CrossEntropyOptions {
   };
   ZLoss z_loss = ZLoss::none;
   double coefficient = 1e-4;
+  /// int32 targets of the whole batch of which those of a call are a part: the sum over the part is
+  /// divided by what is scored of the whole, so that the parts' losses and gradients add up to the
+  /// whole's. Undefined: the targets of the call are all.
+  at::Tensor batch_targets = {};
+
+  const at::Tensor& counted(const at::Tensor& targets) const {
+    return batch_targets.defined() ? batch_targets : targets;
+  }
 };
 
 /// Next-token loss of logits [N, V] and int32 targets [N]; a target of -100 is not scored. Returns

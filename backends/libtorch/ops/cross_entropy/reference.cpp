@@ -17,8 +17,9 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits,
   if (options.z_loss == CrossEntropyOptions::ZLoss::palm) n = n + c * log_sum_exp * log_sum_exp;
   if (options.z_loss == CrossEntropyOptions::ZLoss::lingua_code) n = n + c * n * n;
   const at::Tensor total = at::where(kept, n, at::zeros_like(n)).sum();
-  if (options.z_loss == CrossEntropyOptions::ZLoss::lingua_code) return total / targets.size(0);
-  return total / kept.sum();
+  const at::Tensor& counted = options.counted(targets);
+  if (options.z_loss == CrossEntropyOptions::ZLoss::lingua_code) return total / counted.numel();
+  return total / counted.ne(ignored_target).sum();
 }
 
 }  // namespace forge::ops

@@ -72,10 +72,11 @@ FORGE_INLINE void loss_and_gradient(const CrossEntropyOptions& options,
   }
 }
 
-/// Rows that the sum of the losses is divided by.
-int64_t scored_rows(const at::Tensor& targets, const CrossEntropyOptions& options) {
-  if (options.z_loss == ZLoss::lingua_code) return targets.size(0);
-  return targets.ne(ignored_target).sum().item<int64_t>();
+/// What the sum of the losses is divided by.
+int64_t divisor(const at::Tensor& targets, const CrossEntropyOptions& options) {
+  const at::Tensor& counted = options.counted(targets);
+  if (options.z_loss == ZLoss::lingua_code) return counted.numel();
+  return counted.ne(ignored_target).sum().item<int64_t>();
 }
 
 /// Losses of all rows, and the gradients of their sum divided by `count`, where those are defined.
@@ -145,7 +146,7 @@ at::Tensor linear_cross_entropy_cpu(const at::Tensor& x,
                                     const CrossEntropyOptions& options,
                                     at::Tensor& grad_x,
                                     at::Tensor& grad_w) {
-  const int64_t count = scored_rows(targets, options);
+  const int64_t count = divisor(targets, options);
   const at::Tensor losses = losses_and_gradients(x, w, targets, options, count, grad_x, grad_w);
   return (losses.sum(at::kDouble) / double(count)).to(losses.scalar_type());
 }

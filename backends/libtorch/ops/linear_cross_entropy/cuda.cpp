@@ -26,11 +26,12 @@ int64_t rows_at_once(int64_t stride, int64_t element_size) {
 
 /// What the sum of the losses is divided by, float32 [1].
 at::Tensor divisor(const at::Tensor& targets, const CrossEntropyOptions& options) {
+  const at::Tensor& counted = options.counted(targets);
   const at::TensorOptions wide = targets.options().dtype(at::kFloat);
   at::Tensor count = at::empty({1}, wide);
-  if (options.z_loss == ZLoss::lingua_code) return count.fill_(double(targets.size(0)));
-  cuda::count_scored(cuda::read<int32_t>(targets),
-                     targets.size(0),
+  if (options.z_loss == ZLoss::lingua_code) return count.fill_(double(counted.numel()));
+  cuda::count_scored(cuda::read<int32_t>(counted),
+                     counted.numel(),
                      cuda::write<float>(count),
                      cuda::current_stream());
   return count;

@@ -1,111 +1,11 @@
 #include "tests/support/torch_catch.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <fstream>
-
-#include "backends/libtorch/worker/train.h"
 #include "core/base/error.h"
-#include "core/base/hash.h"
-#include "core/base/random.h"
-#include "core/config/json.h"
-#include "core/data/token_file.h"
-#include "core/data/token_file_writer.h"
 #include "core/weights/checkpoint.h"
-#include "tests/backends/libtorch/model/small_models.h"
-#include "tests/support/support.h"
+#include "tests/backends/libtorch/worker/training_job.h"
 
 namespace forge::tests {
 namespace {
-
-using nlohmann::json;
-
-/// A training job on random tokens in folders of its own.
-class Job {
- public:
-  Job() {
-    experiment.model = small_model("ABCD", config::PositionKind::rope);
-    experiment.train.batch_size = 2;
-    experiment.train.seq_len = 8;
-    experiment.train.max_steps = 10;
-    experiment.train.log_every = 4;
-    experiment.train.eval_every = 5;
-    experiment.train.eval_batch_size = 3;
-    experiment.schedule.warmup_steps = 3;
-    experiment.schedule.cooldown_steps = 100;
-    write_tokens("train.tokens", 300, 1);
-    write_tokens("evaluation.tokens", 80, 2);
-  }
-
-  protocol::TokenSource tokens(const std::string& name) const {
-    return {(folder_ / name).string(), 0, document_start};
-  }
-
-  std::vector<json> run(const std::string& run_name, const std::string& resume_from = "") {
-    protocol::Request request;
-    request.job = protocol::Job::train;
-    request.run_dir = (folder_ / run_name).string();
-    request.identity = "0123456789ab";
-    request.experiment = config::to_json(experiment);
-    request.train_tokens = {tokens("train.tokens")};
-    request.evaluation_tokens = {tokens("evaluation.tokens")};
-    request.resume_from = resume_from;
-    std::filesystem::create_directories(request.run_dir);
-    const std::string log = request.run_dir + "/lines";
-    const int fd = ::open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666);
-    completed = worker::train(request, at::Device("cpu"), worker::EventWriter(fd));
-    ::close(fd);
-    std::vector<json> events;
-    std::ifstream file(log);
-    for (std::string line; std::getline(file, line);) events.push_back(json::parse(line));
-    return events;
-  }
-
-  std::filesystem::path run_dir(const std::string& name) const { return folder_ / name; }
-
-  config::Experiment experiment;
-  std::optional<int32_t> document_start;
-  bool completed = false;
-
- private:
-  void write_tokens(const std::string& name, int count, uint64_t seed) {
-    data::TokenFileWriter writer(
-        folder_ / name, experiment.model.vocab_size, hash_hex("tokenizer"));
-    RandomStream random(seed, 1);
-    for (int i = 0; i < count; ++i) {
-      const int32_t id = static_cast<int32_t>(random.below(29));
-      writer.append(&id, 1);
-    }
-    writer.finish();
-  }
-
-  TemporaryFolder folder_;
-};
-
-std::vector<json> of_kind(const std::vector<json>& events, const std::string& kind) {
-  std::vector<json> found;
-  for (const json& event : events) {
-    if (event.at("event") == kind) found.push_back(event);
-  }
-  return found;
-}
-
-/// Everything of the events that must be the same bits in two runs of the same job.
-std::vector<json> numbers(const std::vector<json>& events) {
-  std::vector<json> found;
-  for (const json& event : events) {
-    if (event.at("event") == "train") {
-      found.push_back({event.at("step"),
-                       event.at("loss"),
-                       event.at("gradient_norm"),
-                       event.at("learning_rate")});
-    }
-    if (event.at("event") == "evaluation")
-      found.push_back({event.at("step"), event.at("loss"), event.at("tokens")});
-  }
-  return found;
-}
 
 TEST_CASE("a training job reports its windows and evaluations and its end", "[worker]") {
   Job job;
@@ -150,26 +50,11 @@ TEST_CASE("a document mask changes the losses and needs to know what begins a do
           std::string::npos);
 }
 
-std::string named(int64_t step) {
-  char name[16];
-  std::snprintf(name, sizeof name, "%09d", int(step));
-  return name;
-}
-
 std::vector<std::string> checkpoints_in(const std::filesystem::path& run_dir) {
   std::vector<std::string> names;
   for (const auto& folder : weights::list_checkpoints(run_dir / "checkpoints"))
     names.push_back(folder.filename().string());
   return names;
-}
-
-/// The numbers of the steps after `step`.
-std::vector<json> numbers_after(const std::vector<json>& events, int64_t step) {
-  std::vector<json> later;
-  for (const json& number : numbers(events)) {
-    if (number.at(0) > step) later.push_back(number);
-  }
-  return later;
 }
 
 TEST_CASE("a job that resumes after any step goes on like one that never stopped or saved",
