@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/selection.h"
 #include "app/tables.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -96,6 +97,9 @@ void add_values(const CLI::Option& option, const Context& context, std::vector<C
     add_keys("=", found);
   } else if (name == "table") {
     for (const std::string& table : table_names(context.project())) found.push_back({table, ""});
+  } else if (name == "sweep") {
+    for (const std::string& sweep : sweep_names(context.project())) found.push_back({sweep, ""});
+    add_keys("=", found);
   } else if (name == "config" || name == "from" || name == "a" || name == "b") {
     add_configs(context, found);
   } else if (name == "key") {

@@ -4,6 +4,7 @@
 
 #include "app/progress_line.h"
 #include "core/base/fs.h"
+#include "core/config/json.h"
 #include "core/data/prepare.h"
 #include "core/run/job.h"
 #include "core/run/local_launcher.h"
@@ -39,6 +40,21 @@ void refuse_what_cannot_run_here(const ChosenConfig& config,
   if (!elsewhere.obstacles.empty()) config::require_no_obstacles(resolved);
 }
 
+run::BackendInfo describe_backend(const Context& context,
+                                  const config::Experiment& experiment,
+                                  const LaunchOptions& options) {
+  run::LocalLauncher launcher;
+  return context.backend(experiment)->describe(launcher, options.device, options.threads);
+}
+
+/// Checks that the backend can do it, and finds the weights that it begins from.
+void complete(const Context& context, Launch& launch) {
+  run::require_job(protocol::Job::train, launch.backend);
+  run::require_supported(launch.resolved.json, launch.resolved.origins, launch.backend);
+  launch.initial_weights =
+      run::find_initial_weights(launch.resolved.experiment, context.runs_dir());
+}
+
 }  // namespace
 
 Launch check_launch(const Context& context,
@@ -51,12 +67,11 @@ Launch check_launch(const Context& context,
   Launch launch{config.config.name,
                 config::resolve(config.project, config.config.name, resolve_options),
                 {},
+                {},
                 {}};
   refuse_what_cannot_run_here(config, launch.resolved, resolve_options);
   // The config names the backend, and what the backend runs on decides what profile `auto` is.
-  const auto backend = context.backend(launch.resolved.experiment);
-  run::LocalLauncher launcher;
-  launch.backend = backend->describe(launcher, options.device, options.threads);
+  launch.backend = describe_backend(context, launch.resolved.experiment, options);
   if (launch.backend.environment.device_type != "cpu") {
     resolve_options.backend_has_gpu = true;
     launch.resolved = config::resolve(config.project, config.config.name, resolve_options);
@@ -69,11 +84,39 @@ Launch check_launch(const Context& context,
   }
   config::require_no_obstacles(launch.resolved);
   config::settle_for_device(launch.resolved, launch.backend.environment.device_type);
-  run::require_job(protocol::Job::train, launch.backend);
-  run::require_supported(launch.resolved.json, launch.resolved.origins, launch.backend);
-  launch.initial_weights =
-      run::find_initial_weights(launch.resolved.experiment, context.runs_dir());
+  complete(context, launch);
   return launch;
+}
+
+Launch check_launch(const Context& context,
+                    const run::SavedRun& saved,
+                    const LaunchOptions& options) {
+  config::ResolvedConfig resolved;
+  resolved.project = saved.project;
+  resolved.config_name = saved.config;
+  resolved.trains = true;
+  resolved.experiment = config::experiment_from_json(saved.experiment);
+  resolved.json = saved.experiment;
+  Launch launch{saved.label, std::move(resolved), {}, {}, saved};
+  launch.backend = describe_backend(context, launch.resolved.experiment, options);
+  complete(context, launch);
+  return launch;
+}
+
+benchmark::Subject benchmark_subject(const Context& context,
+                                     const Launch& launch,
+                                     const LaunchOptions& options,
+                                     int64_t window_steps) {
+  run::require_job(protocol::Job::bench, launch.backend);
+  benchmark::Subject subject;
+  subject.name = launch.resolved.config_name;
+  subject.request.job = protocol::Job::bench;
+  subject.request.experiment = launch.resolved.json;
+  subject.request.window_steps = window_steps;
+  subject.request.device = options.device;
+  subject.request.threads = options.threads;
+  subject.command = context.backend(launch.resolved.experiment)->command(subject.request);
+  return subject;
 }
 
 PreparedLaunch prepare_launch(const Context& context,
@@ -94,9 +137,10 @@ PreparedLaunch prepare_launch(const Context& context,
   inputs.project = resolved.project;
   inputs.config = resolved.config_name;
   inputs.command = context.command_line();
-  inputs.revision = run::git_revision(launcher, context.workspace().root);
+  inputs.revision =
+      launch.saved ? launch.saved->revision : run::git_revision(launcher, context.workspace().root);
   inputs.experiment = resolved.json;
-  inputs.origins = config::to_json(resolved.origins);
+  inputs.origins = launch.saved ? launch.saved->origins : config::to_json(resolved.origins);
   inputs.data_fingerprint = data.data_fingerprint;
   inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
   inputs.tokenizer = data.tokenizer;
@@ -105,7 +149,9 @@ PreparedLaunch prepare_launch(const Context& context,
   inputs.evaluation_tokens = run::evaluation_sources(data);
   inputs.device = options.device;
   inputs.backend = launch.backend;
-  const run::PlannedRun planned = run::plan_run(inputs, context.runs_dir(), options.force);
+  const run::PlannedRun planned =
+      launch.saved ? run::plan_as_saved(inputs, *launch.saved, context.runs_dir())
+                   : run::plan_run(inputs, context.runs_dir(), options.force);
   if (!options.continue_run.empty() && planned.action == run::Action::start) {
     inputs.continuation =
         run::find_continuation(run::named_run(context.runs_dir(), options.continue_run),

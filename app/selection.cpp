@@ -5,9 +5,10 @@
 
 #include "app/tables.h"
 #include "core/base/error.h"
+#include "core/base/fs.h"
 #include "core/base/json_text.h"
 #include "core/base/text.h"
-#include "core/run/variations.h"
+#include "core/run/sweep_file.h"
 
 namespace forge::app {
 namespace {
@@ -45,14 +46,48 @@ std::vector<Selected> all_that_train(const Context& context) {
   return selected;
 }
 
+/// The sweeps of the command line, those that the project declares read from their files.
+struct Sweeps {
+  std::vector<run::Sweep> values;
+  std::vector<std::string> configs;  ///< that declared ones bring along
+};
+
+run::SweepFile declared_sweep(const project::Project& project, const std::string& name) {
+  const std::vector<std::string> known = sweep_names(project);
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    const std::string near = did_you_mean(name, known);
+    throw Error("project '" + project.path + "' declares no sweep '" + name + "'",
+                {},
+                !near.empty()   ? near
+                : known.empty() ? "give values, --sweep optimizer.lr=3e-4,1e-3, or write a file "
+                                  "sweeps/NAME.yaml in the project"
+                                : "its sweeps: " + join(known, ", "));
+  }
+  return run::read_sweep_file(shown_path(project.folder / "sweeps" / (name + ".yaml")));
+}
+
+Sweeps asked_sweeps(const Context& context, const Selection& selection) {
+  Sweeps sweeps;
+  for (const std::string& text : selection.sweeps) {
+    if (text.find('=') != std::string::npos) {
+      sweeps.values.push_back(run::parse_sweep(text));
+      continue;
+    }
+    run::SweepFile declared = declared_sweep(context.project(), text);
+    sweeps.values.insert(sweeps.values.end(), declared.sweeps.begin(), declared.sweeps.end());
+    sweeps.configs.insert(sweeps.configs.end(), declared.configs.begin(), declared.configs.end());
+  }
+  return sweeps;
+}
+
 /// The configs that were asked for, in that order.
 std::vector<Selected> selected_configs(const Context& context, const Selection& selection) {
   const int ways =
       int{selection.all} + int{!selection.table.empty()} + int{!selection.configs.empty()};
   if (ways != 1) {
     throw Error(
-        "name the configs to run, or give --all for every training config of the project, or "
-        "--table for those of a table",
+        "name the configs to run, or give --all for every training config of the project, "
+        "--table for those of a table, or --sweep for those of a sweep that it declares",
         {},
         "'forge ls' lists them");
   }
@@ -72,11 +107,13 @@ std::vector<Selected> selected_configs(const Context& context, const Selection& 
 }
 
 /// The sweeps of the command line; a number of seeds counts from the one that the config has.
-std::vector<run::Sweep> sweeps_of(const Selection& selection, int64_t own_seed) {
+std::vector<run::Sweep> sweeps_of(const Selection& selection,
+                                  const Sweeps& asked,
+                                  int64_t own_seed) {
   std::vector<run::Sweep> sweeps;
   if (!selection.seeds.empty()) sweeps.push_back(run::parse_seeds(selection.seeds));
   if (selection.seed_count > 0) sweeps.push_back(run::seeds_from(own_seed, selection.seed_count));
-  for (const std::string& text : selection.sweeps) sweeps.push_back(run::parse_sweep(text));
+  sweeps.insert(sweeps.end(), asked.values.begin(), asked.values.end());
   return sweeps;
 }
 
@@ -84,11 +121,12 @@ std::vector<run::Sweep> sweeps_of(const Selection& selection, int64_t own_seed) 
 std::vector<Launch> launches_of(const Context& context,
                                 const Selected& selected,
                                 const Selection& selection,
+                                const Sweeps& asked,
                                 const LaunchOptions& options) {
   int64_t own_seed = 0;
   if (selection.seed_count > 0)
     own_seed = check_launch(context, selected.config, options).resolved.experiment.seed;
-  std::vector<run::Sweep> sweeps = sweeps_of(selection, own_seed);
+  std::vector<run::Sweep> sweeps = sweeps_of(selection, asked, own_seed);
   sweeps.insert(sweeps.end(), selected.sweeps.begin(), selected.sweeps.end());
   std::vector<Launch> launches;
   for (const run::Variation& variation : run::variations_of(sweeps)) {
@@ -102,13 +140,28 @@ std::vector<Launch> launches_of(const Context& context,
 
 }  // namespace
 
+std::vector<std::string> sweep_names(const project::Project& project) {
+  std::vector<std::string> names;
+  std::error_code missing;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(project.folder / "sweeps", missing)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::vector<Launch> selected_launches(const Context& context,
                                       const Selection& selection,
                                       const LaunchOptions& options) {
+  const Sweeps sweeps = asked_sweeps(context, selection);
+  Selection wanted = selection;
+  if (wanted.configs.empty() && wanted.table.empty() && !wanted.all)
+    wanted.configs = sweeps.configs;
   std::vector<std::vector<Launch>> of_configs;
   size_t most = 0;
-  for (const Selected& selected : selected_configs(context, selection)) {
-    of_configs.push_back(launches_of(context, selected, selection, options));
+  for (const Selected& selected : selected_configs(context, wanted)) {
+    of_configs.push_back(launches_of(context, selected, wanted, sweeps, options));
     most = std::max(most, of_configs.back().size());
   }
   std::vector<Launch> launches;

@@ -72,15 +72,7 @@ int bench(const Context& context, const Options& options) {
   std::vector<benchmark::Subject> subjects;
   for (const std::string& name : options.configs) {
     const Launch launch = check_launch(context, context.config(name), options.launch);
-    run::require_job(protocol::Job::bench, launch.backend);
-    benchmark::Subject subject;
-    subject.name = launch.resolved.config_name;
-    subject.request.job = protocol::Job::bench;
-    subject.request.experiment = launch.resolved.json;
-    subject.request.window_steps = options.steps;
-    subject.request.device = options.launch.device;
-    subject.request.threads = options.launch.threads;
-    subject.command = context.backend(launch.resolved.experiment)->command(subject.request);
+    benchmark::Subject subject = benchmark_subject(context, launch, options.launch, options.steps);
     call.configs.push_back(subject.name);
     configs.push_back({launch.resolved.project, subject.name, launch.resolved.json});
     subjects.push_back(std::move(subject));

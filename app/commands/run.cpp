@@ -6,6 +6,7 @@
 #include "app/run_outcomes.h"
 #include "app/run_plan.h"
 #include "app/selection.h"
+#include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/run/runs_dir.h"
@@ -20,6 +21,8 @@ struct Options {
   LaunchOptions launch;
   ConductOptions conduct;
   std::string backend;  ///< "": the config's own
+  PlanOptions plan;
+  std::string saved_plan;  ///< --plan: file of a plan to execute, ""
   bool dry_run = false;
   bool detach = false;
   bool json = false;
@@ -59,15 +62,39 @@ ToDo prepare(const Context& context, const Launch& launch, const Options& option
   return run;
 }
 
+/// The launches of a plan that was saved, and how it was made.
+std::vector<Launch> saved_launches(const Context& context, Options& options) {
+  const Selection& asked = options.selection;
+  const LaunchOptions& launch = options.launch;
+  const bool selects = asked.all || !asked.table.empty() || !asked.configs.empty() ||
+                       !asked.sweeps.empty() || !asked.seeds.empty() || asked.seed_count > 0;
+  const bool changes = !launch.overrides.empty() || !launch.continue_run.empty() ||
+                       launch.device != LaunchOptions().device || launch.threads != 0;
+  if (selects || changes || launch.force)
+    throw Error("--plan says which runs there are, what they are made from, and where they run",
+                {},
+                "make another plan with --save-plan for other runs");
+  const run::SavedPlan plan = run::read_plan(options.saved_plan);
+  options.launch.device = plan.device;
+  options.launch.threads = plan.threads;
+  options.launch.continue_run = plan.continue_run;
+  std::vector<Launch> launches;
+  for (const run::SavedRun& saved : plan.runs)
+    launches.push_back(check_launch(context, saved, options.launch));
+  return launches;
+}
+
 int run_configs(const Context& context, Options options) {
   const int jobs = options.conduct.jobs;
   if (jobs > 1 && options.launch.threads == 0)
     options.launch.threads = queue::threads_for(jobs, usable_cores());
   // Whatever can be wrong is found before the first run starts.
   const std::vector<Launch> launches =
-      selected_launches(context, options.selection, options.launch);
-  if (options.dry_run) {
-    print_plan(context, launches, options.launch, options.json);
+      options.saved_plan.empty() ? selected_launches(context, options.selection, options.launch)
+                                 : saved_launches(context, options);
+  if (options.dry_run || options.plan.probe || !options.plan.save.empty()) {
+    options.plan.json = options.json;
+    print_plan(context, launches, options.launch, options.plan);
     return 0;
   }
   const std::filesystem::path runs_dir = context.runs_dir();
@@ -96,7 +123,10 @@ void add_run(const Command& app, Program& program) {
       "two\n"
       "  forge run --table positions --seed 1,2,3         what a table needs\n"
       "  forge run train_llama --sweep optimizer.lr=3e-4,1e-3 --sweep train.batch_size=16,32\n"
+      "  forge run --sweep learning_rates                 as sweeps/learning_rates.yaml declares\n"
       "  forge run --all --seeds 5 --dry-run              what that would take\n"
+      "  forge run --all --seeds 5 --save-plan plan.json  the same, kept: forge run --plan "
+      "plan.json\n"
       "  forge run --all --seeds 5 --detach --fail-fast   in the queue, without waiting for it\n"
       "  forge run --table positions --jobs 2             two at once\n"
       "  forge run train_canon_ac --backend pytorch\n"
@@ -124,12 +154,23 @@ void add_run(const Command& app, Program& program) {
       .positive()
       .type_name("N");
   command
-      .add_option("--sweep",
-                  options->selection.sweeps,
-                  "Values of a key, one run for each; may be repeated: every combination")
-      .type_name("PATH=A,B,…")
+      .add_option(
+          "--sweep",
+          options->selection.sweeps,
+          "Values of a key, one run for each, or a sweep of the project's folder sweeps; may "
+          "be repeated: every combination")
+      .type_name("PATH=A,B,…|NAME")
       .repeated();
   command.add_flag("--dry-run", options->dry_run, "Only print what would be run, and how long");
+  command.add_flag("--probe",
+                   options->plan.probe,
+                   "--dry-run, and measure for a few seconds what no past run tells");
+  command
+      .add_option("--save-plan", options->plan.save, "--dry-run, and write the plan to this file")
+      .type_name("FILE");
+  command.add_option("--plan", options->saved_plan, "Execute this plan as it is")
+      .existing_file()
+      .type_name("FILE");
   command
       .add_option("--continue",
                   options->launch.continue_run,

@@ -6,7 +6,10 @@
 #include <tuple>
 
 #include "core/base/text.h"
+#include "core/config/json.h"
+#include "core/model/arithmetic.h"
 #include "core/report/comparison.h"
+#include "core/report/figures.h"
 #include "core/report/setup.h"
 
 namespace forge::report {
@@ -62,16 +65,25 @@ double number_at(const nlohmann::json& config, const std::string& key) {
   return value->is_number() ? value->get<double>() : std::nan("");
 }
 
-/// Whether the run is to be shown rather than the other one: it is completed and has the better
-/// figure, or neither is completed and it is the newer one.
-bool is_better(const ConfiguredRun& run, const ConfiguredRun& other, const BestOfSpec& spec) {
-  if (is_completed(&run) != is_completed(&other)) return is_completed(&run);
-  if (!is_completed(&run)) return run.summary.created > other.summary.created;
-  const double own = figure_of(run.summary, spec.by).value_or(std::nan(""));
-  const double theirs = figure_of(other.summary, spec.by).value_or(std::nan(""));
+/// NaN where a run does not have the figure.
+double mean_of(const std::vector<store::RunSummary>& runs, const std::string& figure) {
+  double sum = 0;
+  for (const store::RunSummary& run : runs) sum += figure_of(run, figure).value_or(std::nan(""));
+  return sum / static_cast<double>(runs.size());
+}
+
+/// Whether the point is to be shown rather than the other one: it is completed and has the better
+/// mean, or neither is completed and it has the newer run.
+bool is_better(const Point& point, const Point& other, const BestOfSpec& spec) {
+  if (point.completed() != other.completed()) return point.completed();
+  if (!point.completed()) return point.run->created > other.run->created;
+  const double own = mean_of(point.runs, spec.by);
+  const double theirs = mean_of(other.runs, spec.by);
   if (std::isnan(own) || std::isnan(theirs)) return std::isnan(theirs) && !std::isnan(own);
   return spec.take == Extreme::highest ? own > theirs : own < theirs;
 }
+
+bool by_seed(const store::RunSummary& a, const store::RunSummary& b) { return a.seed < b.seed; }
 
 /// Builds the rows of a table one after the other.
 class Builder {
@@ -104,14 +116,23 @@ class Builder {
     }
   }
 
-  /// Fills in the run that the row shows and returns it, null where there is none; the others that
-  /// are comparable, of its config and division, are left out.
-  const ConfiguredRun* fill(AblationRow& row, std::vector<LeftOut>& left_out) const {
+  /// The run of that id, which is one of the table's.
+  const ConfiguredRun* find(const std::string& id) const {
+    return *std::find_if(runs_.begin(), runs_.end(), [&](const ConfiguredRun* run) {
+      return run->summary.id == id;
+    });
+  }
+
+  /// Fills in what the row shows; the others that are comparable, of its config and division, are
+  /// left out.
+  void fill(AblationRow& row, std::vector<LeftOut>& left_out) const {
     const Runs runs = comparable(row);
-    const ConfiguredRun* shown =
-        table_.best_of ? best_of(*table_.best_of, runs, row, left_out) : choose(runs, left_out);
-    if (shown) row.run = shown->summary;
-    return shown;
+    if (table_.best_of) {
+      fill_best(*table_.best_of, runs, row, left_out);
+    } else {
+      static_cast<Sample&>(row) = sample_of(runs, left_out);
+    }
+    if (!row.run) fill_uncontrolled(row, left_out);
   }
 
  private:
@@ -130,22 +151,32 @@ class Builder {
     return comparable;
   }
 
-  /// The newest completed one, else the newest.
-  static const ConfiguredRun* choose(const Runs& runs, std::vector<LeftOut>& left_out) {
-    const auto completed = std::find_if(runs.begin(), runs.end(), is_completed);
-    const ConfiguredRun* shown = completed != runs.end() ? *completed
-                                 : runs.empty()          ? nullptr
-                                                         : runs.front();
+  /// The newest completed run of each seed; without any the newest run.
+  static Sample sample_of(const Runs& runs, std::vector<LeftOut>& left_out) {
+    Sample sample;
+    std::set<int64_t> seeds;
     for (const ConfiguredRun* run : runs) {
-      if (run != shown) leave_out(run->summary, reason_beside(run->summary), left_out);
+      if (!is_completed(run) || !seeds.insert(run->summary.seed).second) continue;
+      if (!sample.run) sample.run = run->summary;
+      sample.runs.push_back(run->summary);
     }
-    return shown;
+    if (!sample.run && !runs.empty()) sample.run = runs.front()->summary;
+    const auto is_shown = [&](const ConfiguredRun* run) {
+      const auto same = [&](const store::RunSummary& shown) { return shown.id == run->summary.id; };
+      return std::any_of(sample.runs.begin(), sample.runs.end(), same) ||
+             (sample.run && sample.run->id == run->summary.id);
+    };
+    for (const ConfiguredRun* run : runs) {
+      if (!is_shown(run)) leave_out(run->summary, reason_beside(run->summary), left_out);
+    }
+    std::sort(sample.runs.begin(), sample.runs.end(), by_seed);
+    return sample;
   }
 
-  static const ConfiguredRun* best_of(const BestOfSpec& spec,
-                                      const Runs& runs,
-                                      AblationRow& row,
-                                      std::vector<LeftOut>& left_out) {
+  static void fill_best(const BestOfSpec& spec,
+                        const Runs& runs,
+                        AblationRow& row,
+                        std::vector<LeftOut>& left_out) {
     std::vector<Runs> of_value(spec.values.size());
     for (const ConfiguredRun* run : runs) {
       const double value = number_at(run->config, spec.key);
@@ -156,17 +187,44 @@ class Builder {
         of_value[static_cast<size_t>(found - spec.values.begin())].push_back(run);
       }
     }
-    const ConfiguredRun* best = nullptr;
-    for (size_t i = 0; i < spec.values.size(); ++i) {
-      const ConfiguredRun* shown = choose(of_value[i], left_out);
-      row.points.push_back({spec.values[i], std::nullopt});
-      if (!shown) continue;
-      row.points.back().run = shown->summary;
-      if (best && !is_better(*shown, *best, spec)) continue;
-      best = shown;
-      row.varied = spec.values[i];
+    for (size_t i = 0; i < spec.values.size(); ++i)
+      row.points.push_back({sample_of(of_value[i], left_out), spec.values[i]});
+    const Point* best = nullptr;
+    for (const Point& point : row.points) {
+      if (point.run && (!best || is_better(point, *best, spec))) best = &point;
     }
-    return best;
+    if (!best) return;
+    static_cast<Sample&>(row) = *best;
+    row.varied = best->value;
+  }
+
+  /// Lets a row that has nothing comparable show what it has: the newest completed run, with the
+  /// other seeds that break the same.
+  void fill_uncontrolled(AblationRow& row, std::vector<LeftOut>& left_out) const {
+    Runs alike;
+    for (const ConfiguredRun* run : runs_) {
+      if (run->summary.config != row.spec.config || !is_completed(run)) continue;
+      if (!has_wanted_profile(*run) || division_of(*run, table_) != row.division) continue;
+      const std::vector<std::string> broken = differences(conditions_of(*run, table_), *group_);
+      if (alike.empty()) row.breaks = broken;
+      if (broken == row.breaks) alike.push_back(run);
+    }
+    std::vector<LeftOut> told;  // what is not comparable is left out with its reason anyway
+    static_cast<Sample&>(row) = sample_of(alike, told);
+    for (const store::RunSummary& run : row.runs) take_back(run, left_out);
+  }
+
+  /// A run that is shown after all.
+  void take_back(const store::RunSummary& run, std::vector<LeftOut>& left_out) const {
+    for (const ConfiguredRun* own : runs_) {
+      if (own->summary.id != run.id) continue;
+      const std::string reason = reason_against(*own).value_or("");
+      const auto is_its = [&](const LeftOut& entry) {
+        return entry.config == run.config && entry.reason == reason;
+      };
+      const auto found = std::find_if(left_out.begin(), left_out.end(), is_its);
+      if (found != left_out.end() && --found->runs == 0) left_out.erase(found);
+    }
   }
 
   std::optional<std::string> reason_against(const ConfiguredRun& run) const {
@@ -193,22 +251,66 @@ std::optional<double> change(double own, double baseline) {
   return own / baseline - 1;
 }
 
-/// The speed to compare; none where it was measured otherwise than the others.
-std::optional<double> comparable_speed(const AblationRow& row, const TableSpec& table) {
-  if (table.tokens_per_second == SpeedSource::benchmark && row.speed &&
-      !row.speed->otherwise.empty()) {
-    return std::nullopt;
-  }
-  return tokens_per_second_of(row, table);
+/// Whether speeds of the two can be compared: of measurements those of one call, of runs those on
+/// the same device.
+bool has_comparable_speed(const AblationRow& row,
+                          const AblationRow& baseline,
+                          const TableSpec& table) {
+  if (table.tokens_per_second == SpeedSource::benchmark)
+    return !row.speed || row.speed->otherwise.empty();
+  return row.completed() && baseline.completed() && on_same_device(*row.run, *baseline.run);
 }
 
 void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRow& row) {
   if (&row == &baseline || row.division != baseline.division) return;
-  row.throughput_change = change(comparable_speed(row, table).value_or(0),
-                                 comparable_speed(baseline, table).value_or(0));
+  if (!row.is_controlled() || !baseline.is_controlled()) return;
+  if (has_comparable_speed(row, baseline, table) && has_comparable_speed(baseline, baseline, table))
+    row.throughput_change = change(tokens_per_second_of(row, table).value_or(0),
+                                   tokens_per_second_of(baseline, table).value_or(0));
   if (!row.completed() || !baseline.completed()) return;
-  row.memory_change = change(static_cast<double>(row.run->peak_memory_bytes.value_or(0)),
-                             static_cast<double>(baseline.run->peak_memory_bytes.value_or(0)));
+  row.memory_change =
+      change(mean_of(row.runs, peak_memory_name), mean_of(baseline.runs, peak_memory_name));
+}
+
+/// "4.0 % more parameters than Llama 4M, this table allows 2.0 %"; "" where it is not too much.
+std::string beyond(const char* what,
+                   double own,
+                   double baseline,
+                   std::optional<double> allowed,
+                   const std::string& baseline_name) {
+  const double difference = own / baseline - 1;
+  if (!allowed || !(baseline > 0) || std::abs(difference) <= *allowed) return "";
+  return percent_text(std::abs(difference)) + (difference > 0 ? " more " : " fewer ") + what +
+         " than " + baseline_name + ", this table allows " + percent_text(*allowed);
+}
+
+double flops_per_token(const ConfiguredRun& run) {
+  const config::Experiment experiment = config::experiment_from_json(run.config);
+  return static_cast<double>(
+      model::flops_per_token(experiment.model, experiment.train.seq_len).total());
+}
+
+/// Marks a row that is larger or dearer than the table allows.
+void check_size(const Builder& builder,
+                const AblationRow& baseline,
+                const TableSpec& table,
+                AblationRow& row) {
+  if (&row == &baseline || !row.completed() || !baseline.completed()) return;
+  const std::string& name = baseline.spec.name;
+  std::vector<std::string> texts = {beyond("parameters",
+                                           static_cast<double>(row.run->parameters),
+                                           static_cast<double>(baseline.run->parameters),
+                                           table.parameters_within,
+                                           name)};
+  if (table.flops_within)
+    texts.push_back(beyond("FLOPs a token",
+                           flops_per_token(*builder.find(row.run->id)),
+                           flops_per_token(*builder.find(baseline.run->id)),
+                           table.flops_within,
+                           name));
+  for (std::string& text : texts) {
+    if (!text.empty()) row.breaks.push_back(std::move(text));
+  }
 }
 
 void add_speeds(const std::vector<benchmark::Record>& benchmarks, Ablation& ablation) {
@@ -235,6 +337,26 @@ SetupEntry describe(const BestOfSpec& best_of) {
   return {"Best of", text, "best of " + text};
 }
 
+/// What the figures' uncertainty is, and how differences are judged.
+SetupEntry describe_uncertainty(const Ablation& ablation) {
+  const auto has_several = [](const AblationRow& row) { return row.runs.size() > 1; };
+  if (std::none_of(ablation.rows.begin(), ablation.rows.end(), has_several)) {
+    const std::string text = "one seed a row: nothing here tells a difference from noise";
+    return {"Uncertainty", text, text + " (--seeds 3 makes runs that do)"};
+  }
+  const std::string& baseline =
+      std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
+        return row.spec.config == ablation.table.baseline;
+      })->spec.name;
+  return {"Uncertainty",
+          "mean \u00b1 half of its 95 % interval over seeds (Student's t; from 20 seeds on a "
+          "bootstrap); \u2248 within noise of " +
+              baseline +
+              " (paired test where the seeds match, else Welch's; Holm's correction over the rows; "
+              "p > 0.05); bold: better than every other row by the same test",
+          "\u00b1 95 % interval over seeds, \u2248 within noise of " + baseline};
+}
+
 }  // namespace
 
 Ablation build_ablation(const TableSpec& table,
@@ -252,9 +374,10 @@ Ablation build_ablation(const TableSpec& table,
       AblationRow row;
       row.spec = spec;
       row.division = division;
-      if (const ConfiguredRun* run = builder.fill(row, ablation.left_out)) {
-        if (row.completed()) completed.push_back(run);
-        if (ablation.profile.empty()) ablation.profile = run->summary.profile;
+      builder.fill(row, ablation.left_out);
+      if (row.is_controlled()) {
+        for (const store::RunSummary& run : row.runs) completed.push_back(builder.find(run.id));
+        if (row.run && ablation.profile.empty()) ablation.profile = row.run->profile;
       }
       const PublishedFigure* figure =
           options.published ? options.published->find(spec.config) : nullptr;
@@ -265,19 +388,30 @@ Ablation build_ablation(const TableSpec& table,
   ablation.setup = describe_setup(completed);
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe(*table.best_of));
   if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
+  if (!completed.empty()) ablation.setup.push_back(describe_uncertainty(ablation));
   for (const AblationRow& baseline : ablation.rows) {
     if (baseline.spec.config != table.baseline) continue;
-    for (AblationRow& row : ablation.rows) add_changes(baseline, table, row);
+    for (AblationRow& row : ablation.rows) {
+      if (row.division == baseline.division) check_size(builder, baseline, table, row);
+      add_changes(baseline, table, row);
+    }
   }
   return ablation;
 }
 
 std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSpec& table) {
   if (table.tokens_per_second == SpeedSource::runs) {
-    return row.completed() ? row.run->tokens_per_second : std::nullopt;
+    if (!row.completed()) return std::nullopt;
+    const double mean = mean_of(row.runs, tokens_per_second_name);
+    return std::isnan(mean) ? std::nullopt : std::optional<double>(mean);
   }
   if (!row.speed) return std::nullopt;
   return row.speed->record.tokens_per_second;
+}
+
+bool on_same_device(const store::RunSummary& a, const store::RunSummary& b) {
+  return std::tie(a.device_type, a.device_name, a.threads) ==
+         std::tie(b.device_type, b.device_name, b.threads);
 }
 
 std::string state_text(const AblationRow& row) {

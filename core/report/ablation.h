@@ -11,27 +11,34 @@
 
 namespace forge::report {
 
-/// What a row has for one value of the key that best_of varies.
-struct Point {
-  double value = 0;
-  std::optional<store::RunSummary> run;  ///< none: missing
+/// What is shown of the comparable runs of a config: the completed ones, the newest of each seed.
+struct Sample {
+  std::vector<store::RunSummary> runs;   ///< completed, one a seed, sorted by seed
+  std::optional<store::RunSummary> run;  ///< the newest of them, else the newest that there is
 
-  bool completed() const { return run && run->status == run::RunState::completed; }
+  bool completed() const { return !runs.empty(); }
+};
+
+/// What a row has for one value of the key that best_of varies.
+struct Point : Sample {
+  double value = 0;
 };
 
 /// One row of a table.
-struct AblationRow {
+struct AblationRow : Sample {
   RowSpec spec;
   std::string division;                     ///< value of the table's `by`; "" without it
-  std::optional<store::RunSummary> run;     ///< none: missing
   std::vector<Point> points;                ///< for each value of best_of; empty without it
   std::optional<double> varied;             ///< the value of best_of in `run`
   std::optional<MeasuredSpeed> speed;       ///< where the table takes it from measurements
   std::optional<double> throughput_change;  ///< own tokens/s ÷ the baseline's − 1
   std::optional<double> memory_change;      ///< own peak memory ÷ the baseline's − 1
   std::optional<PublishedFigure> published;
+  /// In what the row differs from the table though it must not, "seq_len 256, this table shows
+  /// 512"; such a row is shown, but compared with nothing.
+  std::vector<std::string> breaks;
 
-  bool completed() const { return run && run->status == run::RunState::completed; }
+  bool is_controlled() const { return breaks.empty(); }
 };
 
 /// Runs of the table's configs that it does not show.
@@ -64,17 +71,22 @@ struct AblationOptions {
   std::vector<benchmark::Record> benchmarks = {};  ///< of the project's configs, as they are now
 };
 
-/// Fills a table from the runs of its project: in every row the newest completed run of those that
-/// are comparable (core/report/comparison.h), else the newest one that is not completed. With
-/// best_of that holds for each of its values, and the row shows the best of the completed ones. Of
-/// a table that is divided, a config has a row for each value that comparable runs of it have, and
-/// changes are those against the baseline's row of the same value.
+/// Fills a table from the runs of its project: in every row, of those that are comparable
+/// (core/report/comparison.h), the newest completed run of each seed, else the newest one that is
+/// not completed. With best_of that holds for each of its values, and the row shows the best of
+/// them by its mean over seeds. A row that has completed runs, but none that is comparable, shows
+/// those and says what they break. Of a table that is divided, a config has a row for each value
+/// that comparable runs of it have, and changes are those against the baseline's row of the same
+/// value.
 Ablation build_ablation(const TableSpec& table,
                         const std::vector<store::ConfiguredRun>& runs,
                         const AblationOptions& options = {});
 
 /// The speed that the row shows, of its completed run or of a measurement.
 std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSpec& table);
+
+/// Whether speeds of the two runs can be compared: same device, same threads.
+bool on_same_device(const store::RunSummary& a, const store::RunSummary& b);
 
 /// "running 43 %", "stopped at 43 %", "queued", "failed", "missing", "completed".
 std::string state_text(const AblationRow& row);

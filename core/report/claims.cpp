@@ -4,9 +4,13 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <limits>
+#include <optional>
 
 #include "core/base/text.h"
+#include "core/report/cells.h"
 #include "core/report/figures.h"
+#include "core/report/formulas.h"
 
 namespace forge::report {
 namespace {
@@ -17,37 +21,60 @@ const AblationRow& row_of(const Ablation& ablation, const std::string& config) {
   });
 }
 
-/// A row's figure and where the true one may lie. They are one but for a share of cases.
+/// What a row has of the claim's figure.
 struct Measured {
-  double value = 0;
-  Interval range;
+  std::vector<double> values;  ///< one a seed
+  statistics::Summary summary;
+  /// Of one seed: where the share lies that its cases are a sample of; the value itself where it is
+  /// no share.
+  Interval of_cases;
   std::string text;
 };
 
-std::string share_text(const protocol::Score& score, const Interval& range) {
-  return score_text(score.value, true) + " (95 %: " + score_text(range.low, true) + " to " +
-         score_text(range.high, true) + ", " + with_thousands(score.count) + " cases)";
+std::string interval_text(const std::string& mean,
+                          const std::string& low,
+                          const std::string& high) {
+  return mean + " (95 %: " + low + " to " + high + ")";
 }
 
 Measured measured(const AblationRow& row, const std::string& name) {
   Measured figure;
-  figure.value = *figure_of(*row.run, name);
-  figure.range = {figure.value, figure.value};
-  figure.text = score_text(figure.value, false);
-  if (is_share(name)) {
-    const protocol::Score& score = row.run->scores.at(name);
-    figure.range = wilson_interval(score.value, score.count);
-    figure.text = share_text(score, figure.range);
+  for (const store::RunSummary& run : row.runs) figure.values.push_back(*figure_of(run, name));
+  figure.summary = statistics::summarize(figure.values, 0);
+  const bool percent = is_share(name);
+  const auto text = [&](double value) { return score_text(value, percent); };
+  const double mean = figure.summary.mean;
+  figure.of_cases = {mean, mean};
+  figure.text = text(mean);
+  if (const auto& interval = figure.summary.interval) {
+    figure.text = interval_text(text(mean), text(interval->low), text(interval->high)) + " over " +
+                  std::to_string(figure.values.size()) + " seeds";
+  } else if (percent) {
+    const protocol::Score& score = row.runs.front().scores.at(name);
+    figure.of_cases = wilson_interval(score.value, score.count);
+    figure.text = interval_text(text(mean), text(figure.of_cases.low), text(figure.of_cases.high)) +
+                  " of " + with_thousands(score.count) + " cases";
   }
   return figure;
+}
+
+bool is_one_seed(const Measured& figure) { return figure.values.size() < 2; }
+
+std::string other_profile_text(const ClaimSpec& claim, const Ablation& ablation) {
+  return "it is about profile " + claim.profile + ", shown is " + ablation.profile;
 }
 
 /// What keeps the claim about these rows from being judged, "" where nothing does.
 std::string lack_of(const std::vector<const AblationRow*>& rows,
                     const ClaimSpec& claim,
                     const Ablation& ablation) {
-  const bool other_profile = !ablation.profile.empty() && ablation.profile != claim.profile;
-  const std::string where = " in profile " + claim.profile + (other_profile ? " shown" : "");
+  if (!ablation.profile.empty() && ablation.profile != claim.profile)
+    return other_profile_text(claim, ablation);
+  for (const AblationRow* row : rows) {
+    if (!row->is_controlled())
+      return row->spec.config + " cannot be compared: " + join(row->breaks, "; ");
+  }
+  const std::string where = " in profile " + claim.profile;
   const auto rows_where = [&](const std::function<bool(const AblationRow&)>& lacks) {
     std::vector<std::string> configs;
     for (const AblationRow* row : rows) {
@@ -55,10 +82,12 @@ std::string lack_of(const std::vector<const AblationRow*>& rows,
     }
     return join(configs, " and ");
   };
-  const auto is_missing = [&](const AblationRow& row) { return other_profile || !row.completed(); };
+  const auto is_missing = [&](const AblationRow& row) { return !row.completed(); };
   const auto has_no_figure = [&](const AblationRow& row) {
-    const std::optional<double> figure = figure_of(*row.run, claim.score);
-    return !figure || !std::isfinite(*figure);
+    return std::any_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
+      const std::optional<double> figure = figure_of(run, claim.score);
+      return !figure || !std::isfinite(*figure);
+    });
   };
   if (const std::string configs = rows_where(is_missing); !configs.empty()) {
     return "no completed run of " + configs + where;
@@ -75,29 +104,77 @@ std::string lack_of(const std::vector<const AblationRow*>& rows,
   return "";
 }
 
-/// Judges that `low` lies below `high`, which need not be strictly.
-Verdict::Kind judge_order(const Interval& low, const Interval& high, bool strictly) {
-  if (strictly ? low.high < high.low : low.high <= high.low) return Verdict::Kind::one_seed_for;
-  if (strictly ? low.low >= high.high : low.low > high.high) return Verdict::Kind::one_seed_against;
-  return Verdict::Kind::not_decided;
+enum class Direction { for_it, against_it, neither };
+
+/// Whether `low` lies below `high`, which need not be strictly.
+Direction order_of(const Interval& low, const Interval& high, bool strictly) {
+  if (strictly ? low.high < high.low : low.high <= high.low) return Direction::for_it;
+  if (strictly ? low.low >= high.high : low.low > high.high) return Direction::against_it;
+  return Direction::neither;
 }
 
-Verdict judge_against_row(const ClaimSpec& claim, const Measured& own, const Measured& other) {
-  Verdict verdict;
-  verdict.kind = claim.above.empty() ? judge_order(own.range, other.range, true)
-                                     : judge_order(other.range, own.range, true);
-  char difference[64];
-  std::snprintf(difference, sizeof difference, "%+.4f", own.value - other.value);
-  verdict.reason = is_share(claim.score) ? own.text + " against " + other.text : difference;
-  return verdict;
+Verdict decided(Direction direction, std::string reason) {
+  switch (direction) {
+    case Direction::for_it: return {Verdict::Kind::holds, "", std::move(reason)};
+    case Direction::against_it: return {Verdict::Kind::fails, "", std::move(reason)};
+    case Direction::neither: break;
+  }
+  return {Verdict::Kind::not_decidable, "", reason + "; within noise"};
 }
 
-Verdict judge_against_number(const ClaimSpec& claim, const Measured& own) {
-  Verdict verdict;
-  verdict.kind = claim.at_least ? judge_order({*claim.at_least, *claim.at_least}, own.range, false)
-                                : judge_order(own.range, {*claim.at_most, *claim.at_most}, false);
-  verdict.reason = own.text;
-  return verdict;
+/// What one seed speaks for, which is no verdict.
+Verdict of_one_seed(Direction direction, const std::string& reason) {
+  const char* const words = direction == Direction::for_it       ? "; one seed, for it"
+                            : direction == Direction::against_it ? "; one seed, against it"
+                                                                 : "; one seed, too few cases";
+  return {Verdict::Kind::not_decidable, "", reason + words + ": a verdict takes several"};
+}
+
+std::optional<statistics::Difference> test(const AblationRow& row,
+                                           const Measured& own,
+                                           const AblationRow& other_row,
+                                           const Measured& other) {
+  return have_the_same_seeds(row, other_row) ? statistics::paired_test(own.values, other.values)
+                                             : statistics::welch_test(own.values, other.values);
+}
+
+Verdict judge_against_row(const ClaimSpec& claim,
+                          const AblationRow& row,
+                          const AblationRow& other_row) {
+  const Measured own = measured(row, claim.score), other = measured(other_row, claim.score);
+  const bool below = claim.above.empty();
+  const bool percent = is_share(claim.score);
+  const auto text = [&](double value) {
+    return (value < 0 ? "\u2212" : "+") + score_text(std::abs(value), percent);
+  };
+  if (is_one_seed(own) || is_one_seed(other)) {
+    const std::string reason =
+        percent ? own.text + " against " + other.text : text(own.summary.mean - other.summary.mean);
+    return of_one_seed(below ? order_of(own.of_cases, other.of_cases, true)
+                             : order_of(other.of_cases, own.of_cases, true),
+                       reason);
+  }
+  const std::optional<statistics::Difference> found = test(row, own, other_row, other);
+  if (!found) return {Verdict::Kind::not_decidable, "", "a figure is no number"};
+  const std::string reason =
+      interval_text(
+          text(found->difference), text(found->interval.low), text(found->interval.high)) +
+      ", " + chance_text(found->p) + ", " + std::to_string(own.values.size()) + " and " +
+      std::to_string(other.values.size()) + " seeds";
+  if (found->p > significance) return decided(Direction::neither, reason);
+  const bool is_below = found->difference < 0;
+  return decided(is_below == below ? Direction::for_it : Direction::against_it, reason);
+}
+
+Verdict judge_against_number(const ClaimSpec& claim, const AblationRow& row) {
+  const Measured own = measured(row, claim.score);
+  const Interval range = own.summary.interval
+                             ? Interval{own.summary.interval->low, own.summary.interval->high}
+                             : own.of_cases;
+  const double number = claim.at_least ? *claim.at_least : *claim.at_most;
+  const Direction direction = claim.at_least ? order_of({number, number}, range, false)
+                                             : order_of(range, {number, number}, false);
+  return is_one_seed(own) ? of_one_seed(direction, own.text) : decided(direction, own.text);
 }
 
 std::string claim_text(const ClaimSpec& claim, const AblationRow& own, const AblationRow* other) {
@@ -114,7 +191,71 @@ std::string claim_text(const ClaimSpec& claim, const AblationRow& own, const Abl
          number + (percent ? " %" : "");
 }
 
-Verdict judge(const ClaimSpec& claim, const Ablation& ablation) {
+/// "0.0012 against 0.0350, margin −0.0338 (95 %: −0.0340 to −0.0336) over 3 seeds"
+std::string reason_of(const Judged& judged) {
+  const auto text = [](double value) { return fixed_text(value, 4); };
+  if (!judged.left.value || !judged.right.value) return judged.reason;
+  std::string reason = text(*judged.left.value) + " against " + text(*judged.right.value);
+  if (const auto& interval = judged.margin.interval)
+    reason += ", margin " +
+              interval_text(text(*judged.margin.value), text(interval->low), text(interval->high)) +
+              " over " + std::to_string(judged.margin.runs) + " seeds";
+  return judged.reason.empty() ? reason : reason + "; " + judged.reason;
+}
+
+/// "2.3 to 3.3 %", "at least 2.3"
+std::string limits_text(const ClaimSpec& claim) {
+  const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
+  if (!claim.at_most) return "at least " + shortest(*claim.at_least) + unit;
+  if (!claim.at_least) return "at most " + shortest(*claim.at_most) + unit;
+  return shortest(*claim.at_least) + " to " + shortest(*claim.at_most) + unit;
+}
+
+/// Whether the value lies between the claim's numbers.
+Verdict judge_value(const ClaimSpec& claim, const Samples& samples) {
+  const Estimate found = estimate(*claim.expression, samples);
+  if (!found.value) return {Verdict::Kind::not_decidable, "", found.lacking};
+  const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
+  const auto text = [&](double value) { return fixed_text(value, 2) + unit; };
+  const std::string claimed = ", claimed " + limits_text(claim);
+  if (!found.interval)
+    return {Verdict::Kind::not_decidable, "", text(*found.value) + claimed + "; " + found.lacking};
+  const std::string reason =
+      interval_text(text(*found.value), text(found.interval->low), text(found.interval->high)) +
+      " over " + std::to_string(found.runs) + " seeds" + claimed;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double least = claim.at_least.value_or(-infinity), most = claim.at_most.value_or(infinity);
+  const bool within = found.interval->low >= least && found.interval->high <= most;
+  const bool beyond = found.interval->high < least || found.interval->low > most;
+  return decided(within   ? Direction::for_it
+                 : beyond ? Direction::against_it
+                          : Direction::neither,
+                 reason);
+}
+
+Verdict judge_comparison(const ClaimSpec& claim, const Samples& samples) {
+  const Judged judged = report::judge(*claim.comparison, samples);
+  Verdict verdict;
+  verdict.reason = reason_of(judged);
+  if (judged.judgement == Judgement::holds) verdict.kind = Verdict::Kind::holds;
+  if (judged.judgement == Judgement::fails) verdict.kind = Verdict::Kind::fails;
+  return verdict;
+}
+
+Verdict judge_expression(const ClaimSpec& claim, const Ablation& ablation) {
+  Verdict verdict;
+  if (!ablation.profile.empty() && ablation.profile != claim.profile) {
+    verdict.reason = other_profile_text(claim, ablation);
+  } else {
+    const Samples samples = samples_for(ablation, row_of(ablation, ablation.table.baseline));
+    verdict = claim.comparison ? judge_comparison(claim, samples) : judge_value(claim, samples);
+  }
+  verdict.claim = claim.claim;
+  return verdict;
+}
+
+Verdict judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
+  if (claim.has_own_words()) return judge_expression(claim, ablation);
   const AblationRow& own = row_of(ablation, claim.config);
   const std::string& other_config = claim.above.empty() ? claim.below : claim.above;
   const AblationRow* other = other_config.empty() ? nullptr : &row_of(ablation, other_config);
@@ -122,13 +263,8 @@ Verdict judge(const ClaimSpec& claim, const Ablation& ablation) {
   if (other) rows.push_back(other);
   Verdict verdict;
   verdict.reason = lack_of(rows, claim, ablation);
-  if (verdict.reason.empty()) {
-    const Measured figure = measured(own, claim.score);
-    verdict = other ? judge_against_row(claim, figure, measured(*other, claim.score))
-                    : judge_against_number(claim, figure);
-    const bool decided = verdict.kind != Verdict::Kind::not_decided;
-    verdict.reason += decided ? "; a decision takes several seeds" : "; too few cases to tell";
-  }
+  if (verdict.reason.empty())
+    verdict = other ? judge_against_row(claim, own, *other) : judge_against_number(claim, own);
   verdict.claim = claim_text(claim, own, other);
   return verdict;
 }
@@ -138,16 +274,16 @@ Verdict judge(const ClaimSpec& claim, const Ablation& ablation) {
 const char* name_of(Verdict::Kind kind) {
   switch (kind) {
     case Verdict::Kind::not_decidable: return "not decidable";
-    case Verdict::Kind::not_decided: return "not decided";
-    case Verdict::Kind::one_seed_for: return "one seed for it";
-    case Verdict::Kind::one_seed_against: return "one seed against it";
+    case Verdict::Kind::holds: return "holds";
+    case Verdict::Kind::fails: return "fails";
   }
   return "";
 }
 
 std::vector<Verdict> judge_claims(const Ablation& ablation) {
   std::vector<Verdict> verdicts;
-  for (const ClaimSpec& claim : ablation.table.claims) verdicts.push_back(judge(claim, ablation));
+  for (const ClaimSpec& claim : ablation.table.claims)
+    verdicts.push_back(judge_claim(claim, ablation));
   return verdicts;
 }
 

@@ -73,6 +73,8 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
       conditions.push_back({"tokenizer", summary.tokenizer_fingerprint});
     } else if (word == "evaluation") {
       conditions.push_back({"evaluation", summary.evaluation});
+    } else if (word == "code") {
+      conditions.push_back({"code", summary.backend_version});
     } else if (word == "device") {
       conditions.push_back({"device", summary.device_type});
       conditions.push_back({"device name", summary.device_name});
@@ -87,7 +89,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
                      conditions.end());
   }
   conditions.push_back({"backend", summary.backend});
-  conditions.push_back({"seed", std::to_string(summary.seed)});
+  conditions.push_back({"numerics", std::to_string(summary.numerics_version)});
   const auto divides = [&](const Condition& c) { return c.name == table.by; };
   conditions.erase(std::remove_if(conditions.begin(), conditions.end(), divides), conditions.end());
   return conditions;
@@ -101,18 +103,26 @@ std::string division_of(const store::ConfiguredRun& run, const TableSpec& table)
   return leaf.empty() ? "" : leaf.front().value;
 }
 
-std::optional<std::string> difference(const std::vector<Condition>& run,
-                                      const std::vector<Condition>& group) {
+std::vector<std::string> differences(const std::vector<Condition>& run,
+                                     const std::vector<Condition>& group) {
   std::map<std::string, std::string> wanted;
   for (const Condition& condition : group) wanted[condition.name] = condition.value;
+  std::vector<std::string> found;
   for (const Condition& condition : run) {
-    const auto found = wanted.find(condition.name);
-    if (found == wanted.end() || condition.value.empty() || found->second.empty()) continue;
-    if (found->second != condition.value) {
-      return condition.name + " " + condition.value + ", this table shows " + found->second;
-    }
+    const auto entry = wanted.find(condition.name);
+    if (entry == wanted.end() || condition.value.empty() || entry->second.empty()) continue;
+    if (entry->second != condition.value)
+      found.push_back(condition.name + " " + condition.value + ", this table shows " +
+                      entry->second);
   }
-  return std::nullopt;
+  return found;
+}
+
+std::optional<std::string> difference(const std::vector<Condition>& run,
+                                      const std::vector<Condition>& group) {
+  std::vector<std::string> all = differences(run, group);
+  if (all.empty()) return std::nullopt;
+  return std::move(all.front());
 }
 
 std::optional<std::vector<Condition>> choose_group(

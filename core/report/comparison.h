@@ -16,9 +16,10 @@ struct Condition {
   std::string value;  ///< "": not known (yet)
 };
 
-/// Everything that `table` wants equal, as it is for `run`; backend and seed last. The key that the
-/// rows are divided by is none of it. A section of the config
-/// counts key by key, less the keys that cannot change a number and the one that best_of varies.
+/// Everything that `table` wants equal, as it is for `run`; backend and its arithmetic last. The
+/// key that the rows are divided by is none of it, nor is the seed where the table does not name
+/// it: runs of several seeds are a sample. A section of the config counts key by key, less the keys
+/// that cannot change a number and the one that best_of varies.
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table);
 
 /// What the run has of the key that the table's rows are divided by; "" where they are not.
@@ -28,6 +29,10 @@ std::string division_of(const store::ConfiguredRun& run, const TableSpec& table)
 /// none where the run belongs to it. What is not known keeps nobody out.
 std::optional<std::string> difference(const std::vector<Condition>& run,
                                       const std::vector<Condition>& group);
+
+/// All of them.
+std::vector<std::string> differences(const std::vector<Condition>& run,
+                                     const std::vector<Condition>& group);
 
 /// The conditions that the most rows of the table meet with a completed run, then with any run at
 /// all, then those of the newest run. None where `runs` has no run of the table's rows.

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/base/text.h"
+#include "core/report/scores.h"
 
 namespace forge::report {
 namespace {
@@ -18,6 +19,13 @@ std::string decimals(double number, int count) {
 
 std::string loss_text(double loss) {
   return std::isfinite(loss) ? decimals(loss, 4) : shortest(loss);
+}
+
+std::string fixed_text(double number, int count) {
+  if (!std::isfinite(number)) return shortest(number);
+  std::string text = decimals(std::abs(number), count);
+  const bool is_zero = text.find_first_not_of("0.") == std::string::npos;
+  return number < 0 && !is_zero ? "\u2212" + text : text;
 }
 
 std::string score_text(double value, bool percent) {
@@ -35,6 +43,23 @@ std::string throughput_text(double tokens_per_second) {
 }
 
 std::string memory_text(double bytes) { return human_bytes(bytes); }
+
+std::string figure_text(double value, const std::string& figure) {
+  if (figure == tokens_per_second_name) return throughput_text(value);
+  if (figure == peak_memory_name) return memory_text(value);
+  if (figure == parameters_name) return with_thousands(std::llround(value));
+  if (figure == wall_seconds_name) return human_duration(value);
+  return score_text(value, is_share(figure));
+}
+
+std::string chance_text(double p) {
+  if (p < 0.0001) return "p < 0.0001";
+  return "p " + decimals(p, p < 0.00095 ? 4 : p < 0.0995 ? 3 : 2);
+}
+
+std::string percent_text(double fraction) {
+  return std::isfinite(fraction) ? decimals(100 * fraction, 1) + " %" : shortest(fraction);
+}
 
 std::string change_text(double change) {
   if (!std::isfinite(change)) return shortest(change);

@@ -1,9 +1,11 @@
 #include "core/report/machine_formats.h"
 
 #include <cmath>
+#include <map>
 
 #include "core/base/json_text.h"
 #include "core/base/text.h"
+#include "core/report/cells.h"
 #include "core/report/claims.h"
 #include "core/report/commands.h"
 
@@ -21,27 +23,92 @@ Json value_or_null(const std::optional<T>& value) {
   return *value;
 }
 
-/// The figures of a row that both formats give, in their order.
+/// The mean over the row's runs; null where one does not have the figure. Of one run it is its
+/// figure as it stands, of several bytes are rounded.
+Json mean_or_null(const AblationRow& row, const std::string& figure, bool whole = false) {
+  double sum = 0;
+  for (const store::RunSummary& run : row.runs) {
+    const std::optional<double> value = figure_of(run, figure);
+    if (!value) return nullptr;
+    sum += *value;
+  }
+  if (row.runs.empty()) return nullptr;
+  const double mean = sum / static_cast<double>(row.runs.size());
+  if (whole && std::isfinite(mean)) return std::llround(mean);
+  return value_or_null(std::optional<double>(mean));
+}
+
+/// The figures of a row that both formats give, in their order: means over its seeds.
 Json figures_of(const AblationRow& row, const TableSpec& table) {
-  const store::RunSummary run = row.completed() ? *row.run : store::RunSummary{};
   Json figures;
-  figures["eval_loss"] = value_or_null(run.eval_loss);
-  figures["train_loss"] = value_or_null(run.train_loss);
+  figures["eval_loss"] = mean_or_null(row, eval_loss_name);
+  figures["train_loss"] = mean_or_null(row, train_loss_name);
   figures["tokens_per_second"] = value_or_null(tokens_per_second_of(row, table));
-  figures["peak_memory_bytes"] = value_or_null(run.peak_memory_bytes);
-  figures["peak_resident_bytes"] = value_or_null(run.peak_resident_bytes);
-  figures["wall_seconds"] = value_or_null(run.wall_seconds);
-  figures["parameters"] = row.completed() ? Json(run.parameters) : Json(nullptr);
+  figures["peak_memory_bytes"] = mean_or_null(row, peak_memory_name, true);
+  figures["peak_resident_bytes"] =
+      row.completed() ? value_or_null(row.run->peak_resident_bytes) : Json(nullptr);
+  figures["wall_seconds"] = mean_or_null(row, wall_seconds_name);
+  figures["parameters"] = row.completed() ? Json(row.run->parameters) : Json(nullptr);
   figures["throughput_change"] = value_or_null(row.throughput_change);
   figures["memory_change"] = value_or_null(row.memory_change);
   return figures;
+}
+
+/// What is said of a figure over seeds.
+Json statistics_json(const Cell& cell) {
+  Json json;
+  json["n"] = cell.summary.n;
+  json["mean"] = value_or_null(std::optional<double>(cell.summary.mean));
+  json["standard_deviation"] = value_or_null(cell.summary.standard_deviation);
+  json["low"] = nullptr;
+  json["high"] = nullptr;
+  if (cell.summary.interval) {
+    json["low"] = cell.summary.interval->low;
+    json["high"] = cell.summary.interval->high;
+    json["interval"] = statistics::name_of(cell.summary.method);
+  }
+  json["values"] = Json::array();
+  for (const double value : cell.values)
+    json["values"].push_back(value_or_null(std::optional<double>(value)));
+  if (cell.difference) {
+    const statistics::Difference& difference = *cell.difference;
+    json["difference"] = {{"mean", difference.difference},
+                          {"low", difference.interval.low},
+                          {"high", difference.interval.high},
+                          {"test", cell.paired ? "paired" : "Welch"},
+                          {"degrees_of_freedom", difference.degrees_of_freedom},
+                          {"p", difference.p},
+                          {"p_holm", value_or_null(cell.p)},
+                          {"effect_size", value_or_null(difference.effect_size)}};
+  }
+  json["standing"] = name_of(cell.standing);
+  json["best"] = cell.best;
+  if (cell.noise) json["noise"] = *cell.noise;
+  return json;
+}
+
+/// Of the figures that both formats give with what the seeds say of them.
+std::vector<std::string> sampled_figures(const TableSpec& table) {
+  std::vector<std::string> figures = {eval_loss_name};
+  if (table.tokens_per_second == SpeedSource::runs) figures.emplace_back(tokens_per_second_name);
+  for (const std::string& score : scores_of(table)) figures.push_back(score);
+  return figures;
+}
+
+using CellsOfFigures = std::map<std::string, std::vector<Cell>>;
+
+CellsOfFigures cells_of_figures(const Ablation& ablation) {
+  CellsOfFigures samples;
+  for (const std::string& figure : sampled_figures(ablation.table))
+    samples[figure] = cells_of(ablation, figure);
+  return samples;
 }
 
 Json scores_json(const AblationRow& row) {
   Json scores = Json::object();
   if (!row.completed()) return scores;
   for (const auto& [name, score] : row.run->scores) {
-    scores[name]["value"] = value_or_null(std::optional<double>(score.value));
+    scores[name]["value"] = mean_or_null(row, name);
     scores[name]["count"] = score.count;
   }
   return scores;
@@ -61,7 +128,10 @@ Json best_of_json(const AblationRow& row, const Ablation& ablation) {
     json["run_id"] = point.run ? Json(point.run->id) : Json(nullptr);
     json["figure"] = nullptr;
     if (point.completed()) {
-      json["figure"] = value_or_null(figure_of(*point.run, ablation.table.best_of->by));
+      AblationRow of_point;
+      static_cast<Sample&>(of_point) = point;
+      json["figure"] = mean_or_null(of_point, ablation.table.best_of->by);
+      json["seeds"] = point.runs.size();
     }
     if (!point.run) json["command"] = command_for(row, ablation, point.value);
     points.push_back(std::move(json));
@@ -90,7 +160,19 @@ Json published_of(const AblationRow& row) {
   return figures;
 }
 
-Json row_to_json(const AblationRow& row, const Ablation& ablation) {
+Json runs_json(const AblationRow& row) {
+  Json runs = Json::array();
+  for (const store::RunSummary& run : row.runs) {
+    runs.push_back({{"run_id", run.id},
+                    {"seed", run.seed},
+                    {"eval_loss", value_or_null(run.eval_loss)},
+                    {"tokens_per_second", value_or_null(run.tokens_per_second)}});
+  }
+  return runs;
+}
+
+Json row_to_json(size_t index, const CellsOfFigures& samples, const Ablation& ablation) {
+  const AblationRow& row = ablation.rows[index];
   Json json;
   json["config"] = row.spec.config;
   json["name"] = row.spec.name;
@@ -101,6 +183,12 @@ Json row_to_json(const AblationRow& row, const Ablation& ablation) {
   json["run_id"] = row.run ? Json(row.run->id) : Json(nullptr);
   json.update(figures_of(row, ablation.table));
   json["scores"] = scores_json(row);
+  json["runs"] = runs_json(row);
+  json["statistics"] = Json::object();
+  for (const auto& [figure, cells] : samples) {
+    if (cells[index].summary.n > 0) json["statistics"][figure] = statistics_json(cells[index]);
+  }
+  json["breaks"] = row.breaks;
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) {
     json["benchmark"] = benchmark_json(row);
   }
@@ -139,6 +227,17 @@ std::vector<std::string> csv_scores(const AblationRow& row, const TableSpec& tab
   return fields;
 }
 
+/// Standard deviation, interval, adjusted p and standing; empty where they are not known.
+std::vector<std::string> csv_statistics(const Cell& cell) {
+  std::vector<std::string> fields = {csv_field(value_or_null(cell.summary.standard_deviation))};
+  const std::optional<statistics::Interval>& interval = cell.summary.interval;
+  fields.push_back(interval ? csv_field(Json(interval->low)) : "");
+  fields.push_back(interval ? csv_field(Json(interval->high)) : "");
+  fields.push_back(csv_field(value_or_null(cell.p)));
+  fields.emplace_back(cell.summary.n == 0 ? "" : name_of(cell.standing));
+  return fields;
+}
+
 std::string csv_line(const std::vector<std::string>& fields) { return join(fields, ",") + "\r\n"; }
 
 }  // namespace
@@ -159,7 +258,9 @@ Json to_json(const Ablation& ablation) {
   }
   if (!ablation.table.by.empty()) json["by"] = ablation.table.by;
   json["rows"] = Json::array();
-  for (const AblationRow& row : ablation.rows) json["rows"].push_back(row_to_json(row, ablation));
+  const CellsOfFigures samples = cells_of_figures(ablation);
+  for (size_t i = 0; i < ablation.rows.size(); ++i)
+    json["rows"].push_back(row_to_json(i, samples, ablation));
   json["left_out"] = Json::array();
   for (const LeftOut& entry : ablation.left_out) {
     json["left_out"].push_back(
@@ -190,13 +291,21 @@ std::string to_csv(const Ablation& ablation) {
     header.push_back(name);
     header.push_back(name + "_count");
   }
+  const CellsOfFigures samples = cells_of_figures(ablation);
+  header.emplace_back("seeds");
+  for (const auto& [figure, cells] : samples) {
+    for (const char* what : {"_sd", "_low", "_high", "_p", "_standing"})
+      header.push_back(figure + what);
+  }
+  header.emplace_back("breaks");
   if (ablation.table.best_of) header.push_back(ablation.table.best_of->key);
   if (!ablation.table.by.empty()) header.push_back(ablation.table.by);
   if (ablation.published) {
     for (const std::string& name : published) header.push_back("published_" + name);
   }
   std::string text = csv_line(header);
-  for (const AblationRow& row : ablation.rows) {
+  for (size_t i = 0; i < ablation.rows.size(); ++i) {
+    const AblationRow& row = ablation.rows[i];
     std::vector<std::string> line = {csv_field(row.spec.config),
                                      csv_field(row.spec.name),
                                      csv_field(row.spec.positions),
@@ -205,6 +314,11 @@ std::string to_csv(const Ablation& ablation) {
     const Json figures = figures_of(row, ablation.table);
     for (const auto& [name, value] : figures.items()) line.push_back(csv_field(value));
     for (const std::string& field : csv_scores(row, ablation.table)) line.push_back(field);
+    line.push_back(std::to_string(row.runs.size()));
+    for (const auto& [figure, cells] : samples) {
+      for (std::string& field : csv_statistics(cells[i])) line.push_back(std::move(field));
+    }
+    line.push_back(csv_field(join(row.breaks, "; ")));
     if (ablation.table.best_of) line.push_back(csv_field(value_or_null(row.varied)));
     if (!ablation.table.by.empty()) line.push_back(csv_field(row.division));
     if (ablation.published) {

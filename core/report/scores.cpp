@@ -17,8 +17,34 @@ bool is_share(const std::string& name) {
   return ends_with(whole, "accuracy") || ends_with(whole, "validity");
 }
 
+const std::vector<std::string>& run_figures() {
+  static const std::vector<std::string> names = {eval_loss_name,
+                                                 train_loss_name,
+                                                 tokens_per_second_name,
+                                                 peak_memory_name,
+                                                 parameters_name,
+                                                 wall_seconds_name};
+  return names;
+}
+
+bool more_is_better(const std::string& name) {
+  return name == tokens_per_second_name || is_share(name);
+}
+
+bool is_of_the_device(const std::string& name) {
+  return name == tokens_per_second_name || name == wall_seconds_name || name == peak_memory_name;
+}
+
 std::optional<double> figure_of(const store::RunSummary& run, const std::string& name) {
   if (name == eval_loss_name) return run.eval_loss;
+  if (name == train_loss_name) return run.train_loss;
+  if (name == tokens_per_second_name) return run.tokens_per_second;
+  if (name == parameters_name) return static_cast<double>(run.parameters);
+  if (name == wall_seconds_name) return run.wall_seconds;
+  if (name == peak_memory_name) {
+    if (!run.peak_memory_bytes) return std::nullopt;
+    return static_cast<double>(*run.peak_memory_bytes);
+  }
   const auto found = run.scores.find(name);
   if (found == run.scores.end()) return std::nullopt;
   return found->second.value;

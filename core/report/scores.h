@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/store/run_summary.h"
 
@@ -23,7 +24,25 @@ const Scores::value_type* headline(const Scores& scores);
 /// What a table file calls the evaluation loss where it could also name a score.
 constexpr const char* eval_loss_name = "eval_loss";
 
-/// The score of that name at the run's last evaluation, or its evaluation loss; none: not measured.
+constexpr const char* train_loss_name = "train_loss";
+constexpr const char* tokens_per_second_name = "tokens_per_second";
+constexpr const char* peak_memory_name = "peak_memory_bytes";
+constexpr const char* parameters_name = "parameters";
+constexpr const char* wall_seconds_name = "wall_seconds";
+
+/// All of these names.
+const std::vector<std::string>& run_figures();
+
+/// Whether more of the figure is better, as of speeds, accuracies and validities; of losses and
+/// costs less is.
+bool more_is_better(const std::string& name);
+
+/// Whether the figure is the device's as much as the model's: a time or a cost, which says nothing
+/// beside one from another device.
+bool is_of_the_device(const std::string& name);
+
+/// The run's figure of that name, or the score of that name at its last evaluation; none: not
+/// measured.
 std::optional<double> figure_of(const store::RunSummary& run, const std::string& name);
 
 /// A range that holds the true share with 95 % confidence.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "core/base/text.h"
 #include "core/config/json.h"
@@ -80,6 +81,17 @@ std::string all_values(const std::vector<const ConfiguredRun*>& runs,
   return join(values, "; ");
 }
 
+/// "1, 2, 3", sorted; many as a range.
+std::string seeds_of(const std::vector<const ConfiguredRun*>& runs) {
+  std::set<int64_t> seeds;
+  for (const ConfiguredRun* run : runs) seeds.insert(run->summary.seed);
+  std::vector<std::string> texts;
+  for (const int64_t seed : seeds) texts.push_back(std::to_string(seed));
+  constexpr size_t most_listed = 10;
+  if (texts.size() <= most_listed) return join(texts, ", ");
+  return std::to_string(texts.size()) + " from " + texts.front() + " to " + texts.back();
+}
+
 std::string parameter_range(const std::vector<const ConfiguredRun*>& runs) {
   const auto fewer = [](const ConfiguredRun* a, const ConfiguredRun* b) {
     return a->summary.parameters < b->summary.parameters;
@@ -106,8 +118,8 @@ std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& 
   const std::string evaluation =
       all_values(runs, [](const auto& run) { return run.summary.evaluation; });
   const std::string data = all_values(runs, data_of);
-  const std::string seed =
-      all_values(runs, [](const auto& run) { return std::to_string(run.summary.seed); });
+  const std::string seeds = seeds_of(runs);
+  const bool several_seeds = seeds.find_first_not_of("0123456789-") != std::string::npos;
   const std::string device = all_values(runs, device_of);
   const std::string revision =
       all_values(runs, [](const auto& run) { return run.summary.revision; });
@@ -117,7 +129,7 @@ std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& 
       {"Evaluation", evaluation, "evaluated on " + evaluation},
       {"Data", data, data},
       {"Tokenizer", all_values(runs, tokenizer_of), ""},
-      {"Seed", seed, "seed " + seed},
+      {several_seeds ? "Seeds" : "Seed", seeds, (several_seeds ? "seeds " : "seed ") + seeds},
       {"Device", device, device},
       {"Parameters", parameter_range(runs), ""},
       {"Versions", all_values(runs, versions_of), ""},

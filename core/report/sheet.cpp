@@ -1,11 +1,15 @@
 #include "core/report/sheet.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "core/base/text.h"
+#include "core/report/cells.h"
 #include "core/report/claims.h"
 #include "core/report/commands.h"
 #include "core/report/figures.h"
+#include "core/report/formulas.h"
 
 namespace forge::report {
 namespace {
@@ -20,6 +24,11 @@ bool is_text(ColumnKind kind) {
 bool is_benchmark(ColumnKind kind, const Ablation& ablation) {
   return kind == ColumnKind::tokens_per_second &&
          ablation.table.tokens_per_second == SpeedSource::benchmark;
+}
+
+/// Columns that say how good a model is.
+bool is_quality(const ColumnSpec& column) {
+  return column.kind == ColumnKind::eval_loss || column.kind == ColumnKind::score;
 }
 
 /// Columns whose figures come from the row's run.
@@ -45,31 +54,130 @@ SheetCell overhead_cell(const AblationRow& row, const Ablation& ablation) {
   return {parts.empty() ? nothing : join(parts, ", "), row.throughput_change};
 }
 
+bool is_loss(const std::string& figure) {
+  return figure == eval_loss_name || figure == train_loss_name;
+}
+
+std::string shortest_count(double count) { return with_thousands(std::llround(count)); }
+
 bool in_percent(const ColumnSpec& column) {
-  if (column.format == ScoreFormat::by_name) return is_share(column.score);
+  if (column.format == ScoreFormat::by_name) return is_share(figure_name(column));
   return column.format == ScoreFormat::percent;
 }
 
-SheetCell measured_cell(const AblationRow& row,
-                        const ColumnSpec& column,
-                        const Ablation& ablation) {
-  if (column.kind == ColumnKind::tokens_per_second) {
-    return of_figure(tokens_per_second_of(row, ablation.table), throughput_text);
+/// How the columns of a figure write it.
+std::string figure_text(double value, const ColumnSpec& column) {
+  const std::string figure = figure_name(column);
+  if (figure == tokens_per_second_name) return throughput_text(value);
+  if (figure == peak_memory_name) return memory_text(value);
+  if (is_loss(figure)) return loss_text(value);
+  return score_text(value, in_percent(column));
+}
+
+/// Half of an interval beside its mean: of a speed as a percentage, which reads at any size.
+std::string reach_text(double reach, double mean, const ColumnSpec& column) {
+  const std::string figure = figure_name(column);
+  if (figure == tokens_per_second_name) return percent_text(reach / mean);
+  return figure_text(reach, column);
+}
+
+double reach_of(const statistics::Interval& interval) { return (interval.high - interval.low) / 2; }
+
+/// Whether another column says how the figure differs from the baseline's.
+bool has_difference_beside(const ColumnSpec& column, const Ablation& ablation) {
+  const std::vector<ColumnSpec>& columns = ablation.table.columns;
+  return std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& other) {
+    return other.kind == ColumnKind::difference && figure_name(other) == figure_name(column);
+  });
+}
+
+/// The mean over seeds, with how far it may be off, and \u2248 where it is the baseline's as far as
+/// can be told, which a column of differences says by itself.
+SheetCell sampled_cell(const Cell& cell, const ColumnSpec& column, const Ablation& ablation) {
+  if (cell.summary.n == 0) return of_text(nothing);
+  SheetCell shown{figure_text(cell.summary.mean, column), cell.summary.mean};
+  if (column.kind == ColumnKind::peak_memory) return shown;
+  if (cell.summary.interval)
+    shown.text +=
+        " \u00b1 " + reach_text(reach_of(*cell.summary.interval), cell.summary.mean, column);
+  if (cell.standing == Standing::tie && is_quality(column) &&
+      !has_difference_beside(column, ablation))
+    shown.text += " \u2248";
+  shown.bold = cell.best;
+  return shown;
+}
+
+std::string signed_text(double value, const ColumnSpec& column) {
+  return (value < 0 ? "\u2212" : "+") + figure_text(std::abs(value), column);
+}
+
+/// The difference to the baseline: alone where it stands, in parentheses where it is noise.
+SheetCell difference_cell(const Cell& cell, const Cell& baseline, const ColumnSpec& column) {
+  if (cell.standing == Standing::baseline) return {"baseline", 0.0};
+  if (cell.standing == Standing::not_alike || cell.summary.n == 0) return of_text(nothing);
+  const double difference = cell.summary.mean - baseline.summary.mean;
+  std::string text = signed_text(difference, column);
+  if (cell.difference)
+    text += " \u00b1 " + figure_text(reach_of(cell.difference->interval), column) + ", " +
+            chance_text(*cell.p);
+  if (cell.standing == Standing::tie) text = "\u2248 (" + text + ")";
+  if (cell.standing == Standing::one_seed) text += " ?";
+  return {text, difference};
+}
+
+/// The cells of each column that shows a figure, by its name; those of the others are empty.
+using CellsOfFigures = std::map<std::string, std::vector<Cell>>;
+
+CellsOfFigures cells_of_figures(const std::vector<ColumnSpec>& columns, const Ablation& ablation) {
+  CellsOfFigures samples;
+  for (const ColumnSpec& column : columns) {
+    const std::string figure = figure_name(column);
+    if (!figure.empty() && samples.count(figure) == 0) samples[figure] = cells_of(ablation, figure);
   }
+  return samples;
+}
+
+/// An expression's value with its interval, where seeds tell one.
+SheetCell derived_cell(const AblationRow& row, const ColumnSpec& column, const Ablation& ablation) {
+  const Estimate found = estimate(column.expression, samples_for(ablation, row));
+  if (!found.value) return of_text(nothing);
+  const std::string unit = column.unit.empty() ? "" : " " + column.unit;
+  std::string text = fixed_text(*found.value, column.precision);
+  if (found.interval) text += " \u00b1 " + fixed_text(reach_of(*found.interval), column.precision);
+  return {text + unit, *found.value};
+}
+
+size_t baseline_of(const AblationRow& row, const Ablation& ablation) {
+  const auto found =
+      std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& other) {
+        return other.spec.config == ablation.table.baseline && other.division == row.division;
+      });
+  return static_cast<size_t>(found - ablation.rows.begin());
+}
+
+SheetCell measured_cell(size_t index,
+                        const ColumnSpec& column,
+                        const CellsOfFigures& samples,
+                        const Ablation& ablation) {
+  const AblationRow& row = ablation.rows[index];
+  if (is_benchmark(column.kind, ablation))
+    return of_figure(tokens_per_second_of(row, ablation.table), throughput_text);
   if (!row.completed()) return of_text(nothing);
-  const store::RunSummary& run = *row.run;
   switch (column.kind) {
     case ColumnKind::parameters:
-      return {with_thousands(run.parameters), static_cast<double>(run.parameters)};
-    case ColumnKind::eval_loss: return of_figure(run.eval_loss, loss_text);
-    case ColumnKind::train_loss: return of_figure(run.train_loss, loss_text);
-    case ColumnKind::peak_memory: return of_figure(run.peak_memory_bytes, memory_text);
+      return {with_thousands(row.run->parameters), static_cast<double>(row.run->parameters)};
     case ColumnKind::overhead: return overhead_cell(row, ablation);
-    case ColumnKind::score:
-      return of_figure(figure_of(run, column.score),
-                       [&](double value) { return score_text(value, in_percent(column)); });
     case ColumnKind::varied: return of_figure(row.varied, shortest);
-    default: return of_text(nothing);
+    case ColumnKind::seeds:
+      return of_figure(std::optional<size_t>(row.runs.size()), shortest_count);
+    case ColumnKind::difference: {
+      const std::vector<Cell>& cells = samples.at(figure_name(column));
+      const size_t baseline = baseline_of(row, ablation);
+      if (baseline == cells.size()) return of_text(nothing);
+      return difference_cell(cells[index], cells[baseline], column);
+    }
+    case ColumnKind::derived: return derived_cell(row, column, ablation);
+    default: return sampled_cell(samples.at(figure_name(column))[index], column, ablation);
   }
 }
 
@@ -95,11 +203,15 @@ SheetCell spec_cell(const RowSpec& row, ColumnKind kind) {
   }
 }
 
-SheetCell cell_of(const AblationRow& row, const ColumnSpec& column, const Ablation& ablation) {
+SheetCell cell_of(size_t index,
+                  const ColumnSpec& column,
+                  const CellsOfFigures& samples,
+                  const Ablation& ablation) {
+  const AblationRow& row = ablation.rows[index];
   if (column.kind == ColumnKind::by) return of_text(row.division);
   if (is_text(column.kind)) return spec_cell(row.spec, column.kind);
   if (is_published(column.kind)) return published_cell(row.published, column.kind);
-  return measured_cell(row, column, ablation);
+  return measured_cell(index, column, samples, ablation);
 }
 
 /// What a completed row is the best of, where runs are lacking; else "".
@@ -155,23 +267,43 @@ std::string mark_of(const std::string& footnote, std::vector<std::string>& footn
   return " [" + std::to_string(number) + "]";
 }
 
+/// In what the row must not differ from the table, in a sentence; "" for nothing.
+std::string broken_note(const AblationRow& row) {
+  if (row.is_controlled()) return "";
+  return row.spec.config + " cannot be compared: " + join(row.breaks, "; ");
+}
+
+/// Of a row with one seed where others have several: what its figure may be off by.
+std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablation& ablation) {
+  if (!cell.noise) return "";
+  return "one seed: as other rows scatter, a difference from the baseline below " +
+         figure_text(*cell.noise, column) + " is noise; '" + "forge run --table " +
+         ablation.table.name + " --seeds 3' tells more";
+}
+
 /// The row's cells. A run that is not completed says so in the first column of figures.
-std::vector<SheetCell> cells_of(const AblationRow& row,
-                                const std::vector<ColumnSpec>& columns,
-                                const Ablation& ablation,
-                                std::vector<std::string>& footnotes) {
-  const std::string state_mark = mark_of(footnote_of(row, ablation), footnotes);
+std::vector<SheetCell> row_cells(size_t index,
+                                 const std::vector<ColumnSpec>& columns,
+                                 const CellsOfFigures& samples,
+                                 const Ablation& ablation,
+                                 std::vector<std::string>& footnotes) {
+  const AblationRow& row = ablation.rows[index];
+  const std::string state_mark =
+      mark_of(footnote_of(row, ablation), footnotes) + mark_of(broken_note(row), footnotes);
   const std::string score_mark = mark_of(lacking_scores(row, columns), footnotes);
   std::vector<SheetCell> cells;
   bool state_is_told = false;
   for (const ColumnSpec& column : columns) {
-    SheetCell cell = cell_of(row, column, ablation);
+    SheetCell cell = cell_of(index, column, samples, ablation);
     if (is_measured(column.kind, ablation) && !state_is_told) {
       if (!row.completed()) cell.text = state_text(row);
       cell.text += state_mark;
       state_is_told = true;
     }
     if (lacks_score(row, column)) cell.text += score_mark;
+    if (is_quality(column))
+      cell.text +=
+          mark_of(noise_note(samples.at(figure_name(column))[index], column, ablation), footnotes);
     if (is_benchmark(column.kind, ablation)) {
       cell.text += mark_of(speed_note(row, ablation), footnotes);
     }
@@ -207,8 +339,9 @@ Sheet make_sheet(const Ablation& ablation) {
     const bool is_prose = column.kind == ColumnKind::overhead || column.kind == ColumnKind::notes;
     sheet.columns.push_back({column.title, !is_text(column.kind) && !is_prose, is_prose});
   }
-  for (const AblationRow& row : ablation.rows) {
-    sheet.rows.push_back(cells_of(row, columns, ablation, sheet.footnotes));
+  const CellsOfFigures samples = cells_of_figures(columns, ablation);
+  for (size_t i = 0; i < ablation.rows.size(); ++i) {
+    sheet.rows.push_back(row_cells(i, columns, samples, ablation, sheet.footnotes));
   }
   for (const Verdict& verdict : judge_claims(ablation)) {
     sheet.verdicts.push_back(verdict_line(verdict));

@@ -20,6 +20,10 @@ void fields(Visitor& visit, ColumnSpec& column) {
   visit.field("title", column.title, "its header", required());
   visit.field("score", column.score, "which figure of the task");
   visit.field("format", column.format, "of a score; by_name: accuracies and validities in percent");
+  visit.field("value", column.value, "expression over figures, for kind derived");
+  visit.field("unit", column.unit, "of a derived column");
+  visit.field(
+      "precision", column.precision, "decimals of a derived column", config::between(0, 12));
 }
 
 template <class Visitor>
@@ -32,13 +36,17 @@ void fields(Visitor& visit, RowSpec& row) {
 
 template <class Visitor>
 void fields(Visitor& visit, ClaimSpec& claim) {
-  visit.field("config", claim.config, "row that the claim is about", required());
+  visit.field("config", claim.config, "row that the claim is about");
   visit.field("below", claim.below, "row whose figure is the higher one");
   visit.field("above", claim.above, "row whose figure is the lower one");
   visit.field("at_least", claim.at_least, "number that the figure reaches");
   visit.field("at_most", claim.at_most, "number that the figure does not exceed");
   visit.field("score", claim.score, "the figure, a score of the task or eval_loss");
   visit.field("profile", claim.profile, "profile of the runs that can decide it");
+  visit.field("claim", claim.claim, "the sentence, beside holds or value");
+  visit.field("holds", claim.holds, "comparison of two expressions over figures of rows");
+  visit.field("value", claim.value, "expression that is at_least, at_most or between both");
+  visit.field("unit", claim.unit, "of the expression's value");
 }
 
 template <class Visitor>
@@ -56,6 +64,14 @@ void fields(Visitor& visit, TableSpec& table) {
   visit.field("rows", table.rows, "one a config, in the order of the table", required());
   visit.field("columns", table.columns, "from left to right", required());
   visit.field("must_be_equal", table.must_be_equal, "what makes runs comparable", required());
+  visit.field("parameters_within",
+              table.parameters_within,
+              "share by which a row's parameters may differ from the baseline's; null: any",
+              config::at_least(0));
+  visit.field("flops_within",
+              table.flops_within,
+              "share by which a row's FLOPs a token may differ from the baseline's; null: any",
+              config::at_least(0));
   visit.field("claims", table.claims, "what the table is to decide");
   visit.field("best_of", table.best_of, "the values of a key of which a row shows the best");
   visit.field("published", table.published, "file with published figures");
@@ -104,8 +120,19 @@ void check_columns(const yaml::Node& node, const TableSpec& table) {
                   "e.g. score: token_accuracy; docs/TASKS.md lists those of each task");
     }
     for (const char* key : {"score", "format"}) {
-      if (is_score || !place.find(key)) continue;
-      throw Error(std::string("'") + key + "' is for columns of kind score",
+      if (is_score || column.kind == ColumnKind::difference || !place.find(key)) continue;
+      throw Error(std::string("'") + key + "' is for columns of kind score or difference",
+                  place.find(key)->origin);
+    }
+    const bool is_derived = column.kind == ColumnKind::derived;
+    if (is_derived && column.value.empty()) {
+      throw Error("a column of kind derived has a value to compute",
+                  place.origin,
+                  "e.g. value: \"100*(tokens_per_second/baseline.tokens_per_second - 1)\"");
+    }
+    for (const char* key : {"value", "unit", "precision"}) {
+      if (is_derived || !place.find(key)) continue;
+      throw Error(std::string("'") + key + "' is for columns of kind derived",
                   place.find(key)->origin);
     }
     if (column.kind == ColumnKind::by) {
@@ -122,10 +149,25 @@ void check_columns(const yaml::Node& node, const TableSpec& table) {
 void check_claim(const ClaimSpec& claim,
                  const yaml::Node& place,
                  const std::vector<std::string>& rows) {
-  const int comparisons = !claim.below.empty() + !claim.above.empty() + claim.at_least.has_value() +
-                          claim.at_most.has_value();
-  if (comparisons != 1) {
-    throw Error("a claim has one of below, above, at_least, at_most", place.origin);
+  const int limits = claim.at_least.has_value() + claim.at_most.has_value();
+  if (!claim.value.empty() && limits == 0) {
+    throw Error("a value is claimed to be at_least or at_most a number, or between both",
+                place.find("value")->origin);
+  }
+  const int comparisons =
+      !claim.below.empty() + !claim.above.empty() + !claim.holds.empty() + (limits > 0);
+  if (comparisons != 1 || (limits == 2 && claim.value.empty())) {
+    throw Error("a claim has one of below, above, at_least, at_most, holds",
+                place.origin,
+                "a value may be between at_least and at_most");
+  }
+  if (claim.has_own_words() == claim.claim.empty()) {
+    throw Error("a claim of expressions says in words what it claims, others do by themselves",
+                place.origin,
+                "claim: SENTENCE stands beside holds: or value: EXPRESSION");
+  }
+  if (claim.has_own_words() != claim.config.empty()) {
+    throw Error("a claim names the config that it is about, one of expressions none", place.origin);
   }
   for (const auto& [key, config] :
        {std::pair("config", claim.config), {"below", claim.below}, {"above", claim.above}}) {
@@ -146,6 +188,41 @@ void check_claims(const yaml::Node& node, const TableSpec& table) {
   for (const RowSpec& row : table.rows) rows.push_back(row.config);
   for (size_t i = 0; i < table.claims.size(); ++i) {
     check_claim(table.claims[i], item(node, "claims", i), rows);
+  }
+}
+
+/// The rows and figures that an expression may name.
+struct Known {
+  std::vector<std::string> figures;
+  std::vector<std::string> configs;
+};
+
+Known known_of(const TableSpec& table) {
+  Known known{run_figures(), {}};
+  for (const std::string& score : scores_of(table)) known.figures.push_back(score);
+  for (const RowSpec& row : table.rows) known.configs.push_back(row.config);
+  return known;
+}
+
+void read_expressions(const yaml::Node& node, TableSpec& table) {
+  const Known known = known_of(table);
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    ColumnSpec& column = table.columns[i];
+    if (column.kind != ColumnKind::derived) continue;
+    column.expression =
+        parse_expression(column.value, item(node, "columns", i).find("value")->origin);
+    check_names(column.expression, known.figures, known.configs);
+  }
+  for (size_t i = 0; i < table.claims.size(); ++i) {
+    ClaimSpec& claim = table.claims[i];
+    const yaml::Node& place = item(node, "claims", i);
+    if (!claim.holds.empty()) {
+      claim.comparison = parse_comparison(claim.holds, place.find("holds")->origin);
+      check_names(*claim.comparison, known.figures, known.configs);
+    } else if (!claim.value.empty()) {
+      claim.expression = parse_expression(claim.value, place.find("value")->origin);
+      check_names(*claim.expression, known.figures, known.configs);
+    }
   }
 }
 
@@ -200,6 +277,9 @@ const std::vector<std::string>& names_of(ColumnKind) {
                                                  "peak_memory",
                                                  "overhead",
                                                  "score",
+                                                 "difference",
+                                                 "seeds",
+                                                 "derived",
                                                  "varied",
                                                  "by",
                                                  "notes",
@@ -242,6 +322,18 @@ const std::vector<std::string>& names_of(SpeedSource) {
   return names;
 }
 
+std::string figure_name(const ColumnSpec& column) {
+  switch (column.kind) {
+    case ColumnKind::eval_loss: return eval_loss_name;
+    case ColumnKind::train_loss: return train_loss_name;
+    case ColumnKind::tokens_per_second: return tokens_per_second_name;
+    case ColumnKind::peak_memory: return peak_memory_name;
+    case ColumnKind::score: return column.score;
+    case ColumnKind::difference: return column.score.empty() ? eval_loss_name : column.score;
+    default: return "";
+  }
+}
+
 bool is_published(ColumnKind kind) {
   return kind == ColumnKind::published_eval_loss ||
          kind == ColumnKind::published_tokens_per_second ||
@@ -253,15 +345,19 @@ std::vector<std::string> scores_of(const TableSpec& table) {
   const auto add = [&](const std::string& score) {
     if (std::find(scores.begin(), scores.end(), score) == scores.end()) scores.push_back(score);
   };
+  const std::vector<std::string>& figures = run_figures();
   for (const ColumnSpec& column : table.columns) {
-    if (column.kind == ColumnKind::score) add(column.score);
+    const bool is_figure =
+        std::find(figures.begin(), figures.end(), figure_name(column)) != figures.end();
+    if (!figure_name(column).empty() && !is_figure) add(column.score);
   }
   if (table.best_of && table.best_of->by != eval_loss_name) add(table.best_of->by);
   return scores;
 }
 
 const std::vector<std::string>& equality_words() {
-  static const std::vector<std::string> words = {"data", "tokenizer", "evaluation", "device"};
+  static const std::vector<std::string> words = {
+      "data", "tokenizer", "evaluation", "device", "code"};
   return words;
 }
 
@@ -275,6 +371,7 @@ TableSpec table_from_node(const yaml::Node& node, const std::vector<std::string>
   check_equality(node, table);
   check_claims(node, table);
   check_best_of(node, table);
+  read_expressions(node, table);
   return table;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/report/expression.h"
 #include "core/report/scores.h"
 #include "core/yaml/node.h"
 
@@ -20,10 +21,13 @@ enum class ColumnKind {
   train_loss,
   tokens_per_second,
   peak_memory,
-  overhead,  ///< change of throughput and memory against the baseline
-  score,     ///< a figure of a synthetic task
-  varied,    ///< value of best_of's key in the run shown
-  by,        ///< value of the key that the rows are divided by; no table file has it
+  overhead,    ///< change of throughput and memory against the baseline
+  score,       ///< a figure of a synthetic task
+  difference,  ///< of a figure to the baseline's, with what may be said of it
+  seeds,       ///< how many runs the row's figures are of
+  derived,     ///< computed from figures by an expression
+  varied,      ///< value of best_of's key in the run shown
+  by,          ///< value of the key that the rows are divided by; no table file has it
   notes,
   published_eval_loss,
   published_tokens_per_second,
@@ -39,9 +43,16 @@ const std::vector<std::string>& names_of(ScoreFormat);
 struct ColumnSpec {
   ColumnKind kind = ColumnKind::model;
   std::string title;
-  std::string score = {};                     ///< its name, for `score`
-  ScoreFormat format = ScoreFormat::by_name;  ///< for `score`
+  std::string score = {};  ///< its name, for `score`; of `difference` the figure, "": eval_loss
+  ScoreFormat format = ScoreFormat::by_name;  ///< for `score` and `difference`
+  std::string value = {};                     ///< for `derived`: its expression
+  std::string unit = {};                      ///< for `derived`, e.g. "%"
+  int precision = 4;                          ///< decimals of `derived`
+  Expression expression = {};                 ///< `value`, read
 };
+
+/// The figure that the column shows (scores.h), "" for a column of another kind.
+std::string figure_name(const ColumnSpec& column);
 
 struct RowSpec {
   std::string config;  ///< whose runs the row shows
@@ -51,15 +62,24 @@ struct RowSpec {
 };
 
 /// What the table is there to decide: that a row's figure is below or above another row's, or at
-/// least or at most a number. Exactly one of the four is given.
+/// least or at most a number; or, in words of its own and without `config` and `score`, that a
+/// comparison of expressions holds, or that an expression's value lies between numbers.
 struct ClaimSpec {
   std::string config;
   std::string below;  ///< config of the other row
   std::string above;  ///< config of the other row
   std::optional<double> at_least;
   std::optional<double> at_most;
-  std::string score = eval_loss_name;  ///< the figure, a score or eval_loss
-  std::string profile = "full";        ///< of the runs that can decide it
+  std::string score = eval_loss_name;         ///< the figure, a score or eval_loss
+  std::string profile = "full";               ///< of the runs that can decide it
+  std::string claim = {};                     ///< the sentence, for `holds`
+  std::string holds = {};                     ///< a comparison of two expressions
+  std::optional<Comparison> comparison = {};  ///< `holds`, read
+  std::string value = {};  ///< an expression that is at_least, at_most or between both
+  std::string unit = {};   ///< of `value`, e.g. "%"
+  std::optional<Expression> expression = {};  ///< `value`, read
+
+  bool has_own_words() const { return !holds.empty() || !value.empty(); }
 };
 
 enum class Extreme { highest, lowest };
@@ -86,8 +106,12 @@ struct TableSpec {
   std::vector<RowSpec> rows;
   std::vector<ColumnSpec> columns;
   /// What the runs of one table must have in common: "data", "tokenizer", "evaluation", "device",
-  /// or a dotted key or section of the config. Their seed must be equal whether named or not.
+  /// "code", or a dotted key or section of the config. Runs that differ in nothing but the seed are
+  /// a sample, unless it is named here.
   std::vector<std::string> must_be_equal;
+  /// By how much of the baseline's a row's parameters and FLOPs a token may differ; none: by any.
+  std::optional<double> parameters_within = 0.02;
+  std::optional<double> flops_within = 0.05;
   std::vector<ClaimSpec> claims;
   std::optional<BestOfSpec> best_of;
   std::string published;  ///< file with published figures, beside the table's own; "": none

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/json_text.h"
+#include "core/base/text.h"
 #include "core/config/json.h"
 #include "core/run/examiner.h"
 
@@ -50,6 +51,27 @@ Action action_for(const RunFolder& folder) {
     case RunState::failed: return Action::resume;
   }
   return Action::start;
+}
+
+/// The run of these inputs, its id without a suffix.
+RunRecord record_of(const RunInputs& inputs) {
+  RunRecord record;
+  record.project = inputs.project;
+  record.config = inputs.config;
+  record.created = utc_timestamp();
+  record.command = inputs.command;
+  record.revision = inputs.revision;
+  record.identity = identity_of(inputs);
+  record.key = run_key(record.identity);
+  record.id = inputs.config + "-" + record.key;
+  // Configs may lie in folders; runs lie side by side.
+  std::replace(record.id.begin(), record.id.end(), '/', '_');
+  return record;
+}
+
+PlannedRun in_folder(RunRecord record, const fs::path& runs_dir) {
+  const RunFolder folder(runs_dir / record.id);
+  return {std::move(record), folder, action_for(folder)};
 }
 
 /// The request of the run. Device and threads are those that its identity was made of: on another
@@ -115,21 +137,21 @@ const std::string& name_of(Action action) {
 }
 
 PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool force) {
-  RunRecord record;
-  record.project = inputs.project;
-  record.config = inputs.config;
-  record.created = utc_timestamp();
-  record.command = inputs.command;
-  record.revision = inputs.revision;
-  record.identity = identity_of(inputs);
-  record.key = run_key(record.identity);
-  std::string id = inputs.config + "-" + record.key;
-  std::replace(
-      id.begin(), id.end(), '/', '_');  // configs may lie in folders; runs lie side by side
-  const int existing = runs_of(id, runs_dir);
-  record.id = with_suffix(id, force ? existing + 1 : std::max(existing, 1));
-  const RunFolder folder(runs_dir / record.id);
-  return {std::move(record), folder, action_for(folder)};
+  RunRecord record = record_of(inputs);
+  const int existing = runs_of(record.id, runs_dir);
+  record.id = with_suffix(record.id, force ? existing + 1 : std::max(existing, 1));
+  return in_folder(std::move(record), runs_dir);
+}
+
+PlannedRun plan_under(const std::string& id, const RunInputs& inputs, const fs::path& runs_dir) {
+  RunRecord record = record_of(inputs);
+  const std::string& own = record.id;
+  const bool has_suffix = id.size() > own.size() + 1 && starts_with(id, own + "-") &&
+                          id.find_first_not_of("0123456789", own.size() + 1) == std::string::npos;
+  if (id != own && !has_suffix)
+    throw Error("the run '" + id + "' would be called '" + own + "' by what it is");
+  record.id = id;
+  return in_folder(std::move(record), runs_dir);
 }
 
 void write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {

@@ -52,6 +52,12 @@ struct PlannedRun {
 /// highest suffix is the one that counts. Writes nothing.
 PlannedRun plan_run(const RunInputs& inputs, const std::filesystem::path& runs_dir, bool force);
 
+/// The same run under the id `id`, which is its own with or without a suffix as `force` gives one;
+/// throws Error for another.
+PlannedRun plan_under(const std::string& id,
+                      const RunInputs& inputs,
+                      const std::filesystem::path& runs_dir);
+
 /// Writes what the supervisor needs: for a new run its folder (aside, then renamed: there is never
 /// half a folder), for one that began before a fresh request.json, because token files may have
 /// moved. Throws Error when it cannot be written.

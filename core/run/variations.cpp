@@ -35,14 +35,6 @@ std::vector<std::string> split_values(const std::string& text) {
   return values;
 }
 
-void require_different(const Sweep& sweep) {
-  std::set<std::string> seen;
-  for (const std::string& value : sweep.values) {
-    if (!seen.insert(value).second)
-      throw Error("the sweep of '" + sweep.path + "' has the value " + value + " twice");
-  }
-}
-
 int64_t seed_of(const std::string& text) {
   int64_t seed = 0;
   const char* end = text.data() + text.size();
@@ -56,6 +48,14 @@ int64_t seed_of(const std::string& text) {
 }
 
 }  // namespace
+
+void require_different(const Sweep& sweep) {
+  std::set<std::string> seen;
+  for (const std::string& value : sweep.values) {
+    if (!seen.insert(value).second)
+      throw Error("the sweep of '" + sweep.path + "' has the value " + value + " twice");
+  }
+}
 
 Sweep parse_sweep(const std::string& text) {
   const size_t equals = text.find('=');

@@ -23,6 +23,9 @@ Sweep parse_seeds(const std::string& text);
 /// `count` seeds from `first` on.
 Sweep seeds_from(int64_t first, int64_t count);
 
+/// Throws Error where a value is there twice.
+void require_different(const Sweep& sweep);
+
 /// What a run's config is changed by: "path=value" for each sweep.
 using Variation = std::vector<std::string>;
 

@@ -25,6 +25,22 @@ std::string upsert_sql(const std::string& table, const std::vector<std::string>&
          ") ON CONFLICT DO UPDATE SET " + join(updates, ", ");
 }
 
+/// What removes a run: first the rows that refer to it, then its own.
+std::vector<SQLite::Statement> deletions(SQLite::Database& database) {
+  std::vector<SQLite::Statement> statements;
+  for (const char* table : {"sources",
+                            "configs",
+                            "environments",
+                            "train_metrics",
+                            "evaluations",
+                            "scores",
+                            "results",
+                            "damaged_lines"})
+    statements.emplace_back(database, std::string("DELETE FROM ") + table + " WHERE run_id = ?");
+  statements.emplace_back(database, "DELETE FROM runs WHERE id = ?");
+  return statements;
+}
+
 nlohmann::json read_json(const fs::path& path) {
   try {
     return parse_json(read_file(path));
@@ -84,7 +100,7 @@ Ingester::Ingester(SQLite::Database& database)
                                  "remarks_modified_ns",
                                  "remarks_inode",
                                  "events_offset"})),
-      delete_run_(database, "DELETE FROM runs WHERE id = ?"),
+      delete_run_(deletions(database)),
       upsert_config_(database, upsert_sql("configs", {"run_id", "config"})),
       upsert_environment_(database, upsert_sql("environments", {"run_id", "environment"})),
       upsert_train_metrics_(database,
@@ -164,7 +180,9 @@ void Ingester::add_remarks(const run::RunFolder& folder,
   run.tags = remarks.tags;
 }
 
-void Ingester::remove(const std::string& run_id) { execute(delete_run_, run_id); }
+void Ingester::remove(const std::string& run_id) {
+  for (SQLite::Statement& statement : delete_run_) execute(statement, run_id);
+}
 
 std::optional<Source> Ingester::read_source(const std::string& run_id) {
   select_source_.reset();

@@ -71,7 +71,7 @@ class Ingester {
   SQLite::Statement select_run_;
   SQLite::Statement upsert_run_;
   SQLite::Statement upsert_source_;
-  SQLite::Statement delete_run_;
+  std::vector<SQLite::Statement> delete_run_;  ///< with all that refers to it
   SQLite::Statement upsert_config_;
   SQLite::Statement upsert_environment_;
   SQLite::Statement upsert_train_metrics_;

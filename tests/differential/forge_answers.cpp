@@ -11,6 +11,7 @@
 #include "core/templating/loader.h"
 #include "core/templating/render.h"
 #include "core/yaml/parse.h"
+#include "tests/differential/statistics_answers.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
@@ -106,6 +107,7 @@ json answer(const json& question) {
     return {{"text", templating::preprocess_lines(question["text"].get<std::string>()).text}};
   if (kind == "split") return answer_split(question);
   if (kind == "yaml") return answer_yaml(question);
+  if (kind == "statistics") return {{"answer", answer_statistics(question)}};
   throw Error("no such kind of case: " + kind);
 }
 

@@ -1,3 +1,5 @@
+#include <fstream>
+
 #include "core/base/fs.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
@@ -141,6 +143,50 @@ TEST_CASE("seeds and sweeps make a run of every combination and are planned with
   REQUIRE(differences.size() == 1);
   REQUIRE(differences[0].at("what") == "seed");
   REQUIRE(forge.call({"why", results[0].at("id"), results[0].at("id")}).exit_code == 0);
+}
+
+TEST_CASE("a sweep that the project declares is saved as a plan and executed as it is") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const fs::path project = forge.working_directory / "projects" / "canon";
+  std::ofstream(project / "sweeps" / "rates.yaml")
+      << "configs: [train_llama]\nvalues: {optimizer.lr: [1e-3, 2e-3]}\n";
+  const std::string file = (forge.folder() / "plan.json").string();
+  const Outcome planned = forge.call({"run",
+                                      "--sweep",
+                                      "rates",
+                                      "--threads",
+                                      "1",
+                                      "--set",
+                                      "train.max_steps=2",
+                                      "--probe",
+                                      "--save-plan",
+                                      file,
+                                      "--json"});
+  INFO(planned.err);
+  REQUIRE(planned.exit_code == 0);
+  const json plan = json::parse(planned.out);
+  REQUIRE(plan.size() == 2);
+  REQUIRE(plan[1].at("label") == "train_llama (optimizer.lr=2e-3)");
+  REQUIRE(plan[0].at("judged_by") == "probe");
+  REQUIRE(plan[0].at("seconds").get<double>() > 0);
+  REQUIRE(plan[0].at("memory_bytes").get<int64_t>() > 0);
+  REQUIRE(forge.call({"runs", "--json"}).out == "[]\n");  // a probe leaves nothing behind
+
+  // The templates are gone: the plan has all that it takes.
+  fs::remove_all(project / "templates" / "configs");
+  const Outcome ran = forge.call({"run", "--plan", file, "--json"});
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  const json results = json::parse(ran.out);
+  REQUIRE(results.size() == 2);
+  for (size_t i = 0; i < 2; ++i) {
+    REQUIRE(results[i].at("id") == plan[i].at("run"));
+    REQUIRE(results[i].at("status") == "completed");
+  }
+  REQUIRE(contains(forge.call({"run", "--plan", file}).err, "done before, nothing to do"));
+  REQUIRE(forge.call({"run", "--plan", file, "--all"}).exit_code == 2);
+  REQUIRE(contains(forge.call({"run", "--sweep", "rate"}).err, "did you mean 'rates'?"));
 }
 
 TEST_CASE("a table's runs are those of its rows") {

@@ -136,11 +136,16 @@ TEST_CASE("two commands share the queue and no run is done twice") {
   }
 }
 
-TEST_CASE("a stop of all runs takes those that wait out of the queue") {
+TEST_CASE("a stop of runs by a pattern takes those that wait out of the queue") {
   const Program forge;
   REQUIRE(forge.call(runs_of("1..3", 3000, {"--detach"})).exit_code == 0);
-  const Outcome stopped = forge.call({"runs", "stop", "--all"});
+  const Outcome nobody = forge.call({"runs", "stop", "no_such_*"});
+  REQUIRE(nobody.exit_code == 2);
+  REQUIRE(contains(nobody.err, "no run is like 'no_such_*'"));
+  // All three, by a pattern.
+  const Outcome stopped = forge.call({"runs", "stop", "train_*", "--json"});
   INFO(stopped.out);
+  REQUIRE(json::parse(stopped.out).size() == 3);
   REQUIRE(contains(stopped.out, "waits no more"));
   REQUIRE(contains(stopped.out, "saves after this step and stops"));
   REQUIRE(wait_until([&] { return nothing_left(forge); }));

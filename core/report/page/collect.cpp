@@ -22,32 +22,43 @@ size_t points_of_a_curve(size_t runs) {
                     most_points_of_a_curve);
 }
 
-Meaning meaning_of(const ColumnSpec& column) {
-  switch (column.kind) {
-    case ColumnKind::eval_loss:
-    case ColumnKind::train_loss:
-    case ColumnKind::published_eval_loss: return {Better::lower, false};
+Better better_of(const ColumnSpec& column) {
+  if (column.kind == ColumnKind::overhead) return Better::higher;
+  const std::string figure = figure_name(column);
+  if (figure.empty()) return Better::unknown;
+  return more_is_better(figure) ? Better::higher : Better::lower;
+}
+
+bool is_cost(ColumnKind kind) {
+  switch (kind) {
     case ColumnKind::parameters:
-    case ColumnKind::peak_memory:
-    case ColumnKind::published_peak_memory: return {Better::lower, true};
     case ColumnKind::tokens_per_second:
+    case ColumnKind::peak_memory:
     case ColumnKind::overhead:
-    case ColumnKind::published_tokens_per_second: return {Better::higher, true};
-    case ColumnKind::score:
-      return {is_share(column.score) ? Better::higher : Better::unknown, false};
-    default: return {};
+    case ColumnKind::published_tokens_per_second:
+    case ColumnKind::published_peak_memory: return true;
+    default: return false;
   }
 }
 
-/// The run that a row shows first, then those that it was chosen from.
+/// The run that a row shows first, then its other seeds, then those that it was chosen from.
 std::vector<std::string> runs_of(const AblationRow& row) {
   std::vector<std::string> ids;
-  const auto add = [&](const std::optional<store::RunSummary>& run) {
-    if (run && std::find(ids.begin(), ids.end(), run->id) == ids.end()) ids.push_back(run->id);
+  const auto add = [&](const store::RunSummary& run) {
+    if (std::find(ids.begin(), ids.end(), run.id) == ids.end()) ids.push_back(run.id);
   };
-  add(row.run);
-  for (const Point& point : row.points) add(point.run);
+  const auto add_all = [&](const Sample& sample) {
+    if (sample.run) add(*sample.run);
+    for (const store::RunSummary& run : sample.runs) add(run);
+  };
+  add_all(row);
+  for (const Point& point : row.points) add_all(point);
   return ids;
+}
+
+Origin origin_of(const AblationRow& row) {
+  const std::string division = row.division.empty() ? "" : " (" + row.division + ")";
+  return {row.spec.name + division, runs_of(row), row.breaks};
 }
 
 Table table_of(const Ablation& ablation) {
@@ -56,8 +67,8 @@ Table table_of(const Ablation& ablation) {
   table.sheet = make_sheet(ablation);
   table.setup = ablation.setup;
   for (const ColumnSpec& column : shown_columns(ablation))
-    table.meanings.push_back(meaning_of(column));
-  for (const AblationRow& row : ablation.rows) table.runs.push_back(runs_of(row));
+    table.meanings.push_back({better_of(column), is_cost(column.kind)});
+  for (const AblationRow& row : ablation.rows) table.origins.push_back(origin_of(row));
   return table;
 }
 

@@ -21,12 +21,19 @@ struct Meaning {
   bool is_cost = false;  ///< speed, memory, parameters: what quality is paid with
 };
 
-/// A table as it is shown, and what stands behind its rows.
+/// What stands behind a row of a table.
+struct Origin {
+  std::string name;                 ///< of the row, unlike those of all others
+  std::vector<std::string> runs;    ///< their ids; the first is the one that the row shows
+  std::vector<std::string> breaks;  ///< why it is compared with no other row; empty: it is
+};
+
+/// A table as it is shown.
 struct Table {
   std::string name;
   Sheet sheet;
-  std::vector<Meaning> meanings;               ///< of each column
-  std::vector<std::vector<std::string>> runs;  ///< of each row their ids
+  std::vector<Meaning> meanings;  ///< of each column
+  std::vector<Origin> origins;    ///< of each row
   std::vector<SetupEntry> setup;
 };
 

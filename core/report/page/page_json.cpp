@@ -55,15 +55,16 @@ Json rows_json(const Sheet& sheet) {
   return rows;
 }
 
-/// The runs of each row by their places; a run that the page does not have is left out.
-Json runs_of_rows(const Table& table, const Places& places) {
+/// Runs by their places in the list; one that the page does not have is left out.
+Json origins_json(const Table& table, const Places& places) {
   Json rows = Json::array();
-  for (const std::vector<std::string>& ids : table.runs) {
-    Json& row = rows.emplace_back(Json::array());
-    for (const std::string& id : ids) {
+  for (const Origin& origin : table.origins) {
+    Json runs = Json::array();
+    for (const std::string& id : origin.runs) {
       const auto found = places.find(id);
-      if (found != places.end()) row.push_back(found->second);
+      if (found != places.end()) runs.push_back(found->second);
     }
+    rows.push_back({{"name", origin.name}, {"runs", std::move(runs)}, {"breaks", origin.breaks}});
   }
   return rows;
 }
@@ -76,7 +77,7 @@ Json table_json(const Table& table, const Places& places) {
           {"title", sheet.title},
           {"columns", columns_json(table)},
           {"rows", rows_json(sheet)},
-          {"runs", runs_of_rows(table, places)},
+          {"origins", origins_json(table, places)},
           {"footnotes", sheet.footnotes},
           {"claims", sheet.verdicts},
           {"commands", sheet.commands},

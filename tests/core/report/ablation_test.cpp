@@ -1,5 +1,7 @@
 #include "core/report/ablation.h"
 
+#include "core/base/text.h"
+
 #include "core/report/commands.h"
 #include "core/report/comparison.h"
 #include "tests/core/report/lab.h"
@@ -103,24 +105,99 @@ std::string left_out_after(const std::function<void(MadeRun&)>& edit) {
   return left_out_text(ablation);
 }
 
-TEST_CASE("only comparable runs stand in one table and the reason is told", "[report]") {
+/// What the only run of canon_b breaks after an edit.
+std::string broken_by(const std::function<void(MadeRun&)>& edit) {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 20));
+  make_completed_run(lab.runs, Lab::run("canon_a", 20));
+  MadeRun other = Lab::run("canon_b", 20);
+  edit(other);
+  make_completed_run(lab.runs, other);
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows[2].completed());
+  REQUIRE(ablation.rows[1].is_controlled());
+  REQUIRE(ablation.left_out.empty());
+  REQUIRE(ablation.rows[2].throughput_change.has_value() == ablation.rows[2].is_controlled());
+  return join(ablation.rows[2].breaks, "; ");
+}
+
+TEST_CASE("a row whose runs differ in what must be equal is shown with what it breaks",
+          "[report]") {
+  REQUIRE(broken_by([](MadeRun&) {}).empty());
+  REQUIRE(broken_by([](MadeRun& run) { run.experiment.profile = "full"; }) ==
+          "profile full, this table shows quick");
+  REQUIRE(broken_by([](MadeRun& run) { run.data_fingerprint = "other"; }) ==
+          "data other, this table shows d1d1d1d1d1d1");
+  REQUIRE(broken_by([](MadeRun& run) { run.tokenizer_fingerprint = "other"; }) ==
+          "tokenizer other, this table shows e2e2e2e2e2e2");
+  REQUIRE(broken_by([](MadeRun& run) { run.experiment.train.eval_rows = 32; }) ==
+          "evaluation 32 rows of 128 tokens, this table shows 64 rows of 128 tokens; "
+          "train.eval_rows 32, this table shows 64");
+  REQUIRE(broken_by([](MadeRun& run) { run.experiment.train.max_steps = 20; }) ==
+          "train.max_steps 20, this table shows 30");
+  REQUIRE(broken_by([](MadeRun& run) { run.threads = 4; }) == "threads 4, this table shows 2");
+  REQUIRE(broken_by([](MadeRun& run) { run.device_type = "cuda"; }) ==
+          "device cuda, this table shows cpu");
+  REQUIRE(broken_by([](MadeRun& run) { run.experiment.seed = 43; }).empty());
+}
+
+TEST_CASE("a comparable run is shown rather than a newer one that is not", "[report]") {
   REQUIRE(left_out_after([](MadeRun&) {}).empty());
-  REQUIRE(left_out_after([](MadeRun& run) { run.experiment.profile = "full"; }) ==
-          "canon_b: profile full, this table shows quick x1\n");
-  REQUIRE(left_out_after([](MadeRun& run) { run.data_fingerprint = "other"; }) ==
-          "canon_b: data other, this table shows d1d1d1d1d1d1 x1\n");
-  REQUIRE(left_out_after([](MadeRun& run) { run.tokenizer_fingerprint = "other"; }) ==
-          "canon_b: tokenizer other, this table shows e2e2e2e2e2e2 x1\n");
-  REQUIRE(left_out_after([](MadeRun& run) { run.experiment.train.eval_rows = 32; }) ==
-          "canon_b: evaluation 32 rows of 128 tokens, this table shows 64 rows of 128 tokens x1\n");
-  REQUIRE(left_out_after([](MadeRun& run) { run.experiment.train.max_steps = 20; }) ==
-          "canon_b: train.max_steps 20, this table shows 30 x1\n");
-  REQUIRE(left_out_after([](MadeRun& run) { run.threads = 4; }) ==
-          "canon_b: threads 4, this table shows 2 x1\n");
-  REQUIRE(left_out_after([](MadeRun& run) { run.device_type = "cuda"; }) ==
-          "canon_b: device cuda, this table shows cpu x1\n");
-  REQUIRE(left_out_after([](MadeRun& run) { run.experiment.seed = 43; }) ==
-          "canon_b: seed 43, this table shows 42 x1\n");
+  Lab lab;
+  for (const char* config : {"llama", "canon_a", "canon_b"})
+    make_completed_run(lab.runs, Lab::run(config, 20));
+  MadeRun newer = Lab::run("canon_b", 21);
+  newer.data_fingerprint = "other";
+  make_completed_run(lab.runs, newer);
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows[2].run->id == "canon_b-20");
+  REQUIRE(left_out_text(ablation) == "canon_b: data other, this table shows d1d1d1d1d1d1 x1\n");
+}
+
+TEST_CASE("a row shows the newest run of each seed and means over them", "[report]") {
+  Lab lab;
+  const auto add = [&](const char* config, int day, int seed, Outcome outcome) {
+    MadeRun made = Lab::run(config, day);
+    made.experiment.seed = static_cast<uint64_t>(seed);
+    make_completed_run(lab.runs, made, outcome);
+  };
+  add("llama", 10, 2, {3.5, 4000, 1000});
+  add("llama", 11, 1, {3.4, 4200, 1000});
+  add("llama", 12, 1, {3.3, 4400, 1000});
+  add("canon_a", 10, 1, {3.0, 2000, 2000});
+  add("canon_a", 11, 2, {3.1, 2200, 2000});
+  const Ablation ablation = lab.table();
+  const AblationRow& llama = ablation.rows[0];
+  REQUIRE(llama.runs.size() == 2);
+  CHECK(llama.runs[0].id == "llama-12");
+  CHECK(llama.runs[1].id == "llama-10");
+  CHECK(llama.run->id == "llama-12");
+  CHECK(left_out_text(ablation) == "llama: older than the run shown x1\n");
+  CHECK(tokens_per_second_of(llama, ablation.table) == 4200.0);
+  CHECK(ablation.rows[1].throughput_change.value() == Approx(2100.0 / 4200 - 1));
+  CHECK(ablation.rows[1].memory_change.value() == 1.0);
+  CHECK(contains(ablation.setup[5].value, "1, 2"));
+}
+
+TEST_CASE("a row that is larger than the table allows is marked", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 20));
+  MadeRun large = Lab::run("canon_a", 20);
+  large.experiment.model.hidden_size = 320;
+  make_completed_run(lab.runs, large);
+  std::vector<store::ConfiguredRun> runs = lab.read();
+  for (store::ConfiguredRun& run : runs) {
+    if (run.summary.config == "canon_a") run.summary.parameters = 5'000'000;
+  }
+  const Ablation ablation = build_ablation(small_table(), runs);
+  const std::vector<std::string>& breaks = ablation.rows[1].breaks;
+  REQUIRE(breaks.size() == 2);
+  CHECK(breaks[0] == "12.8 % more parameters than Llama 4M, this table allows 2.0 %");
+  CHECK(contains(breaks[1], "% more FLOPs a token than Llama 4M, this table allows 5.0 %"));
+  TableSpec free = small_table();
+  free.parameters_within.reset();
+  free.flops_within.reset();
+  CHECK(build_ablation(free, runs).rows[1].is_controlled());
 }
 
 TEST_CASE("what cannot change a number keeps no run out", "[report]") {

@@ -96,7 +96,7 @@ TEST_CASE("a run that does not compare is left out once, whatever the rows are d
   divide_by(divided, "backend");
   std::vector<store::ConfiguredRun> more = runs;
   more.push_back(run_of("llama", "c", 1));
-  more.back().summary.seed = 2;
+  more.back().summary.numerics_version = 2;
   const Ablation ablation = build_ablation(divided, more);
   CHECK(ablation.rows.size() == 4);
   REQUIRE(ablation.left_out.size() == 1);

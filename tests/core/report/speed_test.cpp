@@ -97,8 +97,9 @@ TEST_CASE("a measured speed stands in the table with how it was measured", "[rep
   REQUIRE(contains(sheet.rows[2][2].text, "missing"));
   REQUIRE(sheet.rows[2][3].text == "500 [1]");
   REQUIRE(sheet.footnotes == std::vector<std::string>{"measured in another call, on 2026-11-21"});
-  REQUIRE(ablation.setup.back().name == "Speed");
-  REQUIRE(ablation.setup.back().value ==
+  const SetupEntry& speed = ablation.setup[ablation.setup.size() - 2];
+  REQUIRE(speed.name == "Speed");
+  REQUIRE(speed.value ==
           "forge bench on 2026-11-20, Test CPU, 2 threads, 32 × 512 tokens, float32, median of 3 "
           "windows, spread at most 0.5 %");
   REQUIRE(contains(to_terminal(ablation, {}), "speed: forge bench"));

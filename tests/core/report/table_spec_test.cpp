@@ -194,6 +194,51 @@ TEST_CASE("a claim compares with another row or with a number", "[report]") {
   REQUIRE(contains(error_in(claim("above: canon_a")), "'canon_a' cannot be above itself"));
 }
 
+TEST_CASE("a claim of expressions has words of its own", "[report]") {
+  const auto claim = [](const std::string& lines) {
+    return good_table + ("claims:\n  - {" + lines + "}\n");
+  };
+  const TableSpec table =
+      read(claim("claim: It pays, value: \"100*(1 - eval_loss[canon_a]/baseline.eval_loss)\", "
+                 "unit: \"%\", at_least: 2.3, at_most: 3.3"));
+  REQUIRE(table.claims[0].claim == "It pays");
+  REQUIRE(names_of(*table.claims[0].expression).size() == 2);
+  REQUIRE(read(claim("claim: It pays, holds: \"eval_loss[canon_a] < eval_loss[llama]\""))
+              .claims[0]
+              .comparison);
+  const auto says = [&](const std::string& lines, const std::string& what) {
+    const std::string error = error_in(claim(lines));
+    INFO(error);
+    REQUIRE(contains(error, what));
+  };
+  says("holds: \"eval_loss[canon_a] < 1\"", "says in words what it claims");
+  says("claim: It pays, config: canon_a, below: llama", "says in words what it claims");
+  says("claim: x, config: canon_a, holds: \"eval_loss[canon_a] < 1\"", "one of expressions none");
+  says("claim: x, value: \"eval_loss[canon_a]\"", "at_least or at_most a number");
+  says("claim: x, holds: \"eval_loss[canon_aa] < 1\"", "canon_a");
+  says("claim: x, holds: \"eval_los[canon_a] < 1\"", "eval_loss");
+  says("claim: x, holds: \"eval_loss[canon_a]\"", "<");
+}
+
+TEST_CASE("a derived column is computed from figures", "[report]") {
+  const auto column = [](const std::string& words) {
+    std::string text = good_table;
+    const std::string before = "columns:\n";
+    text.insert(text.find(before) + before.size(), "  - {title: T, " + words + "}\n");
+    return text;
+  };
+  const TableSpec table =
+      read(column("kind: derived, value: 100*tokens_per_second, unit: \"%\", precision: 1"));
+  REQUIRE(table.columns[0].unit == "%");
+  REQUIRE(table.columns[0].precision == 1);
+  REQUIRE(names_of(table.columns[0].expression).size() == 1);
+  REQUIRE(contains(error_in(column("kind: derived")), "has a value to compute"));
+  REQUIRE(contains(error_in(column("kind: derived, value: 1 +")), "positions.yaml:"));
+  REQUIRE(contains(error_in(column("kind: seeds, unit: x")), "is for columns of kind derived"));
+  REQUIRE(
+      contains(error_in(column("kind: derived, value: tokens_per_secnd")), "tokens_per_second"));
+}
+
 TEST_CASE("what a row is the best of is read and checked", "[report]") {
   const auto best_of = [](const std::string& words) {
     return good_table + ("best_of: {" + words + "}\n");

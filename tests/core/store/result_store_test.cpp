@@ -301,6 +301,10 @@ TEST_CASE("a run whose folder is gone is gone with all its rows", "[store]") {
   REQUIRE(place.store.sync(place.runs).removed == 1);
   REQUIRE(place.store.runs().size() == 1);
   REQUIRE_FALSE(contains(dump_store(place.database), "x-20"));
+  // In tables that the dump does not know of, too.
+  const SQLite::Database database(place.database.string(), SQLite::OPEN_READONLY);
+  SQLite::Statement dangling(database, "PRAGMA foreign_key_check");
+  REQUIRE_FALSE(dangling.executeStep());
 }
 
 TEST_CASE("a runs folder that is gone leaves an empty store", "[store]") {

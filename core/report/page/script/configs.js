@@ -2,7 +2,7 @@
 
 /** The rows of a table that have runs, each with the config of the run that it shows. */
 function rowConfigs(table) {
-  return table.rows.map((row, i) => ({ name: cellText(row[0]), run: data.runs[table.runs[i]?.[0]] }))
+  return table.origins.map(({ name, runs }) => ({ name, run: data.runs[runs[0]] }))
     .filter(({ run }) => run !== undefined)
     .map(({ name, run }) => ({ name, settings: settingsOf(run.settings) }));
 }

@@ -30,7 +30,7 @@ function onAxis(curve, axis) {
 /** Which runs stand together: those of a table, or all. */
 function runGroups() {
   const tables = data.tables.map((table, i) => ({ key: `${i}`, label: table.title,
-    runs: [...new Set(table.runs.flat())].sort((a, b) => a - b) }));
+    runs: [...new Set(table.origins.flatMap((origin) => origin.runs))].sort((a, b) => a - b) }));
   const all = { key: 'all', label: `All ${data.runs.length} runs`, runs: data.runs.map((run) => run.index) };
   return [...tables.filter((group) => group.runs.length > 0), all];
 }

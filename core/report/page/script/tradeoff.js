@@ -47,7 +47,7 @@ class Tradeoff {
   choose(index) {
     this.table = this.tables[index];
     this.columns = figureColumns(this.table);
-    this.y = this.columns.find((column) => !column.cost) ?? this.columns[0];
+    this.y = this.columns.find((column) => !column.cost && column.better) ?? this.columns[0];
     const others = this.columns.filter((column) => column !== this.y);
     this.x = others.find((column) => column.cost && column.better === 'higher')
       ?? others.find((column) => column.cost) ?? others[0];
@@ -78,17 +78,18 @@ class Tradeoff {
   }
 
   points() {
-    return this.table.rows.map((row, i) => ({ name: cellText(row[0]), row, style: styleOf(i),
+    return this.table.rows.map((row, i) => ({ ...this.table.origins[i], row, style: styleOf(i),
       x: row[this.x.place]?.value ?? null, y: row[this.y.place]?.value ?? null }));
   }
 
   update() {
     const points = this.points();
     this.shown = points.filter((point) => point.x !== null && point.y !== null);
-    for (const point of this.shown) {
-      point.beatenBy = this.shown.filter((other) => dominates(other, point, this.better.x, this.better.y));
+    const compared = this.shown.filter((point) => point.breaks.length === 0);
+    for (const point of compared) {
+      point.beatenBy = compared.filter((other) => dominates(other, point, this.better.x, this.better.y));
     }
-    const front = this.shown.filter((point) => point.beatenBy.length === 0);
+    const front = compared.filter((point) => point.beatenBy.length === 0);
     this.chart.series = [this.frontSeries(front), ...this.shown.map((point) => this.pointSeries(point))];
     const label = (key) => `${this[key].title} (${this.better[key]} is better)`;
     const axis = (key) => ({ label: label(key), log: false, room: 0.12, text: axisText(this.table, this[key]) });
@@ -105,13 +106,14 @@ class Tradeoff {
   pointSeries(point) {
     const crowded = this.shown.length > 24;
     return { point, xs: [point.x], ys: [point.y], style: point.style, points: 'all', radius: 5.5,
-      hollow: point.beatenBy.length > 0, caption: crowded ? null : point.name };
+      hollow: point.beatenBy?.length !== 0, caption: crowded ? null : point.name };
   }
 
   describe({ series }) {
     const { point } = series;
     const lines = [[this.y.title, cellText(point.row[this.y.place])], [this.x.title, cellText(point.row[this.x.place])]];
-    if (point.beatenBy.length > 0) lines.push(['Dominated by', this.beatenBy(point)]);
+    if (!point.beatenBy) lines.push(['Not compared', point.breaks.join('; ')]);
+    else if (point.beatenBy.length > 0) lines.push(['Dominated by', this.beatenBy(point)]);
     else lines.push(['On the front', 'yes']);
     return { title: point.name, lines };
   }
@@ -122,13 +124,15 @@ class Tradeoff {
   }
 
   showFindings(front, points) {
-    const dominated = this.shown.filter((point) => point.beatenBy.length > 0);
+    const dominated = this.shown.filter((point) => point.beatenBy?.length > 0);
+    const apart = this.shown.filter((point) => !point.beatenBy);
     const lacking = points.filter((point) => point.x === null || point.y === null);
     const entry = (point, text) => element('li', {}, swatch(point.style, false), element('strong', {}, point.name), text);
     const part = (title, entries) => (entries.length > 0 ? [element('h3', {}, title), element('ul', { class: 'plain' }, entries)] : []);
     this.findings.replaceChildren(
       ...part('On the front: no row is better in one figure without being worse in the other', front.map((point) => entry(point, ''))),
       ...part('Dominated', dominated.map((point) => entry(point, ` by ${this.beatenBy(point)}`))),
+      ...part('Not compared with the others', apart.map((point) => entry(point, `: ${point.breaks.join('; ')}`))),
       ...part('Without both figures', lacking.map((point) => entry(point, ''))),
       element('p', { class: 'muted' }, 'The front takes every figure as it is and knows nothing of noise: whether a difference stands is said by the table and its claims.'));
   }

@@ -34,7 +34,7 @@ TEST_CASE("a page has the project's tables, runs and commands", "[report][page]"
   CHECK(page.runs[1].summary.failure_reason == "worker killed by SIGKILL");
   CHECK(page.runs[2].config.contains("model"));
   REQUIRE(page.tables.size() == 1);
-  CHECK(page.tables[0].runs[0] == std::vector<std::string>{"llama-20"});
+  CHECK(page.tables[0].origins[0].runs == std::vector<std::string>{"llama-20"});
   CHECK(page.tables[0].sheet.title == "Canon positions");
   CHECK(page.tables[0].meanings.size() == page.tables[0].sheet.columns.size());
   CHECK_FALSE(page.tables[0].setup.empty());
@@ -73,7 +73,7 @@ TEST_CASE("a page of a project without runs has none", "[report][page]") {
   const Page page = collect_page(
       "projects/canon", "canon", {build_ablation(tests::small_table(), {})}, folder / "runs");
   CHECK(page.runs.empty());
-  CHECK(page.tables[0].runs == std::vector<std::vector<std::string>>(3));
+  CHECK(page.tables[0].origins[2].runs.empty());
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST_CASE("a page has its parts in their places", "[report][page]") {
   CHECK(data["runs"][2]["seed"] == 3);
   CHECK(data["runs"][0]["train"]["count"] == 10);
   const nlohmann::json& table = data["tables"][0];
-  CHECK(table["runs"] == nlohmann::json{{0, 1, 2}});
+  CHECK(table["origins"][0]["runs"] == nlohmann::json{0, 1, 2});
   CHECK(table["columns"][1]["better"] == "lower");
   CHECK(table["columns"][2]["cost"] == true);
   CHECK(table["rows"][0][0] == "canon Model 0");

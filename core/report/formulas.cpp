@@ -1,0 +1,53 @@
+#include "core/report/formulas.h"
+
+#include <algorithm>
+
+namespace forge::report {
+namespace {
+
+const AblationRow* row_of(const Ablation& ablation,
+                          const std::string& config,
+                          const std::string& division) {
+  const auto found =
+      std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
+        return row.spec.config == config && row.division == division;
+      });
+  return found == ablation.rows.end() ? nullptr : &*found;
+}
+
+std::optional<FigureSample> measured_speed(const AblationRow& row) {
+  if (!row.speed || !row.speed->otherwise.empty()) return std::nullopt;
+  return FigureSample{row.spec.config, {{0, row.speed->record.tokens_per_second}}};
+}
+
+std::optional<FigureSample> sample_of(const AblationRow& row, const std::string& figure) {
+  FigureSample sample{row.spec.config, {}};
+  for (const store::RunSummary& run : row.runs) {
+    const std::optional<double> value = figure_of(run, figure);
+    if (!value) return std::nullopt;
+    sample.values.push_back({run.seed, *value});
+  }
+  if (sample.values.empty()) return std::nullopt;
+  return sample;
+}
+
+}  // namespace
+
+Samples samples_for(const Ablation& ablation, const AblationRow& row) {
+  const AblationRow* const baseline = row_of(ablation, ablation.table.baseline, row.division);
+  return [&ablation, &row, baseline](const Name& name) -> std::optional<FigureSample> {
+    const AblationRow* named = &row;
+    if (name.row == Name::Row::baseline) named = baseline;
+    if (name.row == Name::Row::of_config) named = row_of(ablation, name.config, row.division);
+    if (!named) return std::nullopt;
+    if (named != &row && !(named->is_controlled() && row.is_controlled())) return std::nullopt;
+    if (name.figure == tokens_per_second_name &&
+        ablation.table.tokens_per_second == SpeedSource::benchmark)
+      return measured_speed(*named);
+    const bool elsewhere = is_of_the_device(name.figure) && named->run && baseline &&
+                           baseline->run && !on_same_device(*named->run, *baseline->run);
+    return elsewhere ? std::nullopt : sample_of(*named, name.figure);
+  };
+}
+
+}  // namespace forge::report
