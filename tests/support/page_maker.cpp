@@ -87,6 +87,8 @@ Page make_page(size_t runs, size_t points, const std::string& name) {
   table.sheet.title = name + " positions";
   table.sheet.columns = {{"Model"}, {"Eval Loss", true}, {"Tok/s", true}, {"Notes", false, true}};
   table.meanings = {{}, {Better::lower, false}, {Better::higher, true}, {}};
+  for (Meaning& meaning : table.meanings) meaning.intervals.resize((runs + seeds - 1) / seeds);
+  if (runs > 0) table.meanings[1].intervals[0] = statistics::Interval{1.5, 2.5};
   for (size_t i = 0; i < runs; i += seeds) {
     table.sheet.rows.push_back(make_row(page.runs, i, name));
     Origin& origin = table.origins.emplace_back();

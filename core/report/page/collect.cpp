@@ -5,6 +5,7 @@
 #include <limits>
 #include <tuple>
 
+#include "core/report/cells.h"
 #include "core/report/commands.h"
 #include "core/store/location.h"
 #include "core/store/result_store.h"
@@ -41,6 +42,40 @@ bool is_cost(ColumnKind kind) {
   }
 }
 
+Unit unit_of(const ColumnSpec& column) {
+  switch (column.kind) {
+    case ColumnKind::peak_memory: return Unit::bytes;
+    case ColumnKind::overhead: return Unit::share;
+    case ColumnKind::score:
+    case ColumnKind::difference:
+      if (column.format == ScoreFormat::percent) return Unit::share;
+      if (column.format == ScoreFormat::by_name && is_share(figure_name(column)))
+        return Unit::share;
+      return Unit::plain;
+    default: return Unit::plain;
+  }
+}
+
+/// Whether the cells show the mean over seeds of the column's figure.
+bool shows_means(const ColumnSpec& column, const TableSpec& table) {
+  switch (column.kind) {
+    case ColumnKind::eval_loss:
+    case ColumnKind::train_loss:
+    case ColumnKind::peak_memory:
+    case ColumnKind::score: return true;
+    case ColumnKind::tokens_per_second: return table.tokens_per_second == SpeedSource::runs;
+    default: return false;
+  }
+}
+
+Meaning meaning_of(const ColumnSpec& column, const Ablation& ablation) {
+  Meaning meaning{better_of(column), is_cost(column.kind), unit_of(column)};
+  if (!shows_means(column, ablation.table)) return meaning;
+  for (const Cell& cell : cells_of(ablation, figure_name(column)))
+    meaning.intervals.push_back(cell.summary.interval);
+  return meaning;
+}
+
 /// The run that a row shows first, then its other seeds, then those that it was chosen from.
 std::vector<std::string> runs_of(const AblationRow& row) {
   std::vector<std::string> ids;
@@ -67,7 +102,7 @@ Table table_of(const Ablation& ablation) {
   table.sheet = make_sheet(ablation);
   table.setup = ablation.setup;
   for (const ColumnSpec& column : shown_columns(ablation))
-    table.meanings.push_back({better_of(column), is_cost(column.kind)});
+    table.meanings.push_back(meaning_of(column, ablation));
   for (const AblationRow& row : ablation.rows) table.origins.push_back(origin_of(row));
   return table;
 }

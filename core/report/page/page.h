@@ -7,6 +7,7 @@
 #include "core/report/page/assets.h"
 #include "core/report/page/curve.h"
 #include "core/report/sheet.h"
+#include "core/statistics/sample.h"
 #include "core/store/run_summary.h"
 
 /// A project's results as one HTML file that asks nothing of any network.
@@ -15,10 +16,16 @@ namespace forge::report::page {
 /// Which values of a column are the better ones.
 enum class Better { unknown, lower, higher };
 
+/// How a column's values are written: as they are, as a percentage, in GiB.
+enum class Unit { plain, share, bytes };
+
 /// What a column's figures are to a reader who weighs one against another.
 struct Meaning {
   Better better = Better::unknown;
   bool is_cost = false;  ///< speed, memory, parameters: what quality is paid with
+  Unit unit = Unit::plain;
+  /// Of each row that of the mean over its seeds, where it is known; empty: of none.
+  std::vector<std::optional<statistics::Interval>> intervals = {};
 };
 
 /// What stands behind a row of a table.

@@ -1,7 +1,7 @@
 // Series on the canvas of a plot.
 //
 // A series: {xs, ys, style, line, points, width, alpha, mute} and, for a band, {low, high}. `xs` grow;
-// a null in `ys` is a gap; `points` is "all", "last" or null; a mute series is not pointed at.
+// a null in `ys` is a gap; `whiskers` are intervals {x, y} around the first point; `points` is "all", "last" or null; a mute series is not pointed at.
 
 /** What drawing needs of a plot: its context, the box of its axes and from values to pixels. */
 function paperOf(plot, axes) {
@@ -69,8 +69,23 @@ function drawSeries(paper, series, isDimmed) {
   context.setLineDash(series.style.dash.map((length) => length * ratio));
   if (series.line) context.stroke(linePath(paper, series));
   context.setLineDash([]);
+  if (series.whiskers) drawWhiskers(paper, series);
   if (series.points) drawPoints(paper, series);
   context.globalAlpha = 1;
+}
+
+function drawWhiskers({ context, ratio, toX, toY }, { xs: [x], ys: [y], whiskers }) {
+  context.lineWidth = ratio;
+  context.beginPath();
+  if (whiskers.x) {
+    context.moveTo(toX(whiskers.x[0]), toY(y));
+    context.lineTo(toX(whiskers.x[1]), toY(y));
+  }
+  if (whiskers.y) {
+    context.moveTo(toX(x), toY(whiskers.y[0]));
+    context.lineTo(toX(x), toY(whiskers.y[1]));
+  }
+  context.stroke();
 }
 
 function drawPoints({ context, ratio, toX, toY }, series) {

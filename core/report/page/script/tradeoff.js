@@ -26,11 +26,10 @@ function figureColumns(table) {
     .filter(({ number, place }) => number && table.rows.some((row) => typeof row[place]?.value === 'number'));
 }
 
-/** Numbers of an axis in the unit in which the table writes the column. */
-function axisText(table, column) {
-  const texts = table.rows.map((row) => cellText(row[column.place]));
-  if (texts.some((text) => /%/.test(text))) return (value) => `${+(100 * value).toPrecision(4)} %`;
-  if (texts.some((text) => /[MG]iB/.test(text))) return (value) => `${+(value / 2 ** 30).toPrecision(3)} GiB`;
+/** Numbers of an axis as the table writes the column. */
+function axisText(column) {
+  if (column.unit === 'share') return (value) => `${+(100 * value).toPrecision(4)} %`;
+  if (column.unit === 'bytes') return (value) => `${+(value / 2 ** 30).toPrecision(3)} GiB`;
   return (value) => (Math.abs(value) >= 1000 ? shortNumber(value) : axisNumber(value));
 }
 
@@ -78,7 +77,7 @@ class Tradeoff {
   }
 
   points() {
-    return this.table.rows.map((row, i) => ({ ...this.table.origins[i], row, style: styleOf(i),
+    return this.table.rows.map((row, i) => ({ ...this.table.origins[i], row, place: i, style: styleOf(i),
       x: row[this.x.place]?.value ?? null, y: row[this.y.place]?.value ?? null }));
   }
 
@@ -92,7 +91,7 @@ class Tradeoff {
     const front = compared.filter((point) => point.beatenBy.length === 0);
     this.chart.series = [this.frontSeries(front), ...this.shown.map((point) => this.pointSeries(point))];
     const label = (key) => `${this[key].title} (${this.better[key]} is better)`;
-    const axis = (key) => ({ label: label(key), log: false, room: 0.12, text: axisText(this.table, this[key]) });
+    const axis = (key) => ({ label: label(key), log: false, room: 0.12, text: axisText(this[key]) });
     this.chart.setAxes({ x: axis('x'), y: axis('y') });
     this.showFindings(front, points);
   }
@@ -103,10 +102,14 @@ class Tradeoff {
       style: { hue: null, dash: [4, 4], marker: 'circle' } };
   }
 
+  hasWhiskers() {
+    return [...this.x.intervals, ...this.y.intervals].some((interval) => interval !== null);
+  }
+
   pointSeries(point) {
     const crowded = this.shown.length > 24;
     return { point, xs: [point.x], ys: [point.y], style: point.style, points: 'all', radius: 5.5,
-      hollow: point.beatenBy?.length !== 0, caption: crowded ? null : point.name };
+      whiskers: { x: this.x.intervals[point.place], y: this.y.intervals[point.place] }, hollow: point.beatenBy?.length !== 0, caption: crowded ? null : point.name };
   }
 
   describe({ series }) {
@@ -134,7 +137,9 @@ class Tradeoff {
       ...part('Dominated', dominated.map((point) => entry(point, ` by ${this.beatenBy(point)}`))),
       ...part('Not compared with the others', apart.map((point) => entry(point, `: ${point.breaks.join('; ')}`))),
       ...part('Without both figures', lacking.map((point) => entry(point, ''))),
-      element('p', { class: 'muted' }, 'The front takes every figure as it is and knows nothing of noise: whether a difference stands is said by the table and its claims.'));
+      element('p', { class: 'muted' }, 
+        `${this.hasWhiskers() ? 'Whiskers are 95 % intervals of the mean over seeds. ' : ''}The front takes figures as they are and knows nothing of noise: `
+        + 'whether a difference stands is said by the table and its claims.'));
   }
 }
 
