@@ -53,6 +53,7 @@ void group_commands(CLI::App& app) {
         "status",
         "why",
         "compare",
+        "export",
         "export-markdown",
         "report",
         "bench",
@@ -83,6 +84,7 @@ void add_commands(CLI::App& program_line, Program& program) {
   add_runs(app, program);
   add_why(app, program);
   add_compare(app, program);
+  add_export(app, program);
   add_export_markdown(app, program);
   add_report(app, program);
   add_bench(app, program);

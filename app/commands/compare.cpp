@@ -31,6 +31,7 @@ struct Options {
   std::string against;                ///< "published" or ""
   bool json = false;
   bool strict = false;
+  bool points = false;
   bool curves = false;
   bool watch = false;
   TableOptions tables;
@@ -42,13 +43,20 @@ constexpr auto look_again = std::chrono::seconds(2);
 
 int width() { return is_terminal(STDOUT_FILENO) ? terminal_width(STDOUT_FILENO) : unknown_width; }
 
-report::TerminalOptions terminal_options() { return {use_colour(STDOUT_FILENO), width()}; }
+report::TerminalOptions terminal_options() {
+  report::TerminalOptions options;
+  options.colour = use_colour(STDOUT_FILENO);
+  options.width = width();
+  return options;
+}
 
-std::string formatted(const report::Ablation& table, const std::string& format) {
+std::string formatted(const report::Ablation& table, const std::string& format, bool points) {
   if (format == "markdown") return report::to_markdown(table);
   if (format == "csv") return report::to_csv(table);
   if (format == "json") return json_text(report::to_json(table), 2) + "\n";
-  return report::to_terminal(table, terminal_options());
+  report::TerminalOptions terminal = terminal_options();
+  terminal.points = points;
+  return report::to_terminal(table, terminal);
 }
 
 int print_pivot(const Context& context, const Options& options) {
@@ -108,7 +116,7 @@ nlohmann::ordered_json json_of(const report::Ablation& table, const Options& opt
 }
 
 std::string text_of(const Context& context, const report::Ablation& table, const Options& options) {
-  std::string text = formatted(table, options.format);
+  std::string text = formatted(table, options.format, options.points);
   if (options.format == "csv") return text;
   if (!options.pareto.empty()) text += "\n" + pareto_text(table, options.pareto);
   if (options.curves)
@@ -233,6 +241,8 @@ void add_compare(const Command& app, Program& program) {
                   options->pareto,
                   "Who is dominated in two figures: quality, speed, memory, or their names")
       .type_name("A,B");
+  command.add_flag(
+      "--points", options->points, "Of a table of best values: all that each row was chosen from");
   command.add_flag("--curves", options->curves, "Training losses as a plot of letters");
   command.add_flag("--watch", options->watch, "Look again every two seconds while runs go on");
   command.add_flag(

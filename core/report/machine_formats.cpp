@@ -8,6 +8,7 @@
 #include "core/report/cells.h"
 #include "core/report/claims.h"
 #include "core/report/commands.h"
+#include "core/report/csv.h"
 
 namespace forge::report {
 namespace {
@@ -202,14 +203,7 @@ Json row_to_json(size_t index, const CellsOfFigures& samples, const Ablation& ab
   return json;
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
-std::string csv_field(const Json& value) {
+std::string csv_value(const Json& value) {
   if (value.is_null()) return "";
   return csv_field(value.is_string() ? value.get<std::string>() : json_text(value));
 }
@@ -221,24 +215,22 @@ std::vector<std::string> csv_scores(const AblationRow& row, const TableSpec& tab
   for (const std::string& name : scores_of(table)) {
     const auto found = scores.find(name);
     const bool has = found != scores.end();
-    fields.push_back(has ? csv_field(found->at("value")) : "");
-    fields.push_back(has ? csv_field(found->at("count")) : "");
+    fields.push_back(has ? csv_value(found->at("value")) : "");
+    fields.push_back(has ? csv_value(found->at("count")) : "");
   }
   return fields;
 }
 
 /// Standard deviation, interval, adjusted p and standing; empty where they are not known.
 std::vector<std::string> csv_statistics(const Cell& cell) {
-  std::vector<std::string> fields = {csv_field(value_or_null(cell.summary.standard_deviation))};
+  std::vector<std::string> fields = {csv_value(value_or_null(cell.summary.standard_deviation))};
   const std::optional<statistics::Interval>& interval = cell.summary.interval;
-  fields.push_back(interval ? csv_field(Json(interval->low)) : "");
-  fields.push_back(interval ? csv_field(Json(interval->high)) : "");
-  fields.push_back(csv_field(value_or_null(cell.p)));
+  fields.push_back(interval ? csv_value(Json(interval->low)) : "");
+  fields.push_back(interval ? csv_value(Json(interval->high)) : "");
+  fields.push_back(csv_value(value_or_null(cell.p)));
   fields.emplace_back(cell.summary.n == 0 ? "" : name_of(cell.standing));
   return fields;
 }
-
-std::string csv_line(const std::vector<std::string>& fields) { return join(fields, ",") + "\r\n"; }
 
 }  // namespace
 
@@ -312,19 +304,19 @@ std::string to_csv(const Ablation& ablation) {
                                      status_of(row.run),
                                      csv_field(row.run ? row.run->id : "")};
     const Json figures = figures_of(row, ablation.table);
-    for (const auto& [name, value] : figures.items()) line.push_back(csv_field(value));
+    for (const auto& [name, value] : figures.items()) line.push_back(csv_value(value));
     for (const std::string& field : csv_scores(row, ablation.table)) line.push_back(field);
     line.push_back(std::to_string(row.runs.size()));
     for (const auto& [figure, cells] : samples) {
       for (std::string& field : csv_statistics(cells[i])) line.push_back(std::move(field));
     }
     line.push_back(csv_field(join(row.breaks, "; ")));
-    if (ablation.table.best_of) line.push_back(csv_field(value_or_null(row.varied)));
+    if (ablation.table.best_of) line.push_back(csv_value(value_or_null(row.varied)));
     if (!ablation.table.by.empty()) line.push_back(csv_field(row.division));
     if (ablation.published) {
       const Json theirs = published_of(row);
       for (const std::string& name : published) {
-        line.push_back(theirs.is_null() ? "" : csv_field(theirs[name]));
+        line.push_back(theirs.is_null() ? "" : csv_value(theirs[name]));
       }
     }
     text += csv_line(line);

@@ -79,6 +79,7 @@ std::string to_markdown(const Ablation& ablation) {
   for (size_t i = 0; i < sheet.footnotes.size(); ++i) {
     text += "- [" + std::to_string(i + 1) + "] " + escaped(sheet.footnotes[i]) + "\n";
   }
+  if (!sheet.points.empty()) text += "\nChosen from:\n\n" + list_of(sheet.points);
   if (!sheet.verdicts.empty()) text += "\nClaims:\n\n" + list_of(sheet.verdicts);
   if (!sheet.commands.empty())
     text += "\nMissing runs are made by\n\n" + code_block(sheet.commands);

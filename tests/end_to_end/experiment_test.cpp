@@ -74,14 +74,31 @@ TEST_CASE("three configs are trained and compared and exported") {
   REQUIRE(contains(exported, "| Llama 4M"));
   REQUIRE(forge.call({"export-markdown", "-o", "-"}).out == exported);
 
+  const std::string latex = forge.call({"export", "--format", "latex"}).out;
+  REQUIRE(contains(latex, "\\label{tab:positions}"));
+  REQUIRE(contains(latex, "Llama 4M & "));
+  const std::string metrics = (forge.folder() / "metrics.csv").string();
+  for (int time = 0; time < 2; ++time) {
+    REQUIRE(forge.call({"export", "--format", "metrics-csv", "-o", metrics}).exit_code == 0);
+    REQUIRE(forge.call({"export", "--format", "metrics-csv"}).out == read_file(metrics));
+  }
+  REQUIRE(contains(read_file(metrics), id + ",train_llama,"));
+  REQUIRE(contains(read_file(metrics), ",eval_loss,"));
+  const std::string folder = (forge.folder() / "tensorboard").string();
+  const json written =
+      json::parse(forge.call({"export", "--format", "tensorboard", "-o", folder, "--json"}).out);
+  REQUIRE(written.at("runs") == 3);
+  REQUIRE(written.at("files").size() == 3);
+  REQUIRE(fs::file_size(written.at("files")[0].get<std::string>()) > 500);
+
   const std::string page = (forge.folder() / "report.html").string();
   const Outcome report = forge.call({"report", "-o", page, "--json"});
   if (contains(report.err, "built without uPlot")) return;
   REQUIRE(report.exit_code == 0);
-  const json written = json::parse(report.out);
-  REQUIRE(written.at("file") == page);
-  REQUIRE(written.at("runs") >= 2);
-  REQUIRE(written.at("bytes") == read_file(page).size());
+  const json report_written = json::parse(report.out);
+  REQUIRE(report_written.at("file") == page);
+  REQUIRE(report_written.at("runs") >= 2);
+  REQUIRE(report_written.at("bytes") == read_file(page).size());
   REQUIRE(forge.call({"report", "-o", "-"}).out == read_file(page));
 }
 
