@@ -3,6 +3,18 @@
 
 const zoomStep = 1.5;
 
+/** The nearest point to a place from one point of a series on, as long as one can be nearer than `best`. */
+function nearestOnTheWay(series, start, step, place, toX, toY, best) {
+  for (let index = start; index >= 0 && index < series.xs.length; index += step) {
+    const away = toX(series.xs[index]) - place.x;
+    if (Math.abs(away) > best.distance) break;
+    if (series.ys[index] === null) continue;
+    const distance = Math.hypot(away, toY(series.ys[index]) - place.y);
+    if (distance < best.distance) best = { series, index, distance };
+  }
+  return best;
+}
+
 class Chart {
   /** `describe(point)` gives {title, lines: [[name, text]]} for {series, index}. */
   constructor(label, describe) {
@@ -37,17 +49,19 @@ class Chart {
       element('span', { class: 'muted hint' }, 'Drag to zoom, double-click to show all.'));
   }
 
-  /** Other axes begin with everything in view. */
-  setAxes(axes) {
-    this.axes = axes;
-    this.view = null;
+  /** Series on other axes: all of them are in view. */
+  setAxes(axes, series) {
+    Object.assign(this, { axes, series, view: null });
+    this.leave();
+    this.measure();
     this.rebuild();
   }
 
   setSeries(series) {
     this.series = series;
     this.leave();
-    if (this.plot) this.applyView();
+    this.measure();
+    this.applyView();
   }
 
   size() {
@@ -78,17 +92,12 @@ class Chart {
       },
       hooks: { draw: [(plot) => this.draw(plot)], setSelect: [(plot) => this.zoomToSelection(plot)] },
     };
-    const { x, y } = this.shownView();
-    this.plot = new uPlot(options, [x, [null, null]], this.canvasHost);
-    this.plot.batch(() => {
-      this.plot.setScale('x', { min: x[0], max: x[1] });
-      this.plot.setScale('y', { min: y[0], max: y[1] });
-    });
+    this.plot = new uPlot(options, [this.shownView().x, [null, null]], this.canvasHost);
     this.follow(this.plot.over);
   }
 
   scale(key) {
-    return { time: false, auto: false, distr: this.axes[key].log ? 3 : 1, range: (_, min, max) => [min, max] };
+    return { time: false, distr: this.axes[key].log ? 3 : 1, range: () => this.shownView()[key] };
   }
 
   axis(key) {
@@ -113,13 +122,13 @@ class Chart {
     };
   }
 
-  fullView() {
+  measure() {
     const extent = (keys, { log, room }) => extentOf(this.series, keys, log, room);
-    return { x: extent(['xs'], this.axes.x), y: extent(['ys', 'low', 'high'], this.axes.y) };
+    this.everything = { x: extent(['xs'], this.axes.x), y: extent(['ys', 'low', 'high'], this.axes.y) };
   }
 
   shownView() {
-    return this.view ?? this.fullView();
+    return this.view ?? this.everything;
   }
 
   applyView() {
@@ -129,7 +138,6 @@ class Chart {
       this.plot.setScale('x', { min: x[0], max: x[1] });
       this.plot.setScale('y', { min: y[0], max: y[1] });
     });
-    this.plot.redraw();
     this.placePoint();
   }
 
@@ -197,26 +205,17 @@ class Chart {
 
   /** The point nearest to a place of the plot, at most `reach` pixels away; else null. */
   nearest(left, top, reach) {
-    let best = null;
-    let distance = reach;
+    const { toX, toY, box, ratio } = paperOf(this.plot, this.axes);
+    const place = { x: box.left + left * ratio, y: box.top + top * ratio };
     const x = this.plot.posToVal(left, 'x');
+    let best = { distance: reach * ratio };
     for (const series of this.series) {
       if (series.mute) continue;
       const start = lowerBound(series.xs, x);
-      for (const step of [-1, 1]) {
-        for (let i = step < 0 ? start - 1 : start; i >= 0 && i < series.xs.length; i += step) {
-          const away = Math.abs(this.plot.valToPos(series.xs[i], 'x') - left);
-          if (away > distance) break;
-          if (series.ys[i] === null) continue;
-          const length = Math.hypot(away, this.plot.valToPos(series.ys[i], 'y') - top);
-          if (length < distance) {
-            distance = length;
-            best = { series, index: i };
-          }
-        }
-      }
+      best = nearestOnTheWay(series, start - 1, -1, place, toX, toY, best);
+      best = nearestOnTheWay(series, start, 1, place, toX, toY, best);
     }
-    return best;
+    return best.series ? { series: best.series, index: best.index } : null;
   }
 
   setPoint(point) {

@@ -158,8 +158,12 @@ class Curves {
   }
 
   update() {
-    this.panel.update();
     this.chart.setSeries(this.allSeries());
+    this.tellShown();
+  }
+
+  tellShown() {
+    this.panel.update();
     const runs = this.shownRuns();
     const thinned = this.state.kind !== 'eval' && runs.some((run) => run.recorded > run.train.count);
     this.status.textContent = [`${runs.length} of ${this.group.runs.length} runs shown.`,
@@ -209,12 +213,11 @@ class Curves {
 
   applyAxes() {
     const time = this.state.axis === 'seconds';
-    this.chart.series = this.allSeries();
     this.chart.setAxes({
       x: { label: time ? 'Wall time' : 'Tokens trained on', log: this.log.x, text: time ? durationText : shortNumber },
       y: { label: 'Loss', log: this.log.y, text: axisNumber },
-    });
-    this.update();
+    }, this.allSeries());
+    this.tellShown();
   }
 
   // What is said of a point.
@@ -236,7 +239,7 @@ class Curves {
     const name = lossName(kind);
     const lines = [[name[0].toUpperCase() + name.slice(1), lossText(curve.loss[place])]];
     if (kind === 'train' && this.state.smoothing > 0) lines.push(['Smoothed', lossText(ys[index])]);
-    lines.push(['Tokens', shortNumber(curve.tokens[place])]);
+    if (curve.tokens[place] !== null) lines.push(['Tokens', shortNumber(curve.tokens[place])]);
     if (curve.seconds[place] !== null) lines.push(['Wall time', durationText(curve.seconds[place])]);
     if (run.status !== 'completed') lines.push(['Run', run.status]);
     return { title: runLabel(run), lines };

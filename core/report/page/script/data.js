@@ -2,8 +2,11 @@
 
 const data = JSON.parse(byId('data').textContent);
 
-const digitOf = new Map(
-  [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].map((c, i) => [c, i]));
+const noNumber = '~'.charCodeAt(0);
+const digitOf = new Uint8Array(128);
+[...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].forEach((letter, digit) => {
+  digitOf[letter.charCodeAt(0)] = digit;
+});
 
 /** Whole numbers from base64 VLQ differences of the first or second order; null for "~". */
 function decodeCounts(text, order) {
@@ -12,12 +15,13 @@ function decodeCounts(text, order) {
   let change = 0;
   let rest = 0;
   let scale = 1;
-  for (const letter of text) {
-    if (letter === '~') {
+  for (let i = 0; i < text.length; ++i) {
+    const code = text.charCodeAt(i);
+    if (code === noNumber) {
       counts.push(null);
       continue;
     }
-    const digit = digitOf.get(letter);
+    const digit = digitOf[code];
     rest += (digit & 31) * scale;
     scale *= 32;
     if (digit & 32) continue;

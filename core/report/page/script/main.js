@@ -18,6 +18,7 @@ function isDark() {
 }
 
 function redrawCharts() {
+  cssColours.clear();
   byId('theme').setAttribute('aria-pressed', `${isDark()}`);
   for (const id of ['curves-body', 'tradeoff-body']) byId(id).chart?.chart.plot?.redraw(false);
 }

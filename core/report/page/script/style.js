@@ -13,8 +13,12 @@ function styleOf(index) {
   };
 }
 
+const cssColours = new Map();
+
+/** The colour of a variable of page.css, looked up once until other ones hold. */
 function cssColour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  if (!cssColours.has(name)) cssColours.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return cssColours.get(name);
 }
 
 function colourOf(style) {

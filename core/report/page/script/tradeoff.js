@@ -89,10 +89,10 @@ class Tradeoff {
       point.beatenBy = compared.filter((other) => dominates(other, point, this.better.x, this.better.y));
     }
     const front = compared.filter((point) => point.beatenBy.length === 0);
-    this.chart.series = [this.frontSeries(front), ...this.shown.map((point) => this.pointSeries(point))];
     const label = (key) => `${this[key].title} (${this.better[key]} is better)`;
     const axis = (key) => ({ label: label(key), log: false, room: 0.12, text: axisText(this[key]) });
-    this.chart.setAxes({ x: axis('x'), y: axis('y') });
+    this.chart.setAxes({ x: axis('x'), y: axis('y') },
+      [this.frontSeries(front), ...this.shown.map((point) => this.pointSeries(point))]);
     this.showFindings(front, points);
   }
 
