@@ -1,9 +1,9 @@
-// A plot with linear and logarithmic axes, zoom, hover and keys. uPlot lays out the axes and follows
-// the pointer; the series are drawn here, because each has an x of its own (drawing.js).
+// A plot with linear and logarithmic axes, zoom, hover and keys. uPlot lays out the axes and
+// follows the pointer; drawing.js draws the series, because each has an x of its own.
 
 const zoomStep = 1.5;
 
-/** The nearest point to a place from one point of a series on, as long as one can be nearer than `best`. */
+/** The nearest point from one of a series on, as long as one can be nearer than `best`. */
 function nearestOnTheWay(series, start, step, place, toX, toY, best) {
   for (let index = start; index >= 0 && index < series.xs.length; index += step) {
     const away = toX(series.xs[index]) - place.x;
@@ -20,7 +20,10 @@ class Chart {
   constructor(label, describe) {
     this.describe = describe;
     this.series = [];
-    this.axes = { x: { label: '', log: false, text: shortNumber }, y: { label: '', log: false, text: shortNumber } };
+    this.axes = {
+      x: { label: '', log: false, text: shortNumber },
+      y: { label: '', log: false, text: shortNumber },
+    };
     this.view = null;
     this.point = null;
     this.highlight = null;
@@ -31,22 +34,40 @@ class Chart {
   makeElements(label) {
     this.ring = element('div', { class: 'chart-ring', hidden: true });
     this.tip = element('div', { class: 'chart-tip', hidden: true, 'aria-hidden': 'true' });
-    this.canvasHost = element('div', { class: 'chart', tabindex: 0, role: 'application',
-      'aria-roledescription': 'interactive chart',
-      'aria-label': `${label}. Left and right arrows follow a series, up and down change the series, `
-        + 'plus and minus zoom, shift with an arrow moves the view, zero shows everything.',
-      onkeydown: (event) => this.onKey(event), onblur: () => this.leave() }, this.ring, this.tip);
+    this.canvasHost = element(
+      'div',
+      {
+        class: 'chart',
+        tabindex: 0,
+        role: 'application',
+        'aria-roledescription': 'interactive chart',
+        'aria-label':
+          `${label}. Left and right arrows follow a series, up and down change the series, ` +
+          'plus and minus zoom, shift with an arrow moves the view, zero shows everything.',
+        onkeydown: (event) => this.onKey(event),
+        onblur: () => this.leave(),
+      },
+      this.ring,
+      this.tip,
+    );
     this.element = element('div', { class: 'chart-frame' }, this.canvasHost, this.zoomButtons());
   }
 
   zoomButtons() {
-    const one = (text, label, action) => button(text, action, { 'aria-label': label, title: label });
-    return element('div', { class: 'chart-buttons', role: 'group', 'aria-label': 'Zoom' },
-      one('+', 'Zoom in', () => this.zoom(1 / zoomStep)), one('−', 'Zoom out', () => this.zoom(zoomStep)),
-      one('←', 'Move left', () => this.pan(-0.2, 0)), one('→', 'Move right', () => this.pan(0.2, 0)),
-      one('↑', 'Move up', () => this.pan(0, 0.2)), one('↓', 'Move down', () => this.pan(0, -0.2)),
+    const one = (text, label, action) =>
+      button(text, action, { 'aria-label': label, title: label });
+    return element(
+      'div',
+      { class: 'chart-buttons', role: 'group', 'aria-label': 'Zoom' },
+      one('+', 'Zoom in', () => this.zoom(1 / zoomStep)),
+      one('−', 'Zoom out', () => this.zoom(zoomStep)),
+      one('←', 'Move left', () => this.pan(-0.2, 0)),
+      one('→', 'Move right', () => this.pan(0.2, 0)),
+      one('↑', 'Move up', () => this.pan(0, 0.2)),
+      one('↓', 'Move down', () => this.pan(0, -0.2)),
       button('Show all', () => this.showAll()),
-      element('span', { class: 'muted hint' }, 'Drag to zoom, double-click to show all.'));
+      element('span', { class: 'muted hint' }, 'Drag to zoom, double-click to show all.'),
+    );
   }
 
   /** Series on other axes: all of them are in view. */
@@ -88,9 +109,17 @@ class Chart {
       cursor: {
         points: { show: false },
         drag: { x: true, y: true, uni: 24, dist: 6, setScale: false },
-        bind: { dblclick: () => () => { this.showAll(); return null; } },
+        bind: {
+          dblclick: () => () => {
+            this.showAll();
+            return null;
+          },
+        },
       },
-      hooks: { draw: [(plot) => this.draw(plot)], setSelect: [(plot) => this.zoomToSelection(plot)] },
+      hooks: {
+        draw: [(plot) => this.draw(plot)],
+        setSelect: [(plot) => this.zoomToSelection(plot)],
+      },
     };
     this.plot = new uPlot(options, [this.shownView().x, [null, null]], this.canvasHost);
     this.follow(this.plot.over);
@@ -114,7 +143,9 @@ class Chart {
       grid: { stroke: () => cssColour('--grid'), width: 1 },
       ticks: { stroke: () => cssColour('--grid'), width: 1 },
       splits: (plot, _, min, max) => {
-        const room = across ? plot.bbox.width / devicePixelRatio / 80 : plot.bbox.height / devicePixelRatio / 45;
+        const room = across
+          ? plot.bbox.width / devicePixelRatio / 80
+          : plot.bbox.height / devicePixelRatio / 45;
         return (axis.log ? logTicks : linearTicks)(min, max, Math.max(2, room));
       },
       filter: (_, splits) => splits,
@@ -124,7 +155,10 @@ class Chart {
 
   measure() {
     const extent = (keys, { log, room }) => extentOf(this.series, keys, log, room);
-    this.everything = { x: extent(['xs'], this.axes.x), y: extent(['ys', 'low', 'high'], this.axes.y) };
+    this.everything = {
+      x: extent(['xs'], this.axes.x),
+      y: extent(['ys', 'low', 'high'], this.axes.y),
+    };
   }
 
   shownView() {
@@ -152,7 +186,7 @@ class Chart {
   zoom(factor) {
     const change = (min, max) => {
       const middle = (min + max) / 2;
-      const half = (max - min) / 2 * factor;
+      const half = ((max - min) / 2) * factor;
       return [middle - half, middle + half];
     };
     this.view = { x: this.transformed('x', change), y: this.transformed('y', change) };
@@ -185,8 +219,13 @@ class Chart {
   draw(plot) {
     const paper = paperOf(plot, this.axes);
     const isDimmed = (series) => this.highlight !== null && !this.highlight(series);
-    clipped(paper, () => this.series.forEach((series) => drawSeries(paper, series, isDimmed(series))));
-    drawCaptions(paper, this.series.filter((series) => series.caption));
+    clipped(paper, () =>
+      this.series.forEach((series) => drawSeries(paper, series, isDimmed(series))),
+    );
+    drawCaptions(
+      paper,
+      this.series.filter((series) => series.caption),
+    );
   }
 
   // Pointing.
@@ -249,7 +288,8 @@ class Chart {
     const room = this.canvasHost.clientWidth;
     const left = x + 14 + width <= room ? x + 14 : Math.max(0, x - 14 - width);
     const top = Math.max(0, y - this.tip.offsetHeight - 10);
-    this.tip.style.transform = `translate(${Math.min(left, Math.max(0, room - width))}px, ${top}px)`;
+    const inside = Math.min(left, Math.max(0, room - width));
+    this.tip.style.transform = `translate(${inside}px, ${top}px)`;
   }
 
   fillTip({ title, lines }) {
@@ -261,7 +301,9 @@ class Chart {
 
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const action = event.shiftKey ? this.panKeys()[event.key] ?? this.keys()[event.key] : this.keys()[event.key];
+    const action = event.shiftKey
+      ? (this.panKeys()[event.key] ?? this.keys()[event.key])
+      : this.keys()[event.key];
     if (!action) return;
     event.preventDefault();
     action();
@@ -269,16 +311,25 @@ class Chart {
 
   keys() {
     return {
-      ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1),
-      ArrowUp: () => this.changeSeries(-1), ArrowDown: () => this.changeSeries(1),
-      '+': () => this.zoom(1 / zoomStep), '=': () => this.zoom(1 / zoomStep), '-': () => this.zoom(zoomStep),
-      0: () => this.showAll(), Escape: () => this.leave(),
+      ArrowLeft: () => this.step(-1),
+      ArrowRight: () => this.step(1),
+      ArrowUp: () => this.changeSeries(-1),
+      ArrowDown: () => this.changeSeries(1),
+      '+': () => this.zoom(1 / zoomStep),
+      '=': () => this.zoom(1 / zoomStep),
+      '-': () => this.zoom(zoomStep),
+      0: () => this.showAll(),
+      Escape: () => this.leave(),
     };
   }
 
   panKeys() {
-    return { ArrowLeft: () => this.pan(-0.2, 0), ArrowRight: () => this.pan(0.2, 0),
-      ArrowUp: () => this.pan(0, 0.2), ArrowDown: () => this.pan(0, -0.2) };
+    return {
+      ArrowLeft: () => this.pan(-0.2, 0),
+      ArrowRight: () => this.pan(0.2, 0),
+      ArrowUp: () => this.pan(0, 0.2),
+      ArrowDown: () => this.pan(0, -0.2),
+    };
   }
 
   /** To the next point of the series that has a number, or to the first point of all. */
@@ -295,7 +346,9 @@ class Chart {
   }
 
   changeSeries(by) {
-    const audible = this.series.filter((series) => !series.mute && series.ys.some((y) => y !== null));
+    const audible = this.series.filter(
+      (series) => !series.mute && series.ys.some((y) => y !== null),
+    );
     if (audible.length === 0) return;
     const from = this.point ? audible.indexOf(this.point.series) : -1;
     const series = audible[(from + by + audible.length) % audible.length];
