@@ -55,6 +55,7 @@ function startTheme() {
 }
 
 byId('summary').textContent = summaryText();
+document.body.classList.toggle('many-runs', data.runs.length > 200);
 startTheme();
 showTables(byId('tables-body'));
 showCurves(byId('curves-body'));
