@@ -45,7 +45,7 @@ function headerCell(column, onclick) {
     'button',
     { type: 'button', class: 'sort', onclick },
     column.title,
-    ' ',
+    '\u00a0',
     arrow,
   );
   return element(
