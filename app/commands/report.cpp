@@ -56,6 +56,7 @@ void add_report(const Command& app, Program& program) {
   command.add_option("--profile",
                      options->tables.profile,
                      "Tables of runs of this profile; else the one that fills most rows");
+  command.add_flag("--published", options->tables.published, "Published figures beside ours");
   command.add_flag("--json", options->json, "Print {\"file\", \"bytes\", \"runs\"}");
   command.callback([&program, options] {
     program.action = [options](const Context& c) { return write_report(c, *options); };

@@ -100,6 +100,7 @@ TEST_CASE("three configs are trained and compared and exported") {
   REQUIRE(report_written.at("runs") >= 2);
   REQUIRE(report_written.at("bytes") == read_file(page).size());
   REQUIRE(forge.call({"report", "-o", "-"}).out == read_file(page));
+  REQUIRE(forge.call({"export", "--format", "html"}).out == read_file(page));
 }
 
 TEST_CASE("a finished run is not repeated unless forced and then gives the same loss") {

@@ -87,10 +87,14 @@ Page make_page(size_t runs, size_t points, const std::string& name) {
   table.sheet.title = name + " positions";
   table.sheet.columns = {{"Model"}, {"Eval Loss", true}, {"Tok/s", true}, {"Notes", false, true}};
   table.meanings = {{}, {Better::lower, false}, {Better::higher, true}, {}};
+  for (Meaning& meaning : table.meanings) meaning.intervals.resize((runs + seeds - 1) / seeds);
+  if (runs > 0) table.meanings[1].intervals[0] = statistics::Interval{1.5, 2.5};
   for (size_t i = 0; i < runs; i += seeds) {
     table.sheet.rows.push_back(make_row(page.runs, i, name));
-    std::vector<std::string>& ids = table.runs.emplace_back();
-    for (size_t j = i; j < std::min(i + seeds, runs); ++j) ids.push_back(page.runs[j].summary.id);
+    Origin& origin = table.origins.emplace_back();
+    origin.name = name + " " + page.runs[i].summary.name;
+    for (size_t j = i; j < std::min(i + seeds, runs); ++j)
+      origin.runs.push_back(page.runs[j].summary.id);
   }
   table.sheet.footnotes = {name + " was measured in another call"};
   table.sheet.verdicts = {"not decidable: " + name + " is better (no run)"};

@@ -5,6 +5,7 @@
 #include <limits>
 #include <tuple>
 
+#include "core/report/cells.h"
 #include "core/report/commands.h"
 #include "core/store/location.h"
 #include "core/store/result_store.h"
@@ -22,36 +23,77 @@ size_t points_of_a_curve(size_t runs) {
                     most_points_of_a_curve);
 }
 
-Meaning meaning_of(const ColumnSpec& column) {
-  switch (column.kind) {
-    case ColumnKind::eval_loss:
-    case ColumnKind::train_loss:
-    case ColumnKind::published_eval_loss: return {Better::lower, false};
+Better better_of(const ColumnSpec& column) {
+  if (column.kind == ColumnKind::overhead) return Better::higher;
+  const std::string figure = figure_name(column);
+  if (figure.empty()) return Better::unknown;
+  return more_is_better(figure) ? Better::higher : Better::lower;
+}
+
+bool is_cost(ColumnKind kind) {
+  switch (kind) {
     case ColumnKind::parameters:
-    case ColumnKind::peak_memory:
-    case ColumnKind::published_peak_memory: return {Better::lower, true};
     case ColumnKind::tokens_per_second:
+    case ColumnKind::peak_memory:
     case ColumnKind::overhead:
-    case ColumnKind::published_tokens_per_second: return {Better::higher, true};
-    case ColumnKind::score:
-      return {is_share(column.score) ? Better::higher : Better::unknown, false};
-    default: return {};
+    case ColumnKind::published_tokens_per_second:
+    case ColumnKind::published_peak_memory: return true;
+    default: return false;
   }
 }
 
-/// The runs that a row shows, then those that it was chosen from.
+Unit unit_of(const ColumnSpec& column) {
+  switch (column.kind) {
+    case ColumnKind::peak_memory: return Unit::bytes;
+    case ColumnKind::overhead: return Unit::share;
+    case ColumnKind::score:
+    case ColumnKind::difference:
+      if (column.format == ScoreFormat::percent) return Unit::share;
+      if (column.format == ScoreFormat::by_name && is_share(figure_name(column)))
+        return Unit::share;
+      return Unit::plain;
+    default: return Unit::plain;
+  }
+}
+
+/// Whether the cells show the mean over seeds of the column's figure.
+bool shows_means(const ColumnSpec& column, const TableSpec& table) {
+  switch (column.kind) {
+    case ColumnKind::eval_loss:
+    case ColumnKind::train_loss:
+    case ColumnKind::peak_memory:
+    case ColumnKind::score: return true;
+    case ColumnKind::tokens_per_second: return table.tokens_per_second == SpeedSource::runs;
+    default: return false;
+  }
+}
+
+Meaning meaning_of(const ColumnSpec& column, const Ablation& ablation) {
+  Meaning meaning{better_of(column), is_cost(column.kind), unit_of(column)};
+  if (!shows_means(column, ablation.table)) return meaning;
+  for (const Cell& cell : cells_of(ablation, figure_name(column)))
+    meaning.intervals.push_back(cell.summary.interval);
+  return meaning;
+}
+
+/// The run that a row shows first, then its other seeds, then those that it was chosen from.
 std::vector<std::string> runs_of(const AblationRow& row) {
   std::vector<std::string> ids;
-  const auto add = [&](const Sample& sample) {
-    std::vector<store::RunSummary> runs = sample.runs;
-    if (runs.empty() && sample.run) runs.push_back(*sample.run);
-    for (const store::RunSummary& run : runs) {
-      if (std::find(ids.begin(), ids.end(), run.id) == ids.end()) ids.push_back(run.id);
-    }
+  const auto add = [&](const store::RunSummary& run) {
+    if (std::find(ids.begin(), ids.end(), run.id) == ids.end()) ids.push_back(run.id);
   };
-  add(row);
-  for (const Point& point : row.points) add(point);
+  const auto add_all = [&](const Sample& sample) {
+    if (sample.run) add(*sample.run);
+    for (const store::RunSummary& run : sample.runs) add(run);
+  };
+  add_all(row);
+  for (const Point& point : row.points) add_all(point);
   return ids;
+}
+
+Origin origin_of(const AblationRow& row) {
+  const std::string division = row.division.empty() ? "" : " (" + row.division + ")";
+  return {row.spec.name + division, runs_of(row), row.breaks};
 }
 
 Table table_of(const Ablation& ablation) {
@@ -60,8 +102,8 @@ Table table_of(const Ablation& ablation) {
   table.sheet = make_sheet(ablation);
   table.setup = ablation.setup;
   for (const ColumnSpec& column : shown_columns(ablation))
-    table.meanings.push_back(meaning_of(column));
-  for (const AblationRow& row : ablation.rows) table.runs.push_back(runs_of(row));
+    table.meanings.push_back(meaning_of(column, ablation));
+  for (const AblationRow& row : ablation.rows) table.origins.push_back(origin_of(row));
   return table;
 }
 

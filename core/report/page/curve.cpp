@@ -10,7 +10,8 @@
 namespace forge::report::page {
 namespace {
 
-constexpr double largest_count = 1LL << 40;  ///< differences of differences stay exact in a script
+/// Differences of differences of such counts, and twice those, are exact in a script's numbers.
+constexpr int64_t largest_count = int64_t{1} << 49;
 
 /// Adds the points of a stretch that must stay, in their order.
 void add_extremes(const Curve& curve, size_t begin, size_t end, Curve& chosen) {
@@ -46,7 +47,7 @@ int digits_of_losses(const Curve& curve) {
   int digits = 4;
   if (std::isfinite(smallest))
     digits = std::clamp(3 - static_cast<int>(std::floor(std::log10(smallest))), 4, 9);
-  while (largest * power_of_ten(digits) > largest_count) --digits;
+  while (largest * power_of_ten(digits) > static_cast<double>(largest_count)) --digits;
   return digits;
 }
 
@@ -66,7 +67,12 @@ class DifferenceWriter {
   /// `order` 1: differences, 2: differences of differences, which are 0 on an even grid.
   explicit DifferenceWriter(int order) : order_(order) {}
 
+  /// One that is too large for a script is none.
   void number(int64_t value) {
+    if (value > largest_count || value < -largest_count) {
+      text_ += '~';
+      return;
+    }
     const int64_t change = value - last_;
     write(order_ == 2 ? change - last_change_ : change);
     last_ = value;
@@ -75,7 +81,7 @@ class DifferenceWriter {
 
   void number(double value, double scale) {
     const double count = value * scale;
-    if (!std::isfinite(count) || std::abs(count) > largest_count) {
+    if (!std::isfinite(count) || std::abs(count) > static_cast<double>(largest_count)) {
       text_ += '~';
     } else {
       number(static_cast<int64_t>(std::llround(count)));

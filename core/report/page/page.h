@@ -7,6 +7,7 @@
 #include "core/report/page/assets.h"
 #include "core/report/page/curve.h"
 #include "core/report/sheet.h"
+#include "core/statistics/sample.h"
 #include "core/store/run_summary.h"
 
 /// A project's results as one HTML file that asks nothing of any network.
@@ -15,18 +16,31 @@ namespace forge::report::page {
 /// Which values of a column are the better ones.
 enum class Better { unknown, lower, higher };
 
+/// How a column's values are written: as they are, as a percentage, in GiB.
+enum class Unit { plain, share, bytes };
+
 /// What a column's figures are to a reader who weighs one against another.
 struct Meaning {
   Better better = Better::unknown;
   bool is_cost = false;  ///< speed, memory, parameters: what quality is paid with
+  Unit unit = Unit::plain;
+  /// Of each row that of the mean over its seeds, where it is known; empty: of none.
+  std::vector<std::optional<statistics::Interval>> intervals = {};
 };
 
-/// A table as it is shown, and what stands behind its rows.
+/// What stands behind a row of a table.
+struct Origin {
+  std::string name;                 ///< of the row, unlike those of all others
+  std::vector<std::string> runs;    ///< their ids; the first is the one that the row shows
+  std::vector<std::string> breaks;  ///< why it is compared with no other row; empty: it is
+};
+
+/// A table as it is shown.
 struct Table {
   std::string name;
   Sheet sheet;
-  std::vector<Meaning> meanings;               ///< of each column
-  std::vector<std::vector<std::string>> runs;  ///< of each row their ids
+  std::vector<Meaning> meanings;  ///< of each column
+  std::vector<Origin> origins;    ///< of each row
   std::vector<SetupEntry> setup;
 };
 

@@ -19,6 +19,14 @@ const char* name_of(Better better) {
   }
 }
 
+const char* name_of(Unit unit) {
+  switch (unit) {
+    case Unit::share: return "share";
+    case Unit::bytes: return "bytes";
+    default: return "";
+  }
+}
+
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
@@ -32,15 +40,27 @@ Json cell_json(const SheetCell& cell) {
   return json;
 }
 
+void add_meaning(const Meaning& meaning, Json& column) {
+  column["better"] = name_of(meaning.better);
+  column["cost"] = meaning.is_cost;
+  column["unit"] = name_of(meaning.unit);
+  Json intervals = Json::array();
+  for (const auto& interval : meaning.intervals) {
+    if (interval) {
+      intervals.push_back({interval->low, interval->high});
+    } else {
+      intervals.push_back(nullptr);
+    }
+  }
+  column["intervals"] = std::move(intervals);
+}
+
 Json columns_json(const Table& table) {
   Json columns = Json::array();
   for (size_t i = 0; i < table.sheet.columns.size(); ++i) {
     const SheetColumn& column = table.sheet.columns[i];
     Json json = {{"title", column.title}, {"number", column.is_number}, {"prose", column.wraps}};
-    if (i < table.meanings.size()) {
-      json["better"] = name_of(table.meanings[i].better);
-      json["cost"] = table.meanings[i].is_cost;
-    }
+    if (i < table.meanings.size()) add_meaning(table.meanings[i], json);
     columns.push_back(std::move(json));
   }
   return columns;
@@ -55,15 +75,16 @@ Json rows_json(const Sheet& sheet) {
   return rows;
 }
 
-/// The runs of each row by their places; a run that the page does not have is left out.
-Json runs_of_rows(const Table& table, const Places& places) {
+/// Runs by their places in the list; one that the page does not have is left out.
+Json origins_json(const Table& table, const Places& places) {
   Json rows = Json::array();
-  for (const std::vector<std::string>& ids : table.runs) {
-    Json& row = rows.emplace_back(Json::array());
-    for (const std::string& id : ids) {
+  for (const Origin& origin : table.origins) {
+    Json runs = Json::array();
+    for (const std::string& id : origin.runs) {
       const auto found = places.find(id);
-      if (found != places.end()) row.push_back(found->second);
+      if (found != places.end()) runs.push_back(found->second);
     }
+    rows.push_back({{"name", origin.name}, {"runs", std::move(runs)}, {"breaks", origin.breaks}});
   }
   return rows;
 }
@@ -76,7 +97,7 @@ Json table_json(const Table& table, const Places& places) {
           {"title", sheet.title},
           {"columns", columns_json(table)},
           {"rows", rows_json(sheet)},
-          {"runs", runs_of_rows(table, places)},
+          {"origins", origins_json(table, places)},
           {"footnotes", sheet.footnotes},
           {"claims", sheet.verdicts},
           {"commands", sheet.commands},

@@ -1,14 +1,29 @@
-// A plot with linear and logarithmic axes, zoom, hover and keys. uPlot lays out the axes and follows
-// the pointer; the series are drawn here, because each has an x of its own (drawing.js).
+// A plot with linear and logarithmic axes, zoom, hover and keys. uPlot lays out the axes and
+// follows the pointer; drawing.js draws the series, because each has an x of its own.
 
 const zoomStep = 1.5;
+
+/** The nearest point from one of a series on, as long as one can be nearer than `best`. */
+function nearestOnTheWay(series, start, step, place, toX, toY, best) {
+  for (let index = start; index >= 0 && index < series.xs.length; index += step) {
+    const away = toX(series.xs[index]) - place.x;
+    if (Math.abs(away) > best.distance) break;
+    if (series.ys[index] === null) continue;
+    const distance = Math.hypot(away, toY(series.ys[index]) - place.y);
+    if (distance < best.distance) best = { series, index, distance };
+  }
+  return best;
+}
 
 class Chart {
   /** `describe(point)` gives {title, lines: [[name, text]]} for {series, index}. */
   constructor(label, describe) {
     this.describe = describe;
     this.series = [];
-    this.axes = { x: { label: '', log: false, text: shortNumber }, y: { label: '', log: false, text: shortNumber } };
+    this.axes = {
+      x: { label: '', log: false, text: shortNumber },
+      y: { label: '', log: false, text: shortNumber },
+    };
     this.view = null;
     this.point = null;
     this.highlight = null;
@@ -19,35 +34,55 @@ class Chart {
   makeElements(label) {
     this.ring = element('div', { class: 'chart-ring', hidden: true });
     this.tip = element('div', { class: 'chart-tip', hidden: true, 'aria-hidden': 'true' });
-    this.canvasHost = element('div', { class: 'chart', tabindex: 0, role: 'application',
-      'aria-roledescription': 'interactive chart',
-      'aria-label': `${label}. Left and right arrows follow a series, up and down change the series, `
-        + 'plus and minus zoom, shift with an arrow moves the view, zero shows everything.',
-      onkeydown: (event) => this.onKey(event), onblur: () => this.leave() }, this.ring, this.tip);
+    this.canvasHost = element(
+      'div',
+      {
+        class: 'chart',
+        tabindex: 0,
+        role: 'application',
+        'aria-roledescription': 'interactive chart',
+        'aria-label':
+          `${label}. Left and right arrows follow a series, up and down change the series, ` +
+          'plus and minus zoom, shift with an arrow moves the view, zero shows everything.',
+        onkeydown: (event) => this.onKey(event),
+        onblur: () => this.leave(),
+      },
+      this.ring,
+      this.tip,
+    );
     this.element = element('div', { class: 'chart-frame' }, this.canvasHost, this.zoomButtons());
   }
 
   zoomButtons() {
-    const one = (text, label, action) => button(text, action, { 'aria-label': label, title: label });
-    return element('div', { class: 'chart-buttons', role: 'group', 'aria-label': 'Zoom' },
-      one('+', 'Zoom in', () => this.zoom(1 / zoomStep)), one('−', 'Zoom out', () => this.zoom(zoomStep)),
-      one('←', 'Move left', () => this.pan(-0.2, 0)), one('→', 'Move right', () => this.pan(0.2, 0)),
-      one('↑', 'Move up', () => this.pan(0, 0.2)), one('↓', 'Move down', () => this.pan(0, -0.2)),
+    const one = (text, label, action) =>
+      button(text, action, { 'aria-label': label, title: label });
+    return element(
+      'div',
+      { class: 'chart-buttons', role: 'group', 'aria-label': 'Zoom' },
+      one('+', 'Zoom in', () => this.zoom(1 / zoomStep)),
+      one('−', 'Zoom out', () => this.zoom(zoomStep)),
+      one('←', 'Move left', () => this.pan(-0.2, 0)),
+      one('→', 'Move right', () => this.pan(0.2, 0)),
+      one('↑', 'Move up', () => this.pan(0, 0.2)),
+      one('↓', 'Move down', () => this.pan(0, -0.2)),
       button('Show all', () => this.showAll()),
-      element('span', { class: 'muted hint' }, 'Drag to zoom, double-click to show all.'));
+      element('span', { class: 'muted hint' }, 'Drag to zoom, double-click to show all.'),
+    );
   }
 
-  /** Other axes begin with everything in view. */
-  setAxes(axes) {
-    this.axes = axes;
-    this.view = null;
+  /** Series on other axes: all of them are in view. */
+  setAxes(axes, series) {
+    Object.assign(this, { axes, series, view: null });
+    this.leave();
+    this.measure();
     this.rebuild();
   }
 
   setSeries(series) {
     this.series = series;
     this.leave();
-    if (this.plot) this.applyView();
+    this.measure();
+    this.applyView();
   }
 
   size() {
@@ -74,21 +109,24 @@ class Chart {
       cursor: {
         points: { show: false },
         drag: { x: true, y: true, uni: 24, dist: 6, setScale: false },
-        bind: { dblclick: () => () => { this.showAll(); return null; } },
+        bind: {
+          dblclick: () => () => {
+            this.showAll();
+            return null;
+          },
+        },
       },
-      hooks: { draw: [(plot) => this.draw(plot)], setSelect: [(plot) => this.zoomToSelection(plot)] },
+      hooks: {
+        draw: [(plot) => this.draw(plot)],
+        setSelect: [(plot) => this.zoomToSelection(plot)],
+      },
     };
-    const { x, y } = this.shownView();
-    this.plot = new uPlot(options, [x, [null, null]], this.canvasHost);
-    this.plot.batch(() => {
-      this.plot.setScale('x', { min: x[0], max: x[1] });
-      this.plot.setScale('y', { min: y[0], max: y[1] });
-    });
+    this.plot = new uPlot(options, [this.shownView().x, [null, null]], this.canvasHost);
     this.follow(this.plot.over);
   }
 
   scale(key) {
-    return { time: false, auto: false, distr: this.axes[key].log ? 3 : 1, range: (_, min, max) => [min, max] };
+    return { time: false, distr: this.axes[key].log ? 3 : 1, range: () => this.shownView()[key] };
   }
 
   axis(key) {
@@ -105,7 +143,9 @@ class Chart {
       grid: { stroke: () => cssColour('--grid'), width: 1 },
       ticks: { stroke: () => cssColour('--grid'), width: 1 },
       splits: (plot, _, min, max) => {
-        const room = across ? plot.bbox.width / devicePixelRatio / 80 : plot.bbox.height / devicePixelRatio / 45;
+        const room = across
+          ? plot.bbox.width / devicePixelRatio / 80
+          : plot.bbox.height / devicePixelRatio / 45;
         return (axis.log ? logTicks : linearTicks)(min, max, Math.max(2, room));
       },
       filter: (_, splits) => splits,
@@ -113,13 +153,16 @@ class Chart {
     };
   }
 
-  fullView() {
+  measure() {
     const extent = (keys, { log, room }) => extentOf(this.series, keys, log, room);
-    return { x: extent(['xs'], this.axes.x), y: extent(['ys', 'low', 'high'], this.axes.y) };
+    this.everything = {
+      x: extent(['xs'], this.axes.x),
+      y: extent(['ys', 'low', 'high'], this.axes.y),
+    };
   }
 
   shownView() {
-    return this.view ?? this.fullView();
+    return this.view ?? this.everything;
   }
 
   applyView() {
@@ -129,7 +172,6 @@ class Chart {
       this.plot.setScale('x', { min: x[0], max: x[1] });
       this.plot.setScale('y', { min: y[0], max: y[1] });
     });
-    this.plot.redraw();
     this.placePoint();
   }
 
@@ -144,7 +186,7 @@ class Chart {
   zoom(factor) {
     const change = (min, max) => {
       const middle = (min + max) / 2;
-      const half = (max - min) / 2 * factor;
+      const half = ((max - min) / 2) * factor;
       return [middle - half, middle + half];
     };
     this.view = { x: this.transformed('x', change), y: this.transformed('y', change) };
@@ -177,8 +219,13 @@ class Chart {
   draw(plot) {
     const paper = paperOf(plot, this.axes);
     const isDimmed = (series) => this.highlight !== null && !this.highlight(series);
-    clipped(paper, () => this.series.forEach((series) => drawSeries(paper, series, isDimmed(series))));
-    drawCaptions(paper, this.series.filter((series) => series.caption));
+    clipped(paper, () =>
+      this.series.forEach((series) => drawSeries(paper, series, isDimmed(series))),
+    );
+    drawCaptions(
+      paper,
+      this.series.filter((series) => series.caption),
+    );
   }
 
   // Pointing.
@@ -197,26 +244,17 @@ class Chart {
 
   /** The point nearest to a place of the plot, at most `reach` pixels away; else null. */
   nearest(left, top, reach) {
-    let best = null;
-    let distance = reach;
+    const { toX, toY, box, ratio } = paperOf(this.plot, this.axes);
+    const place = { x: box.left + left * ratio, y: box.top + top * ratio };
     const x = this.plot.posToVal(left, 'x');
+    let best = { distance: reach * ratio };
     for (const series of this.series) {
       if (series.mute) continue;
       const start = lowerBound(series.xs, x);
-      for (const step of [-1, 1]) {
-        for (let i = step < 0 ? start - 1 : start; i >= 0 && i < series.xs.length; i += step) {
-          const away = Math.abs(this.plot.valToPos(series.xs[i], 'x') - left);
-          if (away > distance) break;
-          if (series.ys[i] === null) continue;
-          const length = Math.hypot(away, this.plot.valToPos(series.ys[i], 'y') - top);
-          if (length < distance) {
-            distance = length;
-            best = { series, index: i };
-          }
-        }
-      }
+      best = nearestOnTheWay(series, start - 1, -1, place, toX, toY, best);
+      best = nearestOnTheWay(series, start, 1, place, toX, toY, best);
     }
-    return best;
+    return best.series ? { series: best.series, index: best.index } : null;
   }
 
   setPoint(point) {
@@ -250,7 +288,8 @@ class Chart {
     const room = this.canvasHost.clientWidth;
     const left = x + 14 + width <= room ? x + 14 : Math.max(0, x - 14 - width);
     const top = Math.max(0, y - this.tip.offsetHeight - 10);
-    this.tip.style.transform = `translate(${Math.min(left, Math.max(0, room - width))}px, ${top}px)`;
+    const inside = Math.min(left, Math.max(0, room - width));
+    this.tip.style.transform = `translate(${inside}px, ${top}px)`;
   }
 
   fillTip({ title, lines }) {
@@ -262,7 +301,9 @@ class Chart {
 
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const action = event.shiftKey ? this.panKeys()[event.key] ?? this.keys()[event.key] : this.keys()[event.key];
+    const action = event.shiftKey
+      ? (this.panKeys()[event.key] ?? this.keys()[event.key])
+      : this.keys()[event.key];
     if (!action) return;
     event.preventDefault();
     action();
@@ -270,16 +311,25 @@ class Chart {
 
   keys() {
     return {
-      ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1),
-      ArrowUp: () => this.changeSeries(-1), ArrowDown: () => this.changeSeries(1),
-      '+': () => this.zoom(1 / zoomStep), '=': () => this.zoom(1 / zoomStep), '-': () => this.zoom(zoomStep),
-      0: () => this.showAll(), Escape: () => this.leave(),
+      ArrowLeft: () => this.step(-1),
+      ArrowRight: () => this.step(1),
+      ArrowUp: () => this.changeSeries(-1),
+      ArrowDown: () => this.changeSeries(1),
+      '+': () => this.zoom(1 / zoomStep),
+      '=': () => this.zoom(1 / zoomStep),
+      '-': () => this.zoom(zoomStep),
+      0: () => this.showAll(),
+      Escape: () => this.leave(),
     };
   }
 
   panKeys() {
-    return { ArrowLeft: () => this.pan(-0.2, 0), ArrowRight: () => this.pan(0.2, 0),
-      ArrowUp: () => this.pan(0, 0.2), ArrowDown: () => this.pan(0, -0.2) };
+    return {
+      ArrowLeft: () => this.pan(-0.2, 0),
+      ArrowRight: () => this.pan(0.2, 0),
+      ArrowUp: () => this.pan(0, 0.2),
+      ArrowDown: () => this.pan(0, -0.2),
+    };
   }
 
   /** To the next point of the series that has a number, or to the first point of all. */
@@ -296,7 +346,9 @@ class Chart {
   }
 
   changeSeries(by) {
-    const audible = this.series.filter((series) => !series.mute && series.ys.some((y) => y !== null));
+    const audible = this.series.filter(
+      (series) => !series.mute && series.ys.some((y) => y !== null),
+    );
     if (audible.length === 0) return;
     const from = this.point ? audible.indexOf(this.point.series) : -1;
     const series = audible[(from + by + audible.length) % audible.length];

@@ -29,9 +29,16 @@ function onAxis(curve, axis) {
 
 /** Which runs stand together: those of a table, or all. */
 function runGroups() {
-  const tables = data.tables.map((table, i) => ({ key: `${i}`, label: table.title,
-    runs: [...new Set(table.runs.flat())].sort((a, b) => a - b) }));
-  const all = { key: 'all', label: `All ${data.runs.length} runs`, runs: data.runs.map((run) => run.index) };
+  const tables = data.tables.map((table, i) => ({
+    key: `${i}`,
+    label: table.title,
+    runs: [...new Set(table.origins.flatMap((origin) => origin.runs))].sort((a, b) => a - b),
+  }));
+  const all = {
+    key: 'all',
+    label: `All ${data.runs.length} runs`,
+    runs: data.runs.map((run) => run.index),
+  };
   return [...tables.filter((group) => group.runs.length > 0), all];
 }
 
@@ -69,12 +76,25 @@ function meanCurve(curves) {
 class Curves {
   constructor(host) {
     this.groups = runGroups();
-    this.state = { group: this.groups[0].key, kind: mostHaveEvaluations() ? 'eval' : 'train', axis: 'tokens',
-      seeds: 'each', smoothing: 0, colours: 'config' };
+    this.state = {
+      group: this.groups[0].key,
+      kind: mostHaveEvaluations() ? 'eval' : 'train',
+      axis: 'tokens',
+      seeds: 'each',
+      smoothing: 0,
+      colours: 'config',
+    };
     this.chart = new Chart('Loss of the runs', (point) => this.describe(point));
-    this.panel = new RunPanel(() => this.update(), (test) => this.chart.setHighlight(test));
+    this.panel = new RunPanel(
+      () => this.update(),
+      (test) => this.chart.setHighlight(test),
+    );
     this.status = element('p', { class: 'muted', role: 'status' });
-    host.append(this.controls(), element('div', { class: 'curves' }, this.chart.element, this.panel.element), this.status);
+    host.append(
+      this.controls(),
+      element('div', { class: 'curves' }, this.chart.element, this.panel.element),
+      this.status,
+    );
     this.regroup();
     this.log = { x: false, y: this.spansDecades() };
     this.logChecks.y.checked = this.log.y;
@@ -88,17 +108,61 @@ class Curves {
   // Controls above the chart.
 
   controls() {
-    const one = (label, key, options, then) => choice(label, options, this.state[key], (value) => {
-      this.state[key] = value;
-      then();
-    });
-    return element('div', { class: 'controls', role: 'group', 'aria-label': 'What the curves show' },
-      one('Runs of', 'group', this.groups.map((group) => [group.key, group.label]), () => this.regroup(true)),
-      one('Loss', 'kind', [['eval', 'Evaluation'], ['train', 'Training'], ['both', 'Both']], () => this.update()),
-      one('Against', 'axis', [['tokens', 'Tokens'], ['seconds', 'Wall time']], () => this.applyAxes()),
-      one('Seeds', 'seeds', [['each', 'Each'], ['mean', 'Mean and range']], () => this.update()),
-      one('Colours by', 'colours', [['config', 'Configs'], ['seed', 'Seeds'], ['run', 'Runs']], () => this.regroup()),
-      this.smoothingControl(), this.logControls());
+    const one = (label, key, options, then) =>
+      choice(label, options, this.state[key], (value) => {
+        this.state[key] = value;
+        then();
+      });
+    return element(
+      'div',
+      { class: 'controls', role: 'group', 'aria-label': 'What the curves show' },
+      one(
+        'Runs of',
+        'group',
+        this.groups.map((group) => [group.key, group.label]),
+        () => this.regroup(true),
+      ),
+      one(
+        'Loss',
+        'kind',
+        [
+          ['eval', 'Evaluation'],
+          ['train', 'Training'],
+          ['both', 'Both'],
+        ],
+        () => this.update(),
+      ),
+      one(
+        'Against',
+        'axis',
+        [
+          ['tokens', 'Tokens'],
+          ['seconds', 'Wall time'],
+        ],
+        () => this.applyAxes(),
+      ),
+      one(
+        'Seeds',
+        'seeds',
+        [
+          ['each', 'Each'],
+          ['mean', 'Mean and range'],
+        ],
+        () => this.update(),
+      ),
+      one(
+        'Colours by',
+        'colours',
+        [
+          ['config', 'Configs'],
+          ['seed', 'Seeds'],
+          ['run', 'Runs'],
+        ],
+        () => this.regroup(),
+      ),
+      this.smoothingControl(),
+      this.logControls(),
+    );
   }
 
   logControls() {
@@ -115,20 +179,33 @@ class Curves {
 
   smoothingControl() {
     const shown = element('output', {}, '0');
-    const slider = element('input', { type: 'range', min: 0, max: 0.99, step: 0.01, value: 0,
-      'aria-label': 'Smoothing of training curves' });
+    const slider = element('input', {
+      type: 'range',
+      min: 0,
+      max: 0.99,
+      step: 0.01,
+      value: 0,
+      'aria-label': 'Smoothing of training curves',
+    });
     slider.addEventListener('input', () => {
       this.state.smoothing = +slider.value;
       shown.textContent = slider.value;
       this.update();
     });
-    return element('label', { class: 'control' }, element('span', {}, 'Smoothing'), element('span', { class: 'slider' }, slider, shown));
+    return element(
+      'label',
+      { class: 'control' },
+      element('span', {}, 'Smoothing'),
+      element('span', { class: 'slider' }, slider, shown),
+    );
   }
 
   /** A new group has styles and a panel of its own. */
   regroup(showAll = false) {
     const runs = this.group.runs.map((index) => data.runs[index]);
-    const keyOf = { config: (run) => run.config, seed: (run) => run.seed, run: (run) => run.id }[this.state.colours];
+    const keyOf = { config: (run) => run.config, seed: (run) => run.seed, run: (run) => run.id }[
+      this.state.colours
+    ];
     const keys = [...new Set(runs.map(keyOf))];
     this.styles = new Map(runs.map((run) => [run, styleOf(keys.indexOf(keyOf(run)))]));
     this.panel.fill(runs, this.styles, this.state.colours);
@@ -139,7 +216,9 @@ class Curves {
   // What is drawn.
 
   shownRuns() {
-    return this.group.runs.map((index) => data.runs[index]).filter((run) => this.panel.isShown(run));
+    return this.group.runs
+      .map((index) => data.runs[index])
+      .filter((run) => this.panel.isShown(run));
   }
 
   /** Runs whose curves are drawn as one: all seeds of a config, where means are asked for. */
@@ -148,7 +227,7 @@ class Curves {
     const bundles = new Map();
     for (const run of runs) {
       const key = `${run.config} ${run.settings}`;
-      bundles.set(key, [...bundles.get(key) ?? [], run]);
+      bundles.set(key, [...(bundles.get(key) ?? []), run]);
     }
     return [...bundles.values()];
   }
@@ -158,23 +237,39 @@ class Curves {
   }
 
   update() {
-    this.panel.update();
     this.chart.setSeries(this.allSeries());
+    this.tellShown();
+  }
+
+  tellShown() {
+    this.panel.update();
     const runs = this.shownRuns();
-    const thinned = this.state.kind !== 'eval' && runs.some((run) => run.recorded > run.train.count);
-    this.status.textContent = [`${runs.length} of ${this.group.runs.length} runs shown.`,
-      this.state.seeds === 'mean' ? 'A line is the mean over the seeds of a config, its band goes from the lowest to the highest.' : '',
-      thinned ? 'Of long training curves the lowest and the highest loss of every stretch are drawn.' : ''].join(' ');
+    const thinned =
+      this.state.kind !== 'eval' && runs.some((run) => run.recorded > run.train.count);
+    this.status.textContent = [
+      `${runs.length} of ${this.group.runs.length} runs shown.`,
+      this.state.seeds === 'mean'
+        ? 'Lines are means over the seeds of a config, bands go from the lowest to the highest.'
+        : '',
+      thinned
+        ? 'Of long training curves the lowest and the highest loss of every stretch are drawn.'
+        : '',
+    ].join(' ');
   }
 
   seriesOf(runs) {
     const { kind } = this.state;
-    return [...kind !== 'eval' ? this.trainingSeries(runs) : [], ...kind !== 'train' ? this.evaluationSeries(runs) : []];
+    return [
+      ...(kind !== 'eval' ? this.trainingSeries(runs) : []),
+      ...(kind !== 'train' ? this.evaluationSeries(runs) : []),
+    ];
   }
 
   /** The curves of one kind that have points, by the chosen axis. */
   curvesOf(runs, kind) {
-    return runs.filter((run) => run[kind].count > 0).map((run) => onAxis(curveOf(run, kind), this.state.axis));
+    return runs
+      .filter((run) => run[kind].count > 0)
+      .map((run) => onAxis(curveOf(run, kind), this.state.axis));
   }
 
   together(curves) {
@@ -188,7 +283,13 @@ class Curves {
     const beside = this.state.kind === 'both';
     const base = { runs, kind: 'train', style: this.styles.get(runs[0]), line: true };
     const curve = this.together(curves.map((one) => ({ ...one, ys: smoothed(one.ys, weight) })));
-    const shown = { ...base, ...curve, width: weight > 0 ? 1.8 : 1.4, alpha: beside ? 0.5 : 1, points: beside ? null : 'last' };
+    const shown = {
+      ...base,
+      ...curve,
+      width: weight > 0 ? 1.8 : 1.4,
+      alpha: beside ? 0.5 : 1,
+      points: beside ? null : 'last',
+    };
     if (weight === 0 || curves.length > 1) return [shown];
     return [{ ...base, ...curves[0], mute: true, width: 1, alpha: 0.22 }, shown];
   }
@@ -197,24 +298,41 @@ class Curves {
     const curves = this.curvesOf(runs, 'eval');
     if (curves.length === 0) return [];
     const curve = this.together(curves);
-    return [{ runs, kind: 'eval', ...curve, style: this.styles.get(runs[0]), line: true, width: 1.8,
-      points: curve.xs.length <= 40 ? 'all' : 'last' }];
+    return [
+      {
+        runs,
+        kind: 'eval',
+        ...curve,
+        style: this.styles.get(runs[0]),
+        line: true,
+        width: 1.8,
+        points: curve.xs.length <= 40 ? 'all' : 'last',
+      },
+    ];
   }
 
   spansDecades() {
-    const losses = this.shownRuns().flatMap((run) => ['train', 'eval'].map((kind) => ({ ys: curveOf(run, kind).loss })));
+    const losses = this.shownRuns().flatMap((run) =>
+      ['train', 'eval'].map((kind) => ({ ys: curveOf(run, kind).loss })),
+    );
     const [min, max] = extentOf(losses, ['ys'], true);
     return max / min > 4;
   }
 
   applyAxes() {
     const time = this.state.axis === 'seconds';
-    this.chart.series = this.allSeries();
-    this.chart.setAxes({
-      x: { label: time ? 'Wall time' : 'Tokens trained on', log: this.log.x, text: time ? durationText : shortNumber },
-      y: { label: 'Loss', log: this.log.y, text: axisNumber },
-    });
-    this.update();
+    this.chart.setAxes(
+      {
+        x: {
+          label: time ? 'Wall time' : 'Tokens trained on',
+          log: this.log.x,
+          text: time ? durationText : shortNumber,
+        },
+        y: { label: 'Loss', log: this.log.y, text: axisNumber },
+      },
+      this.allSeries(),
+    );
+    this.tellShown();
   }
 
   // What is said of a point.
@@ -224,10 +342,19 @@ class Curves {
   }
 
   describeMean({ runs, kind, xs, ys, low, high, counts }, index) {
-    const along = this.state.axis === 'seconds' ? ['Wall time', durationText(xs[index])] : ['Tokens', shortNumber(xs[index])];
-    return { title: [runs[0].config, variations.get(runs[0].settings)].filter(Boolean).join(' · '), lines: [
-      [`Mean ${lossName(kind)}`, lossText(ys[index])], ['Range', `${lossText(low[index])} to ${lossText(high[index])}`],
-      ['Seeds', `${counts[index]}`], along] };
+    const along =
+      this.state.axis === 'seconds'
+        ? ['Wall time', durationText(xs[index])]
+        : ['Tokens', shortNumber(xs[index])];
+    return {
+      title: [runs[0].config, variations.get(runs[0].settings)].filter(Boolean).join(' · '),
+      lines: [
+        [`Mean ${lossName(kind)}`, lossText(ys[index])],
+        ['Range', `${lossText(low[index])} to ${lossText(high[index])}`],
+        ['Seeds', `${counts[index]}`],
+        along,
+      ],
+    };
   }
 
   describeRun({ runs: [run], kind, ys, places }, index) {
@@ -236,8 +363,9 @@ class Curves {
     const name = lossName(kind);
     const lines = [[name[0].toUpperCase() + name.slice(1), lossText(curve.loss[place])]];
     if (kind === 'train' && this.state.smoothing > 0) lines.push(['Smoothed', lossText(ys[index])]);
-    lines.push(['Tokens', shortNumber(curve.tokens[place])]);
-    if (curve.seconds[place] !== null) lines.push(['Wall time', durationText(curve.seconds[place])]);
+    if (curve.tokens[place] !== null) lines.push(['Tokens', shortNumber(curve.tokens[place])]);
+    if (curve.seconds[place] !== null)
+      lines.push(['Wall time', durationText(curve.seconds[place])]);
     if (run.status !== 'completed') lines.push(['Run', run.status]);
     return { title: runLabel(run), lines };
   }
@@ -245,7 +373,15 @@ class Curves {
 
 function showCurves(host) {
   if (data.runs.length === 0) {
-    host.append(element('p', {}, 'There are no runs yet: ', element('code', {}, 'forge run --all'), ' makes those of every config.'));
+    host.append(
+      element(
+        'p',
+        {},
+        'There are no runs yet: ',
+        element('code', {}, 'forge run --all'),
+        ' makes those of every config.',
+      ),
+    );
     return;
   }
   host.chart = new Curves(host);

@@ -2,8 +2,11 @@
 
 const data = JSON.parse(byId('data').textContent);
 
-const digitOf = new Map(
-  [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].map((c, i) => [c, i]));
+const noNumber = '~'.charCodeAt(0);
+const digitOf = new Uint8Array(128);
+[...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].forEach((letter, digit) => {
+  digitOf[letter.charCodeAt(0)] = digit;
+});
 
 /** Whole numbers from base64 VLQ differences of the first or second order; null for "~". */
 function decodeCounts(text, order) {
@@ -12,12 +15,13 @@ function decodeCounts(text, order) {
   let change = 0;
   let rest = 0;
   let scale = 1;
-  for (const letter of text) {
-    if (letter === '~') {
+  for (let i = 0; i < text.length; ++i) {
+    const code = text.charCodeAt(i);
+    if (code === noNumber) {
       counts.push(null);
       continue;
     }
-    const digit = digitOf.get(letter);
+    const digit = digitOf[code];
     rest += (digit & 31) * scale;
     scale *= 32;
     if (digit & 32) continue;
@@ -34,7 +38,9 @@ function decodeCounts(text, order) {
 /** Counts of 10^-digits as numbers. */
 function scaled(counts, digits) {
   const power = 10 ** Math.abs(digits);
-  return counts.map((count) => (count === null ? null : digits < 0 ? count * power : count / power));
+  return counts.map((count) =>
+    count === null ? null : digits < 0 ? count * power : count / power,
+  );
 }
 
 function decodeCurve(curve) {
@@ -72,12 +78,19 @@ function settingsOf(index) {
 function variationTexts() {
   const texts = new Map();
   const configs = new Map();
-  for (const run of data.runs) configs.set(run.config, (configs.get(run.config) ?? new Set()).add(run.settings));
+  for (const run of data.runs)
+    configs.set(run.config, (configs.get(run.config) ?? new Set()).add(run.settings));
   for (const indices of configs.values()) {
     const all = [...indices].map((index) => ({ index, settings: settingsOf(index) }));
     const keys = differingKeys(all).filter((key) => key !== 'profile');
     for (const { index, settings } of all) {
-      texts.set(index, keys.slice(0, 3).map((key) => `${key.split('.').pop()} ${settings[key] ?? '—'}`).join(', '));
+      texts.set(
+        index,
+        keys
+          .slice(0, 3)
+          .map((key) => `${key.split('.').pop()} ${settings[key] ?? '—'}`)
+          .join(', '),
+      );
     }
   }
   return texts;
@@ -87,15 +100,19 @@ function variationTexts() {
 function differingKeys(configs) {
   const keys = new Set(configs.flatMap(({ settings }) => Object.keys(settings)));
   for (const key of data.configs.harmless) keys.delete(key);
-  return [...keys].sort().filter((key) => configs.some(({ settings }) => settings[key] !== configs[0].settings[key]));
+  return [...keys]
+    .sort()
+    .filter((key) => configs.some(({ settings }) => settings[key] !== configs[0].settings[key]));
 }
 
 const severalProfiles = new Set(data.runs.map((run) => run.profile)).size > 1;
 const variations = variationTexts();
 
-/** What tells a run from others of its config: "seed 2 · lr 0.002", with the profile where the page has several. */
+/** What tells a run from others of its config: "seed 2 · lr 0.002". */
 function variantLabel(run) {
-  return [`seed ${run.seed}`, severalProfiles ? run.profile : '', variations.get(run.settings)].filter(Boolean).join(' · ');
+  return [`seed ${run.seed}`, severalProfiles ? run.profile : '', variations.get(run.settings)]
+    .filter(Boolean)
+    .join(' · ');
 }
 
 function runLabel(run) {
@@ -120,7 +137,12 @@ function axisNumber(value) {
 }
 
 function shortNumber(value) {
-  for (const [size, letter] of [[1e12, 'T'], [1e9, 'B'], [1e6, 'M'], [1e3, 'k']]) {
+  for (const [size, letter] of [
+    [1e12, 'T'],
+    [1e9, 'B'],
+    [1e6, 'M'],
+    [1e3, 'k'],
+  ]) {
     if (Math.abs(value) >= size) return `${+(value / size).toPrecision(4)}${letter}`;
   }
   return `${+value.toPrecision(4)}`;
@@ -130,8 +152,16 @@ function durationText(seconds) {
   if (seconds === null) return '—';
   if (seconds < 60) return `${+seconds.toPrecision(3)} s`;
   const whole = Math.round(seconds);
-  const parts = [[Math.floor(whole / 3600), 'h'], [Math.floor(whole / 60) % 60, 'min'], [whole % 60, 's']];
-  return parts.filter(([count]) => count > 0).slice(0, 2).map(([count, unit]) => `${count} ${unit}`).join(' ');
+  const parts = [
+    [Math.floor(whole / 3600), 'h'],
+    [Math.floor(whole / 60) % 60, 'min'],
+    [whole % 60, 's'],
+  ];
+  return parts
+    .filter(([count]) => count > 0)
+    .slice(0, 2)
+    .map(([count, unit]) => `${count} ${unit}`)
+    .join(' ');
 }
 
 function memoryText(bytes) {

@@ -1,6 +1,6 @@
 // Elements. Every text goes in as text: nothing here or elsewhere is ever parsed as HTML.
 
-/** An element with properties (`class`, `on…` and attributes alike) and children, which may be texts. */
+/** An element with attributes (`on…`: listeners) and children, which may be texts. */
 function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   setProperties(made, properties);
@@ -21,7 +21,8 @@ function setProperties(target, properties) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on')) target.addEventListener(name.slice(2), value);
-    else if (name === 'checked' || name === 'value' || name === 'indeterminate') target[name] = value;
+    else if (name === 'checked' || name === 'value' || name === 'indeterminate')
+      target[name] = value;
     else target.setAttribute(name, value === true ? '' : value);
   }
 }
@@ -39,8 +40,11 @@ function button(label, onclick, properties = {}) {
 
 /** A labelled choice; `options` are [value, label]. */
 function choice(label, options, value, onchange) {
-  const select = element('select', {},
-    options.map(([key, text]) => element('option', { value: key }, text)));
+  const select = element(
+    'select',
+    {},
+    options.map(([key, text]) => element('option', { value: key }, text)),
+  );
   select.value = value;
   select.addEventListener('change', () => onchange(select.value));
   return element('label', { class: 'control' }, element('span', {}, label), select);
@@ -53,20 +57,30 @@ function checkbox(label, checked, onchange, properties = {}) {
 }
 
 function list(items, properties = {}) {
-  return element('ul', properties, items.map((item) => element('li', {}, item)));
+  return element(
+    'ul',
+    properties,
+    items.map((item) => element('li', {}, item)),
+  );
 }
 
 function codeBlock(lines) {
   const text = lines.join('\n');
-  const copy = button('Copy', async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      announce('Copied');
-      copy.textContent = 'Copied';
-    } catch {
-      copy.textContent = 'Select and copy';
-    }
-    setTimeout(() => { copy.textContent = 'Copy'; }, 1500);
-  }, { class: 'button copy' });
+  const copy = button(
+    'Copy',
+    async () => {
+      try {
+        await navigator.clipboard.writeText(text);
+        announce('Copied');
+        copy.textContent = 'Copied';
+      } catch {
+        copy.textContent = 'Select and copy';
+      }
+      setTimeout(() => {
+        copy.textContent = 'Copy';
+      }, 1500);
+    },
+    { class: 'button copy' },
+  );
   return element('div', { class: 'code' }, element('pre', { tabindex: 0 }, text), copy);
 }

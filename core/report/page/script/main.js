@@ -4,10 +4,19 @@ function summaryText() {
   const count = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
   const completed = data.runs.filter((run) => run.status === 'completed').length;
   const open = data.runs.length - completed;
-  const newest = data.runs.map((run) => run.created).sort().pop();
-  return [data.project, count(data.tables.length, 'table'), count(completed, 'completed run'),
-    open > 0 ? `${open} not completed` : null, newest ? `newest run of ${newest.slice(0, 10)}` : null]
-    .filter(Boolean).join(' · ');
+  const newest = data.runs
+    .map((run) => run.created)
+    .sort()
+    .pop();
+  return [
+    data.project,
+    count(data.tables.length, 'table'),
+    count(completed, 'completed run'),
+    open > 0 ? `${open} not completed` : null,
+    newest ? `newest run of ${newest.slice(0, 10)}` : null,
+  ]
+    .filter(Boolean)
+    .join(' · ');
 }
 
 const darkPreferred = matchMedia('(prefers-color-scheme: dark)');
@@ -18,6 +27,7 @@ function isDark() {
 }
 
 function redrawCharts() {
+  cssColours.clear();
   byId('theme').setAttribute('aria-pressed', `${isDark()}`);
   for (const id of ['curves-body', 'tradeoff-body']) byId(id).chart?.chart.plot?.redraw(false);
 }
@@ -45,6 +55,7 @@ function startTheme() {
 }
 
 byId('summary').textContent = summaryText();
+document.body.classList.toggle('many-runs', data.runs.length > 200);
 startTheme();
 showTables(byId('tables-body'));
 showCurves(byId('curves-body'));

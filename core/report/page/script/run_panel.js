@@ -1,7 +1,7 @@
 // The panel beside the curves: which runs are drawn, by config, seed and run.
 
 class RunPanel {
-  /** `onchange()` when other runs are shown; `onhighlight(test)` while some series are pointed at. */
+  /** `onchange()`: other runs are shown; `onhighlight(test)`: these series are pointed at. */
   constructor(onchange, onhighlight) {
     this.onchange = onchange;
     this.onhighlight = onhighlight;
@@ -9,7 +9,12 @@ class RunPanel {
     this.hiddenSeeds = new Set();
     this.wanted = '';
     this.body = element('div', { class: 'panel-body' });
-    this.element = element('div', { class: 'panel', role: 'group', 'aria-label': 'Shown runs' }, this.tools(), this.body);
+    this.element = element(
+      'div',
+      { class: 'panel', role: 'group', 'aria-label': 'Shown runs' },
+      this.tools(),
+      this.body,
+    );
   }
 
   isShown(run) {
@@ -17,13 +22,27 @@ class RunPanel {
   }
 
   tools() {
-    const filter = element('input', { type: 'search', placeholder: 'Filter runs', 'aria-label': 'Filter runs' });
+    const filter = element('input', {
+      type: 'search',
+      placeholder: 'Filter runs',
+      'aria-label': 'Filter runs',
+    });
     filter.addEventListener('input', () => {
       this.wanted = filter.value.toLowerCase();
       this.applyFilter();
     });
-    const all = (shown) => () => this.set(this.runs.filter((run) => this.matches(run)), shown);
-    return element('div', { class: 'panel-tools' }, filter, button('All', all(true)), button('None', all(false)));
+    const all = (shown) => () =>
+      this.set(
+        this.runs.filter((run) => this.matches(run)),
+        shown,
+      );
+    return element(
+      'div',
+      { class: 'panel-tools' },
+      filter,
+      button('All', all(true)),
+      button('None', all(false)),
+    );
   }
 
   set(runs, shown) {
@@ -42,10 +61,13 @@ class RunPanel {
   fill(runs, styles, colours) {
     Object.assign(this, { runs, styles, colours, configChecks: [], runChecks: [] });
     const configs = new Map();
-    for (const run of runs) configs.set(run.config, [...configs.get(run.config) ?? [], run]);
+    for (const run of runs) configs.set(run.config, [...(configs.get(run.config) ?? []), run]);
     const seeds = [...new Set(runs.map((run) => run.seed))].sort((a, b) => a - b);
     const entries = [...configs].map(([config, members]) => this.configEntry(config, members));
-    this.body.replaceChildren(...seeds.length > 1 ? [this.seedChecks(seeds)] : [], element('ul', { class: 'runs' }, entries));
+    this.body.replaceChildren(
+      ...(seeds.length > 1 ? [this.seedChecks(seeds)] : []),
+      element('ul', { class: 'runs' }, entries),
+    );
     this.applyFilter();
     this.update();
   }
@@ -57,17 +79,27 @@ class RunPanel {
         else this.hiddenSeeds.add(seed);
         this.onchange();
       });
-      if (this.colours === 'seed') this.addSwatch(check, this.runs.find((run) => run.seed === seed));
+      if (this.colours === 'seed')
+        this.addSwatch(
+          check,
+          this.runs.find((run) => run.seed === seed),
+        );
       return check;
     };
-    return element('div', { class: 'seeds', role: 'group', 'aria-label': 'Seeds' }, element('span', {}, 'Seeds'), seeds.map(one));
+    return element(
+      'div',
+      { class: 'seeds', role: 'group', 'aria-label': 'Seeds' },
+      element('span', {}, 'Seeds'),
+      seeds.map(one),
+    );
   }
 
   configEntry(config, members) {
     const check = checkbox(config, true, (shown) => this.set(members, shown));
     this.configChecks.push({ input: check.querySelector('input'), members });
     const isAlone = members.length === 1;
-    if (this.colours === 'config' || (this.colours === 'run' && isAlone)) this.addSwatch(check, members[0]);
+    if (this.colours === 'config' || (this.colours === 'run' && isAlone))
+      this.addSwatch(check, members[0]);
     this.highlightBy(check, members);
     const entry = element('li', {}, check, isAlone ? [] : this.runList(members));
     entry.runs = members;
@@ -76,16 +108,26 @@ class RunPanel {
 
   /** The runs of a config behind a button that shows them. */
   runList(members) {
-    const entries = element('ul', { hidden: this.colours !== 'run' }, members.map((run) => this.runEntry(run)));
-    const toggle = button(`${members.length} runs`, () => {
-      entries.hidden = !entries.hidden;
-      toggle.setAttribute('aria-expanded', `${!entries.hidden}`);
-    }, { class: 'button small', 'aria-expanded': `${!entries.hidden}` });
+    const entries = element(
+      'ul',
+      { hidden: this.colours !== 'run' },
+      members.map((run) => this.runEntry(run)),
+    );
+    const toggle = button(
+      `${members.length} runs`,
+      () => {
+        entries.hidden = !entries.hidden;
+        toggle.setAttribute('aria-expanded', `${!entries.hidden}`);
+      },
+      { class: 'button small', 'aria-expanded': `${!entries.hidden}` },
+    );
     return [toggle, entries];
   }
 
   runEntry(run) {
-    const check = checkbox(variantLabel(run), true, (shown) => this.set([run], shown), { title: run.id });
+    const check = checkbox(variantLabel(run), true, (shown) => this.set([run], shown), {
+      title: run.id,
+    });
     this.runChecks.push({ input: check.querySelector('input'), run });
     if (this.colours === 'run') this.addSwatch(check, run);
     this.highlightBy(check, [run]);
@@ -100,7 +142,8 @@ class RunPanel {
 
   /** While runs are pointed at in the panel, the others step back. */
   highlightBy(target, runs) {
-    const highlight = () => this.onhighlight((series) => series.runs.some((run) => runs.includes(run)));
+    const highlight = () =>
+      this.onhighlight((series) => series.runs.some((run) => runs.includes(run)));
     target.addEventListener('pointerenter', highlight);
     target.addEventListener('pointerleave', () => this.onhighlight(null));
     target.addEventListener('focusin', (event) => {
@@ -110,7 +153,8 @@ class RunPanel {
   }
 
   applyFilter() {
-    for (const entry of this.body.querySelectorAll('.runs li')) entry.hidden = !entry.runs.some((run) => this.matches(run));
+    for (const entry of this.body.querySelectorAll('.runs li'))
+      entry.hidden = !entry.runs.some((run) => this.matches(run));
   }
 
   /** The checks as the runs are. */

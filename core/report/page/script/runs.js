@@ -14,7 +14,10 @@ const runColumns = [
   { title: 'Parameters', number: true, cell: (run) => figure(run.parameters, withThousands) },
   { title: 'Tokens', number: true, cell: (run) => figure(run.tokens, shortNumber) },
   { title: 'Wall time', number: true, cell: (run) => figure(run.wall_seconds, durationText) },
-  { title: 'Device', cell: (run) => run.device + (run.threads > 0 ? `, ${run.threads} threads` : '') },
+  {
+    title: 'Device',
+    cell: (run) => run.device + (run.threads > 0 ? `, ${run.threads} threads` : ''),
+  },
   { title: 'Created', cell: (run) => run.created.slice(0, 16).replace('T', ' ') },
   { title: 'Run', cell: (run) => run.id },
 ];
@@ -23,23 +26,43 @@ const originColumns = [
   { title: 'Run', cell: (run) => run.id },
   { title: 'Key of the run', cell: (run) => run.key },
   { title: 'Code version', cell: (run) => run.revision.slice(0, 12) || '—' },
-  { title: 'Device', cell: (run) => run.device + (run.threads > 0 ? `, ${run.threads} threads` : '') },
-  { title: 'Command', prose: true, cell: (run) => ({ text: run.command, node: element('code', {}, run.command || '—') }) },
+  {
+    title: 'Device',
+    cell: (run) => run.device + (run.threads > 0 ? `, ${run.threads} threads` : ''),
+  },
+  {
+    title: 'Command',
+    prose: true,
+    cell: (run) => ({ text: run.command, node: element('code', {}, run.command || '—') }),
+  },
 ];
 
 function tableOfRuns(caption, columns) {
-  return sortableTable(caption, columns, data.runs.map((run) => columns.map((column) => column.cell(run))));
+  return sortableTable(
+    caption,
+    columns,
+    data.runs.map((run) => columns.map((column) => column.cell(run))),
+  );
+}
+
+/** "llama-1: failed at step 40 of 300: worker killed" */
+function stateText(run) {
+  const place = `step ${withThousands(run.step)} of ${withThousands(run.max_steps)}`;
+  return `${run.id}: ${run.status} at ${place}${run.failure ? `: ${run.failure}` : ''}`;
+}
+
+function remarkContent(run) {
+  return [`${run.id}: `, run.note, run.tags.map((tag) => element('span', { class: 'tag' }, tag))];
 }
 
 /** Runs without a result, and remarks on any. */
 function remarks() {
   const open = data.runs.filter((run) => run.status !== 'completed');
   const noted = data.runs.filter((run) => run.note || run.tags.length > 0);
+  const part = (title, items) => (items.length > 0 ? [element('h3', {}, title), list(items)] : []);
   return [
-    ...open.length > 0 ? [element('h3', {}, 'Not completed'), list(open.map((run) =>
-      `${run.id}: ${run.status} at step ${withThousands(run.step)} of ${withThousands(run.max_steps)}${run.failure ? `: ${run.failure}` : ''}`))] : [],
-    ...noted.length > 0 ? [element('h3', {}, 'Notes and tags'), list(noted.map((run) =>
-      [`${run.id}: `, run.note, ...run.tags.map((tag) => element('span', { class: 'tag' }, tag))]))] : [],
+    ...part('Not completed', open.map(stateText)),
+    ...part('Notes and tags', noted.map(remarkContent)),
   ];
 }
 
@@ -49,7 +72,11 @@ function showRuns(host) {
     return;
   }
   const table = tableOfRuns('All runs', runColumns);
-  const filter = element('input', { type: 'search', placeholder: 'Filter runs', 'aria-label': 'Filter the table of runs' });
+  const filter = element('input', {
+    type: 'search',
+    placeholder: 'Filter runs',
+    'aria-label': 'Filter the table of runs',
+  });
   filter.addEventListener('input', () => {
     const wanted = filter.value.toLowerCase();
     for (const row of table.rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
@@ -58,6 +85,11 @@ function showRuns(host) {
 }
 
 function showReproduction(host) {
-  if (data.commands.length > 0) host.append(element('p', {}, 'All runs and tables of the project:'), codeBlock(data.commands));
-  if (data.runs.length > 0) host.append(element('h3', {}, 'What made each run'), tableOfRuns('What made each run', originColumns));
+  if (data.commands.length > 0)
+    host.append(element('p', {}, 'All runs and tables of the project:'), codeBlock(data.commands));
+  if (data.runs.length > 0)
+    host.append(
+      element('h3', {}, 'What made each run'),
+      tableOfRuns('What made each run', originColumns),
+    );
 }

@@ -13,7 +13,12 @@ function linearTicks(min, max, count) {
 function logTicks(min, max, count) {
   const decades = Math.log10(max / min);
   if (decades < 0.7) return linearTicks(min, max, count);
-  const factors = decades * 9 <= count * 1.2 ? [1, 2, 3, 4, 5, 6, 7, 8, 9] : decades * 3 <= count ? [1, 2, 5] : [1];
+  const factors =
+    decades * 9 <= count * 1.2
+      ? [1, 2, 3, 4, 5, 6, 7, 8, 9]
+      : decades * 3 <= count
+        ? [1, 2, 5]
+        : [1];
   const every = Math.max(1, Math.ceil(decades / count));
   const ticks = [];
   for (let power = Math.floor(Math.log10(min)); power <= Math.ceil(Math.log10(max)); ++power) {
@@ -34,7 +39,7 @@ function padded(min, max, log, share) {
   return [min - margin, max + margin];
 }
 
-/** From the lowest to the highest of all values under the keys; what a logarithm cannot show is left out. */
+/** From the lowest to the highest value under the keys that the axis can show. */
 function extentOf(series, keys, log, share = 0.04) {
   let min = Infinity;
   let max = -Infinity;

@@ -13,8 +13,13 @@ function styleOf(index) {
   };
 }
 
+const cssColours = new Map();
+
+/** The colour of a variable of page.css, looked up once until other ones hold. */
 function cssColour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  if (!cssColours.has(name))
+    cssColours.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return cssColours.get(name);
 }
 
 function colourOf(style) {
@@ -23,16 +28,68 @@ function colourOf(style) {
 
 /** Corners of the shapes within a radius of 1; a list of strokes for those that are only lines. */
 const corners = {
-  square: [[-0.85, -0.85], [0.85, -0.85], [0.85, 0.85], [-0.85, 0.85]],
-  triangle: [[0, -1.1], [1.05, 0.8], [-1.05, 0.8]],
-  wedge: [[0, 1.1], [1.05, -0.8], [-1.05, -0.8]],
-  diamond: [[0, -1.2], [1.2, 0], [0, 1.2], [-1.2, 0]],
-  cross: [[-1, -0.5], [-0.5, -1], [0, -0.5], [0.5, -1], [1, -0.5], [0.5, 0], [1, 0.5], [0.5, 1],
-    [0, 0.5], [-0.5, 1], [-1, 0.5], [-0.5, 0]],
-  plus: [[-0.38, -1.1], [0.38, -1.1], [0.38, -0.38], [1.1, -0.38], [1.1, 0.38], [0.38, 0.38],
-    [0.38, 1.1], [-0.38, 1.1], [-0.38, 0.38], [-1.1, 0.38], [-1.1, -0.38], [-0.38, -0.38]],
-  star: [[0, -1.3], [0.35, -0.45], [1.2, -0.4], [0.55, 0.15], [0.8, 1], [0, 0.5], [-0.8, 1],
-    [-0.55, 0.15], [-1.2, -0.4], [-0.35, -0.45]],
+  square: [
+    [-0.85, -0.85],
+    [0.85, -0.85],
+    [0.85, 0.85],
+    [-0.85, 0.85],
+  ],
+  triangle: [
+    [0, -1.1],
+    [1.05, 0.8],
+    [-1.05, 0.8],
+  ],
+  wedge: [
+    [0, 1.1],
+    [1.05, -0.8],
+    [-1.05, -0.8],
+  ],
+  diamond: [
+    [0, -1.2],
+    [1.2, 0],
+    [0, 1.2],
+    [-1.2, 0],
+  ],
+  cross: [
+    [-1, -0.5],
+    [-0.5, -1],
+    [0, -0.5],
+    [0.5, -1],
+    [1, -0.5],
+    [0.5, 0],
+    [1, 0.5],
+    [0.5, 1],
+    [0, 0.5],
+    [-0.5, 1],
+    [-1, 0.5],
+    [-0.5, 0],
+  ],
+  plus: [
+    [-0.38, -1.1],
+    [0.38, -1.1],
+    [0.38, -0.38],
+    [1.1, -0.38],
+    [1.1, 0.38],
+    [0.38, 0.38],
+    [0.38, 1.1],
+    [-0.38, 1.1],
+    [-0.38, 0.38],
+    [-1.1, 0.38],
+    [-1.1, -0.38],
+    [-0.38, -0.38],
+  ],
+  star: [
+    [0, -1.3],
+    [0.35, -0.45],
+    [1.2, -0.4],
+    [0.55, 0.15],
+    [0.8, 1],
+    [0, 0.5],
+    [-0.8, 1],
+    [-0.55, 0.15],
+    [-1.2, -0.4],
+    [-0.35, -0.45],
+  ],
 };
 
 function markerPath(shape, x, y, radius) {
@@ -52,12 +109,28 @@ function markerPath(shape, x, y, radius) {
 function swatch(style, hasLine = true) {
   const stroke = style.hue ?? 'currentColor';
   const width = hasLine ? 34 : 14;
-  const line = svgElement('line', { x1: 1, y1: 6, x2: width - 1, y2: 6, stroke, 'stroke-width': 2,
-    'stroke-dasharray': style.dash.join(' ') || null });
-  const mark = style.marker === 'circle'
-    ? svgElement('circle', { cx: width / 2, cy: 6, r: 4, fill: stroke })
-    : svgElement('polygon', { fill: stroke,
-      points: corners[style.marker].map(([x, y]) => `${width / 2 + 4 * x},${6 + 4 * y}`).join(' ') });
-  return svgElement('svg', { class: 'swatch', viewBox: `0 0 ${width} 12`, width, height: 12, 'aria-hidden': 'true' },
-    ...hasLine ? [line] : [], mark);
+  const line = svgElement('line', {
+    x1: 1,
+    y1: 6,
+    x2: width - 1,
+    y2: 6,
+    stroke,
+    'stroke-width': 2,
+    'stroke-dasharray': style.dash.join(' ') || null,
+  });
+  const mark =
+    style.marker === 'circle'
+      ? svgElement('circle', { cx: width / 2, cy: 6, r: 4, fill: stroke })
+      : svgElement('polygon', {
+          fill: stroke,
+          points: corners[style.marker]
+            .map(([x, y]) => `${width / 2 + 4 * x},${6 + 4 * y}`)
+            .join(' '),
+        });
+  return svgElement(
+    'svg',
+    { class: 'swatch', viewBox: `0 0 ${width} 12`, width, height: 12, 'aria-hidden': 'true' },
+    ...(hasLine ? [line] : []),
+    mark,
+  );
 }

@@ -34,12 +34,38 @@ TEST_CASE("a page has the project's tables, runs and commands", "[report][page]"
   CHECK(page.runs[1].summary.failure_reason == "worker killed by SIGKILL");
   CHECK(page.runs[2].config.contains("model"));
   REQUIRE(page.tables.size() == 1);
-  CHECK(page.tables[0].runs[0] == std::vector<std::string>{"llama-20"});
+  CHECK(page.tables[0].origins[0].runs == std::vector<std::string>{"llama-20"});
   CHECK(page.tables[0].sheet.title == "Canon positions");
   CHECK(page.tables[0].meanings.size() == page.tables[0].sheet.columns.size());
   CHECK_FALSE(page.tables[0].setup.empty());
   CHECK(page.commands.front() == "forge run --all --set profile=quick");
   CHECK(page.commands.back() == "forge report");
+}
+
+TEST_CASE("figures over seeds have their intervals and their units", "[report][page]") {
+  Lab lab;
+  for (const int seed : {1, 2, 3}) {
+    MadeRun run = Lab::run("llama", 20);
+    run.id += "-seed-" + std::to_string(seed);
+    run.experiment.seed = seed;
+    make_completed_run(lab.runs, run, {3.0 + 0.1 * seed, 4000, int64_t{1} << 30});
+  }
+  make_completed_run(lab.runs, Lab::run("canon_a", 20), {3.18, 3911, int64_t{2} << 30});
+  const Page page = page_of(lab);
+  const Table& table = page.tables[0];
+  CHECK(table.origins[0].runs.size() == 3);
+  CHECK(table.origins[0].name == "Llama 4M");
+  for (size_t i = 0; i < table.sheet.columns.size(); ++i) {
+    const std::string& title = table.sheet.columns[i].title;
+    const Meaning& meaning = table.meanings[i];
+    if (title == "Memory") CHECK(meaning.unit == Unit::bytes);
+    if (title == "Tok/s") CHECK(meaning.is_cost);
+    if (title != "Eval Loss") continue;
+    CHECK(meaning.better == Better::lower);
+    REQUIRE(meaning.intervals.at(0));
+    CHECK(meaning.intervals[0]->contains(3.2));
+    CHECK_FALSE(meaning.intervals[1]);  // one seed
+  }
 }
 
 TEST_CASE("curves are by tokens and by wall time, evaluations too", "[report][page]") {
@@ -73,7 +99,7 @@ TEST_CASE("a page of a project without runs has none", "[report][page]") {
   const Page page = collect_page(
       "projects/canon", "canon", {build_ablation(tests::small_table(), {})}, folder / "runs");
   CHECK(page.runs.empty());
-  CHECK(page.tables[0].runs == std::vector<std::vector<std::string>>(3));
+  CHECK(page.tables[0].origins[2].runs.empty());
 }
 
 }  // namespace

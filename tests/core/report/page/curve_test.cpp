@@ -123,6 +123,19 @@ TEST_CASE("small losses keep four digits, huge ones stay within what a script co
   CHECK(losses_of({{1, 1, 0}, {2, 2, -1.5}})[1] == -1.5);
 }
 
+TEST_CASE("counts that no script could hold are no numbers", "[report][page]") {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  const nlohmann::ordered_json json =
+      encoded({{most, 1, 2}, {5, 2e30, 2}, {-most - 1, 3, 2}, {int64_t{15} << 40, 4, 2}});
+  const auto tokens = decoded(json["tokens"], 2, 0);
+  REQUIRE(tokens.size() == 4);
+  CHECK(std::isnan(tokens[0]));
+  CHECK(tokens[1] == 5);
+  CHECK(std::isnan(tokens[2]));
+  CHECK(tokens[3] == static_cast<double>(int64_t{15} << 40));
+  CHECK(std::isnan(decoded(json["seconds"], 2, json["seconds_digits"])[1]));
+}
+
 TEST_CASE("an even grid costs a letter a point", "[report][page]") {
   Curve curve;
   for (int64_t i = 1; i <= 1000; ++i) curve.push_back({i * 16384, 0.5 * static_cast<double>(i), 2});

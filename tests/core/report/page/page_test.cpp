@@ -1,5 +1,8 @@
 #include "core/report/page/page.h"
 
+#include <cmath>
+#include <random>
+
 #include "core/base/text.h"
 #include "tests/support/catch.h"
 #include "tests/support/contains.h"
@@ -42,9 +45,11 @@ TEST_CASE("a page has its parts in their places", "[report][page]") {
   CHECK(data["runs"][2]["seed"] == 3);
   CHECK(data["runs"][0]["train"]["count"] == 10);
   const nlohmann::json& table = data["tables"][0];
-  CHECK(table["runs"] == nlohmann::json{{0, 1, 2}});
+  CHECK(table["origins"][0]["runs"] == nlohmann::json{0, 1, 2});
   CHECK(table["columns"][1]["better"] == "lower");
   CHECK(table["columns"][2]["cost"] == true);
+  CHECK(table["columns"][1]["intervals"] == nlohmann::json{{1.5, 2.5}});
+  CHECK(table["columns"][2]["intervals"] == nlohmann::json{nullptr});
   CHECK(table["rows"][0][0] == "canon Model 0");
   CHECK(table["rows"][0][1]["bold"] == true);
   CHECK(table["rows"][0][1]["value"] == *make_page(3, 10).runs[0].summary.eval_loss);
@@ -78,6 +83,21 @@ TEST_CASE("a hundred runs of a thousand points fit into 1.5 MB with all that dra
   const std::string html = to_html(make_page(100, 1000), assets);
   CHECK(html.size() < 1500000);
   CHECK(html.size() > 300000);
+}
+
+TEST_CASE("the worst curves fit as well", "[report][page]") {
+  Page page = make_page(100, 1000);
+  std::mt19937 random(7);
+  const auto uniform = [&] { return static_cast<double>(random()) / 4294967296.0; };
+  for (Run& run : page.runs) {
+    double seconds = 0;
+    for (CurvePoint& point : run.training) {
+      point.tokens += static_cast<int64_t>(random() % 16384);
+      point.seconds = seconds += 100 * uniform();
+      point.loss = std::pow(10, 10 * uniform() - 9);  // over ten decades
+    }
+  }
+  CHECK(to_html(page, small_assets()).size() + 130000 < 1500000);
 }
 
 TEST_CASE("a build without uPlot says how to add it", "[report][page]") {
