@@ -73,6 +73,7 @@ void add_gc(const Command& app, Program& program);
 void add_compare(const Command& app, Program& program);
 void add_export(const Command& app, Program& program);
 void add_export_markdown(const Command& app, Program& program);
+void add_report(const Command& app, Program& program);
 void add_bench(const Command& app, Program& program);
 void add_eval(const Command& app, Program& program);
 void add_export_hf(const Command& app, Program& program);

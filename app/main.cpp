@@ -55,6 +55,7 @@ void group_commands(CLI::App& app) {
         "compare",
         "export",
         "export-markdown",
+        "report",
         "bench",
         "backends",
         "backend-test",
@@ -85,6 +86,7 @@ void add_commands(CLI::App& program_line, Program& program) {
   add_compare(app, program);
   add_export(app, program);
   add_export_markdown(app, program);
+  add_report(app, program);
   add_bench(app, program);
   add_generate(app, program);
   add_eval(app, program);

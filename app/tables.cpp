@@ -10,6 +10,7 @@
 #include "core/report/published.h"
 #include "core/store/location.h"
 #include "core/store/result_store.h"
+#include "core/store/run_query.h"
 
 namespace forge::app {
 namespace {
@@ -21,7 +22,9 @@ struct Findings {
   std::vector<report::LeftOut> left_out;  ///< those of other models
 };
 
-Findings find(const Context& context, const project::Project& project, bool archived) {
+Findings find(const Context& context,
+              const project::Project& project,
+              const TableOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
   if (!std::filesystem::exists(runs_dir)) return {};
   store::ResultStore store(store::store_path(runs_dir));
@@ -29,11 +32,13 @@ Findings find(const Context& context, const project::Project& project, bool arch
     std::cerr << "warning: " << warning << "\n";
   store::RunFilter filter;
   filter.project = project.path;
-  filter.archived = archived;
+  filter.archived = options.archived;
   store::BenchmarkFilter benchmark_filter;
   benchmark_filter.project = project.path;
   benchmark_filter.kind = benchmark::Kind::training;
-  return {store.configured_runs(filter), store.benchmarks(benchmark_filter), {}};
+  return {store::select(store.configured_runs(filter), options.where),
+          store.benchmarks(benchmark_filter),
+          {}};
 }
 
 /// Models of a project's configs as they stand.
@@ -141,7 +146,7 @@ std::vector<report::Ablation> build_tables(const Context& context,
                                            const project::Project& project,
                                            const std::vector<std::string>& names,
                                            const TableOptions& options) {
-  Findings findings = find(context, project, options.archived);
+  Findings findings = find(context, project, options);
   take_out_other_models(context, project, findings);
   std::vector<report::Ablation> tables;
   for (const std::string& name : names) {
@@ -166,6 +171,31 @@ std::vector<report::Ablation> build_tables(const Context& context,
     tables.push_back(std::move(ablation));
   }
   return tables;
+}
+
+std::vector<store::ConfiguredRun> runs_for_tables(const Context& context,
+                                                  const project::Project& project,
+                                                  const TableOptions& options) {
+  return find(context, project, options).runs;
+}
+
+std::vector<report::Curve> training_curves(const Context& context, const report::Ablation& table) {
+  const std::filesystem::path runs_dir = context.runs_dir();
+  std::vector<report::Curve> curves;
+  if (!std::filesystem::exists(runs_dir)) return curves;
+  const store::ResultStore store(store::store_path(runs_dir));
+  for (const report::AblationRow& row : table.rows) {
+    std::vector<store::RunSummary> runs = row.runs;
+    if (runs.empty() && row.run) runs.push_back(*row.run);
+    report::Curve curve{row.spec.name, {}};
+    for (const store::RunSummary& run : runs) {
+      for (const protocol::TrainMetrics& metrics : store.train_metrics(run.id))
+        curve.points.emplace_back(double(metrics.tokens), metrics.loss);
+    }
+    std::sort(curve.points.begin(), curve.points.end());
+    if (!curve.points.empty()) curves.push_back(std::move(curve));
+  }
+  return curves;
 }
 
 }  // namespace forge::app

@@ -65,13 +65,6 @@ double number_at(const nlohmann::json& config, const std::string& key) {
   return value->is_number() ? value->get<double>() : std::nan("");
 }
 
-/// NaN where a run does not have the figure.
-double mean_of(const std::vector<store::RunSummary>& runs, const std::string& figure) {
-  double sum = 0;
-  for (const store::RunSummary& run : runs) sum += figure_of(run, figure).value_or(std::nan(""));
-  return sum / static_cast<double>(runs.size());
-}
-
 /// Whether the point is to be shown rather than the other one: it is completed and has the better
 /// mean, or neither is completed and it has the newer run.
 bool is_better(const Point& point, const Point& other, const BestOfSpec& spec) {
@@ -330,11 +323,23 @@ Runs of_table(const TableSpec& table, const Runs& runs) {
   return own;
 }
 
-SetupEntry describe(const BestOfSpec& best_of) {
+/// Whether the choice flatters what is shown: it was made on the very figure and split.
+std::string selection_note(const TableSpec& table) {
+  const bool is_shown =
+      std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnSpec& column) {
+        return figure_name(column) == table.best_of->by;
+      });
+  if (!is_shown || table.best_of->by == train_loss_name) return "";
+  return ", which is the figure that is shown: rows with many values or noisy figures are "
+         "flattered";
+}
+
+SetupEntry describe(const TableSpec& table) {
+  const BestOfSpec& best_of = *table.best_of;
   std::vector<std::string> values;
   for (const double value : best_of.values) values.push_back(shortest(value));
   const std::string text = best_of.key + " " + join(values, ", ") + " by " + best_of.by;
-  return {"Best of", text, "best of " + text};
+  return {"Best of", text + selection_note(table), "best of " + text};
 }
 
 /// What the figures' uncertainty is, and how differences are judged.
@@ -386,7 +391,7 @@ Ablation build_ablation(const TableSpec& table,
     }
   }
   ablation.setup = describe_setup(completed);
-  if (table.best_of && !completed.empty()) ablation.setup.push_back(describe(*table.best_of));
+  if (table.best_of && !completed.empty()) ablation.setup.push_back(describe(table));
   if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
   if (!completed.empty()) ablation.setup.push_back(describe_uncertainty(ablation));
   for (const AblationRow& baseline : ablation.rows) {
@@ -407,6 +412,12 @@ std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSp
   }
   if (!row.speed) return std::nullopt;
   return row.speed->record.tokens_per_second;
+}
+
+double mean_of(const std::vector<store::RunSummary>& runs, const std::string& figure) {
+  double sum = 0;
+  for (const store::RunSummary& run : runs) sum += figure_of(run, figure).value_or(std::nan(""));
+  return sum / static_cast<double>(runs.size());
 }
 
 bool on_same_device(const store::RunSummary& a, const store::RunSummary& b) {

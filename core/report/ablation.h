@@ -85,6 +85,9 @@ Ablation build_ablation(const TableSpec& table,
 /// The speed that the row shows, of its completed run or of a measurement.
 std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSpec& table);
 
+/// The mean of a figure over runs; NaN where one does not have it.
+double mean_of(const std::vector<store::RunSummary>& runs, const std::string& figure);
+
 /// Whether speeds of the two runs can be compared: same device, same threads.
 bool on_same_device(const store::RunSummary& a, const store::RunSummary& b);
 

@@ -1,6 +1,7 @@
 #include "core/report/commands.h"
 
 #include <functional>
+#include <set>
 
 #include "core/base/text.h"
 
@@ -51,6 +52,25 @@ std::vector<std::string> missing_commands(const Ablation& ablation) {
   if (ablation.table.best_of) return commands;
   for (const AblationRow& row : ablation.rows) {
     if (!row.run) commands.push_back(command_for(row, ablation));
+  }
+  return commands;
+}
+
+std::vector<std::string> reproduction_commands(const std::vector<Ablation>& ablations) {
+  std::set<std::string> profiles;
+  for (const Ablation& ablation : ablations) {
+    if (!ablation.profile.empty()) profiles.insert(ablation.profile);
+  }
+  std::vector<std::string> commands;
+  for (const std::string& profile : profiles) {
+    commands.push_back("forge run --all --set profile=" + profile);
+  }
+  if (profiles.empty()) commands.push_back("forge run --all");
+  for (const Ablation& ablation : ablations) {
+    for (const std::string& command : best_of_commands(ablation)) commands.push_back(command);
+  }
+  for (const Ablation& ablation : ablations) {
+    commands.push_back("forge compare --table " + ablation.table.name);
   }
   return commands;
 }

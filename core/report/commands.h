@@ -21,4 +21,7 @@ std::vector<std::string> best_of_commands(const Ablation& ablation);
 /// The commands that make every run that the table lacks.
 std::vector<std::string> missing_commands(const Ablation& ablation);
 
+/// Those that make every run of the tables and print them.
+std::vector<std::string> reproduction_commands(const std::vector<Ablation>& ablations);
+
 }  // namespace forge::report

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/base/text.h"
+#include "core/report/scores.h"
 
 namespace forge::report {
 namespace {
@@ -42,6 +43,14 @@ std::string throughput_text(double tokens_per_second) {
 }
 
 std::string memory_text(double bytes) { return human_bytes(bytes); }
+
+std::string figure_text(double value, const std::string& figure) {
+  if (figure == tokens_per_second_name) return throughput_text(value);
+  if (figure == peak_memory_name) return memory_text(value);
+  if (figure == parameters_name) return with_thousands(std::llround(value));
+  if (figure == wall_seconds_name) return human_duration(value);
+  return score_text(value, is_share(figure));
+}
 
 std::string chance_text(double p) {
   if (p < 0.0001) return "p < 0.0001";

@@ -20,6 +20,9 @@ std::string throughput_text(double tokens_per_second);
 /// "512.00 MiB", "1.50 GiB".
 std::string memory_text(double bytes);
 
+/// A figure by its name (scores.h), as its column writes it.
+std::string figure_text(double value, const std::string& figure);
+
 /// "p 0.031", "p 0.0004", "p < 0.0001".
 std::string chance_text(double p);
 

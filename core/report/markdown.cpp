@@ -1,7 +1,6 @@
 #include "core/report/markdown.h"
 
 #include <algorithm>
-#include <set>
 
 #include "core/base/text.h"
 #include "core/report/commands.h"
@@ -55,27 +54,6 @@ bool same_setup(const std::vector<SetupEntry>& a, const std::vector<SetupEntry>&
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), equal);
 }
 
-/// Commands that make every run of the tables and print them.
-std::vector<std::string> reproduction(const std::vector<Ablation>& ablations) {
-  std::set<std::string> profiles;
-  for (const Ablation& ablation : ablations) {
-    if (!ablation.profile.empty()) profiles.insert(ablation.profile);
-  }
-  std::vector<std::string> commands;
-  for (const std::string& profile : profiles) {
-    commands.push_back("forge run --all --set profile=" + profile);
-  }
-  if (profiles.empty()) commands.push_back("forge run --all");
-  for (const Ablation& ablation : ablations) {
-    for (const std::string& command : best_of_commands(ablation)) commands.push_back(command);
-  }
-  for (const Ablation& ablation : ablations) {
-    commands.push_back("forge compare --table " + ablation.table.name);
-  }
-  commands.push_back("forge export-markdown");
-  return commands;
-}
-
 }  // namespace
 
 std::string markdown_table(const Sheet& sheet) {
@@ -101,6 +79,7 @@ std::string to_markdown(const Ablation& ablation) {
   for (size_t i = 0; i < sheet.footnotes.size(); ++i) {
     text += "- [" + std::to_string(i + 1) + "] " + escaped(sheet.footnotes[i]) + "\n";
   }
+  if (!sheet.points.empty()) text += "\nChosen from:\n\n" + list_of(sheet.points);
   if (!sheet.verdicts.empty()) text += "\nClaims:\n\n" + list_of(sheet.verdicts);
   if (!sheet.commands.empty())
     text += "\nMissing runs are made by\n\n" + code_block(sheet.commands);
@@ -123,7 +102,9 @@ std::string export_markdown(const std::string& title, const std::vector<Ablation
     text += "\n" + to_markdown(ablation);
     if (!one_setup) add_setup(ablation);
   }
-  return text + "\n## How to reproduce\n\n" + code_block(reproduction(ablations));
+  std::vector<std::string> commands = reproduction_commands(ablations);
+  commands.push_back("forge export-markdown");
+  return text + "\n## How to reproduce\n\n" + code_block(commands);
 }
 
 }  // namespace forge::report

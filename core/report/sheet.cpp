@@ -100,7 +100,8 @@ SheetCell sampled_cell(const Cell& cell, const ColumnSpec& column, const Ablatio
   if (cell.summary.interval)
     shown.text +=
         " \u00b1 " + reach_text(reach_of(*cell.summary.interval), cell.summary.mean, column);
-  if (cell.standing == Standing::tie && !has_difference_beside(column, ablation))
+  if (cell.standing == Standing::tie && is_quality(column) &&
+      !has_difference_beside(column, ablation))
     shown.text += " \u2248";
   shown.bold = cell.best;
   return shown;
@@ -222,6 +223,17 @@ std::string lacking_values(const AblationRow& row, const Ablation& ablation) {
          " " + join(values, ", ");
 }
 
+/// That a better value may lie beyond those that were tried; "" where the best lies between others.
+std::string edge_note(const AblationRow& row, const Ablation& ablation) {
+  if (!row.completed() || !row.varied) return "";
+  const std::vector<double>& values = ablation.table.best_of->values;
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  if (values.size() < 2 || (*row.varied != *least && *row.varied != *most)) return "";
+  return "the best " + ablation.table.best_of->key + " is the " +
+         (*row.varied == *least ? "smallest" : "largest") +
+         " of those tried: a better one may lie beyond";
+}
+
 /// Why the row has no figures, in a sentence; "" where its state says all.
 std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
   if (!row.run) return "";
@@ -289,6 +301,7 @@ std::vector<SheetCell> row_cells(size_t index,
   const AblationRow& row = ablation.rows[index];
   const std::string state_mark =
       mark_of(footnote_of(row, ablation), footnotes) + mark_of(broken_note(row), footnotes);
+  const std::string edge_mark = mark_of(edge_note(row, ablation), footnotes);
   const std::string score_mark = mark_of(lacking_scores(row, columns), footnotes);
   std::vector<SheetCell> cells;
   bool state_is_told = false;
@@ -299,6 +312,7 @@ std::vector<SheetCell> row_cells(size_t index,
       cell.text += state_mark;
       state_is_told = true;
     }
+    if (column.kind == ColumnKind::varied) cell.text += edge_mark;
     if (lacks_score(row, column)) cell.text += score_mark;
     if (is_quality(column))
       cell.text +=
@@ -330,6 +344,25 @@ std::vector<ColumnSpec> shown_columns(const Ablation& ablation) {
   return columns;
 }
 
+/// All that each row was chosen from: "canon_a: optimizer.lr 0.0005 0.4100, 0.001 0.5230, …".
+std::vector<std::string> point_lines(const Ablation& ablation) {
+  std::vector<std::string> lines;
+  if (!ablation.table.best_of) return lines;
+  const BestOfSpec& spec = *ablation.table.best_of;
+  for (const AblationRow& row : ablation.rows) {
+    std::vector<std::string> points;
+    for (const Point& point : row.points) {
+      const double mean = point.completed() ? mean_of(point.runs, spec.by) : std::nan("");
+      const std::string seeds =
+          point.runs.size() > 1 ? " (" + std::to_string(point.runs.size()) + " seeds)" : "";
+      points.push_back(shortest(point.value) + ": " +
+                       (point.completed() ? figure_text(mean, spec.by) : nothing) + seeds);
+    }
+    lines.push_back(row.spec.name + ": " + spec.by + " by " + spec.key + " " + join(points, ", "));
+  }
+  return lines;
+}
+
 Sheet make_sheet(const Ablation& ablation) {
   Sheet sheet;
   sheet.title = ablation.table.title;
@@ -345,6 +378,7 @@ Sheet make_sheet(const Ablation& ablation) {
   for (const Verdict& verdict : judge_claims(ablation)) {
     sheet.verdicts.push_back(verdict_line(verdict));
   }
+  sheet.points = point_lines(ablation);
   sheet.commands = missing_commands(ablation);
   sheet.left_out = left_out_lines(ablation);
   if (ablation.published) {

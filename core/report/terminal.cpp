@@ -142,6 +142,7 @@ std::string to_terminal(const Ablation& ablation, const TerminalOptions& options
     const std::string mark = (i == 0 ? "\n[" : "[") + std::to_string(i + 1) + "] ";
     text += mark + printable(sheet.footnotes[i]) + "\n";
   }
+  if (options.points) text += section("Chosen from", sheet.points);
   text += section("Claims", sheet.verdicts);
   text += section("Missing runs are made by", sheet.commands);
   text += section("Left out", sheet.left_out);

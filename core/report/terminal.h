@@ -10,6 +10,7 @@ namespace forge::report {
 struct TerminalOptions {
   bool colour = false;  ///< headers, and cells that stand out, in bold
   int width = 100;      ///< columns of the terminal; prose is wrapped to fit where it can
+  bool points = false;  ///< of best_of: all that each row was chosen from
 };
 
 /// Header and rows alone, laid out in columns; ends with a newline.

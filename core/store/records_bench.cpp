@@ -1,7 +1,8 @@
 // What keeping records costs, as one JSON line a figure:
 //
-//     forge-bench-records                        events, metrics into the store, many writers at
-//     once forge-bench-records make-runs DIR COUNT    completed runs, for others to list
+//     forge-bench-records                        events, metrics into the store, many writers
+//     forge-bench-records make-runs DIR COUNT    completed runs, for others to list
+//     forge-bench-records make-curves DIR RUNS POINTS    the same with curves, for a report
 //     forge-bench-records writers COUNT METRICS  with so many writers of so many metrics each
 
 #include <sys/wait.h>
@@ -184,6 +185,18 @@ void make_runs(const fs::path& runs_dir, int count) {
   }
 }
 
+void make_curves(const fs::path& runs_dir, int runs, int points) {
+  for (int i = 0; i < runs; ++i) {
+    tests::MadeRun run;
+    run.config = "train_" + std::to_string(i % 20);
+    run.id = run.config + "-" + std::to_string(i);
+    run.experiment.seed = i;
+    const run::RunFolder folder = tests::make_completed_run(runs_dir, run);
+    run::EventLog log(folder.events_file());
+    append_metrics(log, run.experiment.train.max_steps + 1, points);
+  }
+}
+
 }  // namespace
 }  // namespace forge::store
 
@@ -193,6 +206,8 @@ int main(int count, char** words) {
   try {
     if (arguments.size() == 3 && arguments[0] == "make-runs") {
       make_runs(arguments[1], std::stoi(arguments[2]));
+    } else if (arguments.size() == 4 && arguments[0] == "make-curves") {
+      make_curves(arguments[1], std::stoi(arguments[2]), std::stoi(arguments[3]));
     } else if (arguments.size() == 3 && arguments[0] == "writers") {
       measure_writers(std::stoi(arguments[1]), std::stoi(arguments[2]));
     } else if (arguments.size() == 1 && arguments[0] == "ingest") {

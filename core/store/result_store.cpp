@@ -268,6 +268,23 @@ std::map<int64_t, Scores> select_scores(SQLite::Database& database, const std::s
   return scores;
 }
 
+std::vector<LossPoint> select_losses(SQLite::Database& database,
+                                     const std::string& sql,
+                                     const std::string& run_id) {
+  SQLite::Statement statement(database, sql);
+  statement.bind(1, run_id);
+  std::vector<LossPoint> points;
+  while (statement.executeStep()) {
+    LossPoint& point = points.emplace_back();
+    RowReader row(statement);
+    row.value(point.step);
+    row.value(point.tokens);
+    row.value(point.loss);
+    row.value(point.elapsed_seconds);
+  }
+  return points;
+}
+
 nlohmann::json select_json(SQLite::Database& database,
                            const std::string& sql,
                            const std::string& run_id) {
@@ -388,6 +405,24 @@ std::vector<protocol::Evaluation> ResultStore::evaluations(const std::string& ru
       evaluation.scores = std::move(scores[evaluation.step]);
     }
     return rows;
+  });
+}
+
+std::vector<LossPoint> ResultStore::training_losses(const std::string& run_id) const {
+  return guarded(path_, [&] {
+    return select_losses(*database_,
+                         "SELECT step, tokens, loss, elapsed_seconds FROM train_metrics "
+                         "WHERE run_id = ? ORDER BY step",
+                         run_id);
+  });
+}
+
+std::vector<LossPoint> ResultStore::evaluation_losses(const std::string& run_id) const {
+  return guarded(path_, [&] {
+    return select_losses(*database_,
+                         "SELECT evaluations.step, evaluations.step * tokens_per_step, loss, NULL "
+                         "FROM evaluations JOIN runs ON id = run_id WHERE run_id = ? ORDER BY 1",
+                         run_id);
   });
 }
 

@@ -49,6 +49,14 @@ struct ConfiguredRun {
   nlohmann::json environment;
 };
 
+/// A point of a loss curve.
+struct LossPoint {
+  int64_t step = 0;
+  int64_t tokens = 0;          ///< trained on
+  double loss = 0;             ///< NaN: no number
+  double elapsed_seconds = 0;  ///< wall time since training began; NaN: not known
+};
+
 /// An SQLite index over run folders and files of measurements. The files are the truth: the store
 /// can be thrown away at any time and is rebuilt from them. One object for one thread; any number
 /// of objects, threads and processes may work on one file at once. Every failure is an Error that
@@ -77,6 +85,9 @@ class ResultStore {
   /// By step. Empty for a run that the store does not know.
   std::vector<protocol::TrainMetrics> train_metrics(const std::string& run_id) const;
   std::vector<protocol::Evaluation> evaluations(const std::string& run_id) const;
+  /// By step: what a curve needs of them, which is less to read.
+  std::vector<LossPoint> training_losses(const std::string& run_id) const;
+  std::vector<LossPoint> evaluation_losses(const std::string& run_id) const;
   /// The resolved configuration, what the run ran on; null where there is none.
   nlohmann::json config(const std::string& run_id) const;
   nlohmann::json environment(const std::string& run_id) const;

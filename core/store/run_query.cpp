@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/json_text.h"
 #include "core/base/text.h"
+#include "core/config/keys.h"
 
 namespace forge::store {
 namespace {
@@ -50,7 +51,21 @@ struct Condition {
   std::string column, sign, value;
 };
 
-Condition parse_condition(const std::string& text) {
+/// A column, or a leaf of the config.
+std::string known_name(const std::string& name) {
+  const std::vector<std::string>& columns = column_names();
+  if (std::find(columns.begin(), columns.end(), name) != columns.end()) return name;
+  if (config::find_key(name)) return name;
+  std::vector<std::string> known = columns;
+  for (const std::string& key : config::key_paths_near(name)) known.push_back(key);
+  const std::string near = did_you_mean(name, known);
+  throw Error("'" + name + "' is neither a column of a run nor a key of its config",
+              {},
+              near.empty() ? "for example config, seed, eval_loss or model.canon.set" : near,
+              ExitCode::usage);
+}
+
+Condition parse_condition(const std::string& text, bool of_config = false) {
   const size_t at = text.find_first_of("=<>!");
   if (at == std::string::npos || at == 0) {
     throw Error("'" + text + "' is no condition",
@@ -63,13 +78,17 @@ Condition parse_condition(const std::string& text) {
   if (condition.sign == "!")
     throw Error("'" + text + "' is no condition", {}, "'not equal' is !=", ExitCode::usage);
   if (condition.column == "tag") condition.column = "tags";
-  known_column(condition.column);
+  of_config ? known_name(condition.column) : known_column(condition.column);
   return condition;
 }
 
 /// -1, 0 or 1; nothing where the column has no value, or a number is compared with a text.
 std::optional<int> compare(const Json& column, const std::string& value) {
   if (column.is_null()) return std::nullopt;
+  if (column.is_boolean()) {
+    const int order = column.dump().compare(value);
+    return order < 0 ? -1 : order > 0 ? 1 : 0;
+  }
   if (column.is_string()) {
     const int order = column.get_ref<const std::string&>().compare(value);
     return order < 0 ? -1 : order > 0 ? 1 : 0;
@@ -88,8 +107,7 @@ bool holds_of(const Json& values, const Condition& condition) {
       "'" + condition.column + "' can only be compared by = and !=", {}, "", ExitCode::usage);
 }
 
-bool holds(const Condition& condition, const Json& columns) {
-  const Json& column = columns.at(condition.column);
+bool holds(const Condition& condition, const Json& column) {
   if (column.is_array()) return holds_of(column, condition);
   const std::optional<int> order = compare(column, condition.value);
   if (!order) return false;
@@ -163,7 +181,7 @@ std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& que
     if (by_column) row.columns = columns_of(row.run);
     const bool wanted =
         std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
-          return holds(condition, row.columns);
+          return holds(condition, row.columns.at(condition.column));
         });
     if (wanted) rows.push_back(std::move(row));
   }
@@ -173,6 +191,36 @@ std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& que
   std::vector<RunSummary> selected;
   for (Row& row : rows) selected.push_back(std::move(row.run));
   return selected;
+}
+
+Json value_of(const ConfiguredRun& run, const std::string& name) {
+  const std::vector<std::string>& columns = column_names();
+  if (std::find(columns.begin(), columns.end(), name) != columns.end())
+    return columns_of(run.summary).at(name);
+  const Json* value = &run.config;
+  for (const std::string& part : split(name, '.')) {
+    const auto found = value->find(part);
+    if (found == value->end()) return nullptr;
+    value = &*found;
+  }
+  return *value;
+}
+
+void require_names(const std::vector<std::string>& names) {
+  for (const std::string& name : names) known_name(name);
+}
+
+std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs,
+                                  const std::vector<std::string>& texts) {
+  std::vector<Condition> conditions;
+  for (const std::string& text : texts) conditions.push_back(parse_condition(text, true));
+  const auto is_unwanted = [&](const ConfiguredRun& run) {
+    return !std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
+      return holds(condition, value_of(run, condition.column));
+    });
+  };
+  runs.erase(std::remove_if(runs.begin(), runs.end(), is_unwanted), runs.end());
+  return runs;
 }
 
 }  // namespace forge::store

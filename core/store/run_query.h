@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/store/result_store.h"
 #include "core/store/run_summary.h"
 
 namespace forge::store {
@@ -32,5 +33,16 @@ struct RunQuery {
 
 /// Throws Error for an unknown column, with near misses, and for a condition that is none.
 std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query);
+
+/// What the run has of a column or of a dotted key of its config; null where it has no value.
+nlohmann::json value_of(const ConfiguredRun& run, const std::string& name);
+
+/// Throws Error for a name that is neither a column nor a key of the config, with near misses.
+void require_names(const std::vector<std::string>& names);
+
+/// The runs that meet all conditions, which may be on keys of the config too:
+/// model.canon.set=AC, optimizer.lr>1e-3.
+std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs,
+                                  const std::vector<std::string>& conditions);
 
 }  // namespace forge::store

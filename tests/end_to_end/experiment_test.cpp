@@ -90,6 +90,16 @@ TEST_CASE("three configs are trained and compared and exported") {
   REQUIRE(written.at("runs") == 3);
   REQUIRE(written.at("files").size() == 3);
   REQUIRE(fs::file_size(written.at("files")[0].get<std::string>()) > 500);
+
+  const std::string page = (forge.folder() / "report.html").string();
+  const Outcome report = forge.call({"report", "-o", page, "--json"});
+  if (contains(report.err, "built without uPlot")) return;
+  REQUIRE(report.exit_code == 0);
+  const json report_written = json::parse(report.out);
+  REQUIRE(report_written.at("file") == page);
+  REQUIRE(report_written.at("runs") >= 2);
+  REQUIRE(report_written.at("bytes") == read_file(page).size());
+  REQUIRE(forge.call({"report", "-o", "-"}).out == read_file(page));
 }
 
 TEST_CASE("a finished run is not repeated unless forced and then gives the same loss") {

@@ -146,17 +146,25 @@ TEST_CASE("every run that a table lacks is asked for by value", "[report]") {
 TEST_CASE("scores stand in a table for people with what they lack", "[report]") {
   const MixedScoredLab lab;
   const std::string text = to_terminal(lab.scored());
+  INFO(text);
   CHECK(contains(to_terminal(lab.scored(), {false, 500}),
                  " \u00b7 best of optimizer.lr 0.0005, 0.001, 0.002 by token_accuracy \u00b7 one "
                  "seed a row: nothing here tells a "
                  "difference from noise (--seeds 3 makes runs that do)\n"));
   CHECK(contains(text,
-                 "\nModel     Learning rate  Tokens     KL  Eval Loss\n"
-                 "Llama 4M          0.001  93.8 %  \u2014 [1]     1.5000\n"
-                 "Canon-A      0.0005 [2]  75.0 %  \u2014 [1]     1.5000\n"
-                 "Canon-B         missing       \u2014      \u2014          \u2014\n"));
+                 "\nModel      Learning rate  Tokens     KL  Eval Loss\n"
+                 "Llama 4M           0.001  93.8 %  \u2014 [1]     1.5000\n"
+                 "Canon-A   0.0005 [2] [3]  75.0 %  \u2014 [1]     1.5000\n"
+                 "Canon-B          missing       \u2014      \u2014          \u2014\n"));
   CHECK(contains(text, "\n[1] no kl_divergence in the run's last evaluation\n"));
   CHECK(contains(text, "[2] the best of 1 of 3; not completed with optimizer.lr 0.001, 0.002\n"));
+  CHECK(contains(text,
+                 "[3] the best optimizer.lr is the smallest of those tried: a better one may "
+                 "lie beyond\n"));
+  CHECK(contains(to_terminal(lab.scored(), {false, 100, true}),
+                 "\nChosen from\n  Llama 4M: token_accuracy by optimizer.lr 0.0005: 25.0 %, 0.001: "
+                 "93.8 %, 0.002: 50.0 %\n"));
+  CHECK(contains(to_markdown(lab.scored()), "\nChosen from:\n\n- Llama 4M: token_accuracy by"));
   const std::string markdown = to_markdown(lab.scored());
   CHECK(contains(markdown, "| :--- | ---: | ---: | ---: | ---: |\n"));
   CHECK(contains(markdown, "| Llama 4M | 0.001 | 93.8 % | \u2014 [1] | 1.5000 |\n"));

@@ -1,0 +1,320 @@
+// A plot with linear and logarithmic axes, zoom, hover and keys. uPlot lays out the axes and follows
+// the pointer; the series are drawn here, because each has an x of its own (drawing.js).
+
+const zoomStep = 1.5;
+
+class Chart {
+  /** `describe(point)` gives {title, lines: [[name, text]]} for {series, index}. */
+  constructor(label, describe) {
+    this.describe = describe;
+    this.series = [];
+    this.axes = { x: { label: '', log: false, text: shortNumber }, y: { label: '', log: false, text: shortNumber } };
+    this.view = null;
+    this.point = null;
+    this.highlight = null;
+    this.makeElements(label);
+    new ResizeObserver(() => this.resize()).observe(this.canvasHost);
+  }
+
+  makeElements(label) {
+    this.ring = element('div', { class: 'chart-ring', hidden: true });
+    this.tip = element('div', { class: 'chart-tip', hidden: true, 'aria-hidden': 'true' });
+    this.canvasHost = element('div', { class: 'chart', tabindex: 0, role: 'application',
+      'aria-roledescription': 'interactive chart',
+      'aria-label': `${label}. Left and right arrows follow a series, up and down change the series, `
+        + 'plus and minus zoom, shift with an arrow moves the view, zero shows everything.',
+      onkeydown: (event) => this.onKey(event), onblur: () => this.leave() }, this.ring, this.tip);
+    this.element = element('div', { class: 'chart-frame' }, this.canvasHost, this.zoomButtons());
+  }
+
+  zoomButtons() {
+    const one = (text, label, action) => button(text, action, { 'aria-label': label, title: label });
+    return element('div', { class: 'chart-buttons', role: 'group', 'aria-label': 'Zoom' },
+      one('+', 'Zoom in', () => this.zoom(1 / zoomStep)), one('−', 'Zoom out', () => this.zoom(zoomStep)),
+      one('←', 'Move left', () => this.pan(-0.2, 0)), one('→', 'Move right', () => this.pan(0.2, 0)),
+      one('↑', 'Move up', () => this.pan(0, 0.2)), one('↓', 'Move down', () => this.pan(0, -0.2)),
+      button('Show all', () => this.showAll()),
+      element('span', { class: 'muted hint' }, 'Drag to zoom, double-click to show all.'));
+  }
+
+  /** Other axes begin with everything in view. */
+  setAxes(axes) {
+    this.axes = axes;
+    this.view = null;
+    this.rebuild();
+  }
+
+  setSeries(series) {
+    this.series = series;
+    this.leave();
+    if (this.plot) this.applyView();
+  }
+
+  size() {
+    const width = Math.max(240, Math.floor(this.canvasHost.clientWidth));
+    return { width, height: Math.round(Math.min(440, Math.max(280, width * 0.55))) };
+  }
+
+  resize() {
+    const { width, height } = this.size();
+    if (this.plot && (this.plot.width !== width || this.plot.height !== height)) {
+      this.plot.setSize({ width, height });
+      this.placePoint();
+    }
+  }
+
+  rebuild() {
+    if (this.plot) this.plot.destroy();
+    const options = {
+      ...this.size(),
+      legend: { show: false },
+      scales: { x: this.scale('x'), y: this.scale('y') },
+      axes: [this.axis('x'), this.axis('y')],
+      series: [{}, { points: { show: false } }],
+      cursor: {
+        points: { show: false },
+        drag: { x: true, y: true, uni: 24, dist: 6, setScale: false },
+        bind: { dblclick: () => () => { this.showAll(); return null; } },
+      },
+      hooks: { draw: [(plot) => this.draw(plot)], setSelect: [(plot) => this.zoomToSelection(plot)] },
+    };
+    const { x, y } = this.shownView();
+    this.plot = new uPlot(options, [x, [null, null]], this.canvasHost);
+    this.plot.batch(() => {
+      this.plot.setScale('x', { min: x[0], max: x[1] });
+      this.plot.setScale('y', { min: y[0], max: y[1] });
+    });
+    this.follow(this.plot.over);
+  }
+
+  scale(key) {
+    return { time: false, auto: false, distr: this.axes[key].log ? 3 : 1, range: (_, min, max) => [min, max] };
+  }
+
+  axis(key) {
+    const axis = this.axes[key];
+    const across = key === 'x';
+    return {
+      scale: key,
+      label: axis.label,
+      labelSize: 22,
+      size: across ? 34 : 58,
+      font: '12px system-ui, sans-serif',
+      labelFont: '12px system-ui, sans-serif',
+      stroke: () => cssColour('--muted'),
+      grid: { stroke: () => cssColour('--grid'), width: 1 },
+      ticks: { stroke: () => cssColour('--grid'), width: 1 },
+      splits: (plot, _, min, max) => {
+        const room = across ? plot.bbox.width / devicePixelRatio / 80 : plot.bbox.height / devicePixelRatio / 45;
+        return (axis.log ? logTicks : linearTicks)(min, max, Math.max(2, room));
+      },
+      filter: (_, splits) => splits,
+      values: (_, splits) => splits.map(axis.text),
+    };
+  }
+
+  fullView() {
+    const extent = (keys, { log, room }) => extentOf(this.series, keys, log, room);
+    return { x: extent(['xs'], this.axes.x), y: extent(['ys', 'low', 'high'], this.axes.y) };
+  }
+
+  shownView() {
+    return this.view ?? this.fullView();
+  }
+
+  applyView() {
+    const { x, y } = this.shownView();
+    this.plot.batch(() => {
+      this.plot.setData([x, [null, null]], false);
+      this.plot.setScale('x', { min: x[0], max: x[1] });
+      this.plot.setScale('y', { min: y[0], max: y[1] });
+    });
+    this.plot.redraw();
+    this.placePoint();
+  }
+
+  // Zoom and pan work on what is seen, so on the logarithms of a logarithmic axis.
+
+  transformed(key, change) {
+    const [min, max] = this.shownView()[key];
+    if (!this.axes[key].log) return change(min, max);
+    return change(Math.log(min), Math.log(max)).map(Math.exp);
+  }
+
+  zoom(factor) {
+    const change = (min, max) => {
+      const middle = (min + max) / 2;
+      const half = (max - min) / 2 * factor;
+      return [middle - half, middle + half];
+    };
+    this.view = { x: this.transformed('x', change), y: this.transformed('y', change) };
+    this.applyView();
+  }
+
+  pan(right, up) {
+    const by = (share) => (min, max) => [min + share * (max - min), max + share * (max - min)];
+    this.view = { x: this.transformed('x', by(right)), y: this.transformed('y', by(up)) };
+    this.applyView();
+  }
+
+  showAll() {
+    this.view = null;
+    this.applyView();
+  }
+
+  zoomToSelection(plot) {
+    const { left, top, width, height } = plot.select;
+    if (width < 4 && height < 4) return;
+    const x = [plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x')];
+    const y = [plot.posToVal(top + height, 'y'), plot.posToVal(top, 'y')];
+    plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    if (!(x[0] < x[1] && y[0] < y[1])) return;
+    this.view = { x, y };
+    this.leave();
+    this.applyView();
+  }
+
+  draw(plot) {
+    const paper = paperOf(plot, this.axes);
+    const isDimmed = (series) => this.highlight !== null && !this.highlight(series);
+    clipped(paper, () => this.series.forEach((series) => drawSeries(paper, series, isDimmed(series))));
+    drawCaptions(paper, this.series.filter((series) => series.caption));
+  }
+
+  // Pointing.
+
+  follow(over) {
+    const point = (event) => {
+      const box = over.getBoundingClientRect();
+      this.setPoint(this.nearest(event.clientX - box.left, event.clientY - box.top, 40));
+    };
+    over.addEventListener('pointermove', point);
+    over.addEventListener('pointerdown', point);
+    over.addEventListener('pointerleave', (event) => {
+      if (event.pointerType === 'mouse') this.leave();
+    });
+  }
+
+  /** The point nearest to a place of the plot, at most `reach` pixels away; else null. */
+  nearest(left, top, reach) {
+    let best = null;
+    let distance = reach;
+    const x = this.plot.posToVal(left, 'x');
+    for (const series of this.series) {
+      if (series.mute) continue;
+      const start = lowerBound(series.xs, x);
+      for (const step of [-1, 1]) {
+        for (let i = step < 0 ? start - 1 : start; i >= 0 && i < series.xs.length; i += step) {
+          const away = Math.abs(this.plot.valToPos(series.xs[i], 'x') - left);
+          if (away > distance) break;
+          if (series.ys[i] === null) continue;
+          const length = Math.hypot(away, this.plot.valToPos(series.ys[i], 'y') - top);
+          if (length < distance) {
+            distance = length;
+            best = { series, index: i };
+          }
+        }
+      }
+    }
+    return best;
+  }
+
+  setPoint(point) {
+    this.point = point;
+    this.placePoint();
+  }
+
+  leave() {
+    this.setPoint(null);
+  }
+
+  placePoint() {
+    this.ring.hidden = this.tip.hidden = true;
+    if (!this.point || !this.plot) return;
+    const { series, index } = this.point;
+    const over = this.plot.over;
+    const left = this.plot.valToPos(series.xs[index], 'x');
+    const top = this.plot.valToPos(series.ys[index], 'y');
+    if (!(left >= 0 && left <= over.clientWidth && top >= 0 && top <= over.clientHeight)) return;
+    this.fillTip(this.describe(this.point));
+    this.ring.hidden = this.tip.hidden = false;
+    const x = over.offsetLeft + left;
+    const y = over.offsetTop + top;
+    this.ring.style.transform = `translate(${x}px, ${y}px)`;
+    this.ring.style.borderColor = colourOf(series.style);
+    this.placeTip(x, y);
+  }
+
+  placeTip(x, y) {
+    const width = this.tip.offsetWidth;
+    const room = this.canvasHost.clientWidth;
+    const left = x + 14 + width <= room ? x + 14 : Math.max(0, x - 14 - width);
+    const top = Math.max(0, y - this.tip.offsetHeight - 10);
+    this.tip.style.transform = `translate(${Math.min(left, Math.max(0, room - width))}px, ${top}px)`;
+  }
+
+  fillTip({ title, lines }) {
+    const rows = lines.map(([name, text]) => [element('dt', {}, name), element('dd', {}, text)]);
+    this.tip.replaceChildren(element('strong', {}, title), element('dl', {}, rows));
+  }
+
+  // Keys.
+
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const action = event.shiftKey ? this.panKeys()[event.key] ?? this.keys()[event.key] : this.keys()[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  }
+
+  keys() {
+    return {
+      ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1),
+      ArrowUp: () => this.changeSeries(-1), ArrowDown: () => this.changeSeries(1),
+      '+': () => this.zoom(1 / zoomStep), '=': () => this.zoom(1 / zoomStep), '-': () => this.zoom(zoomStep),
+      0: () => this.showAll(), Escape: () => this.leave(),
+    };
+  }
+
+  panKeys() {
+    return { ArrowLeft: () => this.pan(-0.2, 0), ArrowRight: () => this.pan(0.2, 0),
+      ArrowUp: () => this.pan(0, 0.2), ArrowDown: () => this.pan(0, -0.2) };
+  }
+
+  /** To the next point of the series that has a number, or to the first point of all. */
+  step(by) {
+    if (!this.point) {
+      this.changeSeries(1);
+      return;
+    }
+    const { series, index } = this.point;
+    let next = index + by;
+    while (next >= 0 && next < series.ys.length && series.ys[next] === null) next += by;
+    if (next >= 0 && next < series.ys.length) this.setPoint({ series, index: next });
+    this.tell();
+  }
+
+  changeSeries(by) {
+    const audible = this.series.filter((series) => !series.mute && series.ys.some((y) => y !== null));
+    if (audible.length === 0) return;
+    const from = this.point ? audible.indexOf(this.point.series) : -1;
+    const series = audible[(from + by + audible.length) % audible.length];
+    const x = this.point ? this.point.series.xs[this.point.index] : Infinity;
+    let index = Math.min(lowerBound(series.xs, x), series.xs.length - 1);
+    while (index > 0 && series.ys[index] === null) --index;
+    this.setPoint({ series, index });
+    this.tell();
+  }
+
+  tell() {
+    if (!this.point) return;
+    const { title, lines } = this.describe(this.point);
+    announce([title, ...lines.map(([name, text]) => `${name} ${text}`)].join(', '));
+  }
+
+  setHighlight(test) {
+    this.highlight = test;
+    if (this.plot) this.plot.redraw(false);
+  }
+}

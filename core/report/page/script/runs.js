@@ -1,0 +1,63 @@
+// All runs, whether a table shows them or not, and what made each of them.
+
+const figure = (value, text) => ({ text: text(value), value });
+
+const runColumns = [
+  { title: 'Config', cell: (run) => run.config },
+  { title: 'Seed', number: true, cell: (run) => figure(run.seed, String) },
+  { title: 'Profile', cell: (run) => run.profile },
+  { title: 'Status', cell: (run) => run.status },
+  { title: 'Eval loss', number: true, cell: (run) => figure(run.eval_loss, lossText) },
+  { title: 'Train loss', number: true, cell: (run) => figure(run.train_loss, lossText) },
+  { title: 'Tok/s', number: true, cell: (run) => figure(run.tokens_per_second, withThousands) },
+  { title: 'Memory', number: true, cell: (run) => figure(run.peak_memory_bytes, memoryText) },
+  { title: 'Parameters', number: true, cell: (run) => figure(run.parameters, withThousands) },
+  { title: 'Tokens', number: true, cell: (run) => figure(run.tokens, shortNumber) },
+  { title: 'Wall time', number: true, cell: (run) => figure(run.wall_seconds, durationText) },
+  { title: 'Device', cell: (run) => run.device + (run.threads > 0 ? `, ${run.threads} threads` : '') },
+  { title: 'Created', cell: (run) => run.created.slice(0, 16).replace('T', ' ') },
+  { title: 'Run', cell: (run) => run.id },
+];
+
+const originColumns = [
+  { title: 'Run', cell: (run) => run.id },
+  { title: 'Key of the run', cell: (run) => run.key },
+  { title: 'Code version', cell: (run) => run.revision.slice(0, 12) || '—' },
+  { title: 'Device', cell: (run) => run.device + (run.threads > 0 ? `, ${run.threads} threads` : '') },
+  { title: 'Command', prose: true, cell: (run) => ({ text: run.command, node: element('code', {}, run.command || '—') }) },
+];
+
+function tableOfRuns(caption, columns) {
+  return sortableTable(caption, columns, data.runs.map((run) => columns.map((column) => column.cell(run))));
+}
+
+/** Runs without a result, and remarks on any. */
+function remarks() {
+  const open = data.runs.filter((run) => run.status !== 'completed');
+  const noted = data.runs.filter((run) => run.note || run.tags.length > 0);
+  return [
+    ...open.length > 0 ? [element('h3', {}, 'Not completed'), list(open.map((run) =>
+      `${run.id}: ${run.status} at step ${withThousands(run.step)} of ${withThousands(run.max_steps)}${run.failure ? `: ${run.failure}` : ''}`))] : [],
+    ...noted.length > 0 ? [element('h3', {}, 'Notes and tags'), list(noted.map((run) =>
+      [`${run.id}: `, run.note, ...run.tags.map((tag) => element('span', { class: 'tag' }, tag))]))] : [],
+  ];
+}
+
+function showRuns(host) {
+  if (data.runs.length === 0) {
+    host.append(element('p', {}, 'There are none.'));
+    return;
+  }
+  const table = tableOfRuns('All runs', runColumns);
+  const filter = element('input', { type: 'search', placeholder: 'Filter runs', 'aria-label': 'Filter the table of runs' });
+  filter.addEventListener('input', () => {
+    const wanted = filter.value.toLowerCase();
+    for (const row of table.rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+  });
+  host.append(element('div', { class: 'controls' }, filter), table, ...remarks());
+}
+
+function showReproduction(host) {
+  if (data.commands.length > 0) host.append(element('p', {}, 'All runs and tables of the project:'), codeBlock(data.commands));
+  if (data.runs.length > 0) host.append(element('h3', {}, 'What made each run'), tableOfRuns('What made each run', originColumns));
+}

@@ -1,0 +1,224 @@
+#include "core/report/pivot.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/json_text.h"
+#include "core/base/text.h"
+#include "core/report/figures.h"
+#include "core/report/scores.h"
+#include "core/run/identity.h"
+#include "core/store/run_query.h"
+
+namespace forge::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using store::ConfiguredRun;
+
+std::string text_of(const nlohmann::json& value) {
+  if (value.is_null()) return "\u2014";
+  if (value == "") return "\"\"";
+  return value.is_string() ? value.get<std::string>() : json_text(value);
+}
+
+/// Numbers before texts, each in their order.
+bool comes_before(const nlohmann::json& a, const nlohmann::json& b) {
+  if (a.is_number() != b.is_number()) return a.is_number();
+  return a < b;
+}
+
+/// The values that runs have of a key, each once, in order.
+std::vector<nlohmann::json> values_of(const std::vector<const ConfiguredRun*>& runs,
+                                      const std::string& key) {
+  std::vector<nlohmann::json> values;
+  for (const ConfiguredRun* run : runs) values.push_back(store::value_of(*run, key));
+  std::sort(values.begin(), values.end(), comes_before);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+/// What a run is made from but for its seed, by dotted names.
+std::map<std::string, std::string> parts_of(const ConfiguredRun& run) {
+  std::map<std::string, std::string> parts;
+  const nlohmann::json flat = run::identifying_part(run.config).flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    std::string key = pointer.substr(1);
+    std::replace(key.begin(), key.end(), '/', '.');
+    parts[key] = text_of(value);
+  }
+  parts.erase("seed");
+  const store::RunSummary& summary = run.summary;
+  parts["data"] = summary.data_fingerprint;
+  parts["tokenizer"] = summary.tokenizer_fingerprint;
+  parts["evaluation"] = summary.evaluation;
+  parts["backend"] = summary.backend;
+  parts["numerics"] = std::to_string(summary.numerics_version);
+  parts["device"] = summary.device_name + ", " + std::to_string(summary.threads) + " threads";
+  return parts;
+}
+
+/// The names of parts that differ between runs.
+std::set<std::string> differing(const std::vector<const ConfiguredRun*>& runs) {
+  std::set<std::string> names;
+  if (runs.empty()) return names;
+  const auto first = parts_of(*runs.front());
+  for (const ConfiguredRun* run : runs) {
+    const auto parts = parts_of(*run);
+    for (const auto& [name, value] : parts) {
+      const auto found = first.find(name);
+      if (found == first.end() || found->second != value) names.insert(name);
+    }
+    for (const auto& [name, value] : first) {
+      if (parts.count(name) == 0) names.insert(name);
+    }
+  }
+  return names;
+}
+
+/// Names of parts without those that a key of the table is, or is a part of.
+std::vector<std::string> beside(const std::set<std::string>& names, const PivotOptions& options) {
+  std::vector<std::string> others;
+  for (const std::string& name : names) {
+    const auto is_key = [&](const std::string& key) {
+      return !key.empty() && (name == key || starts_with(name, key + "."));
+    };
+    if (!is_key(options.rows) && !is_key(options.columns)) others.push_back(name);
+  }
+  return others;
+}
+
+/// A metric that no run has is most likely a misspelt one.
+void require_metric(const std::vector<ConfiguredRun>& runs, const std::string& metric) {
+  std::vector<std::string> known = run_figures();
+  for (const ConfiguredRun& run : runs) {
+    for (const auto& [name, score] : run.summary.scores) {
+      if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+    }
+  }
+  if (std::find(known.begin(), known.end(), metric) != known.end()) return;
+  const std::string near = did_you_mean(metric, known);
+  throw Error("no run has the figure '" + metric + "'",
+              {},
+              near.empty() ? "figures: " + join(known, ", ") : near);
+}
+
+SheetCell cell_text(const PivotCell& cell, const std::string& metric) {
+  if (cell.summary.n == 0) return {"\u2014", std::nullopt};
+  std::string text = figure_text(cell.summary.mean, metric);
+  if (const auto& interval = cell.summary.interval)
+    text += " \u00b1 " + figure_text((interval->high - interval->low) / 2, metric);
+  if (cell.summary.n > 1) text += " (" + std::to_string(cell.summary.n) + ")";
+  return {text, cell.summary.mean};
+}
+
+}  // namespace
+
+Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& options) {
+  store::require_names({options.rows});
+  if (!options.columns.empty()) store::require_names({options.columns});
+  require_metric(runs, options.metric);
+  Pivot pivot;
+  pivot.options = options;
+  std::vector<const ConfiguredRun*> completed;
+  for (const ConfiguredRun& run : runs) {
+    if (run.summary.status != run::RunState::completed) continue;
+    if (figure_of(run.summary, options.metric)) {
+      completed.push_back(&run);
+    } else {
+      ++pivot.without;
+    }
+  }
+  const std::vector<nlohmann::json> rows = values_of(completed, options.rows);
+  const std::vector<nlohmann::json> columns = options.columns.empty()
+                                                  ? std::vector<nlohmann::json>{nullptr}
+                                                  : values_of(completed, options.columns);
+  std::set<std::string> pooled;
+  for (const nlohmann::json& row : rows) {
+    pivot.row_values.push_back(text_of(row));
+    pivot.cells.emplace_back();
+    for (const nlohmann::json& column : columns) {
+      std::vector<const ConfiguredRun*> own;
+      for (const ConfiguredRun* run : completed) {
+        if (store::value_of(*run, options.rows) == row &&
+            (options.columns.empty() || store::value_of(*run, options.columns) == column))
+          own.push_back(run);
+      }
+      PivotCell cell;
+      std::vector<double> values;
+      for (const ConfiguredRun* run : own) {
+        cell.runs.push_back(run->summary.id);
+        values.push_back(*figure_of(run->summary, options.metric));
+      }
+      if (!values.empty()) cell.summary = statistics::summarize(values, 0);
+      for (const std::string& name : differing(own)) pooled.insert(name);
+      pivot.cells.back().push_back(std::move(cell));
+    }
+  }
+  for (const nlohmann::json& column : columns)
+    pivot.column_values.push_back(options.columns.empty() ? "" : text_of(column));
+  pivot.pooled = beside(pooled, options);
+  for (const std::string& name : beside(differing(completed), options)) {
+    if (pooled.count(name) == 0) pivot.varying.push_back(name);
+  }
+  return pivot;
+}
+
+Sheet make_sheet(const Pivot& pivot) {
+  const PivotOptions& options = pivot.options;
+  Sheet sheet;
+  sheet.title = options.metric + " by " + options.rows +
+                (options.columns.empty() ? "" : " and " + options.columns);
+  sheet.columns.push_back({options.rows, false, false});
+  for (const std::string& value : pivot.column_values)
+    sheet.columns.push_back({value.empty() ? options.metric : value, true, false});
+  for (size_t i = 0; i < pivot.row_values.size(); ++i) {
+    sheet.rows.push_back({{pivot.row_values[i], std::nullopt}});
+    for (const PivotCell& cell : pivot.cells[i])
+      sheet.rows.back().push_back(cell_text(cell, options.metric));
+  }
+  if (!pivot.pooled.empty())
+    sheet.footnotes.push_back("runs of one cell differ in more than the seed: " +
+                              join(pivot.pooled, ", ") + "; \u00b1 is no interval over seeds then");
+  if (!pivot.varying.empty())
+    sheet.footnotes.push_back("the cells differ in more than the table shows: " +
+                              join(pivot.varying, ", "));
+  if (pivot.without > 0)
+    sheet.footnotes.push_back("completed runs without " + options.metric + ": " +
+                              std::to_string(pivot.without));
+  return sheet;
+}
+
+Json to_json(const Pivot& pivot) {
+  Json json;
+  json["rows"] = pivot.options.rows;
+  json["columns"] = pivot.options.columns;
+  json["metric"] = pivot.options.metric;
+  json["cells"] = Json::array();
+  for (size_t i = 0; i < pivot.row_values.size(); ++i) {
+    for (size_t k = 0; k < pivot.column_values.size(); ++k) {
+      const PivotCell& cell = pivot.cells[i][k];
+      if (cell.summary.n == 0) continue;
+      Json entry = {{"row", pivot.row_values[i]},
+                    {"column", pivot.column_values[k]},
+                    {"n", cell.summary.n},
+                    {"mean", cell.summary.mean},
+                    {"low", nullptr},
+                    {"high", nullptr},
+                    {"runs", cell.runs}};
+      if (cell.summary.interval) {
+        entry["low"] = cell.summary.interval->low;
+        entry["high"] = cell.summary.interval->high;
+      }
+      json["cells"].push_back(std::move(entry));
+    }
+  }
+  json["pooled"] = pivot.pooled;
+  json["varying"] = pivot.varying;
+  json["without"] = pivot.without;
+  return json;
+}
+
+}  // namespace forge::report
