@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/report/latex.h"
 #include "core/report/machine_formats.h"
+#include "core/report/page/collect.h"
 #include "core/report/run_metrics.h"
 #include "core/report/tensorboard.h"
 #include "core/store/location.h"
@@ -101,6 +102,12 @@ Written export_tables(const Context& context, const Options& options) {
       build_tables(context, project, names, options.tables);
   Written written;
   if (options.format == "csv") write_csv(options, tables, written);
+  if (options.format == "html") {
+    const report::page::Page page =
+        report::page::collect_page(project.path, project.name, tables, context.runs_dir());
+    written.runs = page.runs.size();
+    write_text(options, report::page::to_html(page), written);
+  }
   if (options.format == "json") write_text(options, json_of(options, tables), written);
   if (options.format == "latex") write_text(options, latex_of(tables), written);
   return written;
@@ -202,7 +209,8 @@ void say(const Options& options, const Written& written) {
 
 int export_results(const Context& context, Options options) {
   if (options.format.empty() && !options.json)
-    throw Error("--format says what to write", {}, "latex, csv, json, tensorboard or metrics-csv");
+    throw Error(
+        "--format says what to write", {}, "latex, csv, json, html, tensorboard or metrics-csv");
   if (options.json && options.to_standard_output()) {
     if (!options.format.empty() && options.format != "json") {
       throw Error("--json says what was written with -o", {}, "without -o it is --format json");
@@ -213,7 +221,7 @@ int export_results(const Context& context, Options options) {
   }
   if (options.format.empty()) options.format = "json";
   if (is_of_runs(options.format) && !options.table.empty()) {
-    throw Error("-t chooses a table for the formats latex, csv and json",
+    throw Error("-t chooses a table for the formats latex, csv, json and html",
                 {},
                 "runs are chosen by their names and --where");
   }
@@ -235,6 +243,7 @@ void add_export(const Command& app, Program& program) {
       "  latex        all tables of the project (or that of -t), for \\input in a paper\n"
       "  csv          figures of one table in full; of several into the folder of -o\n"
       "  json         figures of the tables in full, with setup, claims and what was left out\n"
+      "  html         the page of 'forge report', with curves and configs of all runs\n"
       "  tensorboard  event files, one folder a run below the folder of -o\n"
       "  metrics-csv  every figure of every step on a line of its own, for W&B, MLflow, pandas\n"
       "\n"
@@ -247,8 +256,9 @@ void add_export(const Command& app, Program& program) {
       "Without RUN and --where the last two take all runs of the project. The same runs give the\n"
       "same bytes, whenever and wherever they are written.");
   add_run_choice(command, options->runs);
-  command.add_option("--format", options->format, "latex, csv, json, tensorboard or metrics-csv")
-      .one_of({"latex", "csv", "json", "tensorboard", "metrics-csv"});
+  command
+      .add_option("--format", options->format, "latex, csv, json, html, tensorboard or metrics-csv")
+      .one_of({"latex", "csv", "json", "html", "tensorboard", "metrics-csv"});
   command.add_option("-o,--output", options->output, "File or folder to write; none or - prints")
       .type_name("PATH");
   command.add_option("-t,--table", options->table, "Name of a table; none: all of the project");
