@@ -1,11 +1,10 @@
 #include "app/output.h"
 
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "core/base/fs.h"
 #include "core/base/json_text.h"
+#include "core/base/output_file.h"
 
 namespace forge::app {
 
@@ -19,12 +18,7 @@ void hand_over(const std::string& text, const OutputOptions& options) {
     std::cout << text;
     return;
   }
-  std::error_code ignored;
-  if (fs::exists(options.file, ignored) && !fs::is_regular_file(options.file, ignored)) {
-    std::ofstream(options.file) << text;  // a pipe or device takes the text, it is not replaced
-    return;
-  }
-  write_file_atomic(options.file, text);
+  write_output_file(options.file, text);
   std::cout << "Wrote output to " << options.file << "\n";
 }
 

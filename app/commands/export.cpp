@@ -1,4 +1,3 @@
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/json_text.h"
+#include "core/base/output_file.h"
 #include "core/base/text.h"
 #include "core/report/latex.h"
 #include "core/report/machine_formats.h"
@@ -47,7 +47,7 @@ void write_text(const Options& options, const std::string& text, Written& writte
     std::cout << text;
     return;
   }
-  write_file_atomic(options.output, text);
+  write_output_file(options.output, text);
   written.files.push_back(options.output);
 }
 
@@ -80,8 +80,7 @@ std::string json_of(const Options& options, const std::vector<report::Ablation>&
 
 std::string latex_of(const std::vector<report::Ablation>& tables) {
   std::vector<std::string> texts;
-  for (const report::Ablation& table : tables)
-    texts.push_back(report::to_latex(report::make_sheet(table), table.table.name));
+  for (const report::Ablation& table : tables) texts.push_back(report::to_latex(table));
   return report::latex_document_part(texts);
 }
 
@@ -103,14 +102,14 @@ Written export_tables(const Context& context, const Options& options) {
       build_tables(context, project, names, options.tables);
   Written written;
   if (options.format == "csv") write_csv(options, tables, written);
-  if (options.format == "json") write_text(options, json_of(options, tables), written);
-  if (options.format == "latex") write_text(options, latex_of(tables), written);
   if (options.format == "html") {
     const report::page::Page page =
         report::page::collect_page(project.path, project.name, tables, context.runs_dir());
-    write_text(options, report::page::to_html(page), written);
     written.runs = page.runs.size();
+    write_text(options, report::page::to_html(page), written);
   }
+  if (options.format == "json") write_text(options, json_of(options, tables), written);
+  if (options.format == "latex") write_text(options, latex_of(tables), written);
   return written;
 }
 
@@ -166,19 +165,12 @@ Written export_metrics_csv(const Context& context, const Options& options) {
     });
     return written;
   }
-  const fs::path aside = aside_path(options.output);
-  std::ofstream file(aside, std::ios::binary);
-  file << report::metrics_csv_header();
+  OutputFile file(options.output);
+  file.write(report::metrics_csv_header());
   for_each_run(folders, written, [&](const report::RunMetrics& run) {
-    file << report::to_metrics_csv(run);
+    file.write(report::to_metrics_csv(run));
   });
-  file.close();
-  if (!file) {
-    remove_tree(aside);
-    throw Error("cannot write '" + options.output + "'", {}, "", ExitCode::failed);
-  }
-  sync_path(aside);
-  rename_path(aside, options.output);
+  file.finish();
   written.files.push_back(options.output);
   return written;
 }
@@ -251,7 +243,7 @@ void add_export(const Command& app, Program& program) {
       "  latex        all tables of the project (or that of -t), for \\input in a paper\n"
       "  csv          figures of one table in full; of several into the folder of -o\n"
       "  json         figures of the tables in full, with setup, claims and what was left out\n"
-      "  html         the page that forge report writes; with -t of one table\n"
+      "  html         the page of 'forge report', with curves and configs of all runs\n"
       "  tensorboard  event files, one folder a run below the folder of -o\n"
       "  metrics-csv  every figure of every step on a line of its own, for W&B, MLflow, pandas\n"
       "\n"
@@ -259,7 +251,7 @@ void add_export(const Command& app, Program& program) {
       "  forge export --format latex -o tables.tex\n"
       "  forge export --format csv -t positions\n"
       "  forge export --format tensorboard -o tensorboard     # tensorboard --logdir tensorboard\n"
-      "  forge export --format metrics-csv train_canon_ac --where status=completed -o metrics.csv\n"
+      "  forge export --format metrics-csv --where config=train_canon_ac -o metrics.csv\n"
       "\n"
       "Without RUN and --where the last two take all runs of the project. The same runs give the\n"
       "same bytes, whenever and wherever they are written.");

@@ -4,7 +4,7 @@
 #include "app/commands.h"
 #include "app/tables.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/output_file.h"
 #include "core/report/markdown.h"
 
 namespace forge::app {
@@ -29,7 +29,7 @@ int export_markdown(const Context& context, const Options& options) {
     std::cout << text;
     return 0;
   }
-  write_file_atomic(options.output, text);
+  write_output_file(options.output, text);
   std::cerr << "wrote " << options.output << "\n";
   return 0;
 }

@@ -3,8 +3,8 @@
 
 #include "app/commands.h"
 #include "app/tables.h"
-#include "core/base/fs.h"
 #include "core/base/json_text.h"
+#include "core/base/output_file.h"
 #include "core/report/page/collect.h"
 
 namespace forge::app {
@@ -27,7 +27,7 @@ int write_report(const Context& context, const Options& options) {
     std::cout << html;
     return 0;
   }
-  write_file_atomic(options.output, html);
+  write_output_file(options.output, html);
   if (options.json) {
     const nlohmann::ordered_json result = {
         {"file", options.output}, {"bytes", html.size()}, {"runs", page.runs.size()}};

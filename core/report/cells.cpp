@@ -113,6 +113,7 @@ class Judge {
       if (!found) return;
       p.emplace_back(found->p);
     }
+    if (cells_[best].standing == Standing::tie) return;
     const std::vector<std::optional<double>> adjusted = statistics::holm_adjusted(p);
     cells_[best].best = std::all_of(adjusted.begin(), adjusted.end(), [](const auto& chance) {
       return chance && *chance <= significance;

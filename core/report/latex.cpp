@@ -88,10 +88,12 @@ std::string latex_escaped(const std::string& text) {
     result += found == written_otherwise().end() ? character : found->second;
     i += bytes;
   }
+  // A number and its percent sign stay on one line.
+  for (size_t at = 0; (at = result.find(" \\%", at)) != std::string::npos;) result[at] = '~';
   return result;
 }
 
-std::string to_latex(const Sheet& sheet, const std::string& name) {
+std::string to_latex(const Sheet& sheet, const std::string& name, const std::string& setup) {
   std::string text = comments("claim", sheet.verdicts) + comments("missing", sheet.commands) +
                      comments("left out", sheet.left_out) + comments("source", sheet.sources);
   text += "\\begin{table}\n  \\centering\n  \\caption{" + latex_escaped(sheet.title) +
@@ -109,11 +111,23 @@ std::string to_latex(const Sheet& sheet, const std::string& name) {
   text +=
       "    \\bottomrule\n  \\end{tabular}}%\n"
       "  \\ifdim\\wd0>\\linewidth\\resizebox{\\linewidth}{!}{\\usebox0}\\else\\usebox0\\fi\n";
-  for (size_t i = 0; i < sheet.footnotes.size(); ++i) {
-    text += std::string("  \\par") + (i == 0 ? "\\smallskip" : "") + "{\\footnotesize {[}" +
-            std::to_string(i + 1) + "] " + latex_escaped(sheet.footnotes[i]) + "}\n";
+  std::vector<std::string> notes;
+  if (!setup.empty()) notes.push_back(latex_escaped(setup));
+  for (size_t i = 0; i < sheet.footnotes.size(); ++i)
+    notes.push_back("{[}" + std::to_string(i + 1) + "] " + latex_escaped(sheet.footnotes[i]));
+  if (!notes.empty()) {
+    text += "  \\par\\smallskip\\parbox{\\linewidth}{\\footnotesize " + join(notes, "\\\\\n    ") +
+            "}\n";
   }
   return text + "\\end{table}\n";
+}
+
+std::string to_latex(const Ablation& ablation) {
+  std::vector<std::string> setup;
+  for (const SetupEntry& entry : ablation.setup) {
+    if (!entry.brief.empty()) setup.push_back(entry.brief);
+  }
+  return to_latex(make_sheet(ablation), ablation.table.name, join(setup, " \u00b7 "));
 }
 
 std::string latex_document_part(const std::vector<std::string>& tables) {

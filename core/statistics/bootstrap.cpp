@@ -22,14 +22,42 @@ std::vector<double> deviations(const std::vector<double>& values, double mean) {
   return result;
 }
 
+/// Uniform numbers below `count` without bias (D. Lemire's multiply-and-reject), two of each random
+/// word: making these is most of the work.
+class Draws {
+ public:
+  Draws(size_t count, uint64_t seed)
+      : random_(seed, stream_number("bootstrap")),
+        count_(static_cast<uint32_t>(count)),
+        rejected_below_(halves % count_) {}
+
+  size_t next() {
+    while (true) {
+      word_ = first_half_ ? random_.next_u32() : word_ >> 16;
+      first_half_ = !first_half_;
+      const uint32_t product = word_ % halves * count_;
+      if (product % halves >= rejected_below_) return product / halves;
+    }
+  }
+
+  static constexpr uint32_t halves = 0x10000;  ///< values that half a word has
+
+ private:
+  RandomStream random_;
+  uint32_t count_;
+  uint32_t rejected_below_;
+  uint32_t word_ = 0;
+  bool first_half_ = true;
+};
+
 /// Means of the resamples.
 std::vector<double> resampled_means(const std::vector<double>& values, uint64_t seed) {
-  RandomStream random(seed, stream_number("bootstrap"));
+  Draws draws(values.size(), seed);
   const auto n = static_cast<double>(values.size());
   std::vector<double> means(bootstrap_resamples);
   for (double& mean : means) {
     double sum = 0;
-    for (size_t k = 0; k < values.size(); ++k) sum += values[random.below(values.size())];
+    for (size_t k = 0; k < values.size(); ++k) sum += values[draws.next()];
     mean = sum / n;
   }
   return means;
@@ -87,6 +115,8 @@ Interval bootstrap_interval(const std::vector<double>& values, uint64_t seed, do
   const std::optional<Moments> moments = moments_of(values);
   if (!moments || moments->n < 2)
     throw Error("a bootstrap needs at least two values, all of them finite");
+  if (moments->n >= Draws::halves)
+    throw Error("a bootstrap takes less than 65,536 values, not " + std::to_string(moments->n));
   const double mean = moments->mean;
   if (moments->standard_deviation == 0) return {mean, mean};
   const std::vector<double> centred = deviations(values, mean);

@@ -50,7 +50,8 @@ struct Summary {
 
 /// The interval is Student's t below `bootstrap_from` values and a bootstrap's from there on
 /// (core/statistics/bootstrap.h), whose random numbers depend on `seed` alone. Of values that are
-/// not all finite only n is known. Throws Error for a confidence outside of 0 to 1.
+/// not all finite only n is known. Throws Error for a confidence outside of 0 to 1 and for 65,536
+/// values or more.
 Summary summarize(const std::vector<double>& values,
                   uint64_t seed,
                   double confidence = usual_confidence);

@@ -193,9 +193,10 @@ def bootstrap(values, seed, confidence):
     if deviation == 0:
         return {"low": float(mean), "high": float(mean)}
     wanted = RESAMPLES * n
-    words = philox(wanted // 4 + 64, stream_number("bootstrap"), seed)
-    products = words * numpy.uint64(n)
-    words = products[(products & numpy.uint64(MASK)) >= (2**32 - n) % n] >> numpy.uint64(32)
+    words = philox(wanted // 8 + 64, stream_number("bootstrap"), seed)
+    halves = numpy.stack([words & numpy.uint64(0xFFFF), words >> numpy.uint64(16)], axis=1)
+    products = halves.reshape(-1) * numpy.uint64(n)
+    words = products[(products & numpy.uint64(0xFFFF)) >= 2**16 % n] >> numpy.uint64(16)
     indices = words[:wanted].astype(int).reshape(RESAMPLES, n)
     centred = numpy.array([float(Fraction(value) - mean) for value in values])
     means = centred[indices].mean(axis=1)

@@ -10,7 +10,7 @@ using tests::contains;
 
 TEST_CASE("LaTeX shows every character as it stands", "[latex]") {
   REQUIRE(latex_escaped("a_b & 5 % of $3 #1 {x} ^2 ~y \\z") ==
-          "a\\_b \\& 5 \\% of \\$3 \\#1 \\{x\\} \\textasciicircum{}2 \\textasciitilde{}y "
+          "a\\_b \\& 5~\\% of \\$3 \\#1 \\{x\\} \\textasciicircum{}2 \\textasciitilde{}y "
           "\\textbackslash{}z");
   REQUIRE(latex_escaped("<|>\"`'") == "$<$$|$$>$''\\textasciigrave{}'");
   REQUIRE(latex_escaped("1.30 ± 0.01 ≈ −2 × 3 — 4…") ==
@@ -33,7 +33,7 @@ TEST_CASE("a table in LaTeX", "[latex]") {
   sheet.footnotes = {"the best of 2 of 4", "100 % measured"};
   sheet.verdicts = {"holds: 1 < 2\nor not"};
   sheet.left_out = {"train_x: other data"};
-  REQUIRE(to_latex(sheet, "positions") ==
+  REQUIRE(to_latex(sheet, "positions", "profile full · ± of 3 seeds") ==
           "% claim: holds: 1 < 2 or not\n"
           "% left out: train_x: other data\n"
           "\\begin{table}\n"
@@ -50,9 +50,18 @@ TEST_CASE("a table in LaTeX", "[latex]") {
           "  \\end{tabular}}%\n"
           "  \\ifdim\\wd0>\\linewidth\\resizebox{\\linewidth}{!}{\\usebox0}"
           "\\else\\usebox0\\fi\n"
-          "  \\par\\smallskip{\\footnotesize {[}1] the best of 2 of 4}\n"
-          "  \\par{\\footnotesize {[}2] 100 \\% measured}\n"
+          "  \\par\\smallskip\\parbox{\\linewidth}{\\footnotesize "
+          "profile full $\\cdot$ $\\pm$ of 3 seeds\\\\\n"
+          "    {[}1] the best of 2 of 4\\\\\n"
+          "    {[}2] 100~\\% measured}\n"
           "\\end{table}\n");
+}
+
+TEST_CASE("a table without notes ends with its rule", "[latex]") {
+  Sheet sheet;
+  sheet.columns = {{"Model"}};
+  sheet.rows = {{{"Llama", {}}}};
+  REQUIRE(contains(to_latex(sheet, "x"), "\\else\\usebox0\\fi\n\\end{table}\n"));
 }
 
 TEST_CASE("several tables say once what they need", "[latex]") {

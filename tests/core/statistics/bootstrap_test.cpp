@@ -64,6 +64,13 @@ TEST_CASE("a bootstrap needs two finite values", "[statistics]") {
                             bootstrap_interval({1, 2, 3}, 1, 1.5);
                           }),
                           "between 0 and 1, 1.5 does not"));
+  std::vector<double> many(65536);
+  many.back() = 1;
+  REQUIRE(tests::contains(tests::error_of([&] { bootstrap_interval(many, 1); }),
+                          "less than 65,536 values, not 65536"));
+  many.pop_back();
+  many.back() = 1;
+  REQUIRE(bootstrap_interval(many, 1).contains(1 / 65535.0));
 }
 
 TEST_CASE("extreme samples stay within their values", "[statistics]") {
