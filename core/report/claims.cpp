@@ -206,9 +206,12 @@ std::string reason_of(const Judged& judged) {
 /// "2.3 to 3.3 %", "at least 2.3"
 std::string limits_text(const ClaimSpec& claim) {
   const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
-  if (!claim.at_most) return "at least " + shortest(*claim.at_least) + unit;
-  if (!claim.at_least) return "at most " + shortest(*claim.at_most) + unit;
-  return shortest(*claim.at_least) + " to " + shortest(*claim.at_most) + unit;
+  const auto text = [](double limit) {
+    return (limit < 0 ? "\u2212" : "") + shortest(std::abs(limit));
+  };
+  if (!claim.at_most) return "at least " + text(*claim.at_least) + unit;
+  if (!claim.at_least) return "at most " + text(*claim.at_most) + unit;
+  return text(*claim.at_least) + " to " + text(*claim.at_most) + unit;
 }
 
 /// Whether the value lies between the claim's numbers.

@@ -1,5 +1,6 @@
 #include "core/report/commands.h"
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -56,22 +57,44 @@ std::vector<std::string> missing_commands(const Ablation& ablation) {
   return commands;
 }
 
+std::vector<store::RunSummary> shown_runs(const std::vector<Ablation>& ablations) {
+  std::vector<store::RunSummary> runs;
+  std::set<std::string> seen;
+  const auto add = [&](const Sample& sample) {
+    for (const store::RunSummary& run : sample.runs) {
+      if (seen.insert(run.id).second) runs.push_back(run);
+    }
+  };
+  for (const Ablation& ablation : ablations) {
+    for (const AblationRow& row : ablation.rows) {
+      add(row);
+      for (const Point& point : row.points) add(point);
+    }
+  }
+  return runs;
+}
+
+std::string as_typed(const store::RunSummary& run) {
+  const size_t space = std::min(run.command.find(' '), run.command.size());
+  const size_t slash = run.command.rfind('/', space);
+  return slash == std::string::npos ? run.command : run.command.substr(slash + 1);
+}
+
 std::vector<std::string> reproduction_commands(const std::vector<Ablation>& ablations) {
-  std::set<std::string> profiles;
-  for (const Ablation& ablation : ablations) {
-    if (!ablation.profile.empty()) profiles.insert(ablation.profile);
-  }
   std::vector<std::string> commands;
-  for (const std::string& profile : profiles) {
-    commands.push_back("forge run --all --set profile=" + profile);
+  std::set<std::string> seen;
+  for (const store::RunSummary& run : shown_runs(ablations)) {
+    const std::string command = as_typed(run);
+    if (!command.empty() && seen.insert(command).second) commands.push_back(command);
   }
-  if (profiles.empty()) commands.push_back("forge run --all");
-  for (const Ablation& ablation : ablations) {
-    for (const std::string& command : best_of_commands(ablation)) commands.push_back(command);
+  if (commands.empty()) {
+    commands.push_back("forge run --all");
+    for (const Ablation& ablation : ablations) {
+      for (const std::string& command : best_of_commands(ablation)) commands.push_back(command);
+    }
   }
-  for (const Ablation& ablation : ablations) {
+  for (const Ablation& ablation : ablations)
     commands.push_back("forge compare --table " + ablation.table.name);
-  }
   return commands;
 }
 

@@ -54,6 +54,24 @@ bool same_setup(const std::vector<SetupEntry>& a, const std::vector<SetupEntry>&
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), equal);
 }
 
+/// Which runs the figures are of: the end of a run's name is the hash of all that it is made from.
+std::string runs_section(const std::vector<Ablation>& ablations) {
+  Sheet sheet;
+  for (const char* title : {"Config", "Seed", "Run", "Code", "Device"})
+    sheet.columns.push_back({title, title == std::string("Seed"), false});
+  for (const store::RunSummary& run : shown_runs(ablations)) {
+    const std::string code = run.backend + " " + run.backend_version + ", numerics " +
+                             std::to_string(run.numerics_version) +
+                             (run.revision.empty() ? "" : ", " + run.revision);
+    const std::string device = run.device_name.empty() ? run.device_type : run.device_name;
+    sheet.rows.push_back(
+        {{run.config, {}}, {std::to_string(run.seed), {}}, {run.id, {}}, {code, {}}, {device, {}}});
+  }
+  if (sheet.rows.empty()) return "";
+  return "\n## Runs\n\nThe end of a run's name is the hash of all that it was made from.\n\n" +
+         markdown_table(sheet);
+}
+
 }  // namespace
 
 std::string markdown_table(const Sheet& sheet) {
@@ -104,7 +122,7 @@ std::string export_markdown(const std::string& title, const std::vector<Ablation
   }
   std::vector<std::string> commands = reproduction_commands(ablations);
   commands.push_back("forge export-markdown");
-  return text + "\n## How to reproduce\n\n" + code_block(commands);
+  return text + runs_section(ablations) + "\n## How to reproduce\n\n" + code_block(commands);
 }
 
 }  // namespace forge::report

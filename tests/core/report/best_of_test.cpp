@@ -138,9 +138,10 @@ TEST_CASE("every run that a table lacks is asked for by value", "[report]") {
             "forge run canon_b --set optimizer.lr=0.0005 --set profile=quick",
             "forge run canon_b --set optimizer.lr=0.001 --set profile=quick",
             "forge run canon_a canon_b --set optimizer.lr=0.002 --set profile=quick"});
-  CHECK(contains(export_markdown("Copy", {ablation}),
-                 "\nforge run llama canon_a canon_b --set optimizer.lr=0.002 --set "
-                 "profile=quick\nforge compare --table small\n"));
+  const std::string document = export_markdown("Copy", {ablation});
+  CHECK(contains(document, "| canon_a | 42 | canon_a-10 |"));  // all that was chosen from
+  CHECK(contains(document, "| llama | 42 | llama-12 |"));
+  CHECK(contains(document, "\nforge run llama\nforge run canon_a\nforge compare --table small\n"));
 }
 
 TEST_CASE("scores stand in a table for people with what they lack", "[report]") {

@@ -38,7 +38,7 @@ TEST_CASE("a page has the project's tables, runs and commands", "[report][page]"
   CHECK(page.tables[0].sheet.title == "Canon positions");
   CHECK(page.tables[0].meanings.size() == page.tables[0].sheet.columns.size());
   CHECK_FALSE(page.tables[0].setup.empty());
-  CHECK(page.commands.front() == "forge run --all --set profile=quick");
+  CHECK(page.commands.front() == "forge run llama");
   CHECK(page.commands.back() == "forge report");
 }
 
