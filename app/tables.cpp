@@ -160,6 +160,9 @@ std::vector<report::Ablation> build_tables(const Context& context,
           report::read_published(shown_path(tables_folder(project) / table.published));
     }
     ablation_options.benchmarks = findings.benchmarks;
+    ablation_options.evaluations = [&](const std::string& run_id) {
+      return store::ResultStore(store::store_path(context.runs_dir())).evaluation_losses(run_id);
+    };
     report::Ablation ablation = report::build_ablation(table, findings.runs, ablation_options);
     for (const report::LeftOut& other : findings.left_out) {
       const bool in_table =

@@ -9,6 +9,7 @@
 #include "core/config/json.h"
 #include "core/model/arithmetic.h"
 #include "core/report/comparison.h"
+#include "core/report/equal_budget.h"
 #include "core/report/figures.h"
 #include "core/report/setup.h"
 
@@ -411,6 +412,10 @@ Ablation build_ablation(const TableSpec& table,
   if (table.best_of && !completed.empty()) ablation.setup.push_back(describe(table));
   if (table.tokens_per_second == SpeedSource::benchmark) add_speeds(options.benchmarks, ablation);
   compare_micro_batches(ablation);
+  if (options.evaluations && shows_equal_budgets(table))
+    add_equal_budgets(ablation, options.evaluations, [&](const store::RunSummary& run) {
+      return flops_per_token(*builder.find(run.id));
+    });
   if (!completed.empty()) ablation.setup.push_back(describe_uncertainty(ablation));
   for (const AblationRow& baseline : ablation.rows) {
     if (baseline.spec.config != table.baseline) continue;
@@ -430,6 +435,18 @@ std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSp
   }
   if (!row.speed) return std::nullopt;
   return row.speed->record.tokens_per_second;
+}
+
+std::vector<double> values_of(const AblationRow& row, const std::string& figure) {
+  if (figure == loss_at_equal_time_name) return row.loss_at_equal_time;
+  if (figure == loss_at_equal_flops_name) return row.loss_at_equal_flops;
+  std::vector<double> values;
+  for (const store::RunSummary& run : row.runs) {
+    const std::optional<double> value = figure_of(run, figure);
+    if (!value) return {};
+    values.push_back(*value);
+  }
+  return values;
 }
 
 double mean_of(const std::vector<store::RunSummary>& runs, const std::string& figure) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,10 @@ struct AblationRow : Sample {
   /// and memory are no comparison.
   bool same_micro_batch = true;
   std::optional<PublishedFigure> published;
+  /// Eval losses of `runs` when they had had as much training time, and as many operations, as the
+  /// others (core/report/equal_budget.h); empty: not known, or no column shows them.
+  std::vector<double> loss_at_equal_time;
+  std::vector<double> loss_at_equal_flops;
   /// In what the row differs from the table though it must not, "seq_len 256, this table shows
   /// 512"; such a row is shown, but compared with nothing.
   std::vector<std::string> breaks;
@@ -72,6 +77,8 @@ struct AblationOptions {
   std::string profile;  ///< "": the one that fills the most rows
   std::optional<Published> published;
   std::vector<benchmark::Record> benchmarks = {};  ///< of the project's configs, as they are now
+  /// The evaluation losses of a run by its id, for losses at equal budgets; none: they stay open.
+  std::function<std::vector<store::LossPoint>(const std::string&)> evaluations = {};
 };
 
 /// Fills a table from the runs of its project: in every row, of those that are comparable
@@ -87,6 +94,9 @@ Ablation build_ablation(const TableSpec& table,
 
 /// The speed that the row shows, of its completed run or of a measurement.
 std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSpec& table);
+
+/// A figure of each of the row's runs, in their order; empty where one does not have it.
+std::vector<double> values_of(const AblationRow& row, const std::string& figure);
 
 /// The mean of a figure over runs; NaN where one does not have it.
 double mean_of(const std::vector<store::RunSummary>& runs, const std::string& figure);

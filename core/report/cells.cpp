@@ -12,17 +12,6 @@ namespace {
 
 using statistics::Difference;
 
-/// The values of a row that has the figure in each of its runs; else none.
-std::vector<double> values_of(const AblationRow& row, const std::string& figure) {
-  std::vector<double> values;
-  for (const store::RunSummary& run : row.runs) {
-    const std::optional<double> value = figure_of(run, figure);
-    if (!value) return {};
-    values.push_back(*value);
-  }
-  return values;
-}
-
 bool are_alike(const AblationRow& a, const AblationRow& b, const std::string& figure) {
   if (a.division != b.division || !a.is_controlled() || !b.is_controlled()) return false;
   return !is_of_the_device(figure) || computed_alike(a, b);

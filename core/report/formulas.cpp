@@ -22,11 +22,8 @@ std::optional<FigureSample> measured_speed(const AblationRow& row) {
 
 std::optional<FigureSample> sample_of(const AblationRow& row, const std::string& figure) {
   FigureSample sample{row.spec.config, {}};
-  for (const store::RunSummary& run : row.runs) {
-    const std::optional<double> value = figure_of(run, figure);
-    if (!value) return std::nullopt;
-    sample.values.push_back({run.seed, *value});
-  }
+  const std::vector<double> values = values_of(row, figure);
+  for (size_t i = 0; i < values.size(); ++i) sample.values.push_back({row.runs[i].seed, values[i]});
   if (sample.values.empty()) return std::nullopt;
   return sample;
 }

@@ -93,6 +93,11 @@ Json statistics_json(const Cell& cell) {
 std::vector<std::string> sampled_figures(const TableSpec& table) {
   std::vector<std::string> figures = {eval_loss_name};
   if (table.tokens_per_second == SpeedSource::runs) figures.emplace_back(tokens_per_second_name);
+  for (const ColumnSpec& column : table.columns) {
+    if (column.kind == ColumnKind::eval_loss_at_equal_time ||
+        column.kind == ColumnKind::eval_loss_at_equal_flops)
+      figures.push_back(figure_name(column));
+  }
   for (const std::string& score : scores_of(table)) figures.push_back(score);
   return figures;
 }

@@ -30,7 +30,11 @@ constexpr const char* peak_memory_name = "peak_memory_bytes";
 constexpr const char* parameters_name = "parameters";
 constexpr const char* wall_seconds_name = "wall_seconds";
 
-/// All of these names.
+/// Of a row, not of a run by itself (core/report/equal_budget.h):
+constexpr const char* loss_at_equal_time_name = "eval_loss_at_equal_time";
+constexpr const char* loss_at_equal_flops_name = "eval_loss_at_equal_flops";
+
+/// The names of a run's own figures, the first ones.
 const std::vector<std::string>& run_figures();
 
 /// Whether more of the figure is better, as of speeds, accuracies and validities; of losses and

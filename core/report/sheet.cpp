@@ -29,7 +29,9 @@ bool is_benchmark(ColumnKind kind, const Ablation& ablation) {
 
 /// Columns that say how good a model is.
 bool is_quality(const ColumnSpec& column) {
-  return column.kind == ColumnKind::eval_loss || column.kind == ColumnKind::score;
+  return column.kind == ColumnKind::eval_loss || column.kind == ColumnKind::score ||
+         column.kind == ColumnKind::eval_loss_at_equal_time ||
+         column.kind == ColumnKind::eval_loss_at_equal_flops;
 }
 
 /// Columns whose figures come from the row's run.
@@ -56,7 +58,8 @@ SheetCell overhead_cell(const AblationRow& row, const Ablation& ablation) {
 }
 
 bool is_loss(const std::string& figure) {
-  return figure == eval_loss_name || figure == train_loss_name;
+  return figure == eval_loss_name || figure == train_loss_name ||
+         figure == loss_at_equal_time_name || figure == loss_at_equal_flops_name;
 }
 
 std::string shortest_count(double count) { return with_thousands(std::llround(count)); }

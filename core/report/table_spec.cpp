@@ -199,6 +199,8 @@ struct Known {
 
 Known known_of(const TableSpec& table) {
   Known known{run_figures(), {}};
+  known.figures.emplace_back(loss_at_equal_time_name);
+  known.figures.emplace_back(loss_at_equal_flops_name);
   for (const std::string& score : scores_of(table)) known.figures.push_back(score);
   for (const RowSpec& row : table.rows) known.configs.push_back(row.config);
   return known;
@@ -279,6 +281,8 @@ const std::vector<std::string>& names_of(ColumnKind) {
                                                  "score",
                                                  "difference",
                                                  "seeds",
+                                                 "eval_loss_at_equal_time",
+                                                 "eval_loss_at_equal_flops",
                                                  "derived",
                                                  "varied",
                                                  "by",
@@ -329,6 +333,8 @@ std::string figure_name(const ColumnSpec& column) {
     case ColumnKind::tokens_per_second: return tokens_per_second_name;
     case ColumnKind::peak_memory: return peak_memory_name;
     case ColumnKind::score: return column.score;
+    case ColumnKind::eval_loss_at_equal_time: return loss_at_equal_time_name;
+    case ColumnKind::eval_loss_at_equal_flops: return loss_at_equal_flops_name;
     case ColumnKind::difference: return column.score.empty() ? eval_loss_name : column.score;
     default: return "";
   }
@@ -340,6 +346,33 @@ bool is_published(ColumnKind kind) {
          kind == ColumnKind::published_peak_memory;
 }
 
+namespace {
+
+bool is_of_equal_budget(const std::string& figure) {
+  return figure == loss_at_equal_time_name || figure == loss_at_equal_flops_name;
+}
+
+bool names_equal_budget(const std::vector<Name>& names) {
+  return std::any_of(
+      names.begin(), names.end(), [](const Name& name) { return is_of_equal_budget(name.figure); });
+}
+
+}  // namespace
+
+bool shows_equal_budgets(const TableSpec& table) {
+  const auto in_column = [](const ColumnSpec& column) {
+    return is_of_equal_budget(figure_name(column)) ||
+           names_equal_budget(names_of(column.expression));
+  };
+  const auto in_claim = [](const ClaimSpec& claim) {
+    return is_of_equal_budget(claim.score) ||
+           (claim.comparison && names_equal_budget(names_of(*claim.comparison))) ||
+           (claim.expression && names_equal_budget(names_of(*claim.expression)));
+  };
+  return std::any_of(table.columns.begin(), table.columns.end(), in_column) ||
+         std::any_of(table.claims.begin(), table.claims.end(), in_claim);
+}
+
 std::vector<std::string> scores_of(const TableSpec& table) {
   std::vector<std::string> scores;
   const auto add = [&](const std::string& score) {
@@ -349,7 +382,8 @@ std::vector<std::string> scores_of(const TableSpec& table) {
   for (const ColumnSpec& column : table.columns) {
     const bool is_figure =
         std::find(figures.begin(), figures.end(), figure_name(column)) != figures.end();
-    if (!figure_name(column).empty() && !is_figure) add(column.score);
+    const bool is_score = !is_figure && !is_of_equal_budget(figure_name(column));
+    if (!figure_name(column).empty() && is_score) add(column.score);
   }
   if (table.best_of && table.best_of->by != eval_loss_name) add(table.best_of->by);
   return scores;

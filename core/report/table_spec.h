@@ -21,13 +21,15 @@ enum class ColumnKind {
   train_loss,
   tokens_per_second,
   peak_memory,
-  overhead,    ///< change of throughput and memory against the baseline
-  score,       ///< a figure of a synthetic task
-  difference,  ///< of a figure to the baseline's, with what may be said of it
-  seeds,       ///< how many runs the row's figures are of
-  derived,     ///< computed from figures by an expression
-  varied,      ///< value of best_of's key in the run shown
-  by,          ///< value of the key that the rows are divided by; no table file has it
+  overhead,                  ///< change of throughput and memory against the baseline
+  score,                     ///< a figure of a synthetic task
+  difference,                ///< of a figure to the baseline's, with what may be said of it
+  seeds,                     ///< how many runs the row's figures are of
+  eval_loss_at_equal_time,   ///< when every row had trained as long (equal_budget.h)
+  eval_loss_at_equal_flops,  ///< when every row had done as many operations
+  derived,                   ///< computed from figures by an expression
+  varied,                    ///< value of best_of's key in the run shown
+  by,  ///< value of the key that the rows are divided by; no table file has it
   notes,
   published_eval_loss,
   published_tokens_per_second,
@@ -123,6 +125,9 @@ struct TableSpec {
 /// config, with a column that shows it. The key need not be equal between the runs then. Claims are
 /// about configs and fall away, and speeds are those of the runs. Throws Error for an unknown key.
 void divide_by(TableSpec& table, const std::string& key);
+
+/// Whether a column or claim needs losses at equal budgets.
+bool shows_equal_budgets(const TableSpec& table);
 
 /// The scores that the table shows or chooses by, each once.
 std::vector<std::string> scores_of(const TableSpec& table);
