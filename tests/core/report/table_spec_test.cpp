@@ -94,7 +94,7 @@ TEST_CASE("a missing key and a wrong type of a table are errors", "[report]") {
 TEST_CASE("an unknown kind of column is told at its place", "[report]") {
   const std::string error = error_in(with("kind: eval_loss", "kind: eval_los"));
   REQUIRE(contains(error, "positions.yaml:8:12"));
-  REQUIRE(contains(error, "did you mean 'eval_loss'?"));
+  REQUIRE(contains(error, "did you mean 'eval_loss'"));
 }
 
 TEST_CASE("rows name configs that there are and each once", "[report]") {
