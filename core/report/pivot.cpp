@@ -24,25 +24,32 @@ std::string text_of(const nlohmann::json& value) {
   return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
+using Parts = std::map<std::string, std::string>;
+
+/// A run with what the table asks of it, found out once.
+struct Looked {
+  const ConfiguredRun* run = nullptr;
+  nlohmann::json row;
+  nlohmann::json column;
+  Parts parts;
+};
+
 /// Numbers before texts, each in their order.
 bool comes_before(const nlohmann::json& a, const nlohmann::json& b) {
   if (a.is_number() != b.is_number()) return a.is_number();
   return a < b;
 }
 
-/// The values that runs have of a key, each once, in order.
-std::vector<nlohmann::json> values_of(const std::vector<const ConfiguredRun*>& runs,
-                                      const std::string& key) {
-  std::vector<nlohmann::json> values;
-  for (const ConfiguredRun* run : runs) values.push_back(store::value_of(*run, key));
+/// The values, each once, in order.
+std::vector<nlohmann::json> each_once(std::vector<nlohmann::json> values) {
   std::sort(values.begin(), values.end(), comes_before);
   values.erase(std::unique(values.begin(), values.end()), values.end());
   return values;
 }
 
 /// What a run is made from but for its seed, by dotted names.
-std::map<std::string, std::string> parts_of(const ConfiguredRun& run) {
-  std::map<std::string, std::string> parts;
+Parts parts_of(const ConfiguredRun& run) {
+  Parts parts;
   const nlohmann::json flat = run::identifying_part(run.config).flatten();
   for (const auto& [pointer, value] : flat.items()) {
     std::string key = pointer.substr(1);
@@ -61,18 +68,18 @@ std::map<std::string, std::string> parts_of(const ConfiguredRun& run) {
 }
 
 /// The names of parts that differ between runs.
-std::set<std::string> differing(const std::vector<const ConfiguredRun*>& runs) {
+std::set<std::string> differing(const std::vector<const Looked*>& runs) {
   std::set<std::string> names;
   if (runs.empty()) return names;
-  const auto first = parts_of(*runs.front());
-  for (const ConfiguredRun* run : runs) {
-    const auto parts = parts_of(*run);
-    for (const auto& [name, value] : parts) {
+  const Parts& first = runs.front()->parts;
+  for (const Looked* looked : runs) {
+    if (looked->parts == first) continue;
+    for (const auto& [name, value] : looked->parts) {
       const auto found = first.find(name);
       if (found == first.end() || found->second != value) names.insert(name);
     }
     for (const auto& [name, value] : first) {
-      if (parts.count(name) == 0) names.insert(name);
+      if (looked->parts.count(name) == 0) names.insert(name);
     }
   }
   return names;
@@ -105,6 +112,17 @@ void require_metric(const std::vector<ConfiguredRun>& runs, const std::string& m
               near.empty() ? "figures: " + join(known, ", ") : near);
 }
 
+PivotCell cell_of(const std::vector<const Looked*>& runs, const std::string& metric) {
+  PivotCell cell;
+  std::vector<double> values;
+  for (const Looked* looked : runs) {
+    cell.runs.push_back(looked->run->summary.id);
+    values.push_back(*figure_of(looked->run->summary, metric));
+  }
+  if (!values.empty()) cell.summary = statistics::summarize(values, 0);
+  return cell;
+}
+
 SheetCell cell_text(const PivotCell& cell, const std::string& metric) {
   if (cell.summary.n == 0) return {"\u2014", std::nullopt};
   std::string text = figure_text(cell.summary.mean, metric);
@@ -122,45 +140,44 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   require_metric(runs, options.metric);
   Pivot pivot;
   pivot.options = options;
-  std::vector<const ConfiguredRun*> completed;
+  std::vector<Looked> completed;
   for (const ConfiguredRun& run : runs) {
     if (run.summary.status != run::RunState::completed) continue;
-    if (figure_of(run.summary, options.metric)) {
-      completed.push_back(&run);
-    } else {
+    if (!figure_of(run.summary, options.metric)) {
       ++pivot.without;
+      continue;
     }
+    const auto value_of = [&](const std::string& key) {
+      return key.empty() ? nlohmann::json() : store::value_of(run, key);
+    };
+    completed.push_back({&run, value_of(options.rows), value_of(options.columns), parts_of(run)});
   }
-  const std::vector<nlohmann::json> rows = values_of(completed, options.rows);
-  const std::vector<nlohmann::json> columns = options.columns.empty()
-                                                  ? std::vector<nlohmann::json>{nullptr}
-                                                  : values_of(completed, options.columns);
+  std::vector<nlohmann::json> rows, columns;
+  std::vector<const Looked*> all;
+  for (const Looked& looked : completed) {
+    rows.push_back(looked.row);
+    columns.push_back(looked.column);
+    all.push_back(&looked);
+  }
+  rows = each_once(std::move(rows));
+  columns = each_once(std::move(columns));
   std::set<std::string> pooled;
   for (const nlohmann::json& row : rows) {
     pivot.row_values.push_back(text_of(row));
     pivot.cells.emplace_back();
     for (const nlohmann::json& column : columns) {
-      std::vector<const ConfiguredRun*> own;
-      for (const ConfiguredRun* run : completed) {
-        if (store::value_of(*run, options.rows) == row &&
-            (options.columns.empty() || store::value_of(*run, options.columns) == column))
-          own.push_back(run);
+      std::vector<const Looked*> own;
+      for (const Looked* looked : all) {
+        if (looked->row == row && looked->column == column) own.push_back(looked);
       }
-      PivotCell cell;
-      std::vector<double> values;
-      for (const ConfiguredRun* run : own) {
-        cell.runs.push_back(run->summary.id);
-        values.push_back(*figure_of(run->summary, options.metric));
-      }
-      if (!values.empty()) cell.summary = statistics::summarize(values, 0);
       for (const std::string& name : differing(own)) pooled.insert(name);
-      pivot.cells.back().push_back(std::move(cell));
+      pivot.cells.back().push_back(cell_of(own, options.metric));
     }
   }
   for (const nlohmann::json& column : columns)
     pivot.column_values.push_back(options.columns.empty() ? "" : text_of(column));
   pivot.pooled = beside(pooled, options);
-  for (const std::string& name : beside(differing(completed), options)) {
+  for (const std::string& name : beside(differing(all), options)) {
     if (pooled.count(name) == 0) pivot.varying.push_back(name);
   }
   return pivot;
