@@ -149,6 +149,7 @@ std::vector<report::Ablation> build_tables(const Context& context,
   Findings findings = find(context, project, options);
   take_out_other_models(context, project, findings);
   std::vector<report::Ablation> tables;
+  std::optional<store::ResultStore> curves;  // few tables ask for them
   for (const std::string& name : names) {
     report::TableSpec table = read_table(project, name);
     if (!options.by.empty()) report::divide_by(table, options.by);
@@ -161,7 +162,8 @@ std::vector<report::Ablation> build_tables(const Context& context,
     }
     ablation_options.benchmarks = findings.benchmarks;
     ablation_options.evaluations = [&](const std::string& run_id) {
-      return store::ResultStore(store::store_path(context.runs_dir())).evaluation_losses(run_id);
+      if (!curves) curves.emplace(store::store_path(context.runs_dir()));
+      return curves->evaluation_losses(run_id);
     };
     report::Ablation ablation = report::build_ablation(table, findings.runs, ablation_options);
     for (const report::LeftOut& other : findings.left_out) {

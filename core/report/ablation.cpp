@@ -12,6 +12,7 @@
 #include "core/report/equal_budget.h"
 #include "core/report/figures.h"
 #include "core/report/setup.h"
+#include "core/store/run_query.h"
 
 namespace forge::report {
 namespace {
@@ -55,15 +56,10 @@ bool is_completed(const ConfiguredRun* run) {
   return run->summary.status == run::RunState::completed;
 }
 
-/// The number at a dotted key of a config; NaN where there is none.
-double number_at(const nlohmann::json& config, const std::string& key) {
-  const nlohmann::json* value = &config;
-  for (const std::string& part : split(key, '.')) {
-    const auto found = value->find(part);
-    if (found == value->end()) return std::nan("");
-    value = &*found;
-  }
-  return value->is_number() ? value->get<double>() : std::nan("");
+/// The number that the run has of a key; NaN where it has none.
+double number_of(const ConfiguredRun& run, const std::string& key) {
+  const nlohmann::json value = store::value_of(run, key);
+  return value.is_number() ? value.get<double>() : std::nan("");
 }
 
 /// Whether the point is to be shown rather than the other one: it is completed and has the better
@@ -173,7 +169,7 @@ class Builder {
                         std::vector<LeftOut>& left_out) {
     std::vector<Runs> of_value(spec.values.size());
     for (const ConfiguredRun* run : runs) {
-      const double value = number_at(run->config, spec.key);
+      const double value = number_of(*run, spec.key);
       const auto found = std::find(spec.values.begin(), spec.values.end(), value);
       if (found == spec.values.end()) {
         leave_out(run->summary, spec.key + " " + shortest(value) + ", not in best_of", left_out);
@@ -435,6 +431,16 @@ std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSp
   }
   if (!row.speed) return std::nullopt;
   return row.speed->record.tokens_per_second;
+}
+
+const AblationRow* find_row(const Ablation& ablation,
+                            const std::string& config,
+                            const std::string& division) {
+  const auto found =
+      std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
+        return row.spec.config == config && row.division == division;
+      });
+  return found == ablation.rows.end() ? nullptr : &*found;
 }
 
 std::vector<double> values_of(const AblationRow& row, const std::string& figure) {

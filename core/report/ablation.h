@@ -95,6 +95,11 @@ Ablation build_ablation(const TableSpec& table,
 /// The speed that the row shows, of its completed run or of a measurement.
 std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSpec& table);
 
+/// The row of a config in a division, "" where rows are not divided; null where there is none.
+const AblationRow* find_row(const Ablation& ablation,
+                            const std::string& config,
+                            const std::string& division = "");
+
 /// A figure of each of the row's runs, in their order; empty where one does not have it.
 std::vector<double> values_of(const AblationRow& row, const std::string& figure);
 

@@ -17,14 +17,6 @@ bool are_alike(const AblationRow& a, const AblationRow& b, const std::string& fi
   return !is_of_the_device(figure) || computed_alike(a, b);
 }
 
-std::optional<Difference> test(const AblationRow& row,
-                               const Cell& cell,
-                               const AblationRow& other,
-                               const Cell& of_other) {
-  if (have_the_same_seeds(row, other)) return statistics::paired_test(cell.values, of_other.values);
-  return statistics::welch_test(cell.values, of_other.values);
-}
-
 /// How far a single value may be from the mean of the baseline's by chance, judged by how the
 /// values of all rows that have several scatter around their means.
 std::optional<double> noise_around(const Cell& baseline, const std::vector<const Cell*>& cells) {
@@ -65,7 +57,8 @@ class Judge {
       p.emplace_back();
       if (i == baseline) continue;
       cell.paired = have_the_same_seeds(ablation_.rows[i], reference);
-      cell.difference = test(ablation_.rows[i], cell, reference, cells_[baseline]);
+      cell.difference =
+          difference_between(ablation_.rows[i], cell.values, reference, cells_[baseline].values);
       if (cell.difference) p.back() = cell.difference->p;
       if (!cell.difference) cell.noise = noise_around(cells_[baseline], sampled);
     }
@@ -97,8 +90,8 @@ class Judge {
     std::vector<std::optional<double>> p;
     for (const size_t i : rows) {
       if (i == best) continue;
-      const std::optional<Difference> found =
-          test(ablation_.rows[best], cells_[best], ablation_.rows[i], cells_[i]);
+      const std::optional<Difference> found = difference_between(
+          ablation_.rows[best], cells_[best].values, ablation_.rows[i], cells_[i].values);
       if (!found) return;
       p.emplace_back(found->p);
     }
@@ -134,6 +127,14 @@ bool have_the_same_seeds(const AblationRow& a, const AblationRow& b) {
   };
   return a.runs.size() == b.runs.size() &&
          std::equal(a.runs.begin(), a.runs.end(), b.runs.begin(), same);
+}
+
+std::optional<Difference> difference_between(const AblationRow& own_row,
+                                             const std::vector<double>& own,
+                                             const AblationRow& other_row,
+                                             const std::vector<double>& other) {
+  return have_the_same_seeds(own_row, other_row) ? statistics::paired_test(own, other)
+                                                 : statistics::welch_test(own, other);
 }
 
 std::vector<Cell> cells_of(const Ablation& ablation, const std::string& figure) {

@@ -44,6 +44,13 @@ constexpr double significance = 0.05;
 /// Whether runs of the two can be paired by their seeds.
 bool have_the_same_seeds(const AblationRow& a, const AblationRow& b);
 
+/// What two rows' values of a figure, one a run, say of their difference: by the paired test where
+/// the rows have the same seeds, else by Welch's. None where one has too few.
+std::optional<statistics::Difference> difference_between(const AblationRow& own_row,
+                                                         const std::vector<double>& own,
+                                                         const AblationRow& other_row,
+                                                         const std::vector<double>& other);
+
 /// The figure of that name (scores.h) of each row, in their order. Rows are compared with the
 /// baseline of their division by the paired test where both have the same seeds, else by Welch's.
 std::vector<Cell> cells_of(const Ablation& ablation, const std::string& figure);

@@ -15,12 +15,6 @@
 namespace forge::report {
 namespace {
 
-const AblationRow& row_of(const Ablation& ablation, const std::string& config) {
-  return *std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
-    return row.spec.config == config;
-  });
-}
-
 /// What a row has of the claim's figure.
 struct Measured {
   std::vector<double> values;  ///< one a seed
@@ -130,14 +124,6 @@ Verdict of_one_seed(Direction direction, const std::string& reason) {
   return {Verdict::Kind::not_decidable, "", reason + words + ": a verdict takes several"};
 }
 
-std::optional<statistics::Difference> test(const AblationRow& row,
-                                           const Measured& own,
-                                           const AblationRow& other_row,
-                                           const Measured& other) {
-  return have_the_same_seeds(row, other_row) ? statistics::paired_test(own.values, other.values)
-                                             : statistics::welch_test(own.values, other.values);
-}
-
 Verdict judge_against_row(const ClaimSpec& claim,
                           const AblationRow& row,
                           const AblationRow& other_row) {
@@ -154,7 +140,8 @@ Verdict judge_against_row(const ClaimSpec& claim,
                              : order_of(other.of_cases, own.of_cases, true),
                        reason);
   }
-  const std::optional<statistics::Difference> found = test(row, own, other_row, other);
+  const std::optional<statistics::Difference> found =
+      difference_between(row, own.values, other_row, other.values);
   if (!found) return {Verdict::Kind::not_decidable, "", "a figure is no number"};
   const std::string reason =
       interval_text(
@@ -250,7 +237,7 @@ Verdict judge_expression(const ClaimSpec& claim, const Ablation& ablation) {
   if (!ablation.profile.empty() && ablation.profile != claim.profile) {
     verdict.reason = other_profile_text(claim, ablation);
   } else {
-    const Samples samples = samples_for(ablation, row_of(ablation, ablation.table.baseline));
+    const Samples samples = samples_for(ablation, *find_row(ablation, ablation.table.baseline));
     verdict = claim.comparison ? judge_comparison(claim, samples) : judge_value(claim, samples);
   }
   verdict.claim = claim.claim;
@@ -259,9 +246,9 @@ Verdict judge_expression(const ClaimSpec& claim, const Ablation& ablation) {
 
 Verdict judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
   if (claim.has_own_words()) return judge_expression(claim, ablation);
-  const AblationRow& own = row_of(ablation, claim.config);
+  const AblationRow& own = *find_row(ablation, claim.config);
   const std::string& other_config = claim.above.empty() ? claim.below : claim.above;
-  const AblationRow* other = other_config.empty() ? nullptr : &row_of(ablation, other_config);
+  const AblationRow* other = other_config.empty() ? nullptr : find_row(ablation, other_config);
   std::vector<const AblationRow*> rows = {&own};
   if (other) rows.push_back(other);
   Verdict verdict;

@@ -11,19 +11,11 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-const AblationRow* baseline_of(const AblationRow& row, const Ablation& ablation) {
-  const auto found =
-      std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& other) {
-        return other.spec.config == ablation.table.baseline && other.division == row.division;
-      });
-  return found == ablation.rows.end() ? nullptr : &*found;
-}
-
 double tokens_of(const AblationRow& row) { return static_cast<double>(row.run->tokens); }
 
 /// Seconds for a token; NaN where the row's speed says nothing beside the others'.
 double seconds_per_token(const AblationRow& row, const Ablation& ablation) {
-  const AblationRow* const baseline = baseline_of(row, ablation);
+  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.division);
   const std::optional<double> speed = tokens_per_second_of(row, ablation.table);
   if (!baseline || !speed || !(*speed > 0)) return unknown;
   const bool measured = ablation.table.tokens_per_second == SpeedSource::benchmark;

@@ -1,19 +1,7 @@
 #include "core/report/formulas.h"
 
-#include <algorithm>
-
 namespace forge::report {
 namespace {
-
-const AblationRow* row_of(const Ablation& ablation,
-                          const std::string& config,
-                          const std::string& division) {
-  const auto found =
-      std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
-        return row.spec.config == config && row.division == division;
-      });
-  return found == ablation.rows.end() ? nullptr : &*found;
-}
 
 std::optional<FigureSample> measured_speed(const AblationRow& row) {
   if (!row.speed || !row.speed->otherwise.empty()) return std::nullopt;
@@ -31,11 +19,11 @@ std::optional<FigureSample> sample_of(const AblationRow& row, const std::string&
 }  // namespace
 
 Samples samples_for(const Ablation& ablation, const AblationRow& row) {
-  const AblationRow* const baseline = row_of(ablation, ablation.table.baseline, row.division);
+  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.division);
   return [&ablation, &row, baseline](const Name& name) -> std::optional<FigureSample> {
     const AblationRow* named = &row;
     if (name.row == Name::Row::baseline) named = baseline;
-    if (name.row == Name::Row::of_config) named = row_of(ablation, name.config, row.division);
+    if (name.row == Name::Row::of_config) named = find_row(ablation, name.config, row.division);
     if (!named) return std::nullopt;
     if (named != &row && !(named->is_controlled() && row.is_controlled())) return std::nullopt;
     if (name.figure == tokens_per_second_name &&

@@ -127,7 +127,7 @@ SheetCell cell_text(const PivotCell& cell, const std::string& metric) {
   if (cell.summary.n == 0) return {"\u2014", std::nullopt};
   std::string text = figure_text(cell.summary.mean, metric);
   if (const auto& interval = cell.summary.interval)
-    text += " \u00b1 " + figure_text((interval->high - interval->low) / 2, metric);
+    text += " \u00b1 " + figure_text(interval->reach(), metric);
   if (cell.summary.n > 1) text += " (" + std::to_string(cell.summary.n) + ")";
   return {text, cell.summary.mean};
 }

@@ -85,8 +85,6 @@ std::string reach_text(double reach, double mean, const ColumnSpec& column) {
   return figure_text(reach, column);
 }
 
-double reach_of(const statistics::Interval& interval) { return (interval.high - interval.low) / 2; }
-
 /// Whether another column says how the figure differs from the baseline's.
 bool has_difference_beside(const ColumnSpec& column, const Ablation& ablation) {
   const std::vector<ColumnSpec>& columns = ablation.table.columns;
@@ -103,7 +101,7 @@ SheetCell sampled_cell(const Cell& cell, const ColumnSpec& column, const Ablatio
   if (column.kind == ColumnKind::peak_memory) return shown;
   if (cell.summary.interval)
     shown.text +=
-        " \u00b1 " + reach_text(reach_of(*cell.summary.interval), cell.summary.mean, column);
+        " \u00b1 " + reach_text(cell.summary.interval->reach(), cell.summary.mean, column);
   if (cell.standing == Standing::tie && is_quality(column) &&
       !has_difference_beside(column, ablation))
     shown.text += " \u2248";
@@ -122,7 +120,7 @@ SheetCell difference_cell(const Cell& cell, const Cell& baseline, const ColumnSp
   const double difference = cell.summary.mean - baseline.summary.mean;
   std::string text = signed_text(difference, column);
   if (cell.difference)
-    text += " \u00b1 " + figure_text(reach_of(cell.difference->interval), column) + ", " +
+    text += " \u00b1 " + figure_text(cell.difference->interval.reach(), column) + ", " +
             chance_text(*cell.p);
   if (cell.standing == Standing::tie) text = "\u2248 (" + text + ")";
   if (cell.standing == Standing::one_seed) text += " ?";
@@ -147,16 +145,8 @@ SheetCell derived_cell(const AblationRow& row, const ColumnSpec& column, const A
   if (!found.value) return of_text(nothing);
   const std::string unit = column.unit.empty() ? "" : " " + column.unit;
   std::string text = fixed_text(*found.value, column.precision);
-  if (found.interval) text += " \u00b1 " + fixed_text(reach_of(*found.interval), column.precision);
+  if (found.interval) text += " \u00b1 " + fixed_text(found.interval->reach(), column.precision);
   return {text + unit, *found.value};
-}
-
-size_t baseline_of(const AblationRow& row, const Ablation& ablation) {
-  const auto found =
-      std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& other) {
-        return other.spec.config == ablation.table.baseline && other.division == row.division;
-      });
-  return static_cast<size_t>(found - ablation.rows.begin());
 }
 
 SheetCell measured_cell(size_t index,
@@ -176,9 +166,10 @@ SheetCell measured_cell(size_t index,
       return of_figure(std::optional<size_t>(row.runs.size()), shortest_count);
     case ColumnKind::difference: {
       const std::vector<Cell>& cells = samples.at(figure_name(column));
-      const size_t baseline = baseline_of(row, ablation);
-      if (baseline == cells.size()) return of_text(nothing);
-      return difference_cell(cells[index], cells[baseline], column);
+      const AblationRow* baseline = find_row(ablation, ablation.table.baseline, row.division);
+      if (!baseline) return of_text(nothing);
+      const auto place = static_cast<size_t>(baseline - ablation.rows.data());
+      return difference_cell(cells[index], cells[place], column);
     }
     case ColumnKind::derived: return derived_cell(row, column, ablation);
     default: return sampled_cell(samples.at(figure_name(column))[index], column, ablation);

@@ -14,6 +14,8 @@ struct Interval {
   double low = 0;
   double high = 0;
 
+  /// Half of its length: how far it reaches to either side of its middle.
+  double reach() const { return (high - low) / 2; }
   bool contains(double value) const { return low <= value && value <= high; }
 };
 
