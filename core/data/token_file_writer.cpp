@@ -44,6 +44,12 @@ class WorkFile {
     }
   }
 
+  /// Writes over what the file begins with; what is written next comes after that.
+  void write_at_beginning(const void* data, size_t size) {
+    if (::lseek(file_.get(), 0, SEEK_SET) != 0) fail();
+    write(data, size);
+  }
+
   /// Tells `take` the bytes from `first` to `end`; false where the file ends before.
   template <class Take>
   bool read(size_t first, size_t end, Take take) const {
@@ -239,9 +245,7 @@ void TokenFileWriter::finish() {
   from_hex(impl_->hasher.hex(), header.content_hash, sizeof header.content_hash);
   seal(header);
   const fs::path& aside = impl_->ids.path();
-  if (::pwrite(impl_->ids.get(), &header, sizeof header, 0) != sizeof header) {
-    throw system_error("write '" + aside.string() + "'", errno);
-  }
+  impl_->ids.write_at_beginning(&header, sizeof header);
   if (::fsync(impl_->ids.get()) != 0) throw system_error("sync '" + aside.string() + "'", errno);
   rename_path(aside, impl_->path);
   impl_->finished = true;
