@@ -64,7 +64,7 @@ AttemptEnd Attempt::run() {
   try {
     return watch();
   } catch (const Error& problem) {
-    let_go_unrecorded();
+    end_unrecorded();
     throw Error(problem.message(),
                 {},
                 "when that is mended, start the run again: it goes on from its newest checkpoint",
@@ -269,14 +269,11 @@ AttemptEnd Attempt::conclude(const ExitStatus& exit) const {
   return end;
 }
 
-/// Nothing can be recorded: let the worker save what it can and leave.
-void Attempt::let_go_unrecorded() {
-  worker_.ask_to_stop();
-  const double deadline = options_.clock() + options_.exit_grace_seconds;
-  while (true) {
-    const Output output = worker_.next(options_.poll_seconds);
-    if (std::holds_alternative<ExitStatus>(output)) return;
-    if (options_.clock() >= deadline) worker_.kill();
+/// Nothing can be recorded, so nothing more is done: whatever the worker went on to save would be
+/// after a gap in the record, and no attempt may begin there.
+void Attempt::end_unrecorded() {
+  worker_.kill();
+  while (!std::holds_alternative<ExitStatus>(worker_.next(options_.poll_seconds))) {
   }
 }
 

@@ -60,7 +60,7 @@ class Attempt {
   void give_up(std::string reason, std::string hint = "");
   void sign_of_life() { last_sign_ = options_.clock(); }
   AttemptEnd conclude(const ExitStatus& exit) const;
-  void let_go_unrecorded();
+  void end_unrecorded();
 
   const RunFolder& folder_;
   const SupervisorOptions& options_;

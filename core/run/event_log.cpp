@@ -1,6 +1,7 @@
 #include "core/run/event_log.h"
 
 #include <cmath>
+#include <string_view>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -43,6 +44,29 @@ std::vector<StoredEvent> read_events(const fs::path& events_file) {
     }
   }
   return events;
+}
+
+std::set<int64_t> recorded_checkpoints(const fs::path& events_file) {
+  std::set<int64_t> steps;
+  if (!fs::exists(events_file)) return steps;
+  const MappedFile file(events_file);
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  // As to_line writes it; within a string it would have a backslash before each quotation mark.
+  constexpr std::string_view name = "\"event\":\"checkpoint\"";
+  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const size_t begin = text.rfind('\n', at) + 1;
+    const size_t end = text.find('\n', at);
+    if (end == text.npos) break;  // a torn line
+    try {
+      const StoredEvent stored = stored_event_from_line(std::string(text.substr(begin, end - begin)));
+      if (!stored.event) continue;
+      const auto* saved = std::get_if<protocol::CheckpointSaved>(&*stored.event);
+      if (saved) steps.insert(saved->step);
+    } catch (const Error&) {
+      // Not a line of forge's; whoever reads all events says so.
+    }
+  }
+  return steps;
 }
 
 Json stamped(Json event, int attempt) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,10 @@ StoredEvent stored_event_from_line(const std::string& line);
 /// Every whole line of an events file, in order; none where there is no file. Throws Error naming
 /// file and line number.
 std::vector<StoredEvent> read_events(const std::filesystem::path& events_file);
+
+/// Steps of the checkpoints that the file tells of, without reading its other lines. A worker's
+/// events are recorded in its order: all that it had to say before such a checkpoint is there, too.
+std::set<int64_t> recorded_checkpoints(const std::filesystem::path& events_file);
 
 /// Writer of events.jsonl; its holder holds the run's lock. An event is acknowledged once it is
 /// synced, which happens for many at a time.

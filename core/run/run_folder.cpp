@@ -107,22 +107,31 @@ RunRecord RunFolder::record() const {
 }
 
 FoundCheckpoint RunFolder::find_checkpoint() const {
-  FoundCheckpoint found;
+  const std::set<int64_t> recorded = recorded_checkpoints(events_file());
   const std::vector<fs::path> folders = weights::list_checkpoints(checkpoints());
-  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
-    try {
-      const std::string identity = weights::read_checkpoint_state(*folder).identity;
-      if (!identity.empty() && identity != record().key) {
-        throw Error("checkpoint '" + shown_path(*folder) + "' is of another run, with key " +
-                    identity);
+  FoundCheckpoint found;
+  const auto find = [&](bool of_recorded) {
+    for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+      const int64_t step = std::stoll(folder->filename().string());
+      if ((recorded.count(step) != 0) != of_recorded) continue;
+      try {
+        const std::string identity = weights::read_checkpoint_state(*folder).identity;
+        if (!identity.empty() && identity != record().key) {
+          throw Error("checkpoint '" + shown_path(*folder) + "' is of another run, with key " +
+                      identity);
+        }
+        found.folder = folder->string();
+        return true;
+      } catch (const Error& problem) {
+        // The one before it loses less than no checkpoint at all.
+        found.damaged.push_back(problem.message());
       }
-      found.folder = folder->string();
-      break;
-    } catch (const Error& problem) {
-      // The one before it loses less than no checkpoint at all.
-      found.damaged.push_back(problem.message());
     }
-  }
+    return false;
+  };
+  // One that was written when its supervisor could no longer record it may have losses before it
+  // that were not recorded, either: a gap in the curve, and yet better than to begin anew.
+  if (!find(true)) find(false);
   return found;
 }
 

@@ -51,7 +51,9 @@ enum class Stop {
 
 /// Where a run can go on from.
 struct FoundCheckpoint {
-  std::string folder;                ///< the newest one that is whole, or ""
+  /// The newest one that is whole and that the run's events know of; where there is none of these,
+  /// the newest whole one; or "".
+  std::string folder;
   std::vector<std::string> damaged;  ///< of each newer one what is wrong with it
 };
 
@@ -108,7 +110,7 @@ class RunFolder {
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
   RunRecord record() const;
-  /// Newest checkpoint of this run of which every file is as it was written (all are read), or "".
+  /// As find_checkpoint: every file of it is read, and is as it was written.
   std::string newest_checkpoint() const { return find_checkpoint().folder; }
   FoundCheckpoint find_checkpoint() const;
   RunState state() const { return status().state; }

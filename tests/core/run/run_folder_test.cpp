@@ -1,6 +1,7 @@
 #include "core/run/run_folder.h"
 
 #include "core/base/fs.h"
+#include "core/run/event_log.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 
@@ -86,6 +87,27 @@ TEST_CASE("the newest whole checkpoint is found", "[run][run_folder]") {
   write_file_atomic(damaged / "weights.safetensors", "not what was written");
   fs::create_directories(run.checkpoints() / "000000300");
   REQUIRE(run.newest_checkpoint() == whole.string());
+}
+
+TEST_CASE("a checkpoint that the events do not know of is taken only where there is no other",
+          "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const RunFolder run = new_run(runs.path());
+  const fs::path recorded = tests::save_checkpoint(run.checkpoints(), 100);
+  const fs::path ahead = tests::save_checkpoint(run.checkpoints(), 200);
+  REQUIRE(run.newest_checkpoint() == ahead.string());
+  EventLog log(run.events_file());
+  log.append(protocol::to_json(protocol::CheckpointSaved{100, "checkpoints/000000100", 1, 0}), 1);
+  // Only in a string: not an event.
+  log.append({{"event", "attempt"}, {"host", R"("event":"checkpoint")"}}, 1);
+  write_file_atomic(run.events_file(),
+                    read_file(run.events_file()) + R"({"attempt":1,"event":"checkpoint","step":200)");
+  REQUIRE(recorded_checkpoints(run.events_file()) == std::set<int64_t>{100});
+  REQUIRE(run.newest_checkpoint() == recorded.string());
+  write_file_atomic(recorded / "weights.safetensors", "not what was written");
+  const FoundCheckpoint found = run.find_checkpoint();
+  REQUIRE(found.folder == ahead.string());
+  REQUIRE(found.damaged.size() == 1);
 }
 
 TEST_CASE("a run's record reads back and a damaged one names its file", "[run][run_folder]") {
