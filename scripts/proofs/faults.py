@@ -1,5 +1,6 @@
 """Every call that writes, syncs, cuts or renames a file fails once: the error is said, with an exit code of its own,
 all that was there before stays usable, and the same command ends the run as if nothing had been."""
+import argparse
 import json
 import os
 import random
@@ -30,6 +31,17 @@ class Shim:
     def environment(self, root, **settings):
         """What a process must find so that files below the root are in the shim's hands."""
         return dict(LD_PRELOAD=str(self.library), FORGE_FAULT_ROOT=str(root), FORGE_FAULT_MARK=str(self.mark), **settings)
+
+
+def part(text):
+    """Of "2/8" what a list is cut with to get the second of eight parts."""
+    try:
+        which, parts = map(int, text.split("/"))
+    except ValueError:
+        which, parts = 0, 0
+    if not 1 <= which <= parts:
+        raise argparse.ArgumentTypeError(f"'{text}': a part such as 2/8, the second of eight")
+    return slice(which - 1, None, parts)
 
 
 def faults_of(line):
@@ -117,9 +129,9 @@ class Again(Start):
         return run
 
 
-def prove(forge, folder, seed, most=None, once=False):
+def prove(forge, folder, seed, most=None, once=False, of_them=slice(None)):
     """Every call of both starts with every fault, its first, its last and one other time; or each call with one of
-    these; or `most` of them."""
+    these; or `most` of them; and of what was chosen a part."""
     generator = random.Random(seed)
     shim = Shim(folder)
     straight = forge.train("text", SETTINGS)
@@ -134,12 +146,13 @@ def prove(forge, folder, seed, most=None, once=False):
             faults += [generator.choice(of_call)] if once else of_call
         if most is not None:
             faults = generator.sample(faults, min(most, len(faults)))
+        faults = faults[of_them]
         outcomes = Counter()
         with Progress(f"faults, {start.name}", len(faults)) as progress:
             for done, fault in enumerate(faults):
                 outcomes[start.spoil(*fault)] += 1
                 progress.show(done + 1)
-        print(f"faults, {start.name}: {len(faults)} of {len(calls)} calls, each with {', '.join(SAID)} or a short write: "
+        print(f"faults, {start.name}: {len(faults)} faults in {len(calls)} calls, with {', '.join(SAID)} or a short write: "
               f"{outcomes[STORAGE]} times an error that was said with exit code {STORAGE}, {outcomes[COMPLETED]} times "
               f"none was needed, {outcomes[None]} not met; then every loss and the last weights as undisturbed")
     straight.remove()

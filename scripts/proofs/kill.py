@@ -77,16 +77,19 @@ class Killer:
         self.generator = random.Random(seed)
         self.kills = Counter()
         self.left_behind = set()
+        self.victims = {}
         self.within_save = self.rounds = 0
         self.progress = progress
 
     def wait_for_moment(self, run, process, in_save):
         """A random moment, or one at which a checkpoint is being written; false where the run was over first."""
         if in_save:
-            patience = self.generator.randrange(1, 12)  # saves that are let through
+            patience = self.generator.randrange(2, 12)  # saves that are let through
             seen = set()
             while process.poll() is None:
                 now = self.being_written(run)
+                if now and not seen:
+                    self.victims = processes_of(run)  # looking for them takes longer than a save
                 seen |= now
                 if len(seen) >= patience and now:
                     return True
@@ -105,6 +108,7 @@ class Killer:
     def strike(self, run, target, in_save):
         """Runs and kills; false where the run was over before."""
         self.left_behind = set(run.unfinished())
+        self.victims = {}
         process = self.forge.launch("text", SETTINGS) if "forge" in TARGETS[target] else self.forge.supervise(run)
         try:
             if not self.wait_for_moment(run, process, in_save):
@@ -115,7 +119,7 @@ class Killer:
             run.end_processes(process)
 
     def kill_now(self, run, process, target):
-        victims = processes_of(run)
+        victims = self.victims or processes_of(run)
         victims["forge" if "forge" in TARGETS[target] else "supervisor"] = process.pid
         before = run.acknowledged()
         killed = [name for name in sorted(TARGETS[target]) if name in victims and kill(victims[name])]
