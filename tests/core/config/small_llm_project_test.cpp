@@ -104,9 +104,12 @@ TEST_CASE("the tables of the 162M project name its configs") {
   const report::TableSpec table = read("variants.yaml");
   CHECK(table.baseline == "llama");
   CHECK(table.rows.size() == 4);
-  CHECK(table.claims.size() == 3);
+  CHECK(table.claims.size() == 5);
   for (const report::ClaimSpec& claim : table.claims) CHECK(claim.profile == "full");
-  CHECK(read("lr_grid.yaml").rows.size() == configs.size());
+  const report::TableSpec rates = read("lr_grid.yaml"), precision = read("precision.yaml");
+  CHECK(rates.rows.size() + precision.rows.size() == configs.size() + 1);  // canon is in both
+  CHECK(rates.claims.size() == 1);
+  CHECK(precision.claims.size() == 1);
 }
 
 }  // namespace
