@@ -7,6 +7,7 @@
 #include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/report/display_text.h"
+#include "core/report/disturbance.h"
 #include "core/store/run_query.h"
 
 namespace forge::app {
@@ -90,6 +91,8 @@ std::string result_text(const store::RunSummary& run,
   if (run.train_loss) lines.push_back({"  train loss", loss_text(run.train_loss)});
   if (run.tokens_per_second)
     lines.push_back({"  speed", speed_text(run.tokens_per_second) + " tok/s"});
+  if (const std::string disturbance = report::disturbance_of(run); !disturbance.empty())
+    lines.push_back({"", disturbance});
   if (run.micro_batch_size)
     lines.push_back({"  micro-batch",
                      with_thousands(*run.micro_batch_size) +

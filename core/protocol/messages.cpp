@@ -42,6 +42,7 @@ void fields(Visitor& visit, TokenSource& source) {
   visit.optional("name", source.name);
   visit.optional("weight", source.weight);
   visit.optional("task", source.task);
+  visit.optional("first_row", source.first_row);
 }
 
 template <class Visitor>
@@ -81,6 +82,7 @@ void fields(Visitor& visit, Request& request) {
   visit.optional("experiment", request.experiment);
   visit.optional("train_tokens", request.train_tokens);
   visit.optional("evaluation_tokens", request.evaluation_tokens);
+  visit.optional("selection_tokens", request.selection_tokens);
   visit.optional("answers", request.answers);
   visit.optional("answer_rows", request.answer_rows);
   visit.optional("resume_from", request.resume_from);
@@ -162,6 +164,7 @@ void fields(Visitor& visit, Evaluation& evaluation) {
   visit.field("tokens", evaluation.tokens);
   visit.field("seconds", evaluation.seconds);
   visit.optional("scores", evaluation.scores);
+  visit.optional("selection_loss", evaluation.selection_loss);
 }
 
 template <class Visitor>
@@ -198,6 +201,7 @@ void fields(Visitor& visit, Finished& finished) {
   visit.field("peak_memory_bytes", finished.peak_memory_bytes);
   visit.field("peak_resident_bytes", finished.peak_resident_bytes);
   visit.field("parameters", finished.parameters);
+  visit.optional("shared_device", finished.shared_device);
 }
 
 template <class Visitor>

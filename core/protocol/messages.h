@@ -42,6 +42,7 @@ struct TokenSource {
   std::string name = {};               ///< among several, ""
   double weight = 1;                   ///< among several: its share of the rows over that of all
   nlohmann::json task = nlohmann::json::object();  ///< core/data/tasks/spec.h; {}: it is none
+  int64_t first_row = 0;                           ///< the rows begin with this one
 };
 
 /// The first of several, which are alike in all but file, name and weight; one without rows where
@@ -96,8 +97,9 @@ struct Request {
   nlohmann::json experiment = nlohmann::json::object();  ///< resolved, complete (config.json)
   std::vector<TokenSource> train_tokens;
   std::vector<TokenSource> evaluation_tokens;
-  std::vector<AnswerKind> answers;   ///< that an evaluation gives beside the loss
-  int64_t answer_rows = 0;           ///< `continuation` is asked of the first so many rows
+  std::vector<TokenSource> selection_tokens;  ///< of no part of a `loss`: for selection_loss
+  std::vector<AnswerKind> answers;            ///< that an evaluation gives beside the loss
+  int64_t answer_rows = 0;                    ///< `continuation` is asked of the first so many rows
   std::string resume_from;           ///< a checkpoint folder, "" = start from the initial weights
   std::string initial_weights;       ///< folder of the weights to begin from, "": they are drawn
   std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there
@@ -197,7 +199,8 @@ struct Evaluation {
   double loss = 0;  ///< token-weighted mean over the fixed held-out set
   int64_t tokens = 0;
   double seconds = 0;
-  std::map<std::string, Score> scores = {};  ///< by name; forge adds them, no worker sends them
+  std::map<std::string, Score> scores = {};   ///< by name; forge adds them, no worker sends them
+  std::optional<double> selection_loss = {};  ///< after the last step, over selection_tokens
 };
 
 struct CheckpointSaved {
@@ -218,6 +221,7 @@ struct Finished {
   int64_t peak_memory_bytes = 0;    ///< held by tensors at the peak
   int64_t peak_resident_bytes = 0;  ///< of the process
   int64_t parameters = 0;
+  bool shared_device = false;  ///< a GPU of which another process held memory
 };
 
 /// The job cannot be done. The worker exits after it with status 1 (2 where the request is wrong).

@@ -171,7 +171,9 @@ class Builder {
     for (const ConfiguredRun* run : runs) {
       const double value = number_of(*run, spec.key);
       const auto found = std::find(spec.values.begin(), spec.values.end(), value);
-      if (found == spec.values.end()) {
+      if (is_completed(run) && !figure_of(run->summary, spec.by)) {
+        leave_out(run->summary, "no " + spec.by + " to choose it by", left_out);
+      } else if (found == spec.values.end()) {
         leave_out(run->summary, spec.key + " " + shortest(value) + ", not in best_of", left_out);
       } else {
         of_value[static_cast<size_t>(found - spec.values.begin())].push_back(run);
@@ -345,7 +347,7 @@ std::string selection_note(const TableSpec& table) {
       });
   if (!is_shown || table.best_of->by == train_loss_name) return "";
   return ", which is the figure that is shown: rows with many values or noisy figures are "
-         "flattered";
+         "flattered (by: selection_loss chooses by other rows, train.selection_rows)";
 }
 
 SetupEntry describe(const TableSpec& table) {

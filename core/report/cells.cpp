@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/hash.h"
+#include "core/report/disturbance.h"
 #include "core/statistics/distributions.h"
 #include "core/statistics/holm.h"
 
@@ -14,6 +15,7 @@ using statistics::Difference;
 
 bool are_alike(const AblationRow& a, const AblationRow& b, const std::string& figure) {
   if (a.division != b.division || !a.is_controlled() || !b.is_controlled()) return false;
+  if (is_a_time(figure) && (is_disturbed(a) || is_disturbed(b))) return false;
   return !is_of_the_device(figure) || computed_alike(a, b);
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/base/text.h"
 #include "core/report/cells.h"
+#include "core/report/disturbance.h"
 #include "core/report/figures.h"
 #include "core/report/formulas.h"
 
@@ -54,16 +55,10 @@ Measured measured(const AblationRow& row, const std::string& name) {
 
 bool is_one_seed(const Measured& figure) { return figure.values.size() < 2; }
 
-std::string other_profile_text(const ClaimSpec& claim, const Ablation& ablation) {
-  return "it is about profile " + claim.profile + ", shown is " + ablation.profile;
-}
-
 /// What keeps the claim about these rows from being judged, "" where nothing does.
 std::string lack_of(const std::vector<const AblationRow*>& rows,
                     const ClaimSpec& claim,
                     const Ablation& ablation) {
-  if (!ablation.profile.empty() && ablation.profile != claim.profile)
-    return other_profile_text(claim, ablation);
   for (const AblationRow* row : rows) {
     if (!row->is_controlled())
       return row->spec.config + " cannot be compared: " + join(row->breaks, "; ");
@@ -109,11 +104,11 @@ Direction order_of(const Interval& low, const Interval& high, bool strictly) {
 
 Verdict decided(Direction direction, std::string reason) {
   switch (direction) {
-    case Direction::for_it: return {Verdict::Kind::holds, "", std::move(reason)};
-    case Direction::against_it: return {Verdict::Kind::fails, "", std::move(reason)};
+    case Direction::for_it: return {Verdict::Kind::holds, "", std::move(reason), true};
+    case Direction::against_it: return {Verdict::Kind::fails, "", std::move(reason), true};
     case Direction::neither: break;
   }
-  return {Verdict::Kind::not_decidable, "", reason + "; within noise"};
+  return {Verdict::Kind::not_decidable, "", reason + "; within noise", true};
 }
 
 /// What one seed speaks for, which is no verdict.
@@ -121,7 +116,7 @@ Verdict of_one_seed(Direction direction, const std::string& reason) {
   const char* const words = direction == Direction::for_it       ? "; one seed, for it"
                             : direction == Direction::against_it ? "; one seed, against it"
                                                                  : "; one seed, too few cases";
-  return {Verdict::Kind::not_decidable, "", reason + words + ": a verdict takes several"};
+  return {Verdict::Kind::not_decidable, "", reason + words + ": a verdict takes several", true};
 }
 
 Verdict judge_against_row(const ClaimSpec& claim,
@@ -206,10 +201,13 @@ Verdict judge_value(const ClaimSpec& claim, const Samples& samples) {
   const Estimate found = estimate(*claim.expression, samples);
   if (!found.value) return {Verdict::Kind::not_decidable, "", found.lacking};
   const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
-  const auto text = [&](double value) { return fixed_text(value, 2) + unit; };
+  const int precision = unit.empty() ? 4 : 2;  // a loss, or a percentage
+  const auto text = [&](double value) { return fixed_text(value, precision) + unit; };
   const std::string claimed = ", claimed " + limits_text(claim);
-  if (!found.interval)
-    return {Verdict::Kind::not_decidable, "", text(*found.value) + claimed + "; " + found.lacking};
+  if (!found.interval) {
+    const std::string reason = text(*found.value) + claimed + "; " + found.lacking;
+    return {Verdict::Kind::not_decidable, "", reason, true};
+  }
   const std::string reason =
       interval_text(text(*found.value), text(found.interval->low), text(found.interval->high)) +
       " over " + std::to_string(found.runs) + " seeds" + claimed;
@@ -227,15 +225,30 @@ Verdict judge_comparison(const ClaimSpec& claim, const Samples& samples) {
   const Judged judged = report::judge(*claim.comparison, samples);
   Verdict verdict;
   verdict.reason = reason_of(judged);
+  verdict.is_measured = judged.left.value && judged.right.value;
   if (judged.judgement == Judgement::holds) verdict.kind = Verdict::Kind::holds;
   if (judged.judgement == Judgement::fails) verdict.kind = Verdict::Kind::fails;
   return verdict;
 }
 
+/// What disturbed the runs whose times the claim names, "" for nothing.
+std::string disturbed_times(const ClaimSpec& claim, const Ablation& ablation) {
+  if (ablation.table.tokens_per_second == SpeedSource::benchmark) return "";
+  for (const Name& name :
+       claim.comparison ? names_of(*claim.comparison) : names_of(*claim.expression)) {
+    const bool is_of_other = name.row == Name::Row::of_config;
+    const AblationRow* const row =
+        find_row(ablation, is_of_other ? name.config : ablation.table.baseline);
+    if (is_a_time(name.figure) && row && is_disturbed(*row))
+      return "of " + row->spec.config + ", " + disturbance_of(*row);
+  }
+  return "";
+}
+
 Verdict judge_expression(const ClaimSpec& claim, const Ablation& ablation) {
   Verdict verdict;
-  if (!ablation.profile.empty() && ablation.profile != claim.profile) {
-    verdict.reason = other_profile_text(claim, ablation);
+  if (std::string disturbed = disturbed_times(claim, ablation); !disturbed.empty()) {
+    verdict.reason = std::move(disturbed);
   } else {
     const Samples samples = samples_for(ablation, *find_row(ablation, ablation.table.baseline));
     verdict = claim.comparison ? judge_comparison(claim, samples) : judge_value(claim, samples);
@@ -244,7 +257,7 @@ Verdict judge_expression(const ClaimSpec& claim, const Ablation& ablation) {
   return verdict;
 }
 
-Verdict judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
+Verdict judge_as_shown(const ClaimSpec& claim, const Ablation& ablation) {
   if (claim.has_own_words()) return judge_expression(claim, ablation);
   const AblationRow& own = *find_row(ablation, claim.config);
   const std::string& other_config = claim.above.empty() ? claim.below : claim.above;
@@ -256,6 +269,21 @@ Verdict judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
   if (verdict.reason.empty())
     verdict = other ? judge_against_row(claim, own, *other) : judge_against_number(claim, own);
   verdict.claim = claim_text(claim, own, other);
+  return verdict;
+}
+
+/// A claim about another profile than the one shown is not decided by it; what the runs that are
+/// shown say of it is told all the same.
+Verdict judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
+  if (ablation.profile.empty() || ablation.profile == claim.profile)
+    return judge_as_shown(claim, ablation);
+  ClaimSpec as_shown = claim;
+  as_shown.profile = ablation.profile;
+  Verdict verdict = judge_as_shown(as_shown, ablation);
+  const std::string measured = verdict.is_measured ? ", where it is " + verdict.reason : "";
+  verdict.reason =
+      "it is about profile " + claim.profile + ", shown is " + ablation.profile + measured;
+  verdict.kind = Verdict::Kind::not_decidable;
   return verdict;
 }
 

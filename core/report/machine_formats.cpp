@@ -9,6 +9,7 @@
 #include "core/report/claims.h"
 #include "core/report/commands.h"
 #include "core/report/csv.h"
+#include "core/report/disturbance.h"
 
 namespace forge::report {
 namespace {
@@ -53,6 +54,7 @@ Json figures_of(const AblationRow& row, const TableSpec& table) {
   figures["throughput_change"] = value_or_null(row.throughput_change);
   figures["memory_change"] = value_or_null(row.memory_change);
   figures["micro_batch_size"] = row.run ? value_or_null(row.run->micro_batch_size) : Json(nullptr);
+  figures["disturbance"] = disturbance_of(row);
   return figures;
 }
 

@@ -25,6 +25,7 @@ const Scores::value_type* headline(const Scores& scores);
 constexpr const char* eval_loss_name = "eval_loss";
 
 constexpr const char* train_loss_name = "train_loss";
+constexpr const char* selection_loss_name = "selection_loss";
 constexpr const char* tokens_per_second_name = "tokens_per_second";
 constexpr const char* peak_memory_name = "peak_memory_bytes";
 constexpr const char* parameters_name = "parameters";
@@ -44,6 +45,9 @@ bool more_is_better(const std::string& name);
 /// Whether the figure is the device's as much as the model's: a time or a cost, which says nothing
 /// beside one from another device.
 bool is_of_the_device(const std::string& name);
+
+/// Whether it is a time or follows from one: what else the machine did meanwhile is in it.
+bool is_a_time(const std::string& name);
 
 /// The run's figure of that name, or the score of that name at its last evaluation; none: not
 /// measured.

@@ -9,6 +9,7 @@
 #include "core/report/cells.h"
 #include "core/report/claims.h"
 #include "core/report/commands.h"
+#include "core/report/disturbance.h"
 #include "core/report/figures.h"
 #include "core/report/formulas.h"
 
@@ -58,7 +59,7 @@ SheetCell overhead_cell(const AblationRow& row, const Ablation& ablation) {
 }
 
 bool is_loss(const std::string& figure) {
-  return figure == eval_loss_name || figure == train_loss_name ||
+  return figure == eval_loss_name || figure == train_loss_name || figure == selection_loss_name ||
          figure == loss_at_equal_time_name || figure == loss_at_equal_flops_name;
 }
 
@@ -284,6 +285,24 @@ bool depends_on_micro_batch(const ColumnSpec& column, const Ablation& ablation) 
          column.kind == ColumnKind::peak_memory;
 }
 
+/// Columns that say how fast it went, or follow from that.
+bool depends_on_time(const ColumnSpec& column, const Ablation& ablation) {
+  if (ablation.table.tokens_per_second == SpeedSource::benchmark) return false;
+  if (column.kind == ColumnKind::overhead || is_a_time(figure_name(column))) return true;
+  const std::vector<Name> names = names_of(column.expression);
+  return std::any_of(
+      names.begin(), names.end(), [](const Name& name) { return is_a_time(name.figure); });
+}
+
+/// What else the machine did while the row's runs trained, in a sentence; "" for nothing.
+std::string disturbance_note(const AblationRow& row) {
+  const std::string text = disturbance_of(row);
+  if (text.empty()) return "";
+  return row.spec.config + ": " + text +
+         ": its times decide nothing; run it again (--force) on a quiet machine, or measure with "
+         "'forge bench'";
+}
+
 /// The mark that leads to a footnote, which is added where it is not there; "" for none.
 std::string mark_of(const std::string& footnote, std::vector<std::string>& footnotes) {
   if (footnote.empty()) return "";
@@ -319,6 +338,11 @@ std::vector<SheetCell> row_cells(size_t index,
   const std::string edge_mark = mark_of(edge_note(row, ablation), footnotes);
   const std::string score_mark = mark_of(lacking_scores(row, columns), footnotes);
   const std::string micro_batch_mark = mark_of(micro_batch_note(row), footnotes);
+  const bool shows_time =
+      std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
+        return depends_on_time(column, ablation);
+      });
+  const std::string disturbance_mark = shows_time ? mark_of(disturbance_note(row), footnotes) : "";
   std::vector<SheetCell> cells;
   bool state_is_told = false;
   for (const ColumnSpec& column : columns) {
@@ -331,6 +355,7 @@ std::vector<SheetCell> row_cells(size_t index,
     if (column.kind == ColumnKind::varied) cell.text += edge_mark;
     if (lacks_score(row, column)) cell.text += score_mark;
     if (depends_on_micro_batch(column, ablation)) cell.text += micro_batch_mark;
+    if (depends_on_time(column, ablation)) cell.text += disturbance_mark;
     if (is_quality(column))
       cell.text +=
           mark_of(noise_note(samples.at(figure_name(column))[index], column, ablation), footnotes);

@@ -385,7 +385,9 @@ std::vector<std::string> scores_of(const TableSpec& table) {
     const bool is_score = !is_figure && !is_of_equal_budget(figure_name(column));
     if (!figure_name(column).empty() && is_score) add(column.score);
   }
-  if (table.best_of && table.best_of->by != eval_loss_name) add(table.best_of->by);
+  if (table.best_of &&
+      std::find(figures.begin(), figures.end(), table.best_of->by) == figures.end())
+    add(table.best_of->by);
   return scores;
 }
 

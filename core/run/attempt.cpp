@@ -14,6 +14,8 @@
 namespace forge::run {
 namespace {
 
+constexpr double machine_seconds = 1;  // between two looks at what keeps the machine busy
+
 /// Replaces the file without syncing it: a lost progress line is no loss, so no error either.
 void rewrite_loosely(const fs::path& path, const std::string& content) {
   const fs::path aside = path.string() + ".tmp";
@@ -78,6 +80,8 @@ AttemptEnd Attempt::watch() {
     pass_on_save();
     watch_silence();
     look_elsewhere();
+    if (looked_at_machine_ && options_.clock() - *looked_at_machine_ >= machine_seconds)
+      look_at_machine();
     log_.sync_if_due(options_.clock());
     const Output output = worker_.next(options_.poll_seconds);
     if (const auto* line = std::get_if<OutputLine>(&output)) on_line(line->text);
@@ -109,6 +113,10 @@ void Attempt::on_event(const protocol::Event& event) {
     return;
   }
   sign_of_life();
+  // Right where training begins, and while the worker that ends still has its times.
+  if (std::holds_alternative<protocol::Started>(event) ||
+      std::holds_alternative<protocol::Finished>(event))
+    look_at_machine();
   if (const auto* answers = std::get_if<protocol::Answers>(&event)) {
     on_answers(*answers);
     return;
@@ -227,6 +235,11 @@ void Attempt::look_elsewhere() {
   options_.meanwhile();
 }
 
+void Attempt::look_at_machine() {
+  looked_at_machine_ = options_.clock();
+  machine_load_.look(worker_.pid());
+}
+
 void Attempt::watch_silence() {
   const double quiet_seconds = options_.clock() - last_sign_;
   if (verdict_) {
@@ -265,6 +278,7 @@ AttemptEnd Attempt::conclude(const ExitStatus& exit) const {
   }
   end.exit = exit;
   end.saved = saved_;
+  end.busy_elsewhere = machine_load_.busy_elsewhere();
   end.storage = end.state == RunState::failed && exit.code == protocol::exit_storage;
   return end;
 }

@@ -8,6 +8,7 @@
 #include "core/run/event_log.h"
 #include "core/run/examiner.h"
 #include "core/run/launcher.h"
+#include "core/run/machine_load.h"
 #include "core/run/run_folder.h"
 #include "core/run/stop.h"
 #include "core/run/supervisor.h"
@@ -20,9 +21,10 @@ struct AttemptEnd {
   ExitStatus exit;
   std::string reason;
   std::string hint;
-  bool mendable = false;  ///< a fresh worker may get further
-  bool storage = false;   ///< the disk is full or fails
-  bool saved = false;     ///< the worker saved a checkpoint
+  bool mendable = false;                 ///< a fresh worker may get further
+  bool storage = false;                  ///< the disk is full or fails
+  bool saved = false;                    ///< the worker saved a checkpoint
+  std::optional<double> busy_elsewhere;  ///< machine_load.h
 };
 
 /// One worker from its start to its exit: reads its lines, records its events, watches for silence,
@@ -57,6 +59,7 @@ class Attempt {
   void pass_on_save();
   void watch_silence();
   void look_elsewhere();
+  void look_at_machine();
   void give_up(std::string reason, std::string hint = "");
   void sign_of_life() { last_sign_ = options_.clock(); }
   AttemptEnd conclude(const ExitStatus& exit) const;
@@ -80,7 +83,9 @@ class Attempt {
   /// The verdict, once it is known: what the worker says after it counts for nothing.
   std::optional<AttemptEnd> verdict_;
   bool killed_ = false;
-  bool saved_ = false;  ///< a checkpoint
+  bool saved_ = false;        ///< a checkpoint
+  MachineLoad machine_load_;  ///< since training began
+  std::optional<double> looked_at_machine_;
 };
 
 }  // namespace forge::run

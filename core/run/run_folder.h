@@ -82,7 +82,7 @@ struct FoundCheckpoint {
 ///     {"event":"ended","status":"completed|stopped|failed","exit_status":N,"signal":N,"reason":"…",
 ///      "hint":"…","stderr":["last","lines"],"retry":false}           and has ended; true: another
 ///      starts after "wait_seconds"; with "storage":true it failed because the disk is full or
-///      fails
+///      fails; "busy_elsewhere": 0.02 is the share of the cores that other processes kept busy
 /// These two, "checkpoint" and "evaluation" have "stderr_bytes": so long stderr.log was then.
 /// "time" is in seconds since 1970. A resumed attempt repeats the steps after its checkpoint: of
 /// two events for one step the later attempt's counts.

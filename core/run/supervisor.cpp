@@ -1,6 +1,7 @@
 #include "core/run/supervisor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "core/base/error.h"
@@ -156,6 +157,7 @@ class Supervisor {
         {"retry", retry_after.has_value()}};
     if (retry_after) ended["wait_seconds"] = *retry_after;
     if (end.storage) ended["storage"] = true;
+    if (end.busy_elsewhere) ended["busy_elsewhere"] = std::round(*end.busy_elsewhere * 1e4) / 1e4;
     std::error_code missing;
     const auto prose = fs::file_size(folder_.stderr_file(), missing);
     if (!missing) ended["stderr_bytes"] = prose;

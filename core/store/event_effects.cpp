@@ -1,5 +1,6 @@
 #include "core/store/event_effects.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "core/base/clock.h"
@@ -44,6 +45,7 @@ class Effects {
     run_.step = evaluation.step;
     run_.eval_step = evaluation.step;
     run_.eval_loss = evaluation.loss;
+    run_.selection_loss = evaluation.selection_loss;
   }
   void operator()(const protocol::Finished& finished) {
     run_.step = finished.step;
@@ -58,6 +60,7 @@ class Effects {
     run_.peak_memory_bytes = finished.peak_memory_bytes;
     run_.peak_resident_bytes = finished.peak_resident_bytes;
     run_.parameters = finished.parameters;
+    run_.shared_device = finished.shared_device ? 1 : 0;
   }
   void operator()(const protocol::MicroBatch& halved) {
     if (halved.phase == "train") run_.micro_batch_size = halved.rows;
@@ -82,6 +85,13 @@ std::optional<int64_t> integer_of(const nlohmann::json& line, const char* key) {
   return found->get<int64_t>();
 }
 
+/// Its times are of all attempts, so the worst one counts.
+void take_busy(const nlohmann::json& line, RunSummary& run) {
+  const auto found = line.find("busy_elsewhere");
+  if (found == line.end() || !found->is_number()) return;
+  run.busy_elsewhere = std::max(run.busy_elsewhere.value_or(0), found->get<double>());
+}
+
 }  // namespace
 
 void apply(const run::StoredEvent& stored, RunSummary& run) {
@@ -92,6 +102,7 @@ void apply(const run::StoredEvent& stored, RunSummary& run) {
   } else if (stored.name == "ended") {
     run.exit_status = integer_of(stored.json, "exit_status");
     run.exit_signal = integer_of(stored.json, "signal");
+    take_busy(stored.json, run);
   }
   if (stored.event) std::visit(Effects(run), *stored.event);
 }

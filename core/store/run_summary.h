@@ -55,8 +55,13 @@ struct RunSummary {
   std::string failure_hint;
   int64_t archived = 0;  ///< 1: lists and tables leave it out
   std::string note;
-  std::vector<std::string> tags;                  ///< sorted
-  std::optional<int64_t> micro_batch_size;        ///< rows computed at once; none: all of a step
+  std::vector<std::string> tags;            ///< sorted
+  std::optional<int64_t> micro_batch_size;  ///< rows computed at once; none: all of a step
+  std::optional<double> selection_loss;     ///< at eval_step, of train.selection_rows
+  /// Share of the machine's cores that other processes kept busy meanwhile, in the attempt where it
+  /// was the most; none: not known.
+  std::optional<double> busy_elsewhere;
+  int64_t shared_device = 0;  ///< 1: another process held memory of the GPU at the end
   std::map<std::string, protocol::Score> scores;  ///< at eval_step; rows of the table `scores`
 };
 
@@ -106,6 +111,9 @@ void columns(Visitor& visit, Run& run) {
   visit.column("note", run.note);
   visit.column("tags", run.tags);
   visit.column("micro_batch_size", run.micro_batch_size);
+  visit.column("selection_loss", run.selection_loss);
+  visit.column("busy_elsewhere", run.busy_elsewhere);
+  visit.column("shared_device", run.shared_device);
 }
 
 /// Inverse of run::name_of. Throws Error for another word.

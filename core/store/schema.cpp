@@ -66,6 +66,13 @@ constexpr const char* add_micro_batch_size = R"sql(
 ALTER TABLE runs ADD COLUMN micro_batch_size INTEGER;
 )sql";
 
+/// Version 7: what runs are chosen by, and who else used the machine.
+constexpr const char* add_selection_and_others = R"sql(
+ALTER TABLE runs ADD COLUMN selection_loss REAL;   -- of rows of which nothing else is reported
+ALTER TABLE runs ADD COLUMN busy_elsewhere REAL;   -- share of the cores, from 0 to 1
+ALTER TABLE runs ADD COLUMN shared_device INTEGER NOT NULL DEFAULT 0;  -- 1: a GPU with another user
+)sql";
+
 /// "frge": tells a results store from any other SQLite file.
 constexpr int application_id = 0x66726765;
 
@@ -93,8 +100,13 @@ void refuse_foreign(const SQLite::Database& database) {
 }  // namespace
 
 const std::vector<std::string>& schema_steps() {
-  static const std::vector<std::string> steps = {
-      schema_version_1, add_scores, add_benchmarks, add_remarks, add_order, add_micro_batch_size};
+  static const std::vector<std::string> steps = {schema_version_1,
+                                                 add_scores,
+                                                 add_benchmarks,
+                                                 add_remarks,
+                                                 add_order,
+                                                 add_micro_batch_size,
+                                                 add_selection_and_others};
   return steps;
 }
 

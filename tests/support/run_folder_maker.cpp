@@ -95,18 +95,20 @@ void append_attempt(const run::RunFolder& folder, int attempt) {
 
 void append_ended(const run::RunFolder& folder,
                   const std::string& status,
-                  const std::string& reason) {
+                  const std::string& reason,
+                  double busy_elsewhere) {
   const int exit_status = status == "completed" ? 0 : status == "stopped" ? 3 : 1;
-  const nlohmann::json json = {{"event", "ended"},
-                               {"attempt", 1},
-                               {"status", status},
-                               {"exit_status", exit_status},
-                               {"signal", 0},
-                               {"reason", reason},
-                               {"hint", ""},
-                               {"retry", false},
-                               {"stderr", nlohmann::json::array()},
-                               {"time", first_event_time + 75}};
+  nlohmann::json json = {{"event", "ended"},
+                         {"attempt", 1},
+                         {"status", status},
+                         {"exit_status", exit_status},
+                         {"signal", 0},
+                         {"reason", reason},
+                         {"hint", ""},
+                         {"retry", false},
+                         {"stderr", nlohmann::json::array()},
+                         {"time", first_event_time + 75}};
+  if (busy_elsewhere > 0) json["busy_elsewhere"] = busy_elsewhere;
   append_line(folder, json.dump() + "\n");
 }
 
@@ -133,7 +135,9 @@ run::RunFolder make_completed_run(const std::filesystem::path& runs_dir,
   const run::RunFolder folder = make_queued_run(runs_dir, run);
   const int64_t steps = run.experiment.train.max_steps;
   append_training(folder, run, steps);
-  append_event(folder, protocol::Evaluation{steps, outcome.eval_loss, 8192, 0.75, outcome.scores});
+  append_event(folder,
+               protocol::Evaluation{
+                   steps, outcome.eval_loss, 8192, 0.75, outcome.scores, outcome.selection_loss});
   protocol::Finished finished;
   finished.completed = true;
   finished.step = steps;
@@ -144,8 +148,9 @@ run::RunFolder make_completed_run(const std::filesystem::path& runs_dir,
   finished.peak_memory_bytes = outcome.peak_memory_bytes;
   finished.peak_resident_bytes = outcome.peak_memory_bytes + (int64_t{200} << 20);
   finished.parameters = run.parameters;
+  finished.shared_device = outcome.shared_device;
   append_event(folder, finished);
-  append_ended(folder, "completed");
+  append_ended(folder, "completed", "", outcome.busy_elsewhere);
   write_file_atomic(folder.done_file(), "");
   return folder;
 }

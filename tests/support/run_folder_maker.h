@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "core/base/fs.h"
@@ -34,6 +35,9 @@ struct Outcome {
   double tokens_per_second = 4300;
   int64_t peak_memory_bytes = int64_t{1} << 30;
   std::map<std::string, protocol::Score> scores = {};
+  std::optional<double> selection_loss = {};
+  double busy_elsewhere = 0;
+  bool shared_device = false;
 };
 
 /// Writes run.json, config.json and config.origin.json: a run that waits to be started.
@@ -64,7 +68,8 @@ void append_line(const run::RunFolder& folder, const std::string& line);
 void append_attempt(const run::RunFolder& folder, int attempt);
 void append_ended(const run::RunFolder& folder,
                   const std::string& status,
-                  const std::string& reason = "");
+                  const std::string& reason = "",
+                  double busy_elsewhere = 0);
 
 /// Training metrics of a step with figures that follow from the step alone.
 protocol::TrainMetrics metrics_at(int64_t step);

@@ -119,6 +119,10 @@ bool may_be_mended(const std::exception& problem, const at::Device& device) {
   return cuda::memory_held_elsewhere(index) > cuda::device_memory_bytes(index) / 20;
 }
 
+bool is_shared(const at::Device& device) {
+  return device.is_cuda() && cuda::memory_held_elsewhere(index_of(device)) > 0;
+}
+
 void warn_of_slow_precision(config::Precision precision, const at::Device& device) {
   if (precision != config::Precision::bfloat16 || !device.is_cpu() || bfloat16_is_fast()) return;
   std::cerr << "warning: matrix products of train.precision bfloat16 are computed in float32 here, "

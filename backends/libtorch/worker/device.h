@@ -20,6 +20,10 @@ void limit_memory(const at::Device& device);
 /// was busy or lost, or its memory did not suffice while other processes held much of it.
 bool may_be_mended(const std::exception& problem, const at::Device& device);
 
+/// Whether another process holds memory of the GPU, as far as that can be seen: what CUDA itself
+/// holds for this one is not known, so less than two GiB are not. False for a CPU.
+bool is_shared(const at::Device& device);
+
 /// Warns on stderr where a device computes in such a precision only slowly.
 void warn_of_slow_precision(config::Precision precision, const at::Device& device);
 

@@ -93,6 +93,32 @@ TEST_CASE("of equally good runs the first value is shown and no number is never 
   CHECK(lab.scored(by_loss).rows[1].run->id == "canon_a-11");
 }
 
+TEST_CASE("a choice by rows of which nothing is reported flatters nobody", "[report]") {
+  ScoredLab lab;
+  const auto add = [&](const std::string& config, int day, double lr, double loss, double other) {
+    make_completed_run(
+        lab.runs, ScoredLab::with_rate(config, day, lr), {loss, 4300, 1 << 30, {}, other});
+  };
+  add("llama", 10, 5e-4, 1.25, 1.75);
+  add("llama", 11, 1e-3, 1.50, 1.25);
+  lab.add("llama", 12, 2e-3, 1, 1.0);  // has none to be chosen by
+  TableSpec table = scored_table();
+  table.best_of->by = selection_loss_name;
+  table.best_of->take = Extreme::lowest;
+  const Ablation ablation = lab.scored(table);
+  CHECK(ablation.rows[0].run->id == "llama-11");
+  CHECK(ablation.rows[0].run->selection_loss == 1.25);
+  REQUIRE(ablation.left_out.size() == 1);
+  CHECK(ablation.left_out[0].reason == "no selection_loss to choose it by");
+  const auto note = [](const Ablation& built) {
+    return to_json(built)["setup"]["Best of"].get<std::string>();
+  };
+  CHECK_FALSE(contains(note(ablation), "flattered"));
+  CHECK(scores_of(table) == std::vector<std::string>{"token_accuracy", "kl_divergence"});
+  table.best_of->by = eval_loss_name;
+  CHECK(contains(note(lab.scored(table)), "flattered"));
+}
+
 TEST_CASE("of each value the newest completed run counts and other values are left out",
           "[report]") {
   ScoredLab lab;
@@ -198,12 +224,12 @@ TEST_CASE("scores and the runs that were chosen from stand in tables for machine
 
   const std::vector<std::string> lines = split(to_csv(lab.scored()), '\n');
   CHECK(contains(lines[0],
-                 ",memory_change,micro_batch_size,token_accuracy,token_accuracy_count,"
+                 ",memory_change,micro_batch_size,disturbance,token_accuracy,token_accuracy_count,"
                  "kl_divergence,kl_divergence_count,seeds,eval_loss_sd,"));
   CHECK(contains(lines[0], ",breaks,optimizer.lr\r"));
   CHECK(contains(lines[1], ",0.9375,640,,,1,"));
   CHECK(contains(lines[1], ",,0.001\r"));
-  CHECK(contains(lines[3], "canon_b,Canon-B,B,missing,,,,,,,,,,,,,,,,0,"));
+  CHECK(contains(lines[3], "canon_b,Canon-B,B,missing,,,,,,,,,,,,,,,,,0,"));
 }
 
 TEST_CASE("a claim on the best of several runs waits for all of them", "[report]") {

@@ -58,7 +58,9 @@ TEST_CASE("a claim is not decidable without the runs that it is about", "[report
   CHECK(contains(verdict(ablation({}, {1.5})), "(no completed run of llama in profile full)"));
   CHECK(contains(verdict(ablation({1.5}, {1.25}, "tiny")), "not decidable: "));
   CHECK(contains(verdict(ablation({1.5}, {1.25}, "tiny")),
-                 "(it is about profile full, shown is tiny)"));
+                 "(it is about profile full, shown is tiny, where it is \u22120.2500; one seed"));
+  CHECK(
+      contains(verdict(ablation({1.5}, {}, "tiny")), "(it is about profile full, shown is tiny)"));
   CHECK(contains(verdict(ablation({1.5}, {std::nan("")})), "not decidable: "));
   CHECK(contains(verdict(ablation({1.5, 1.6}, {1.25, std::nan("")})),
                  "(no eval_loss of canon_a in profile full)"));
@@ -200,7 +202,11 @@ TEST_CASE("a claim may compare expressions over rows", "[report]") {
   CHECK(contains(verdict(with_claim({1.0, 1.1}, {0.9, 0.99}, claim)), "not decidable: "));
   claim.profile = "other";
   CHECK(contains(verdict(with_claim({1.0, 1.1}, {0.9, 0.99}, claim)),
-                 "it is about profile other, shown is full"));
+                 "it is about profile other, shown is full)"));
+  claim.holds = "eval_loss[canon_a] < 0.95*eval_loss[llama]";
+  const std::string other = verdict(with_claim({1.0, 1.1, 1.2}, {0.9, 0.991, 1.08}, claim));
+  CHECK(contains(other, "not decidable: "));
+  CHECK(contains(other, "shown is full, where it is 0.9903 against 1.0450, margin "));
 }
 
 TEST_CASE("a score that is no share and the loss are compared as they are", "[report]") {

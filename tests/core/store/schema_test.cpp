@@ -69,6 +69,16 @@ TEST_CASE("an older store is brought forward step by step", "[store]") {
   REQUIRE(database.execAndGet("SELECT y FROM a").getInt() == 8);
 }
 
+namespace {
+
+void drop_columns_since_version_5(SQLite::Database& database) {
+  for (const char* column :
+       {"micro_batch_size", "selection_loss", "busy_elsewhere", "shared_device"})
+    database.exec(std::string("ALTER TABLE runs DROP COLUMN ") + column);
+}
+
+}  // namespace
+
 TEST_CASE("a store of version 1 keeps what it holds and learns of what came later", "[store]") {
   TemporaryFolder folder;
   const auto runs = folder / "runs";
@@ -82,7 +92,8 @@ TEST_CASE("a store of version 1 keeps what it holds and learns of what came late
     database.exec("DROP TABLE scores");
     database.exec("DROP TABLE benchmarks");
     database.exec("DROP INDEX runs_by_created");
-    for (const char* column : {"archived", "note", "tags", "micro_batch_size"})
+    drop_columns_since_version_5(database);
+    for (const char* column : {"archived", "note", "tags"})
       database.exec(std::string("ALTER TABLE runs DROP COLUMN ") + column);
     for (const char* column : {"remarks_size", "remarks_modified_ns", "remarks_inode"})
       database.exec(std::string("ALTER TABLE sources DROP COLUMN ") + column);
@@ -113,11 +124,12 @@ TEST_CASE("a store of version 5 learns how many rows a run computes at once", "[
   {  // as a program left it that knew version 5
     ResultStore(folder / "forge.sqlite").sync(runs);
     SQLite::Database database = open_raw(folder / "forge.sqlite");
-    database.exec("ALTER TABLE runs DROP COLUMN micro_batch_size");
+    drop_columns_since_version_5(database);
     database.exec("PRAGMA user_version = 5");
   }
   ResultStore store(folder / "forge.sqlite");
-  REQUIRE(open_raw(folder / "forge.sqlite").execAndGet("PRAGMA user_version").getInt() == 6);
+  REQUIRE(open_raw(folder / "forge.sqlite").execAndGet("PRAGMA user_version").getInt() ==
+          schema_version());
   REQUIRE(store.run("old")->failure_reason == "no");
   REQUIRE_FALSE(store.run("old")->micro_batch_size);
 
