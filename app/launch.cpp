@@ -147,6 +147,7 @@ PreparedLaunch prepare_launch(const Context& context,
   inputs.initial_weights = launch.initial_weights;
   inputs.train_tokens = run::training_sources(data);
   inputs.evaluation_tokens = run::evaluation_sources(data);
+  inputs.selection_tokens = run::selection_sources(data);
   inputs.device = options.device;
   inputs.backend = launch.backend;
   const run::PlannedRun planned =

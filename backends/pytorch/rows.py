@@ -48,9 +48,10 @@ class Rows:
         targets = max(0, len(self.file.ids) - 1)
         held = (len(self.file.starts) if self.pad is not None else
                 (targets + (self.seq_len - 1 if short else 0)) // self.seq_len)
-        self.count = source["rows"] or held
-        if not 0 < self.count <= held:
-            raise WrongRequest(f"'{source['path']}' holds {held} rows, not {source['rows']}")
+        self.first = source.get("first_row", 0)
+        self.count = source["rows"] or held - self.first
+        if not 0 < self.count <= held - self.first:
+            raise WrongRequest(f"'{source['path']}' holds {held} rows, not {self.first} + {source['rows']}")
         self.seed = experiment["data"]["seed"]
         self.shuffled = shuffled
         name = source.get("name", "")
@@ -59,9 +60,9 @@ class Rows:
     def row_at(self, position):
         epoch, row = divmod(position, self.count)
         if not self.shuffled:
-            return row
+            return self.first + row
         stream = (self.stream + epoch) & 0xFFFFFFFFFFFFFFFF
-        return permuted_index(row, self.count, self.seed, stream)
+        return self.first + permuted_index(row, self.count, self.seed, stream)
 
     def batch(self, position, count):
         """int64 inputs and targets [count, seq_len]; a target that is not scored is -100."""

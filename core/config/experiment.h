@@ -156,6 +156,7 @@ struct TrainConfig {
   int64_t max_bad_steps = 10;       ///< steps in a row with a loss that no longer makes sense
   double hung_after_seconds = 120;  ///< without a sign of work
   int eval_rows = 500;              ///< rows of the fixed held-out set
+  int selection_rows = 0;           ///< held-out rows behind them, of which nothing is reported
   int eval_batch_size = 32;
   int eval_prompts = 100;       ///< texts that the model goes on with, of tasks that ask for it
   bool document_mask = false;   ///< attention and convolution stay within a document

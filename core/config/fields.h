@@ -284,6 +284,11 @@ void fields(Visitor& visit, TrainConfig& c) {
               "seconds without a sign of work after which a worker is killed",
               at_least(1));
   visit.field("eval_rows", c.eval_rows, "rows of the fixed held-out set", at_least(1));
+  visit.field(
+      "selection_rows",
+      c.selection_rows,
+      "held-out rows behind eval_rows to choose runs by: they give selection_loss at the end",
+      up_to(1 << 20));
   visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", up_to(1 << 20));
   visit.field("eval_prompts",
               c.eval_prompts,

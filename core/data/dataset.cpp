@@ -33,18 +33,20 @@ Dataset::Dataset(const std::vector<RowSource>& sources, const RowOptions& option
     TokenFile file(source.tokens);
     const int64_t held =
         options.pad_id ? file.documents() : data::rows_of(file.size(), seq_len, options.last_row);
-    if (source.rows < 0 || source.rows > held || held == 0) {
+    const int64_t given = held - source.first_row;
+    if (source.rows < 0 || source.first_row < 0 || source.rows > given || given <= 0) {
       const std::string of =
           options.pad_id ? " documents" : " rows of " + with_thousands(seq_len) + " tokens";
       throw Error("'" + shown_path(source.tokens) + "' holds " + with_thousands(held) + of +
-                      ", not " + with_thousands(source.rows > 0 ? source.rows : 1),
+                      ", not " +
+                      with_thousands(source.first_row + (source.rows > 0 ? source.rows : 1)),
                   {},
                   "it has " + with_thousands(file.size()) +
                       " tokens; a row needs train.seq_len, and the last one more");
     }
     const std::string stream = source.name.empty() ? "rows" : "rows of " + source.name;
-    const int64_t rows = source.rows > 0 ? source.rows : held;
-    parts_.push_back({std::move(file), rows, stream_number(stream)});
+    const int64_t rows = source.rows > 0 ? source.rows : given;
+    parts_.push_back({std::move(file), rows, stream_number(stream), source.first_row});
     rows_ += rows;
   }
 }
@@ -61,16 +63,23 @@ Mixture::Place Dataset::place_of(int64_t position) const {
 /// The row of the file that a source gives as its row `number` of all.
 int64_t Dataset::row_of(const Part& part, int64_t number) const {
   const auto row = static_cast<uint64_t>(number % part.rows);
-  if (options_.order == config::RowOrder::sequential) return static_cast<int64_t>(row);
+  if (options_.order == config::RowOrder::sequential)
+    return part.first_row + static_cast<int64_t>(row);
   const auto epoch = static_cast<uint64_t>(number / part.rows);
-  return static_cast<int64_t>(
-      permuted_index(row, static_cast<uint64_t>(part.rows), options_.seed, part.stream + epoch));
+  return part.first_row +
+         static_cast<int64_t>(permuted_index(
+             row, static_cast<uint64_t>(part.rows), options_.seed, part.stream + epoch));
 }
 
-Dataset::Dataset(
-    std::shared_ptr<const tasks::Task> task, uint64_t seed, Split split, int seq_len, int64_t rows)
+Dataset::Dataset(std::shared_ptr<const tasks::Task> task,
+                 uint64_t seed,
+                 Split split,
+                 int seq_len,
+                 int64_t rows,
+                 int64_t first_row)
     : task_(std::move(task)),
       task_rows_(std::in_place, *task_, seed, split, seq_len),
+      first_task_row_(first_row),
       mixture_({1.0}),
       rows_(rows) {
   if (rows < 1) throw Error("no rows of the task " + task_->name() + " are asked for");
@@ -82,7 +91,7 @@ void Dataset::fill(int64_t position, int count, int32_t* inputs, int32_t* target
   for (int i = 0; i < count; ++i) {
     const int64_t offset = int64_t{i} * options_.seq_len;
     if (task_rows_) {
-      task_rows_->fill((position + i) % rows_, inputs + offset, targets + offset);
+      task_rows_->fill(first_task_row_ + (position + i) % rows_, inputs + offset, targets + offset);
       continue;
     }
     const Mixture::Place place = place_of(position + i);

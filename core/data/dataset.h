@@ -28,9 +28,10 @@ int64_t rows_of(int64_t tokens, int seq_len, LastRow last_row);
 /// A token file that rows are taken from, alone or with others.
 struct RowSource {
   std::filesystem::path tokens;
-  int64_t rows = 0;       ///< the first of the file; 0: all that it holds
+  int64_t rows = 0;       ///< of the file; 0: all that it holds from first_row on
   std::string name = {};  ///< what its order is drawn by, beside the seed; "" where it is alone
   double weight = 1;      ///< its share of the rows over that of all sources
+  int64_t first_row = 0;  ///< of the file
 };
 
 /// How several sources take turns.
@@ -64,12 +65,14 @@ class Dataset {
   Dataset(const std::vector<RowSource>& sources, const RowOptions& options);
   Dataset(const std::filesystem::path& token_file, const RowOptions& options);
 
-  /// `rows` rows of a task that has ids of its own, in order, each made when it is asked for.
+  /// `rows` rows of a task that has ids of its own, from `first_row` on, in order, each made when
+  /// it is asked for.
   Dataset(std::shared_ptr<const tasks::Task> task,
           uint64_t seed,
           Split split,
           int seq_len,
-          int64_t rows);
+          int64_t rows,
+          int64_t first_row = 0);
 
   /// Of all sources: an epoch, where there is one source.
   int64_t rows() const { return rows_; }
@@ -89,6 +92,7 @@ class Dataset {
     TokenFile file;
     int64_t rows;
     uint64_t stream;  ///< of its order in the first epoch
+    int64_t first_row;
   };
 
   Mixture::Place place_of(int64_t position) const;
@@ -99,6 +103,7 @@ class Dataset {
   std::vector<Part> parts_;  ///< none where task_ and task_rows_ are there
   std::shared_ptr<const tasks::Task> task_;
   std::optional<tasks::TaskRows> task_rows_;
+  int64_t first_task_row_ = 0;
   RowOptions options_;
   Mixture mixture_;
   int64_t rows_ = 0;

@@ -150,23 +150,28 @@ PreparedData prepare_mixture(const Work& work) {
     config::TokenizerConfig& tokenizer = ingredient.experiment.tokenizer;
     if (tokenizer.path.empty()) tokenizer.path = all.tokenizer.string();
     const Progress progress = naming(ingredient.name, work.progress);
-    const Demand demand{mixture.rows_of(i, training),
-                        mixture.rows_of(i, work.experiment.train.eval_rows)};
+    const config::TrainConfig& train = work.experiment.train;
+    const int64_t reported = mixture.rows_of(i, train.eval_rows);
+    const int64_t held_out = mixture.rows_of(i, int64_t{train.eval_rows} + train.selection_rows);
+    const Demand demand{mixture.rows_of(i, training), reported, held_out - reported};
     PreparedData one = naming(ingredient.name, [&] {
       return prepare_text(
           {ingredient.experiment, work.folder, work.surveys, progress, work.check_content},
           ingredient.source,
           demand);
     });
-    for (PreparedRows* rows : {&one.train[0], &one.evaluation[0]}) {
-      rows->name = ingredient.name;
-      rows->weight = ingredient.weight;
+    for (auto* rows : {&one.train, &one.evaluation, &one.selection}) {
+      for (PreparedRows& file : *rows) {
+        file.name = ingredient.name;
+        file.weight = ingredient.weight;
+      }
     }
     all.document_start = one.document_start;
     all.pad_id = one.pad_id;
     all.tokenizer_fingerprint = one.tokenizer_fingerprint;
     all.train.push_back(one.train[0]);
     if (one.evaluation[0].rows > 0) all.evaluation.push_back(one.evaluation[0]);
+    if (!one.selection.empty()) all.selection.push_back(one.selection[0]);
   }
   describe_mixture(work, all);
   return all;
@@ -184,7 +189,8 @@ PreparedData prepare(const config::Experiment& experiment,
   if (experiment.data.source == "mixture") return prepare_mixture(work);
   const TextSource source(experiment.data, progress, surveys);
   const int64_t training = source.is_endless() ? needed_train_rows(experiment) : 0;
-  return prepare_text(work, source, {training, experiment.train.eval_rows});
+  return prepare_text(
+      work, source, {training, experiment.train.eval_rows, experiment.train.selection_rows});
 }
 
 }  // namespace forge::data

@@ -18,6 +18,7 @@ struct PreparedRows {
   double weight = 1;
   std::filesystem::path tokens;  ///< "" where a task has ids of its own
   int64_t rows = 0;              ///< to be used
+  int64_t first_row = 0;         ///< they begin with this one of the file, or of the task
 };
 
 /// What a run trains on, ready on the disk.
@@ -26,6 +27,7 @@ struct PreparedData {
   /// Of each source, of generated text as many rows as the run needs.
   std::vector<PreparedRows> train;
   std::vector<PreparedRows> evaluation;   ///< at most train.eval_rows of all
+  std::vector<PreparedRows> selection;    ///< train.selection_rows behind them
   std::optional<int32_t> document_start;  ///< id that begins a document: with train.document_mask
   std::optional<int32_t> pad_id;          ///< id behind a document: with data.rows padded
   std::string data_fingerprint;           ///< of the text and its split

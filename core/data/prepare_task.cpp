@@ -64,7 +64,10 @@ PreparedData prepare_task(const config::Experiment& experiment) {
   }
   prepared.data_fingerprint = tasks::spec_fingerprint(prepared.task);
   prepared.train.push_back({"", 1, "", consumed_rows(experiment.train)});
-  prepared.evaluation.push_back({"", 1, "", experiment.train.eval_rows});
+  const int64_t reported = experiment.train.eval_rows;
+  prepared.evaluation.push_back({"", 1, "", reported});
+  if (experiment.train.selection_rows > 0)
+    prepared.selection.push_back({"", 1, "", experiment.train.selection_rows, reported});
   return prepared;
 }
 

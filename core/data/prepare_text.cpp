@@ -90,6 +90,29 @@ PreparedRows rows_of(Split split,
   return {"", 1, folder.tokens_path(split), all ? rows : std::min(rows, wanted)};
 }
 
+/// Parts the held-out rows: those that are reported come first, those that runs are chosen by after
+/// them.
+void part_selection(const config::Experiment& experiment, Demand demand, PreparedData& prepared) {
+  PreparedRows& held_out = prepared.evaluation.back();
+  if (demand.selection == 0) return;
+  const int64_t wanted = demand.evaluation + demand.selection;
+  if (held_out.rows < wanted) {
+    throw Error(
+        "the held-out part of '" +
+            shown_path(experiment.data.evaluation_path.empty() ? experiment.data.path
+                                                               : experiment.data.evaluation_path) +
+            "' has " + with_thousands(held_out.rows) +
+            " rows, train.eval_rows and train.selection_rows need " + with_thousands(wanted),
+        {},
+        "lower one of them, or give more held-out text");
+  }
+  PreparedRows selection = held_out;
+  selection.first_row = demand.evaluation;
+  selection.rows = demand.selection;
+  held_out.rows = demand.evaluation;
+  prepared.selection.push_back(std::move(selection));
+}
+
 }  // namespace
 
 nlohmann::json words_of(const config::Experiment& experiment) {
@@ -123,7 +146,8 @@ PreparedData prepare_text(const Work& work, const TextSource& source, Demand dem
     to.push_back(rows_of(split, wanted, experiment, source, tokenizer, folder));
   };
   add(Split::training, demand.training, prepared.train);
-  add(Split::evaluation, demand.evaluation, prepared.evaluation);
+  add(Split::evaluation, demand.evaluation + demand.selection, prepared.evaluation);
+  part_selection(experiment, demand, prepared);
   folder.describe(words_of(experiment));
   return prepared;
 }

@@ -16,6 +16,7 @@ namespace forge::data {
 struct Demand {
   int64_t training = 0;    ///< of text without an end: of other text all are used
   int64_t evaluation = 0;  ///< at most
+  int64_t selection = 0;   ///< behind those of evaluation, of which none may be lacking then
 };
 
 /// How a run's data is prepared, whatever it is made of.

@@ -85,6 +85,7 @@ protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs)
   request.experiment = inputs.experiment;
   request.train_tokens = inputs.train_tokens;
   request.evaluation_tokens = inputs.evaluation_tokens;
+  request.selection_tokens = inputs.selection_tokens;
   ask_for_answers(config::experiment_from_json(inputs.experiment), request);
   request.resume_from = inputs.continuation.checkpoint.string();
   request.initial_weights = inputs.initial_weights.folder.string();

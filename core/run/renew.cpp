@@ -60,6 +60,7 @@ void renew_request(const RunFolder& folder,
   request.run_dir = fs::absolute(folder.path()).string();
   request.train_tokens = training_sources(data);
   request.evaluation_tokens = evaluation_sources(data);
+  request.selection_tokens = selection_sources(data);
   write_file_atomic(folder.request_file(), protocol::to_line(request) + "\n");
 }
 

@@ -15,6 +15,7 @@ std::vector<protocol::TokenSource> sources_of(const data::PreparedData& prepared
     source.name = file.name;
     source.weight = file.weight;
     source.task = prepared.task;
+    source.first_row = file.first_row;
     sources.push_back(std::move(source));
   }
   return sources;
@@ -28,6 +29,10 @@ std::vector<protocol::TokenSource> training_sources(const data::PreparedData& pr
 
 std::vector<protocol::TokenSource> evaluation_sources(const data::PreparedData& prepared) {
   return sources_of(prepared, prepared.evaluation);
+}
+
+std::vector<protocol::TokenSource> selection_sources(const data::PreparedData& prepared) {
+  return sources_of(prepared, prepared.selection);
 }
 
 }  // namespace forge::run

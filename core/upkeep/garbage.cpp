@@ -159,7 +159,8 @@ class Search {
       try {
         const protocol::Request request =
             protocol::request_from_line(read_file(folder.request_file()));
-        for (const auto* sources : {&request.train_tokens, &request.evaluation_tokens}) {
+        for (const auto* sources :
+             {&request.train_tokens, &request.evaluation_tokens, &request.selection_tokens}) {
           for (const protocol::TokenSource& source : *sources)
             needed.insert(fs::path(source.path).parent_path());
         }

@@ -19,7 +19,8 @@ data::Dataset rows_of(const std::vector<protocol::TokenSource>& sources,
             data::tasks::seed_of(first.task),
             split,
             train.seq_len,
-            first.rows};
+            first.rows,
+            first.first_row};
   }
   if (train.document_mask && !first.document_start) {
     throw Error("train.document_mask is true, but the request does not say what begins a document",
@@ -32,7 +33,7 @@ data::Dataset rows_of(const std::vector<protocol::TokenSource>& sources,
   options.pad_id = first.pad_id;
   std::vector<data::RowSource> rows;
   for (const protocol::TokenSource& source : sources) {
-    rows.push_back({source.path, source.rows, source.name, source.weight});
+    rows.push_back({source.path, source.rows, source.name, source.weight, source.first_row});
   }
   return {rows, options};
 }
@@ -46,9 +47,8 @@ data::Dataset training_rows(const protocol::Request& request,
   return rows_of(request.train_tokens, experiment, data::Split::training, options);
 }
 
-data::Dataset evaluation_rows(const protocol::Request& request,
-                              const config::Experiment& experiment) {
-  const std::vector<protocol::TokenSource>& sources = request.evaluation_tokens;
+data::Dataset held_out_rows(const std::vector<protocol::TokenSource>& sources,
+                            const config::Experiment& experiment) {
   data::RowOptions options;
   options.turns = data::Turns::one_after_another;
   if (!sources.empty() && sources[0].short_last_row) {

@@ -28,7 +28,7 @@ protocol::Result evaluate_model(const protocol::Request& request,
                                 const EventWriter& events) {
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   const LlamaCanon model = load_model(request, experiment, device);
-  const data::Dataset dataset = evaluation_rows(request, experiment);
+  const data::Dataset dataset = held_out_rows(request.evaluation_tokens, experiment);
   const Answers answers(request, experiment, events);
   const auto progress = [&](double fraction) {
     events.send(protocol::Progress{0, "evaluate", fraction});

@@ -47,7 +47,7 @@ class TrainingRun {
         device_(device),
         events_(events),
         train_data_(training_rows(request, experiment_)),
-        evaluation_data_(evaluation_rows(request, experiment_)),
+        evaluation_data_(held_out_rows(request.evaluation_tokens, experiment_)),
         answers_(request, experiment_, events),
         trainer_(experiment_, device),
         uploader_(device, experiment_.train.seq_len),
@@ -264,8 +264,21 @@ class TrainingRun {
       show_progress("answer", fraction);
     });
     last_evaluation_ = {progress_.step, result.loss, result.tokens, steady_seconds() - began};
+    if (is_last_step()) last_evaluation_->selection_loss = selection_loss();
     events_.send(*last_evaluation_);
     stopwatch_.resume();
+  }
+
+  /// Over held-out rows of which nothing else is reported.
+  std::optional<double> selection_loss() {
+    if (request_.selection_tokens.empty()) return std::nullopt;
+    const data::Dataset rows = held_out_rows(request_.selection_tokens, experiment_);
+    Evaluator evaluator(
+        trainer_.model(), rows, evaluator_.batch_size(), device_, [this](const Halving& halving) {
+          keep_evaluation_halving(halving);
+        });
+    return evaluator.evaluate([this](double fraction) { show_progress("evaluate", fraction); })
+        .loss;
   }
 
   /// Training goes on as soon as weights and moments are copied. They are written once the next
@@ -374,6 +387,7 @@ class TrainingRun {
     finished.peak_memory_bytes = progress_.peak_memory_bytes;
     finished.peak_resident_bytes = progress_.peak_resident_bytes;
     finished.parameters = model::parameter_count(experiment_.model);
+    finished.shared_device = is_shared(device_);
     events_.send(finished);
   }
 

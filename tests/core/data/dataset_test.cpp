@@ -50,6 +50,23 @@ TEST_CASE("rows in order begin every seq_len ids and share one id with the next"
   REQUIRE(first_inputs(data, 2, 3) == Ids{8, 0, 4});
 }
 
+TEST_CASE("rows may begin with a later one of the file") {
+  tests::TemporaryFolder folder;
+  const auto path = counting_file(folder, 21);
+  RowOptions options{4, RowOrder::sequential, 1};
+  const Dataset behind({{path, 2, "", 1, 3}}, options);
+  REQUIRE(behind.rows() == 2);
+  REQUIRE(first_inputs(behind, 0, 3) == Ids{12, 16, 12});
+  REQUIRE(Dataset({{path, 0, "", 1, 3}}, options).rows() == 2);
+  options.order = RowOrder::shuffled;
+  const Ids shuffled = first_inputs(Dataset({{path, 2, "", 1, 3}}, options), 0, 2);
+  REQUIRE(std::set<int32_t>(shuffled.begin(), shuffled.end()) == std::set<int32_t>{12, 16});
+  REQUIRE(tests::error_of([&] {
+            Dataset({{path, 3, "", 1, 3}}, options);
+          }).find("holds 5 rows of 4 tokens, not 6") != std::string::npos);
+  REQUIRE_FALSE(tests::error_of([&] { Dataset({{path, 0, "", 1, 5}}, options); }).empty());
+}
+
 TEST_CASE("a last row needs one id more than seq_len") {
   tests::TemporaryFolder folder;
   const auto path = counting_file(folder, 12);

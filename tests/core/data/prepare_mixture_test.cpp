@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <future>
 #include <nlohmann/json.hpp>
 
@@ -56,6 +57,34 @@ struct Mixed {
   tests::TemporaryFolder folder;
   config::Experiment experiment;
 };
+
+TEST_CASE("rows to choose by lie behind those that are reported, of each source its share") {
+  Mixed mixed;
+  const PreparedData without = mixed.prepared();
+  REQUIRE(without.selection.empty());
+  mixed.experiment.train.selection_rows = 7;
+  const PreparedData with = mixed.prepared();
+  int64_t rows = 0;
+  REQUIRE(with.evaluation.size() == without.evaluation.size());
+  for (size_t i = 0; i < with.evaluation.size(); ++i) {
+    REQUIRE(with.evaluation[i].rows == without.evaluation[i].rows);
+    REQUIRE(with.evaluation[i].first_row == 0);
+  }
+  for (const PreparedRows& file : with.selection) {
+    const auto reported =
+        std::find_if(with.evaluation.begin(), with.evaluation.end(), [&](const PreparedRows& own) {
+          return own.name == file.name;
+        });
+    REQUIRE(reported != with.evaluation.end());
+    REQUIRE(file.first_row == reported->rows);
+    REQUIRE(file.tokens == reported->tokens);
+    REQUIRE(file.weight == reported->weight);
+    rows += file.rows;
+  }
+  REQUIRE(rows == 7);
+  mixed.experiment.train.selection_rows = 100'000;
+  REQUIRE(contains(tests::error_of([&] { mixed.prepared(); }), "train.selection_rows need"));
+}
 
 TEST_CASE("the sources of a mixture are prepared under one tokenizer") {
   const Mixed mixed;

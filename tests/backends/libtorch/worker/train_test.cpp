@@ -35,6 +35,29 @@ TEST_CASE("the same job twice gives the same losses bit for bit", "[worker]") {
   REQUIRE(numbers(first) != numbers(job.run("other")));
 }
 
+TEST_CASE("rows to choose by give a loss of their own after the last step and change no other",
+          "[worker]") {
+  Job job;
+  job.evaluation_rows = 4;
+  const std::vector<json> without = job.run("without");
+  REQUIRE(of_kind(without, "evaluation").back().at("selection_loss").is_null());
+  protocol::TokenSource behind = job.tokens("evaluation.tokens");
+  behind.first_row = 4;
+  behind.rows = 5;
+  job.selection_tokens = {behind};
+  const std::vector<json> with = job.run("with");
+  REQUIRE(numbers(with) == numbers(without));
+  const std::vector<json> evaluations = of_kind(with, "evaluation");
+  REQUIRE(evaluations.front().at("selection_loss").is_null());
+  const double chosen_by = evaluations.back().at("selection_loss");
+  // All nine rows are the four and the five.
+  job.selection_tokens.clear();
+  job.evaluation_rows = 0;
+  const double all = of_kind(job.run("all"), "evaluation").back().at("loss");
+  const double reported = evaluations.back().at("loss");
+  REQUIRE(all == Approx((4 * reported + 5 * chosen_by) / 9).epsilon(1e-6));
+}
+
 TEST_CASE("a document mask changes the losses and needs to know what begins a document",
           "[worker]") {
   Job job;

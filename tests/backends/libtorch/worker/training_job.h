@@ -47,6 +47,8 @@ class Job {
     request.experiment = config::to_json(experiment);
     request.train_tokens = {tokens("train.tokens")};
     request.evaluation_tokens = {tokens("evaluation.tokens")};
+    request.evaluation_tokens[0].rows = evaluation_rows;
+    request.selection_tokens = selection_tokens;
     request.resume_from = resume_from;
     std::filesystem::create_directories(request.run_dir);
     const std::string log = request.run_dir + "/lines";
@@ -65,6 +67,8 @@ class Job {
 
   config::Experiment experiment;
   std::optional<int32_t> document_start;
+  int64_t evaluation_rows = 0;  ///< 0: all
+  std::vector<protocol::TokenSource> selection_tokens;
   bool completed = false;
 
  private:
