@@ -1,11 +1,12 @@
 #include "core/report/pivot.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/json_text.h"
+#include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/report/figures.h"
 #include "core/report/scores.h"
@@ -24,7 +25,13 @@ std::string text_of(const nlohmann::json& value) {
   return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
-using Parts = std::map<std::string, std::string>;
+/// What a run is made from but for its seed.
+struct Parts {
+  nlohmann::json config;
+  std::array<std::string, 6> others;
+};
+constexpr std::array<const char*, 6> names_of_others = {
+    "data", "tokenizer", "evaluation", "backend", "numerics", "device"};
 
 /// A run with what the table asks of it, found out once.
 struct Looked {
@@ -47,39 +54,52 @@ std::vector<nlohmann::json> each_once(std::vector<nlohmann::json> values) {
   return values;
 }
 
-/// What a run is made from but for its seed, by dotted names.
 Parts parts_of(const ConfiguredRun& run) {
-  Parts parts;
-  const nlohmann::json flat = run::identifying_part(run.config).flatten();
-  for (const auto& [pointer, value] : flat.items()) {
-    std::string key = pointer.substr(1);
-    std::replace(key.begin(), key.end(), '/', '.');
-    parts[key] = text_of(value);
-  }
-  parts.erase("seed");
   const store::RunSummary& summary = run.summary;
-  parts["data"] = summary.data_fingerprint;
-  parts["tokenizer"] = summary.tokenizer_fingerprint;
-  parts["evaluation"] = summary.evaluation;
-  parts["backend"] = summary.backend;
-  parts["numerics"] = std::to_string(summary.numerics_version);
-  parts["device"] = summary.device_name + ", " + std::to_string(summary.threads) + " threads";
+  Parts parts{run::identifying_part(run.config),
+              {summary.data_fingerprint,
+               summary.tokenizer_fingerprint,
+               summary.evaluation,
+               summary.backend,
+               std::to_string(summary.numerics_version),
+               summary.device_name + ", " + std::to_string(summary.threads) + " threads"}};
+  parts.config.erase("seed");
   return parts;
 }
 
-/// The names of parts that differ between runs.
+/// Adds the dotted names of the values in which two configs differ.
+void add_differing(const nlohmann::json& a,
+                   const nlohmann::json& b,
+                   const std::string& path,
+                   std::set<std::string>& names) {
+  if (a == b) return;
+  if (!a.is_object() || !b.is_object()) {
+    names.insert(path);
+    return;
+  }
+  const std::string prefix = path.empty() ? "" : path + ".";
+  for (const auto& [key, value] : a.items()) {
+    const auto found = b.find(key);
+    if (found == b.end()) {
+      names.insert(prefix + key);
+    } else {
+      add_differing(value, *found, prefix + key, names);
+    }
+  }
+  for (const auto& [key, value] : b.items()) {
+    if (!a.contains(key)) names.insert(prefix + key);
+  }
+}
+
+/// The names of what differs between runs.
 std::set<std::string> differing(const std::vector<const Looked*>& runs) {
   std::set<std::string> names;
   if (runs.empty()) return names;
   const Parts& first = runs.front()->parts;
   for (const Looked* looked : runs) {
-    if (looked->parts == first) continue;
-    for (const auto& [name, value] : looked->parts) {
-      const auto found = first.find(name);
-      if (found == first.end() || found->second != value) names.insert(name);
-    }
-    for (const auto& [name, value] : first) {
-      if (looked->parts.count(name) == 0) names.insert(name);
+    add_differing(first.config, looked->parts.config, "", names);
+    for (size_t i = 0; i < first.others.size(); ++i) {
+      if (first.others[i] != looked->parts.others[i]) names.insert(names_of_others[i]);
     }
   }
   return names;
@@ -143,15 +163,18 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   std::vector<Looked> completed;
   for (const ConfiguredRun& run : runs) {
     if (run.summary.status != run::RunState::completed) continue;
-    if (!figure_of(run.summary, options.metric)) {
+    if (figure_of(run.summary, options.metric)) {
+      completed.push_back({&run, {}, {}, {}});
+    } else {
       ++pivot.without;
-      continue;
     }
-    const auto value_of = [&](const std::string& key) {
-      return key.empty() ? nlohmann::json() : store::value_of(run, key);
-    };
-    completed.push_back({&run, value_of(options.rows), value_of(options.columns), parts_of(run)});
   }
+  parallel_for(completed.size(), [&](size_t i) {
+    const ConfiguredRun& run = *completed[i].run;
+    completed[i].row = store::value_of(run, options.rows);
+    if (!options.columns.empty()) completed[i].column = store::value_of(run, options.columns);
+    completed[i].parts = parts_of(run);
+  });
   std::vector<nlohmann::json> rows, columns;
   std::vector<const Looked*> all;
   for (const Looked& looked : completed) {

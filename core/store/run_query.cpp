@@ -15,13 +15,16 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// Columns as JSON: all, or `only` one.
 struct ToJson {
+  std::string only = {};
   Json json = Json::object();
-  std::vector<std::string> names;
+  std::vector<std::string> names = {};
 
   template <class T>
   void column(const char* name, const T& value) {
-    names.push_back(name);
+    if (!only.empty() && only != name) return;
+    names.emplace_back(name);
     json[name] = as_json(value);
   }
 
@@ -194,9 +197,12 @@ std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& que
 }
 
 Json value_of(const ConfiguredRun& run, const std::string& name) {
-  const std::vector<std::string>& columns = column_names();
-  if (std::find(columns.begin(), columns.end(), name) != columns.end())
-    return columns_of(run.summary).at(name);
+  const std::vector<std::string>& known = column_names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) {
+    ToJson visitor{name};
+    columns(visitor, run.summary);
+    return std::move(visitor.json.at(name));
+  }
   const Json* value = &run.config;
   for (const std::string& part : split(name, '.')) {
     const auto found = value->find(part);
