@@ -27,6 +27,8 @@ std::vector<Selected> of_table(const Context& context, const std::string& name) 
     sweeps.push_back({table.best_of->key, {}});
     for (const double value : table.best_of->values)
       sweeps.back().values.push_back(shortest(value));
+    if (const int64_t rows = table.best_of->selection_rows; rows > 0)
+      sweeps.push_back({"train.selection_rows", {std::to_string(rows)}});
   }
   std::vector<Selected> selected;
   for (const report::RowSpec& row : table.rows)

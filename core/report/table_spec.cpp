@@ -55,6 +55,10 @@ void fields(Visitor& visit, BestOfSpec& best_of) {
   visit.field("values", best_of.values, "that it takes", required());
   visit.field("by", best_of.by, "the figure that decides, a score or eval_loss", required());
   visit.field("take", best_of.take, "highest or lowest", required());
+  visit.field("selection_rows",
+              best_of.selection_rows,
+              "train.selection_rows of the runs that the table's commands make",
+              config::up_to(1 << 20));
 }
 
 template <class Visitor>

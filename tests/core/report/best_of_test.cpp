@@ -114,6 +114,10 @@ TEST_CASE("a choice by rows of which nothing is reported flatters nobody", "[rep
     return to_json(built)["setup"]["Best of"].get<std::string>();
   };
   CHECK_FALSE(contains(note(ablation), "flattered"));
+  table.best_of->selection_rows = 64;
+  CHECK(missing_commands(lab.scored(table)).at(0) ==
+        "forge run canon_a canon_b --set train.selection_rows=64 --set optimizer.lr=0.0005 "
+        "--set profile=quick");
   CHECK(scores_of(table) == std::vector<std::string>{"token_accuracy", "kl_divergence"});
   table.best_of->by = eval_loss_name;
   CHECK(contains(note(lab.scored(table)), "flattered"));
