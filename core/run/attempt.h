@@ -21,10 +21,10 @@ struct AttemptEnd {
   ExitStatus exit;
   std::string reason;
   std::string hint;
-  bool mendable = false;                 ///< a fresh worker may get further
-  bool storage = false;                  ///< the disk is full or fails
-  bool saved = false;                    ///< the worker saved a checkpoint
-  std::optional<double> busy_elsewhere;  ///< machine_load.h
+  bool mendable = false;                      ///< a fresh worker may get further
+  bool storage = false;                       ///< the disk is full or fails
+  bool saved = false;                         ///< the worker saved a checkpoint
+  std::optional<double> busy_elsewhere = {};  ///< machine_load.h
 };
 
 /// One worker from its start to its exit: reads its lines, records its events, watches for silence,
