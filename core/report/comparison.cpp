@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/base/json_path.h"
 #include "core/base/json_text.h"
 #include "core/run/identity.h"
 
@@ -29,16 +30,8 @@ void add_leaves(const nlohmann::json& value,
 void add_config_key(const nlohmann::json& config,
                     const std::string& path,
                     std::vector<Condition>& conditions) {
-  const nlohmann::json* value = &config;
-  size_t begin = 0;
-  while (begin <= path.size()) {
-    const size_t dot = std::min(path.find('.', begin), path.size());
-    const auto found = value->find(path.substr(begin, dot - begin));
-    if (found == value->end()) return;  // written by a forge that did not have the key
-    value = &*found;
-    begin = dot + 1;
-  }
-  add_leaves(*value, path, conditions);
+  const nlohmann::json* const value = find_value(config, path);
+  if (value) add_leaves(*value, path, conditions);  // else written by a forge without the key
 }
 
 using Score = std::tuple<size_t, size_t, std::string>;

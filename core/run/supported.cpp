@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/json_path.h"
 #include "core/base/text.h"
 #include "core/config/json.h"
 
@@ -10,17 +11,6 @@ namespace forge::run {
 namespace {
 
 using Json = nlohmann::json;
-
-/// The value at a dotted key; null where there is none.
-const Json* value_at(const Json& experiment, const std::string& key) {
-  const Json* value = &experiment;
-  for (const std::string& part : split(key, '.')) {
-    const auto found = value->is_object() ? value->find(part) : value->end();
-    if (found == value->end()) return nullptr;
-    value = &*found;
-  }
-  return value;
-}
 
 std::string text_of(const Json& value) {
   if (!value.is_string()) return protocol::to_line(value);
@@ -43,7 +33,7 @@ void require_values(const Json& limits,
                     const config::Origins& origins,
                     const BackendInfo& backend) {
   for (const auto& [key, values] : limits.items()) {
-    const Json* value = value_at(experiment, key);
+    const Json* value = find_value(experiment, key);
     const bool can = !value || !values.is_array() ||
                      std::find(values.begin(), values.end(), *value) != values.end();
     if (can) continue;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/json_path.h"
 #include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/keys.h"
@@ -203,13 +204,8 @@ Json value_of(const ConfiguredRun& run, const std::string& name) {
     columns(visitor, run.summary);
     return std::move(visitor.json.at(name));
   }
-  const Json* value = &run.config;
-  for (const std::string& part : split(name, '.')) {
-    const auto found = value->find(part);
-    if (found == value->end()) return nullptr;
-    value = &*found;
-  }
-  return *value;
+  const Json* const value = find_value(run.config, name);
+  return value ? *value : Json(nullptr);
 }
 
 void require_names(const std::vector<std::string>& names) {
