@@ -8,6 +8,9 @@
 
 namespace forge::app {
 
+void print_json(const nlohmann::json& json) { std::cout << json_text(json, 2) << "\n"; }
+void print_json(const nlohmann::ordered_json& json) { std::cout << json_text(json, 2) << "\n"; }
+
 void add_output_options(const Command& command, OutputOptions& options) {
   command.add_option("-o,--output", options.file, "Write to a file instead").type_name("FILE");
   command.add_flag("--json", options.json, "As JSON");

@@ -1,4 +1,5 @@
 #include "app/run_outcomes.h"
+#include "app/output.h"
 
 #include <unistd.h>
 
@@ -8,7 +9,6 @@
 #include "app/run_report.h"
 #include "app/terminal.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/queue/dispatch.h"
 #include "core/run/supervisor.h"
 
@@ -39,7 +39,7 @@ void print_results(const std::vector<store::RunSummary>& runs,
   if (json) {
     nlohmann::json list = nlohmann::json::array();
     for (const store::RunSummary& run : runs) list.push_back(to_json(run));
-    std::cout << json_text(list, 2) << "\n";
+    print_json(list);
   } else if (runs.size() == 1) {
     std::cout << result_text(
         runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id), colour);
@@ -57,7 +57,7 @@ void print_queued(const std::vector<ToDo>& runs, bool json) {
                     {"action", name_of(run.planned.action)}});
   }
   if (json) {
-    std::cout << json_text(list, 2) << "\n";
+    print_json(list);
     return;
   }
   for (const ToDo& run : runs) std::cout << run.planned.record.id << "\n";

@@ -1,4 +1,5 @@
 #include "app/run_plan.h"
+#include "app/output.h"
 
 #include <iostream>
 #include <map>
@@ -188,7 +189,7 @@ void print_plan(const Context& context,
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const PlannedLaunch& entry : plan) list.push_back(to_json(entry));
-    std::cout << json_text(list, 2) << "\n";
+    print_json(list);
   } else {
     std::vector<std::vector<std::string>> lines = {{"Run", "What", "Steps", "Time", "Memory"}};
     for (const PlannedLaunch& entry : plan) lines.push_back(line_of(entry));

@@ -8,12 +8,12 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct ArgumentsOptions {
   std::string config;
   OutputOptions output;
 };
 
-int list_arguments(const Context& context, const Options& options) {
+int list_arguments(const Context& context, const ArgumentsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const auto arguments =
       project::template_arguments_of(chosen.project, chosen.config, context.surroundings());
@@ -34,7 +34,7 @@ int list_arguments(const Context& context, const Options& options) {
 }  // namespace
 
 void add_arguments(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ArgumentsOptions>();
   const Command command =
       app.add_subcommand("arguments", "List the arguments that a config's templates take");
   command.footer(

@@ -3,10 +3,10 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
 #include "core/conformance/check_backend.h"
@@ -15,10 +15,9 @@
 namespace forge::app {
 namespace {
 
-using conformance::Finding;
 using conformance::Verdict;
 
-struct Options {
+struct BackendTestOptions {
   std::vector<std::string> command;
   double patience = 60;
   bool keep = false;
@@ -70,9 +69,9 @@ run::WorkerCommand command_of(const Context& context, const std::vector<std::str
   return command;
 }
 
-std::string text_of(const std::vector<Finding>& findings, bool colour) {
+std::string text_of(const std::vector<conformance::Finding>& findings, bool colour) {
   std::vector<std::vector<std::string>> lines;
-  for (const Finding& finding : findings) {
+  for (const conformance::Finding& finding : findings) {
     const Style style = finding.verdict == Verdict::passed   ? Style::green
                         : finding.verdict == Verdict::failed ? Style::red
                                                              : Style::yellow;
@@ -82,9 +81,9 @@ std::string text_of(const std::vector<Finding>& findings, bool colour) {
   return aligned(lines);
 }
 
-nlohmann::ordered_json to_json(const std::vector<Finding>& findings, bool passed) {
+nlohmann::ordered_json to_json(const std::vector<conformance::Finding>& findings, bool passed) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Finding& finding : findings) {
+  for (const conformance::Finding& finding : findings) {
     list.push_back({{"check", finding.check},
                     {"verdict", name_of(finding.verdict)},
                     {"text", finding.text},
@@ -93,7 +92,7 @@ nlohmann::ordered_json to_json(const std::vector<Finding>& findings, bool passed
   return {{"passed", passed}, {"checks", list}};
 }
 
-int test(const Context& context, const Options& options) {
+int test(const Context& context, const BackendTestOptions& options) {
   const Scratch scratch(options.keep);
   conformance::CheckOptions check_options;
   check_options.patience_seconds = options.patience;
@@ -101,13 +100,14 @@ int test(const Context& context, const Options& options) {
     check_options.on_check = [](const std::string& name) { std::cerr << name << " …\n"; };
   }
   run::LocalLauncher launcher;
-  const std::vector<Finding> findings = conformance::check_backend(
+  const std::vector<conformance::Finding> findings = conformance::check_backend(
       launcher, command_of(context, options.command), scratch.path(), check_options);
-  const bool passed = std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.verdict == Verdict::failed;
-  });
+  const bool passed =
+      std::none_of(findings.begin(), findings.end(), [](const conformance::Finding& finding) {
+        return finding.verdict == Verdict::failed;
+      });
   if (options.json) {
-    std::cout << json_text(to_json(findings, passed), 2) << "\n";
+    print_json(to_json(findings, passed));
   } else {
     std::cout << text_of(findings, use_colour(STDOUT_FILENO));
   }
@@ -118,7 +118,7 @@ int test(const Context& context, const Options& options) {
 }  // namespace
 
 void add_backend_test(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BackendTestOptions>();
   const Command command = app.add_subcommand(
       "backend-test", "Try a program out as a backend and say what it does wrong");
   command.footer(

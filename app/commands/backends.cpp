@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/terminal.h"
 #include "core/base/fs.h"
 #include "core/base/json_text.h"
@@ -54,7 +55,7 @@ std::vector<std::string> limits_of(const protocol::Supports& supports) {
   for (const auto& [key, values] : supports.config.items()) {
     std::vector<std::string> words;
     for (const auto& value : values) {
-      const std::string text = value.is_string() ? value.get<std::string>() : json_text(value);
+      const std::string text = plain_text(value);
       words.push_back(text.empty() ? "\"\"" : text);
     }
     lines.push_back(key + ": " + join(words, ", "));
@@ -94,7 +95,7 @@ std::string text_of(const ListedBackend& backend, bool colour) {
   return text + aligned(lines);
 }
 
-int list(const Context& context, bool json) {
+int list_backends(const Context& context, bool json) {
   const auto project = context.project_folder();
   run::LocalLauncher launcher;
   const auto found =
@@ -106,7 +107,7 @@ int list(const Context& context, bool json) {
   if (json) {
     Json list = Json::array();
     for (const ListedBackend& backend : found) list.push_back(to_json(backend));
-    std::cout << json_text(list, 2) << "\n";
+    print_json(list);
     return 0;
   }
   for (const ListedBackend& backend : found) {
@@ -133,7 +134,7 @@ void add_backends(const Command& app, Program& program) {
   add_project_option(command, program);
   command.add_flag("--json", *json, "As JSON");
   command.callback([&program, json] {
-    program.action = [json](const Context& context) { return list(context, *json); };
+    program.action = [json](const Context& context) { return list_backends(context, *json); };
   });
 }
 

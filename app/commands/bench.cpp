@@ -5,12 +5,12 @@
 #include "app/bench_report.h"
 #include "app/commands.h"
 #include "app/launch.h"
+#include "app/output.h"
 #include "app/progress_line.h"
 #include "app/terminal.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/benchmark/files.h"
 #include "core/benchmark/operations.h"
 #include "core/run/host.h"
@@ -24,7 +24,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::vector<std::string> configs;
   LaunchOptions launch;
   int windows = 5;
@@ -58,13 +58,13 @@ void store_records(const std::filesystem::path& runs_dir, std::vector<benchmark:
     std::cerr << "warning: " << warning << "\n";
 }
 
-void print_json(const std::vector<benchmark::Record>& records) {
+void print_records(const std::vector<benchmark::Record>& records) {
   nlohmann::json list = nlohmann::json::array();
   for (const benchmark::Record& record : records) list.push_back(benchmark::to_json(record));
-  std::cout << json_text(nlohmann::json{{"benchmarks", list}}, 2) << "\n";
+  print_json(nlohmann::json{{"benchmarks", list}});
 }
 
-int bench(const Context& context, const Options& options) {
+int bench(const Context& context, const BenchOptions& options) {
   run::make_runs_dir(context.runs_dir());
   run::LocalLauncher launcher;
   benchmark::Call call = this_call(context, launcher);
@@ -88,7 +88,7 @@ int bench(const Context& context, const Options& options) {
   std::vector<benchmark::Record> records = benchmark::make_records(call, configs, measurements);
   store_records(context.runs_dir(), records);
   if (options.json) {
-    print_json(records);
+    print_records(records);
   } else {
     std::cout << bench_table(records, use_colour(STDOUT_FILENO)) << "kept in "
               << shown_path(benchmark::benchmarks_dir(context.runs_dir())) << "\n";
@@ -120,14 +120,14 @@ int bench_operations(const Context& context, const OperationOptions& options) {
   }
   store_records(context.runs_dir(), records);
   if (options.json) {
-    print_json(records);
+    print_records(records);
   } else {
     std::cout << operations_table(records[0], use_colour(STDOUT_FILENO));
   }
   return 0;
 }
 
-int list(const Context& context, bool json) {
+int list_records(const Context& context, bool json) {
   const std::filesystem::path runs_dir = context.runs_dir();
   std::vector<benchmark::Record> records;
   if (std::filesystem::exists(runs_dir)) {
@@ -137,7 +137,7 @@ int list(const Context& context, bool json) {
     records = store.benchmarks();
   }
   if (json) {
-    print_json(records);
+    print_records(records);
   } else if (records.empty()) {
     std::cerr << "no benchmarks in " << shown_path(runs_dir)
               << "; 'forge bench CONFIG' makes one\n";
@@ -184,14 +184,15 @@ void add_list(const Command& bench, Program& program) {
   auto json = std::make_shared<bool>(false);
   const Command command = bench.add_subcommand("list", "List stored measurements, newest first");
   command.add_flag("--json", *json, "As JSON, each with all that was measured");
-  command.callback(
-      [&program, json] { program.action = [json](const Context& c) { return list(c, *json); }; });
+  command.callback([&program, json] {
+    program.action = [json](const Context& c) { return list_records(c, *json); };
+  });
 }
 
 }  // namespace
 
 void add_bench(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   const Command command = app.add_subcommand(
       "bench", "Measure training speed, of several configs in alternating windows, and store it");
   command.footer(

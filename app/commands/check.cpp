@@ -4,22 +4,22 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/terminal.h"
-#include "core/base/json_text.h"
 #include "core/lint/check.h"
 #include "core/lint/write.h"
 
 namespace forge::app {
 namespace {
 
-struct Options {
+struct CheckOptions {
   std::vector<std::string> configs;
   bool all = false;
   bool strict = false;
   bool json = false;
 };
 
-lint::Report report_of(const Context& context, const Options& options) {
+lint::Report report_of(const Context& context, const CheckOptions& options) {
   std::vector<lint::Selection> selections;
   std::vector<Error> broken;
   if (!options.configs.empty()) {
@@ -42,10 +42,10 @@ lint::Report report_of(const Context& context, const Options& options) {
   return lint::check(selections, broken, context.surroundings());
 }
 
-int check(const Context& context, const Options& options) {
+int check(const Context& context, const CheckOptions& options) {
   const lint::Report report = report_of(context, options);
   if (options.json) {
-    std::cout << json_text(lint::to_json(report), 2) << "\n";
+    print_json(lint::to_json(report));
   } else {
     std::cout << lint::to_text(report, use_colour(STDOUT_FILENO));
   }
@@ -57,7 +57,7 @@ int check(const Context& context, const Options& options) {
 }  // namespace
 
 void add_check(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   const Command command = app.add_subcommand(
       "check", "Look for mistakes in configs: misspelt keys, blocks and variables, and more");
   command.footer(

@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "app/interrupt.h"
+#include "app/output.h"
 #include "app/tables.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
@@ -23,7 +24,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::string table;
   std::string format = "text";
   std::string rows, columns, metric;  ///< of a table that nobody declared
@@ -59,14 +60,14 @@ std::string formatted(const report::Ablation& table, const std::string& format, 
   return report::to_terminal(table, terminal);
 }
 
-int print_pivot(const Context& context, const Options& options) {
+int print_pivot(const Context& context, const CompareOptions& options) {
   const report::PivotOptions wanted = {options.rows.empty() ? "config" : options.rows,
                                        options.columns,
                                        options.metric.empty() ? "eval_loss" : options.metric};
   const report::Pivot pivot =
       report::build_pivot(runs_for_tables(context, context.project(), options.tables), wanted);
   if (options.json || options.format == "json") {
-    std::cout << json_text(report::to_json(pivot), 2) << "\n";
+    print_json(report::to_json(pivot));
     return 0;
   }
   const report::Sheet sheet = make_sheet(pivot);
@@ -109,13 +110,15 @@ nlohmann::ordered_json pareto_json(const report::Ablation& table, const std::str
   return list;
 }
 
-nlohmann::ordered_json json_of(const report::Ablation& table, const Options& options) {
+nlohmann::ordered_json json_of(const report::Ablation& table, const CompareOptions& options) {
   nlohmann::ordered_json json = report::to_json(table);
   if (!options.pareto.empty()) json["pareto"] = pareto_json(table, options.pareto);
   return json;
 }
 
-std::string text_of(const Context& context, const report::Ablation& table, const Options& options) {
+std::string text_of(const Context& context,
+                    const report::Ablation& table,
+                    const CompareOptions& options) {
   std::string text = formatted(table, options.format, options.points);
   if (options.format == "csv") return text;
   if (!options.pareto.empty()) text += "\n" + pareto_text(table, options.pareto);
@@ -128,11 +131,11 @@ std::string text_of(const Context& context, const report::Ablation& table, const
 
 void print(const Context& context,
            const std::vector<report::Ablation>& tables,
-           const Options& options) {
+           const CompareOptions& options) {
   if (options.json || options.format == "json") {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const report::Ablation& table : tables) list.push_back(json_of(table, options));
-    std::cout << json_text(options.table.empty() ? list : list.at(0), 2) << "\n";
+    print_json(options.table.empty() ? list : list.at(0));
     return;
   }
   for (size_t i = 0; i < tables.size(); ++i)
@@ -159,7 +162,7 @@ std::vector<std::string> broken(const std::vector<report::Ablation>& tables) {
   return lines;
 }
 
-int compare(const Context& context, const Options& options) {
+int compare(const Context& context, const CompareOptions& options) {
   if (!options.rows.empty() || !options.columns.empty() || !options.metric.empty())
     return print_pivot(context, options);
   const project::Project project = context.project();
@@ -191,7 +194,7 @@ int compare(const Context& context, const Options& options) {
 }  // namespace
 
 void add_compare(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   const Command command =
       app.add_subcommand("compare", "Print the project's tables from the runs that there are");
   command.footer(

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/data.h"
+#include "app/output.h"
 #include "app/progress_line.h"
 #include "app/terminal.h"
 #include "core/base/fs.h"
@@ -12,14 +13,14 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct DataGetOptions {
   std::string name;
   std::string folder;
   std::string mirror;
   bool json = false;
 };
 
-int list(const Options& options) {
+int list_sources(const DataGetOptions& options) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   std::vector<std::vector<std::string>> lines;
   for (const fetch::PublicText& text : fetch::public_texts()) {
@@ -32,8 +33,8 @@ int list(const Options& options) {
   return 0;
 }
 
-int get(const Options& options) {
-  if (options.name.empty()) return list(options);
+int get(const DataGetOptions& options) {
+  if (options.name.empty()) return list_sources(options);
   const fetch::PublicText& text = fetch::find_public_text(options.name);
   const fs::path folder =
       options.folder.empty() ? corpora_dir() / text.name : fs::absolute(options.folder);
@@ -53,14 +54,14 @@ int get(const Options& options) {
       std::cout << human_bytes(static_cast<double>(bytes)) << "  " << shown_path(file) << "\n";
     }
   }
-  if (options.json) std::cout << json_text(json, 2) << "\n";
+  if (options.json) print_json(json);
   return 0;
 }
 
 }  // namespace
 
 void add_data_get(const Command& data, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataGetOptions>();
   const Command command = data.add_subcommand("get", "Get a public text from the network");
   command.footer(
       "Examples:\n"

@@ -6,17 +6,15 @@
 #include <sstream>
 
 #include "app/commands/data.h"
+#include "app/output.h"
 #include "app/terminal.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 
 namespace forge::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-void print(const Json& json) { std::cout << json_text(json, 2) << "\n"; }
 
 std::string percent(double share) {
   std::ostringstream text;
@@ -64,7 +62,7 @@ std::string text_of(const data::PreparedFolder& folder) {
   return folder.text_path.empty() ? folder.source : shown_path(folder.text_path);
 }
 
-int list(bool as_json) {
+int list_data(bool as_json) {
   const auto prepared = data::list_prepared(user_cache_dir());
   const auto now = static_cast<double>(std::time(nullptr));
   if (as_json) {
@@ -81,7 +79,7 @@ int list(bool as_json) {
                       {"unfinished", folder.unfinished},
                       {"parts", parts_json(folder)}});
     }
-    print(json);
+    print_json(json);
     return 0;
   }
   if (prepared.empty()) {
@@ -109,7 +107,7 @@ int list(bool as_json) {
 
 int show_mixture(const data::PreparedFolder& folder, bool json) {
   if (json) {
-    print({{"name", folder.name}, {"parts", parts_json(folder)}});
+    print_json(Json{{"name", folder.name}, {"parts", parts_json(folder)}});
     return 0;
   }
   double sum = 0;
@@ -132,7 +130,7 @@ void add_data_ls(const Command& data, Program& program) {
   const Command command = data.add_subcommand("ls", "What is prepared, the newest first");
   command.add_flag("--json", *json, "As JSON");
   command.callback(
-      [&program, json] { program.action = [json](const Context&) { return list(*json); }; });
+      [&program, json] { program.action = [json](const Context&) { return list_data(*json); }; });
   command.footer("Examples:\n  forge data ls\n  forge data ls --json");
 }
 

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "app/commands/data.h"
+#include "app/output.h"
 #include "app/progress_line.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
@@ -21,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct DataLookOptions {
   std::string name;
   bool evaluation = false;
   int64_t documents = 3;
@@ -29,8 +30,6 @@ struct Options {
   int top = 20;
   bool json = false;
 };
-
-void print(const Json& json) { std::cout << json_text(json, 2) << "\n"; }
 
 std::string fixed(double number, int digits) {
   std::ostringstream text;
@@ -45,7 +44,7 @@ struct Opened {
   data::Tokenizer tokenizer;
 };
 
-Opened open(const Options& options) {
+Opened open(const DataLookOptions& options) {
   const data::PreparedFolder folder = data::find_prepared(user_cache_dir(), options.name);
   const auto& tokens = options.evaluation ? folder.evaluation : folder.train;
   if (!folder.parts.empty()) {
@@ -74,7 +73,7 @@ Opened open(const Options& options) {
   return {folder, std::move(file), std::move(tokenizer)};
 }
 
-int show(const Options& options) {
+int show(const DataLookOptions& options) {
   const Opened opened = open(options);
   const int64_t held = opened.file.documents();
   if (options.from >= held) {
@@ -97,7 +96,7 @@ int show(const Options& options) {
         "document " + with_thousands(i) + ", " + with_thousands(span.count) + " tokens";
     std::cout << styled(head, Style::dim, colour) << "\n" << text << "\n\n";
   }
-  if (options.json) print(json);
+  if (options.json) print_json(json);
   return 0;
 }
 
@@ -139,7 +138,7 @@ void print_lengths(const data::TokenStatistics& statistics) {
   std::cout << aligned(lines, {0, 1}) << "\n";
 }
 
-int stats(const Options& options) {
+int stats(const DataLookOptions& options) {
   const data::PreparedFolder folder = data::find_prepared(user_cache_dir(), options.name);
   if (!folder.parts.empty()) return show_mixture(folder, options.json);
   const Opened opened = open(options);
@@ -152,7 +151,7 @@ int stats(const Options& options) {
         });
   }
   if (options.json) {
-    print(statistics_json(opened, statistics));
+    print_json(statistics_json(opened, statistics));
     return 0;
   }
   const double tokens = double(std::max<int64_t>(1, statistics.tokens));
@@ -185,8 +184,8 @@ Command add_look(const Command& data,
                  Program& program,
                  const std::string& name,
                  const std::string& help,
-                 std::shared_ptr<Options> options,
-                 int (*action)(const Options&)) {
+                 std::shared_ptr<DataLookOptions> options,
+                 int (*action)(const DataLookOptions&)) {
   const Command command = data.add_subcommand(name, help);
   command.add_flag("--json", options->json, "As JSON");
   command.callback([&program, options, action] {
@@ -195,7 +194,7 @@ Command add_look(const Command& data,
   return command;
 }
 
-void add_name(const Command& command, Options& options) {
+void add_name(const Command& command, DataLookOptions& options) {
   command
       .add_option(
           "name", options.name, "As 'forge data ls' has it, or its beginning; or the folder")
@@ -207,7 +206,7 @@ void add_name(const Command& command, Options& options) {
 }  // namespace
 
 void add_data_show(const Command& data, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataLookOptions>();
   const Command command =
       add_look(data, program, "show", "Documents as text, from their tokens", options, show);
   add_name(command, *options);
@@ -222,7 +221,7 @@ void add_data_show(const Command& data, Program& program) {
 }
 
 void add_data_stats(const Command& data, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataLookOptions>();
   const Command command = add_look(data,
                                    program,
                                    "stats",

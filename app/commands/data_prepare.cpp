@@ -2,11 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/data.h"
+#include "app/output.h"
 #include "app/progress_line.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/paths.h"
@@ -17,7 +17,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct DataPrepareOptions {
   std::string config;
   std::vector<std::string> overrides;
   std::string path;
@@ -35,7 +35,7 @@ config::DocumentKind kind_of(const std::string& name) {
 }
 
 /// Data that no config names: rows of any length, however many there are.
-config::Experiment experiment_of(const Options& options) {
+config::Experiment experiment_of(const DataPrepareOptions& options) {
   config::Experiment experiment;
   experiment.data = options.data;
   experiment.data.path = fs::absolute(options.path).lexically_normal().string();
@@ -52,7 +52,7 @@ config::Experiment experiment_of(const Options& options) {
   return experiment;
 }
 
-config::Experiment experiment_of(const Context& context, const Options& options) {
+config::Experiment experiment_of(const Context& context, const DataPrepareOptions& options) {
   if (!options.path.empty()) {
     if (options.config.empty()) return experiment_of(options);
     throw Error("both a config and --path are given", {}, "give one of them");
@@ -118,7 +118,7 @@ int describe_task(const config::Experiment& experiment,
                                            {"data_fingerprint", prepared.data_fingerprint},
                                            {"train", {{"rows", prepared.train[0].rows}}},
                                            {"evaluation", {{"rows", prepared.evaluation[0].rows}}}};
-    std::cout << json_text(values, 2) << "\n";
+    print_json(values);
     return 0;
   }
   std::cout << "the task " << experiment.data.task.name
@@ -129,7 +129,7 @@ int describe_task(const config::Experiment& experiment,
   return 0;
 }
 
-int prepare(const Context& context, const Options& options) {
+int prepare(const Context& context, const DataPrepareOptions& options) {
   const config::Experiment experiment = experiment_of(context, options);
   data::PreparedData prepared;
   {
@@ -149,14 +149,14 @@ int prepare(const Context& context, const Options& options) {
                                        {"tokenizer_fingerprint", prepared.tokenizer_fingerprint},
                                        {"train", tokens_json(prepared.train)},
                                        {"evaluation", tokens_json(prepared.evaluation)}};
-  std::cout << json_text(json, 2) << "\n";
+  print_json(json);
   return 0;
 }
 
 }  // namespace
 
 void add_data_prepare(const Command& data, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataPrepareOptions>();
   const Command command = data.add_subcommand(
       "prepare", "Make the tokenizer and the tokens of a config's data, or of files of your own");
   command.footer(

@@ -2,16 +2,16 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/data.h"
+#include "app/output.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/base/json_text.h"
 #include "core/config/resolve.h"
 #include "core/data/tasks/sample.h"
 
 namespace forge::app {
 namespace {
 
-struct Options {
+struct DataSampleOptions {
   std::string config;
   std::vector<std::string> overrides;
   int count = 3;
@@ -19,7 +19,7 @@ struct Options {
   bool json = false;
 };
 
-config::DataConfig data_of(const Context& context, const Options& options) {
+config::DataConfig data_of(const Context& context, const DataSampleOptions& options) {
   const ChosenConfig config = context.config(options.config);
   config::ResolveOptions resolve;
   resolve.overrides = options.overrides;
@@ -62,13 +62,13 @@ nlohmann::ordered_json to_json(const data::tasks::Sample& sample) {
   return json;
 }
 
-int sample(const Context& context, const Options& options) {
+int sample(const Context& context, const DataSampleOptions& options) {
   const data::Split split = options.evaluation ? data::Split::evaluation : data::Split::training;
   const auto samples = data::tasks::samples_of(data_of(context, options), split, options.count);
   if (options.json) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (const data::tasks::Sample& one : samples) json.push_back(to_json(one));
-    std::cout << json_text(json, 2) << "\n";
+    print_json(json);
     return 0;
   }
   bool first = true;
@@ -83,7 +83,7 @@ int sample(const Context& context, const Options& options) {
 }  // namespace
 
 void add_data_sample(const Command& data, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataSampleOptions>();
   const Command command =
       data.add_subcommand("sample", "Texts of a config's synthetic task, as a model reads them");
   command.footer(

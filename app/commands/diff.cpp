@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
@@ -19,7 +20,7 @@ namespace {
 using config::Change;
 using config::Leaf;
 
-struct Options {
+struct DiffOptions {
   std::string left, right;
   std::vector<std::string> overrides;
   bool json = false;
@@ -48,7 +49,7 @@ Side run_side(const run::RunFolder& folder) {
   return {"run " + folder.id(), config::leaves_of_run(config, origins), true};
 }
 
-Side config_side(const Context& context, const std::string& name, const Options& options) {
+Side config_side(const Context& context, const std::string& name, const DiffOptions& options) {
   const ChosenConfig chosen = context.config(name);
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
@@ -60,7 +61,7 @@ Side config_side(const Context& context, const std::string& name, const Options&
 }
 
 /// A run of that id, else a config of that name, else a run whose id begins so.
-Side side_called(const Context& context, const std::string& name, const Options& options) {
+Side side_called(const Context& context, const std::string& name, const DiffOptions& options) {
   const run::RunFolder exact(context.runs_dir() / name);
   std::error_code ignored;
   if (std::filesystem::exists(exact.record_file(), ignored)) return run_side(exact);
@@ -115,7 +116,7 @@ void print_changes(const Side& left, const Side& right, const std::vector<Change
   }
 }
 
-int diff(const Context& context, const Options& options) {
+int diff(const Context& context, const DiffOptions& options) {
   const Side left = side_called(context, options.left, options);
   const Side right = side_called(context, options.right, options);
   if (left.is_run && right.is_run && !options.overrides.empty()) {
@@ -123,7 +124,7 @@ int diff(const Context& context, const Options& options) {
   }
   const std::vector<Change> changes = config::diff(left.leaves, right.leaves);
   if (options.json) {
-    std::cout << json_text(config::to_json(left.name, right.name, changes), 2) << "\n";
+    print_json(config::to_json(left.name, right.name, changes));
   } else if (changes.empty()) {
     std::cout << left.name << " and " << right.name << " are the same\n";
   } else {
@@ -135,7 +136,7 @@ int diff(const Context& context, const Options& options) {
 }  // namespace
 
 void add_diff(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiffOptions>();
   const Command command = app.add_subcommand(
       "diff", "Compare two configs, two runs, or one of each, value by value, with origins");
   command.footer(

@@ -5,11 +5,11 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/terminal.h"
 #include "backends/backends.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/config/backend.h"
 #include "core/run/local_launcher.h"
 #include "core/upkeep/doctor.h"
@@ -84,11 +84,7 @@ int doctor(const Context& context, bool json) {
   if (json) {
     nlohmann::json list = nlohmann::json::array();
     for (const Finding& finding : findings) list.push_back(to_json(finding));
-    std::cout << json_text(
-                     nlohmann::json{
-                         {"findings", list}, {"problems", problems}, {"warnings", warnings}},
-                     2)
-              << "\n";
+    print_json(nlohmann::json{{"findings", list}, {"problems", problems}, {"warnings", warnings}});
   } else {
     print(findings);
     std::cout << "\n"

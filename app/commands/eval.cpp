@@ -2,11 +2,11 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/progress_line.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/resolve.h"
@@ -18,7 +18,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct EvalOptions {
   std::string model;
   std::string data;
   std::optional<int64_t> step;
@@ -30,7 +30,7 @@ struct Options {
   bool json = false;
 };
 
-run::RunModel open_model(const Context& context, const Options& options) {
+run::RunModel open_model(const Context& context, const EvalOptions& options) {
   run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
   config::TrainConfig& train = model.experiment.train;
   if (options.seq_len) train.seq_len = *options.seq_len;
@@ -42,7 +42,7 @@ run::RunModel open_model(const Context& context, const Options& options) {
 
 /// What --data names: something on the disk, else a config.
 run::EvaluationData open_data(const Context& context,
-                              const Options& options,
+                              const EvalOptions& options,
                               const run::RunModel& model) {
   ProgressLine line("preparing data");
   const data::Progress progress = [&](double fraction, const std::string& phase) {
@@ -69,7 +69,9 @@ run::EvaluationData open_data(const Context& context,
 }
 
 /// Before data is prepared and a model read for nothing.
-void require_backend(const Context& context, const Options& options, const run::RunModel& model) {
+void require_backend(const Context& context,
+                     const EvalOptions& options,
+                     const run::RunModel& model) {
   run::LocalLauncher launcher;
   run::require_readable(
       protocol::Job::evaluate,
@@ -78,7 +80,7 @@ void require_backend(const Context& context, const Options& options, const run::
 }
 
 run::ModelEvaluation evaluate(const Context& context,
-                              const Options& options,
+                              const EvalOptions& options,
                               const run::RunModel& model,
                               const run::EvaluationData& data) {
   ProgressLine line("evaluating");
@@ -90,7 +92,7 @@ run::ModelEvaluation evaluate(const Context& context,
       });
 }
 
-nlohmann::ordered_json to_json(const Options& options,
+nlohmann::ordered_json to_json(const EvalOptions& options,
                                const run::RunModel& model,
                                const run::EvaluationData& data,
                                const run::ModelEvaluation& evaluation) {
@@ -145,13 +147,13 @@ void print(const run::RunModel& model,
   std::cout << aligned(lines, {1});
 }
 
-int eval(const Context& context, const Options& options) {
+int eval(const Context& context, const EvalOptions& options) {
   const run::RunModel model = open_model(context, options);
   require_backend(context, options, model);
   const run::EvaluationData data = open_data(context, options, model);
   const run::ModelEvaluation evaluation = evaluate(context, options, model, data);
   if (options.json) {
-    std::cout << json_text(to_json(options, model, data, evaluation), 2) << "\n";
+    print_json(to_json(options, model, data, evaluation));
   } else {
     print(model, data, evaluation);
   }
@@ -161,7 +163,7 @@ int eval(const Context& context, const Options& options) {
 }  // namespace
 
 void add_eval(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvalOptions>();
   const Command command =
       app.add_subcommand("eval", "Loss, perplexity and bits per byte of a model on any data");
   command.footer(

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/base/json_text.h"
 #include "core/config/open.h"
 
 namespace forge::app {
@@ -15,7 +15,7 @@ namespace {
 using config::Explanation;
 using config::Setting;
 
-struct Options {
+struct ExplainOptions {
   std::string key;
   std::string config;
   std::vector<std::string> overrides;
@@ -32,7 +32,7 @@ bool is_config(const Context& context, const std::string& name) {
 }
 
 /// The config that is meant. Says so where key and config were given in the wrong order.
-ChosenConfig config_meant(const Context& context, const Options& options) {
+ChosenConfig config_meant(const Context& context, const ExplainOptions& options) {
   try {
     return context.config(options.config);
   } catch (const Error&) {
@@ -43,7 +43,7 @@ ChosenConfig config_meant(const Context& context, const Options& options) {
   }
 }
 
-std::vector<Explanation> explain(const Context& context, const Options& options) {
+std::vector<Explanation> explain(const Context& context, const ExplainOptions& options) {
   const ChosenConfig chosen = config_meant(context, options);
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
@@ -124,11 +124,11 @@ void print_section(const std::vector<Explanation>& explanations, bool colour) {
   std::cout << aligned(lines);
 }
 
-int print(const Context& context, const Options& options) {
+int print(const Context& context, const ExplainOptions& options) {
   const std::vector<Explanation> explanations = explain(context, options);
   const bool colour = use_colour(STDOUT_FILENO);
   if (options.json) {
-    std::cout << json_text(config::to_json(explanations), 2) << "\n";
+    print_json(config::to_json(explanations));
   } else if (explanations.size() == 1) {
     print_one(explanations.front(), colour);
   } else {
@@ -140,7 +140,7 @@ int print(const Context& context, const Options& options) {
 }  // namespace
 
 void add_explain(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   const Command command = app.add_subcommand(
       "explain", "Say who gave a key its value, and what that replaced, all the way up");
   command.footer(

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/run_choice.h"
 #include "app/tables.h"
 #include "core/base/error.h"
@@ -20,7 +21,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct ExportOptions {
   std::string format;
   std::string output;  ///< "" or "-": standard output
   std::string table;
@@ -32,7 +33,7 @@ struct Options {
 };
 
 /// What was written, for the last line or --json.
-struct Written {
+struct WrittenFiles {
   std::vector<std::string> files;
   size_t runs = 0;
   size_t metrics = 0;
@@ -42,7 +43,7 @@ bool is_of_runs(const std::string& format) {
   return format == "tensorboard" || format == "metrics-csv";
 }
 
-void write_text(const Options& options, const std::string& text, Written& written) {
+void write_text(const ExportOptions& options, const std::string& text, WrittenFiles& written) {
   if (options.to_standard_output()) {
     std::cout << text;
     return;
@@ -52,9 +53,9 @@ void write_text(const Options& options, const std::string& text, Written& writte
 }
 
 /// A CSV file holds one table; several become files of a folder.
-void write_csv(const Options& options,
+void write_csv(const ExportOptions& options,
                const std::vector<report::Ablation>& tables,
-               Written& written) {
+               WrittenFiles& written) {
   if (tables.size() == 1) return write_text(options, report::to_csv(tables.front()), written);
   if (options.to_standard_output()) {
     std::vector<std::string> names;
@@ -71,7 +72,7 @@ void write_csv(const Options& options,
   }
 }
 
-std::string json_of(const Options& options, const std::vector<report::Ablation>& tables) {
+std::string json_of(const ExportOptions& options, const std::vector<report::Ablation>& tables) {
   if (!options.table.empty()) return json_text(report::to_json(tables.front()), 2) + "\n";
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const report::Ablation& table : tables) list.push_back(report::to_json(table));
@@ -84,7 +85,7 @@ std::string latex_of(const std::vector<report::Ablation>& tables) {
   return report::latex_document_part(texts);
 }
 
-Written export_tables(const Context& context, const Options& options) {
+WrittenFiles export_tables(const Context& context, const ExportOptions& options) {
   if (!options.runs.names.empty() || !options.runs.conditions.empty()) {
     throw Error("runs are chosen for the formats tensorboard and metrics-csv",
                 {},
@@ -100,7 +101,7 @@ Written export_tables(const Context& context, const Options& options) {
   }
   const std::vector<report::Ablation> tables =
       build_tables(context, project, names, options.tables);
-  Written written;
+  WrittenFiles written;
   if (options.format == "csv") write_csv(options, tables, written);
   if (options.format == "html") {
     const report::page::Page page =
@@ -114,7 +115,7 @@ Written export_tables(const Context& context, const Options& options) {
 }
 
 /// The runs that are named, else those of the project that are not archived, sorted by their ids.
-std::vector<run::RunFolder> runs_of(const Context& context, const Options& options) {
+std::vector<run::RunFolder> runs_of(const Context& context, const ExportOptions& options) {
   std::vector<run::RunFolder> folders;
   if (!options.runs.names.empty() || !options.runs.conditions.empty()) {
     folders = chosen_runs(context, options.runs);
@@ -141,7 +142,7 @@ std::vector<run::RunFolder> runs_of(const Context& context, const Options& optio
 
 /// Hands the runs' metrics over one after the other: those of all at once may not fit in memory.
 template <class Take>
-void for_each_run(const std::vector<run::RunFolder>& folders, Written& written, Take take) {
+void for_each_run(const std::vector<run::RunFolder>& folders, WrittenFiles& written, Take take) {
   for (const run::RunFolder& folder : folders) {
     const report::RunMetrics run = report::read_run_metrics(folder);
     for (const std::string& warning : run.warnings) std::cerr << "warning: " << warning << "\n";
@@ -155,9 +156,9 @@ void for_each_run(const std::vector<run::RunFolder>& folders, Written& written, 
   }
 }
 
-Written export_metrics_csv(const Context& context, const Options& options) {
+WrittenFiles export_metrics_csv(const Context& context, const ExportOptions& options) {
   const std::vector<run::RunFolder> folders = runs_of(context, options);
-  Written written;
+  WrittenFiles written;
   if (options.to_standard_output()) {
     std::cout << report::metrics_csv_header();
     for_each_run(folders, written, [](const report::RunMetrics& run) {
@@ -175,10 +176,10 @@ Written export_metrics_csv(const Context& context, const Options& options) {
   return written;
 }
 
-Written export_tensorboard(const Context& context, const Options& options) {
+WrittenFiles export_tensorboard(const Context& context, const ExportOptions& options) {
   if (options.to_standard_output())
     throw Error("TensorBoard reads a folder", {}, "name one: -o tensorboard");
-  Written written;
+  WrittenFiles written;
   for_each_run(runs_of(context, options), written, [&](const report::RunMetrics& run) {
     const fs::path folder = fs::path(options.output) / run.run_id;
     make_directories(folder);
@@ -189,14 +190,12 @@ Written export_tensorboard(const Context& context, const Options& options) {
   return written;
 }
 
-void say(const Options& options, const Written& written) {
+void say(const ExportOptions& options, const WrittenFiles& written) {
   if (options.json) {
-    std::cout << json_text(nlohmann::ordered_json{{"format", options.format},
-                                                  {"files", written.files},
-                                                  {"runs", written.runs},
-                                                  {"metrics", written.metrics}},
-                           2)
-              << "\n";
+    print_json(nlohmann::ordered_json{{"format", options.format},
+                                      {"files", written.files},
+                                      {"runs", written.runs},
+                                      {"metrics", written.metrics}});
     return;
   }
   if (options.format == "tensorboard") {
@@ -207,7 +206,7 @@ void say(const Options& options, const Written& written) {
   for (const std::string& file : written.files) std::cerr << "wrote " << file << "\n";
 }
 
-int export_results(const Context& context, Options options) {
+int export_results(const Context& context, ExportOptions options) {
   if (options.format.empty() && !options.json)
     throw Error(
         "--format says what to write", {}, "latex, csv, json, html, tensorboard or metrics-csv");
@@ -225,9 +224,10 @@ int export_results(const Context& context, Options options) {
                 {},
                 "runs are chosen by their names and --where");
   }
-  const Written written = options.format == "tensorboard"   ? export_tensorboard(context, options)
-                          : options.format == "metrics-csv" ? export_metrics_csv(context, options)
-                                                            : export_tables(context, options);
+  const WrittenFiles written =
+      options.format == "tensorboard"   ? export_tensorboard(context, options)
+      : options.format == "metrics-csv" ? export_metrics_csv(context, options)
+                                        : export_tables(context, options);
   say(options, written);
   return 0;
 }
@@ -235,7 +235,7 @@ int export_results(const Context& context, Options options) {
 }  // namespace
 
 void add_export(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExportOptions>();
   const Command command =
       app.add_subcommand("export", "Write tables or the runs' figures for other programs");
   command.footer(

@@ -1,8 +1,8 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/hf/export_model.h"
 #include "core/run/run_model.h"
@@ -10,7 +10,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct ExportHfOptions {
   std::string run;
   std::string folder;
   std::optional<int64_t> step;
@@ -33,7 +33,7 @@ std::string reader_text(const hf::Exported& exported) {
 
 void print_text(const run::RunFolder& run,
                 const run::RunModel& model,
-                const Options& options,
+                const ExportHfOptions& options,
                 const hf::Exported& exported) {
   int64_t bytes = 0;
   for (const weights::WrittenFile& file : exported.files) bytes += file.bytes;
@@ -45,10 +45,10 @@ void print_text(const run::RunFolder& run,
             << "  read by  " << reader_text(exported) << "\n";
 }
 
-void print_json(const run::RunFolder& run,
-                const run::RunModel& model,
-                const Options& options,
-                const hf::Exported& exported) {
+void print_exported_json(const run::RunFolder& run,
+                         const run::RunModel& model,
+                         const ExportHfOptions& options,
+                         const hf::Exported& exported) {
   nlohmann::json files = nlohmann::json::array();
   for (const weights::WrittenFile& file : exported.files) {
     files.push_back({{"name", file.name}, {"bytes", file.bytes}});
@@ -61,10 +61,10 @@ void print_json(const run::RunFolder& run,
                                {"forge_keys", exported.forge_keys},
                                {"parameters", exported.parameters},
                                {"files", files}};
-  std::cout << json_text(json, 2) << "\n";
+  print_json(json);
 }
 
-int export_hf(const Context& context, const Options& options) {
+int export_hf(const Context& context, const ExportHfOptions& options) {
   hf::ExportOptions export_options;
   export_options.dtype = hf::dtype_from_name(options.dtype);
   export_options.replace = options.force;
@@ -76,7 +76,7 @@ int export_hf(const Context& context, const Options& options) {
   source.checkpoint = model.checkpoint;
   source.tokenizer = model.tokenizer;
   const hf::Exported exported = hf::export_model(source, options.folder, export_options);
-  options.json ? print_json(run, model, options, exported)
+  options.json ? print_exported_json(run, model, options, exported)
                : print_text(run, model, options, exported);
   return 0;
 }
@@ -84,7 +84,7 @@ int export_hf(const Context& context, const Options& options) {
 }  // namespace
 
 void add_export_hf(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExportHfOptions>();
   const Command command =
       app.add_subcommand("export-hf", "Write a run's model as a folder for Hugging Face");
   command.footer(

@@ -10,12 +10,12 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct ExportMarkdownOptions {
   std::string output = "RESULTS.md";
   TableOptions tables;
 };
 
-int export_markdown(const Context& context, const Options& options) {
+int export_markdown(const Context& context, const ExportMarkdownOptions& options) {
   const project::Project project = context.project();
   const std::vector<std::string> names = table_names(project);
   if (names.empty()) {
@@ -37,7 +37,7 @@ int export_markdown(const Context& context, const Options& options) {
 }  // namespace
 
 void add_export_markdown(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExportMarkdownOptions>();
   const Command command = app.add_subcommand(
       "export-markdown", "Write all tables of the project with their setup as Markdown");
   command.footer("Examples:\n  forge export-markdown\n  forge export-markdown -o - | less");

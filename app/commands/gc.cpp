@@ -4,18 +4,18 @@
 #include <map>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/progress_line.h"
 #include "app/terminal.h"
 #include "core/base/clock.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/upkeep/garbage.h"
 
 namespace forge::app {
 namespace {
 
-struct Options {
+struct GcOptions {
   double days = 7;
   bool cache = false;
   bool verify = false;
@@ -73,7 +73,7 @@ bool agreed(const std::string& bytes) {
   return answer == "y" || answer == "yes";
 }
 
-std::vector<upkeep::Garbage> find(const std::filesystem::path& runs_dir, const Options& options) {
+std::vector<upkeep::Garbage> find(const std::filesystem::path& runs_dir, const GcOptions& options) {
   upkeep::GarbageOptions search;
   search.days = options.days;
   search.read_all = options.verify;
@@ -85,7 +85,7 @@ std::vector<upkeep::Garbage> find(const std::filesystem::path& runs_dir, const O
       runs_dir, search, [&](double fraction) { line.show_phase(fraction, ""); });
 }
 
-int collect(const Context& context, const Options& options) {
+int collect(const Context& context, const GcOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
   const std::vector<upkeep::Garbage> garbage = find(runs_dir, options);
   const Sum sum = sum_of(garbage);
@@ -106,13 +106,11 @@ int collect(const Context& context, const Options& options) {
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const upkeep::Garbage& item : garbage) list.push_back(to_json(item));
-    std::cout << json_text(nlohmann::json{{"garbage", list},
-                                          {"bytes", sum.bytes},
-                                          {"freed", freed.count},
-                                          {"freed_bytes", freed.bytes},
-                                          {"kept", freed.kept}},
-                           2)
-              << "\n";
+    print_json(nlohmann::json{{"garbage", list},
+                              {"bytes", sum.bytes},
+                              {"freed", freed.count},
+                              {"freed_bytes", freed.bytes},
+                              {"kept", freed.kept}});
   } else if (frees) {
     std::cout << "freed " << human_bytes(double(freed.bytes)) << "\n";
   } else {
@@ -124,7 +122,7 @@ int collect(const Context& context, const Options& options) {
 }  // namespace
 
 void add_gc(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GcOptions>();
   const Command command =
       app.add_subcommand("gc", "Say what disk space could be freed, and free it");
   command.footer(

@@ -7,10 +7,10 @@
 #include <iterator>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/report/display_text.h"
@@ -25,7 +25,7 @@ using run::Generated;
 using run::GeneratedSample;
 using run::GenerationQuestion;
 
-struct Options {
+struct GenerateOptions {
   std::string model;
   std::vector<std::string> prompt_files;
   std::optional<int64_t> step;
@@ -132,9 +132,9 @@ nlohmann::ordered_json pace_json(const run::Pace& pace) {
           {"tokens_per_second", pace.tokens_per_second()}};
 }
 
-void print_json(const run::RunModel& model,
-                const GenerationQuestion& question,
-                const run::Backend& backend) {
+void print_generated_json(const run::RunModel& model,
+                          const GenerationQuestion& question,
+                          const run::Backend& backend) {
   run::LocalLauncher launcher;
   const Generated generated = run::generate(
       model, question, backend, launcher, [](const GeneratedSample&, const std::string&) {});
@@ -169,10 +169,10 @@ void print_json(const run::RunModel& model,
   }
   json["prefill"] = pace_json(generated.prefill);
   json["decode"] = pace_json(generated.decode);
-  std::cout << json_text(json, 2) << "\n";
+  print_json(json);
 }
 
-run::RunModel open_model(const Context& context, const Options& options) {
+run::RunModel open_model(const Context& context, const GenerateOptions& options) {
   run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
   config::Precision& precision = model.experiment.train.precision;
   if (options.precision == "float32") precision = config::Precision::float32;
@@ -180,7 +180,7 @@ run::RunModel open_model(const Context& context, const Options& options) {
   return model;
 }
 
-int generate(const Context& context, const Options& options) {
+int generate(const Context& context, const GenerateOptions& options) {
   GenerationQuestion question = options.question;
   question.cache = !options.no_cache;
   for (const std::string& file : options.prompt_files) question.prompts.push_back(prompt_of(file));
@@ -192,7 +192,7 @@ int generate(const Context& context, const Options& options) {
                         model.experiment,
                         backend->describe(launcher, question.device, question.threads));
   if (options.json) {
-    print_json(model, question, *backend);
+    print_generated_json(model, question, *backend);
   } else if (question.prompts.size() == 1 && question.samples == 1) {
     print_one(model, question, *backend);
   } else {
@@ -233,7 +233,7 @@ void add_repeatable(const Command& command,
 }  // namespace
 
 void add_generate(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   GenerationQuestion& question = options->question;
   const Command command = app.add_subcommand("generate", "Let a model go on with a text");
   command.footer(

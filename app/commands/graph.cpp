@@ -10,7 +10,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct GraphOptions {
   std::string config;
   std::string format = "yaml";
   std::string target;
@@ -22,7 +22,7 @@ graph::Graph load(const Context& context, const ChosenConfig& chosen) {
       chosen.project, chosen.config, context.surroundings(), chosen.variables);
 }
 
-int print_graph(const Context& context, const Options& options) {
+int print_graph(const Context& context, const GraphOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   graph::Graph graph = load(context, chosen);
   if (!options.target.empty()) graph = graph.only(options.target);
@@ -36,7 +36,7 @@ int print_graph(const Context& context, const Options& options) {
   return 0;
 }
 
-int print_targets(const Context& context, const Options& options) {
+int print_targets(const Context& context, const GraphOptions& options) {
   const graph::Graph graph = load(context, context.config(options.config));
   std::string names;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -59,7 +59,7 @@ int print_targets(const Context& context, const Options& options) {
 }  // namespace
 
 void add_graph(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphOptions>();
   const Command command = app.add_subcommand(
       "graph", "Print what a config describes as a graph of nodes, in one canonical form");
   command.footer(
@@ -80,7 +80,7 @@ void add_graph(const Command& app, Program& program) {
 }
 
 void add_targets(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GraphOptions>();
   const Command command =
       app.add_subcommand("targets", "List a config's targets: the keys of its document");
   command.footer(

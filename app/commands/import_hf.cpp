@@ -1,8 +1,8 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/hf/import_model.h"
 #include "core/model/parameters.h"
@@ -12,13 +12,13 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct ImportHfOptions {
   std::string folder;
   std::string name;
   bool json = false;
 };
 
-int import_hf(const Context& context, const Options& options) {
+int import_hf(const Context& context, const ImportHfOptions& options) {
   const hf::ImportedModel model = hf::import_model(options.folder);
   const fs::path runs_dir = context.runs_dir();
   run::make_runs_dir(runs_dir);
@@ -38,7 +38,7 @@ int import_hf(const Context& context, const Options& options) {
                                  {"parameters", parameters},
                                  {"tokenizer", !model.tokenizer.empty()},
                                  {"notes", model.notes}};
-    std::cout << json_text(json, 2) << "\n";
+    print_json(json);
   } else {
     std::cout << (imported.made ? "imported " : "imported before: ") << options.folder << "\n"
               << "  run      " << imported.folder.id() << "\n"
@@ -52,7 +52,7 @@ int import_hf(const Context& context, const Options& options) {
 }  // namespace
 
 void add_import_hf(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ImportHfOptions>();
   const Command command =
       app.add_subcommand("import-hf", "Make a run of a model folder of Hugging Face");
   command.footer(

@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/lingua/import_recipe.h"
 #include "core/lingua/write_config.h"
 #include "core/project/new_files.h"
@@ -11,7 +11,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct ImportLinguaOptions {
   std::string recipe;
   std::string output;
   bool into_project = false;
@@ -20,14 +20,14 @@ struct Options {
 };
 
 /// What was made of the recipe; `file` is "" where the text is to be printed.
-struct Written {
+struct WrittenConfig {
   std::string text;
   fs::path file;
 };
 
-Written write_where_asked(const Context& context,
-                          const Options& options,
-                          const lingua::ImportedRecipe& imported) {
+WrittenConfig write_where_asked(const Context& context,
+                                const ImportLinguaOptions& options,
+                                const lingua::ImportedRecipe& imported) {
   if (options.into_project && options.output.empty()) {
     const project::Project project = context.project();
     const auto form =
@@ -56,7 +56,7 @@ void print_remarks(const lingua::ImportedRecipe& imported) {
   for (const std::string& note : imported.notes) std::cerr << "note: " << note << "\n";
 }
 
-int import_lingua(const Context& context, const Options& options) {
+int import_lingua(const Context& context, const ImportLinguaOptions& options) {
   const lingua::ImportedRecipe imported =
       lingua::import_recipe(lingua::read_recipe_file(options.recipe), options.import);
   const auto [text, file] = write_where_asked(context, options, imported);
@@ -65,7 +65,7 @@ int import_lingua(const Context& context, const Options& options) {
     json["file"] = nullptr;
     if (!file.empty()) json["file"] = file.string();
     json["text"] = text;
-    std::cout << json_text(json, 2) << "\n";
+    print_json(json);
   } else {
     print_remarks(imported);
     std::cout << (file.empty() ? text : "wrote " + shown_path(file) + "\n");
@@ -76,7 +76,7 @@ int import_lingua(const Context& context, const Options& options) {
 }  // namespace
 
 void add_import_lingua(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ImportLinguaOptions>();
   const Command command =
       app.add_subcommand("import-lingua", "Make a config of a training recipe of Meta Lingua");
   command.footer(

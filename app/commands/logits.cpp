@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "app/commands.h"
-#include "core/base/json_text.h"
+#include "app/output.h"
 #include "core/base/text.h"
 #include "core/run/local_launcher.h"
 #include "core/run/open_model.h"
@@ -12,14 +12,14 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct LogitsOptions {
   std::string model;
   std::string output;
   run::LogitsQuestion question;
   bool json = false;
 };
 
-int logits(const Context& context, const Options& options) {
+int logits(const Context& context, const LogitsOptions& options) {
   const run::RunModel model = run::open_model(context.runs_dir(), options.model);
   run::LogitsQuestion question = options.question;
   question.output = options.output;
@@ -30,7 +30,7 @@ int logits(const Context& context, const Options& options) {
                         backend->describe(launcher, question.device, question.threads));
   const nlohmann::json values = run::write_logits(model, question, *backend, launcher);
   if (options.json) {
-    std::cout << json_text(values, 2) << "\n";
+    print_json(values);
   } else {
     std::cout << options.output << ": logits of " << question.rows << " × " << question.length
               << " tokens, " << human_bytes(values.at("bytes").get<double>()) << "\n";
@@ -41,7 +41,7 @@ int logits(const Context& context, const Options& options) {
 }  // namespace
 
 void add_logits(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LogitsOptions>();
   const Command command = app.add_subcommand(
       "logits", "Write a model's logits for random tokens, to compare them with another program's");
   command.footer(

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/project/listing.h"
 
 namespace forge::app {
@@ -16,7 +16,7 @@ namespace {
 using project::ListedConfig;
 using project::ListedProject;
 
-struct Options {
+struct LsOptions {
   bool all = false;
   bool json = false;
 };
@@ -72,7 +72,7 @@ int print(const std::vector<ListedProject>& listings, const fs::path& workspace,
   if (json) {
     nlohmann::json list = nlohmann::json::array();
     for (const ListedProject& listing : listings) list.push_back(to_json(listing));
-    std::cout << json_text(list, 2) << "\n";
+    print_json(list);
   } else {
     for (size_t i = 0; i < listings.size(); ++i) {
       if (i > 0) std::cout << "\n";
@@ -82,7 +82,7 @@ int print(const std::vector<ListedProject>& listings, const fs::path& workspace,
   return static_cast<int>(broken ? ExitCode::usage : ExitCode::done);
 }
 
-int list(const Context& context, const Options& options) {
+int list(const Context& context, const LsOptions& options) {
   project::ProjectList projects;
   if (!options.all && context.project_folder()) {
     projects.projects.push_back(context.project());
@@ -98,7 +98,7 @@ int list(const Context& context, const Options& options) {
 }  // namespace
 
 void add_ls(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LsOptions>();
   const Command command =
       app.add_subcommand("ls", "List the configs of the project here, or all projects");
   add_project_option(command, program);

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/terminal.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/resolve.h"
@@ -13,7 +13,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct ModelOptions {
   std::string config;
   std::vector<std::string> overrides;
   int batch_size = 0;  ///< 0: the config's
@@ -76,7 +76,7 @@ void print(const std::string& name,
             << aligned(byte_lines(summary.bytes), {1});
 }
 
-int show_model(const Context& context, const Options& options) {
+int show_model(const Context& context, const ModelOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
@@ -97,14 +97,14 @@ int show_model(const Context& context, const Options& options) {
   json["batch_size"] = train.batch_size;
   json["seq_len"] = train.seq_len;
   json["precision"] = config::name_of(train.precision);
-  std::cout << json_text(json, 2) << "\n";
+  print_json(json);
   return 0;
 }
 
 }  // namespace
 
 void add_model(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ModelOptions>();
   const Command command = app.add_subcommand(
       "model", "Count a model's weights, operations and memory, without building it");
   command.footer(

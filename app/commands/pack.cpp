@@ -2,6 +2,7 @@
 #include <set>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
 #include "core/base/json_text.h"
@@ -79,13 +80,11 @@ int pack(const Context& context, const PackCommand& options) {
   notes.insert(notes.end(), packed.notes.begin(), packed.notes.end());
   for (const std::string& note : notes) std::cerr << "note: " << note << "\n";
   if (options.json) {
-    std::cout << json_text(nlohmann::json{{"run", folder.id()},
-                                          {"file", fs::absolute(pack.file).string()},
-                                          {"bytes", packed.bytes},
-                                          {"files", packed.files},
-                                          {"notes", notes}},
-                           2)
-              << "\n";
+    print_json(nlohmann::json{{"run", folder.id()},
+                              {"file", fs::absolute(pack.file).string()},
+                              {"bytes", packed.bytes},
+                              {"files", packed.files},
+                              {"notes", notes}});
   } else {
     std::cout << "packed " << folder.id() << " into " << shown_path(pack.file) << ": "
               << packed.files << " files, " << human_bytes(double(packed.bytes)) << "\n";
@@ -101,14 +100,12 @@ int import(const Context& context, const std::string& origin, bool json) {
   if (json) {
     nlohmann::json missing = nlohmann::json::array();
     for (const upkeep::DataNeed& need : taken.missing) missing.push_back(to_json(need));
-    std::cout << json_text(nlohmann::json{{"run", taken.folder.id()},
-                                          {"folder", taken.folder.path().string()},
-                                          {"made", taken.made},
-                                          {"status", run::name_of(taken.folder.state())},
-                                          {"missing", missing},
-                                          {"notes", taken.notes}},
-                           2)
-              << "\n";
+    print_json(nlohmann::json{{"run", taken.folder.id()},
+                              {"folder", taken.folder.path().string()},
+                              {"made", taken.made},
+                              {"status", run::name_of(taken.folder.state())},
+                              {"missing", missing},
+                              {"notes", taken.notes}});
     return 0;
   }
   std::cout << (taken.made ? "imported " : "imported before: ") << origin << "\n"

@@ -12,7 +12,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct PpOptions {
   std::string config;
   bool annotate = false;
   OutputOptions output;
@@ -37,7 +37,7 @@ std::string annotated(const std::vector<inspect::AnnotatedLine>& lines, bool col
   return text;
 }
 
-int print_text(const Context& context, const Options& options) {
+int print_text(const Context& context, const PpOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const templating::RenderedText rendered = project::render_config(
       chosen.project, chosen.config, context.surroundings(), chosen.variables);
@@ -58,7 +58,7 @@ int print_text(const Context& context, const Options& options) {
 }  // namespace
 
 void add_pp(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PpOptions>();
   const Command command = app.add_subcommand("pp", "Print a config's preprocessed YAML text");
   command.footer(
       "Examples:\n"

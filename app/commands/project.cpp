@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/project/new_files.h"
 
@@ -27,12 +27,10 @@ int create(const Context& context, const CreateOptions& options) {
   if (options.json) {
     nlohmann::json files = nlohmann::json::array();
     for (const fs::path& file : created.files) files.push_back(file.string());
-    std::cout << json_text(nlohmann::json{{"project", created.folder.string()},
-                                          {"files", files},
-                                          {"default_config", created.default_config},
-                                          {"trains", created.trains}},
-                           2)
-              << "\n";
+    print_json(nlohmann::json{{"project", created.folder.string()},
+                              {"files", files},
+                              {"default_config", created.default_config},
+                              {"trains", created.trains}});
     return 0;
   }
   for (const fs::path& file : created.files) std::cout << "wrote " << shown_path(file) << "\n";
@@ -88,7 +86,7 @@ int new_config(const Context& context, const NewConfigOptions& options) {
   }
   const fs::path file = create_config(request, context.surroundings());
   if (options.json) {
-    std::cout << json_text(nlohmann::json{{"file", file.string()}}, 2) << "\n";
+    print_json(nlohmann::json{{"file", file.string()}});
   } else {
     std::cout << "wrote " << shown_path(file) << "\n";
   }

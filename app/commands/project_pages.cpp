@@ -9,12 +9,12 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct ProjectPagesOptions {
   std::string format = "files";
   OutputOptions output;
 };
 
-int print_meta(const Context& context, const Options& options) {
+int print_meta(const Context& context, const ProjectPagesOptions& options) {
   const inspect::MetaPage page =
       inspect::meta_page(context.project(), context.workspace(), context.surroundings());
   if (options.output.json) {
@@ -25,7 +25,7 @@ int print_meta(const Context& context, const Options& options) {
   return 0;
 }
 
-int print_index(const Context& context, const Options& options) {
+int print_index(const Context& context, const ProjectPagesOptions& options) {
   const inspect::IndexPage page =
       inspect::index_page(context.project(), context.workspace(), context.surroundings());
   if (options.output.json) {
@@ -36,7 +36,7 @@ int print_index(const Context& context, const Options& options) {
   return static_cast<int>(page.is_sound() ? ExitCode::done : ExitCode::usage);
 }
 
-int print_templates(const Context& context, const Options& options) {
+int print_templates(const Context& context, const ProjectPagesOptions& options) {
   const auto templates = inspect::list_templates(context.project().search_path);
   if (options.output.json) {
     hand_over(to_json(templates), options.output);
@@ -48,10 +48,12 @@ int print_templates(const Context& context, const Options& options) {
   return 0;
 }
 
-using Print = int (*)(const Context&, const Options&);
+using Print = int (*)(const Context&, const ProjectPagesOptions&);
 
-std::shared_ptr<Options> add_page(const Command& command, Program& program, Print print) {
-  auto options = std::make_shared<Options>();
+std::shared_ptr<ProjectPagesOptions> add_page(const Command& command,
+                                              Program& program,
+                                              Print print) {
+  auto options = std::make_shared<ProjectPagesOptions>();
   add_project_option(command, program);
   add_output_options(command, options->output);
   command.callback([&program, options, print] {
@@ -89,7 +91,7 @@ void add_tlist(const Command& app, Program& program) {
       "Examples:\n"
       "  forge tlist\n"
       "  forge tlist --format md      which extends which");
-  const std::shared_ptr<Options> options = add_page(command, program, print_templates);
+  const std::shared_ptr<ProjectPagesOptions> options = add_page(command, program, print_templates);
   command.add_option("--format", options->format, "files, or md: each below what it extends")
       .one_of({"files", "md"})
       .capture_default();

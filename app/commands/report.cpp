@@ -10,13 +10,13 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::string output = "report.html";
   bool json = false;
   TableOptions tables;
 };
 
-int write_report(const Context& context, const Options& options) {
+int write_report(const Context& context, const ReportOptions& options) {
   const project::Project project = context.project();
   const std::vector<report::Ablation> tables =
       build_tables(context, project, table_names(project), options.tables);
@@ -41,7 +41,7 @@ int write_report(const Context& context, const Options& options) {
 }  // namespace
 
 void add_report(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportOptions>();
   const Command command = app.add_subcommand(
       "report", "Write tables, claims and curves of the project as one HTML file");
   command.footer(

@@ -16,7 +16,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct RunOptions {
   Selection selection;
   LaunchOptions launch;
   ConductOptions conduct;
@@ -42,7 +42,7 @@ std::string what_it_does(const Launch& launch, const run::PlannedRun& planned) {
 }
 
 /// Writes the run's folder where something is left to do.
-ToDo prepare(const Context& context, const Launch& launch, const Options& options) {
+ToDo prepare(const Context& context, const Launch& launch, const RunOptions& options) {
   const PreparedLaunch prepared = prepare_launch(context, launch, options.launch);
   ToDo run{launch.label, "", prepared.planned, {}};
   switch (prepared.planned.action) {
@@ -63,7 +63,7 @@ ToDo prepare(const Context& context, const Launch& launch, const Options& option
 }
 
 /// The launches of a plan that was saved, and how it was made.
-std::vector<Launch> saved_launches(const Context& context, Options& options) {
+std::vector<Launch> saved_launches(const Context& context, RunOptions& options) {
   const Selection& asked = options.selection;
   const LaunchOptions& launch = options.launch;
   const bool selects = asked.all || !asked.table.empty() || !asked.configs.empty() ||
@@ -84,7 +84,7 @@ std::vector<Launch> saved_launches(const Context& context, Options& options) {
   return launches;
 }
 
-int run_configs(const Context& context, Options options) {
+int run_configs(const Context& context, RunOptions options) {
   const int jobs = options.conduct.jobs;
   if (jobs > 1 && options.launch.threads == 0)
     options.launch.threads = queue::threads_for(jobs, usable_cores());
@@ -110,7 +110,7 @@ int run_configs(const Context& context, Options options) {
 }  // namespace
 
 void add_run(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   const Command command = app.add_subcommand("run", "Train configs and print their results");
   command.footer(
       "Examples:\n"

@@ -4,11 +4,11 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/run_report.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/run/run_model.h"
 #include "core/store/location.h"
@@ -26,7 +26,7 @@ store::ResultStore synchronized_store(const std::filesystem::path& runs_dir) {
   return store;
 }
 
-struct Options {
+struct RunsOptions {
   store::RunQuery query;
   std::vector<std::string> columns;
   bool archived = false;
@@ -34,7 +34,7 @@ struct Options {
   bool json = false;
 };
 
-int list_runs(const Context& context, const Options& options) {
+int list_runs(const Context& context, const RunsOptions& options) {
   store::require_columns(options.columns);
   const std::filesystem::path runs_dir = context.runs_dir();
   std::vector<store::RunSummary> runs;
@@ -55,7 +55,7 @@ int list_runs(const Context& context, const Options& options) {
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const store::RunSummary& run : runs) list.push_back(to_json(run));
-    std::cout << json_text(list, 2) << "\n";
+    print_json(list);
   } else if (!some && archived > 0) {
     std::cerr << "no runs but " << archived << " archived; --archived shows them\n";
   } else if (!some) {
@@ -92,7 +92,7 @@ int show_run(const Context& context, const std::string& name, bool json) {
   shown["evaluations"] = nlohmann::json::array();
   for (const protocol::Evaluation& evaluation : evaluations)
     shown["evaluations"].push_back(to_json(evaluation));
-  std::cout << json_text(shown, 2) << "\n";
+  print_json(shown);
   return 0;
 }
 
@@ -113,7 +113,7 @@ std::string listed_columns() {
 }  // namespace
 
 void add_runs(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunsOptions>();
   const Command command = app.add_subcommand("runs", "List runs, running ones too, newest first");
   command.add_option("run", options->query.patterns, "Ids or configs: beginnings or patterns")
       .type_name("RUN");

@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto poll_interval = std::chrono::milliseconds(150);
 
-struct Options {
+struct RunsLogsOptions {
   std::string name;
   bool follow = false;
   bool prose = false;
@@ -27,7 +27,7 @@ struct Options {
   bool json = false;
 };
 
-upkeep::Source source_of(const Options& options) {
+upkeep::Source source_of(const RunsLogsOptions& options) {
   if (options.prose) return upkeep::Source::prose;
   if (options.events) return upkeep::Source::events;
   return options.supervisor ? upkeep::Source::supervisor : upkeep::Source::all;
@@ -40,7 +40,7 @@ std::string time_text(double time) {
   return text;
 }
 
-void print(const upkeep::Entry& entry, const Options& options, bool colour) {
+void print(const upkeep::Entry& entry, const RunsLogsOptions& options, bool colour) {
   if (options.json) {
     std::cout << json_text(to_json(entry)) << "\n";
   } else if (options.events) {
@@ -63,7 +63,7 @@ bool is_over(const run::RunFolder& folder) {
          !queue::is_queued(folder.path().parent_path(), folder.id());
 }
 
-int print_logs(const Context& context, const Options& options) {
+int print_logs(const Context& context, const RunsLogsOptions& options) {
   const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
   const bool colour = use_colour(STDOUT_FILENO);
   upkeep::Chronicle chronicle(folder, source_of(options));
@@ -87,7 +87,7 @@ int print_logs(const Context& context, const Options& options) {
 }  // namespace
 
 void add_runs_logs(const Command& runs, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunsLogsOptions>();
   const Command command =
       runs.add_subcommand("logs", "Print what happened in a run and what its worker said");
   command.footer(

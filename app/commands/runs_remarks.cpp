@@ -2,9 +2,9 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/run_choice.h"
 #include "core/base/error.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/report/display_text.h"
 #include "core/run/run_model.h"
@@ -28,7 +28,7 @@ int archive(const Context& context, const RunChoice& choice, bool restore, bool 
     list.push_back(json_of(folder, remarks));
     if (!json) std::cout << folder.id() << (restore ? ": restored\n" : ": archived\n");
   }
-  if (json) std::cout << json_text(list, 2) << "\n";
+  if (json) print_json(list);
   if (folders.empty()) std::cerr << "no run is like that\n";
   return 0;
 }
@@ -48,7 +48,7 @@ int note(const Context& context, const NoteOptions& options) {
                                        changed.note = join(options.text, " ");
                                      });
   if (options.json) {
-    std::cout << json_text(json_of(folder, remarks), 2) << "\n";
+    print_json(json_of(folder, remarks));
   } else if (remarks.note.empty()) {
     std::cerr << folder.id() << ": no note\n";
   } else {
@@ -75,7 +75,7 @@ int tag(const Context& context, const TagOptions& options) {
     }
   });
   if (options.json) {
-    std::cout << json_text(json_of(folder, remarks), 2) << "\n";
+    print_json(json_of(folder, remarks));
   } else {
     std::cout << folder.id() << ": "
               << (remarks.tags.empty() ? "no tags" : join(remarks.tags, ", ")) << "\n";

@@ -1,11 +1,11 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/run_choice.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/upkeep/trash.h"
 
@@ -37,7 +37,7 @@ int remove(const Context& context, const RunChoice& choice, bool json) {
   const upkeep::Removal removal =
       upkeep::remove_runs(context.runs_dir(), folders, context.command_line());
   if (json) {
-    std::cout << json_text(to_json(removal), 2) << "\n";
+    print_json(to_json(removal));
     return 0;
   }
   std::cout << "removed " << how_many(removal.runs.size()) << ", "
@@ -53,7 +53,7 @@ int list_removed(const Context& context, bool json) {
   if (json) {
     nlohmann::json list = nlohmann::json::array();
     for (const upkeep::Removal& removal : removals) list.push_back(to_json(removal));
-    std::cout << json_text(list, 2) << "\n";
+    print_json(list);
     return 0;
   }
   if (removals.empty()) std::cerr << "no removed run is there any more\n";
@@ -68,7 +68,7 @@ int list_removed(const Context& context, bool json) {
 int undo(const Context& context, const std::string& name, bool json) {
   const upkeep::Removal removal = upkeep::undo_removal(context.runs_dir(), name);
   if (json) {
-    std::cout << json_text(to_json(removal), 2) << "\n";
+    print_json(to_json(removal));
     return 0;
   }
   std::cout << "brought back " << how_many(removal.runs.size()) << "\n";

@@ -7,7 +7,6 @@
 #include "app/run_outcomes.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/parallel.h"
 #include "core/config/json.h"
 #include "core/queue/queue.h"
@@ -19,7 +18,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct RunsResumeOptions {
   RunChoice choice;
   ConductOptions conduct;
   bool detach = false;
@@ -68,7 +67,7 @@ std::string obstacle(const Context& context, const run::RunFolder& folder) {
   return queue::is_queued(context.runs_dir(), folder.id()) ? "waits in the queue already" : "";
 }
 
-int resume(const Context& context, const Options& options) {
+int resume(const Context& context, const RunsResumeOptions& options) {
   const fs::path runs_dir = context.runs_dir();
   const std::vector<run::RunFolder> folders = chosen_runs(context, options.choice);
   std::vector<ToDo> runs;
@@ -95,7 +94,7 @@ int resume(const Context& context, const Options& options) {
 }  // namespace
 
 void add_runs_resume(const Command& runs, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunsResumeOptions>();
   const Command command =
       runs.add_subcommand("resume", "Go on with runs that stopped or failed, from their folders");
   command.footer(

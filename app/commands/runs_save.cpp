@@ -3,10 +3,10 @@
 #include <thread>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/base/text.h"
 #include "core/run/follow.h"
 #include "core/run/run_model.h"
@@ -14,7 +14,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct RunsSaveOptions {
   std::string name;
   double wait_seconds = 120;
   bool json = false;
@@ -77,7 +77,7 @@ std::optional<protocol::CheckpointSaved> wait_for_checkpoint(run::Follower& foll
   }
 }
 
-int save(const Context& context, const Options& options) {
+int save(const Context& context, const RunsSaveOptions& options) {
   const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
   require_able(folder, options.wait_seconds);
   run::Follower follower(folder);
@@ -94,7 +94,7 @@ int save(const Context& context, const Options& options) {
                 << human_bytes(double(saved->bytes)) << " in " << shown_path(path) << "\n";
     }
   }
-  if (options.json) std::cout << json_text(json, 2) << "\n";
+  if (options.json) print_json(json);
   if (saved || !waits) {
     if (!waits && !options.json) std::cout << folder.id() << ": saves after this step\n";
     return 0;
@@ -112,7 +112,7 @@ int save(const Context& context, const Options& options) {
 }  // namespace
 
 void add_runs_save(const Command& runs, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunsSaveOptions>();
   const Command command =
       runs.add_subcommand("save", "Let a run save a checkpoint now and go on training");
   command.footer(

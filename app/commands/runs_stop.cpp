@@ -3,16 +3,16 @@
 #include <set>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/run_choice.h"
 #include "core/base/error.h"
-#include "core/base/json_text.h"
 #include "core/queue/dispatch.h"
 #include "core/run/run_model.h"
 
 namespace forge::app {
 namespace {
 
-struct Options {
+struct RunsStopOptions {
   RunChoice choice;
   bool all = false;
   bool now = false;
@@ -24,7 +24,7 @@ bool is_active(const run::RunFolder& folder, const std::filesystem::path& runs_d
 }
 
 /// The runs that were chosen, or all that run or wait.
-std::vector<run::RunFolder> runs_to_stop(const Context& context, const Options& options) {
+std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopOptions& options) {
   const bool chosen = !options.choice.names.empty() || !options.choice.conditions.empty();
   if (options.all == chosen)
     throw Error("name the runs to stop, or give --all for every one that runs or waits",
@@ -48,7 +48,7 @@ std::string stop_begun(const run::RunFolder& folder, bool now) {
   return now ? "stops now" : "saves after this step and stops";
 }
 
-int stop(const Context& context, const Options& options) {
+int stop(const Context& context, const RunsStopOptions& options) {
   const std::vector<run::RunFolder> folders = runs_to_stop(context, options);
   // First what waits: or else it would take the place of what stops.
   std::vector<std::string> ids;
@@ -64,7 +64,7 @@ int stop(const Context& context, const Options& options) {
     if (!options.json) std::cout << folder.id() << ": " << what << "\n";
   }
   if (options.json) {
-    std::cout << json_text(list, 2) << "\n";
+    print_json(list);
   } else if (folders.empty()) {
     std::cout << "nothing runs and nothing waits\n";
   }
@@ -74,7 +74,7 @@ int stop(const Context& context, const Options& options) {
 }  // namespace
 
 void add_runs_stop(const Command& runs, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunsStopOptions>();
   const Command command = runs.add_subcommand(
       "stop", "Let runs save and stop, and take those that wait out of the queue");
   command.footer(

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/terminal.h"
 #include "core/base/json_text.h"
 #include "core/base/text.h"
@@ -10,13 +11,13 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct ShowOptions {
   std::string config;
   std::vector<std::string> overrides;
   bool json = false;
 };
 
-int show(const Context& context, const Options& options) {
+int show(const Context& context, const ShowOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
@@ -25,7 +26,7 @@ int show(const Context& context, const Options& options) {
   const config::ResolvedConfig resolved =
       config::resolve(chosen.project, chosen.config.name, resolve_options);
   if (options.json) {
-    std::cout << json_text(resolved.json, 2) << "\n";
+    print_json(resolved.json);
     return 0;
   }
   std::vector<std::vector<std::string>> lines;
@@ -45,7 +46,7 @@ int show(const Context& context, const Options& options) {
 }  // namespace
 
 void add_show(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShowOptions>();
   const Command command =
       app.add_subcommand("show", "Print a config as it resolves, and who set each value");
   add_config_options(command, program, options->config);

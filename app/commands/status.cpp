@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "app/interrupt.h"
+#include "app/output.h"
 #include "app/run_report.h"
 #include "app/terminal.h"
 #include "core/base/fs.h"
@@ -19,9 +20,9 @@
 namespace forge::app {
 namespace {
 
-constexpr auto look_again = std::chrono::milliseconds(1000);
+constexpr auto live_interval = std::chrono::milliseconds(1000);
 
-struct Options {
+struct StatusOptions {
   int ended = 5;
   bool watch = false;
   bool json = false;
@@ -134,7 +135,7 @@ nlohmann::json json_of(const store::Overview& overview) {
 /// Drawn again and again in place, until Ctrl-C or until nothing runs or waits any more.
 void watch(store::ResultStore& store,
            const std::filesystem::path& runs_dir,
-           const Options& options) {
+           const StatusOptions& options) {
   const Interrupts interrupts;
   const bool terminal = is_terminal(STDOUT_FILENO);
   while (interrupts.count() == 0) {
@@ -146,15 +147,15 @@ void watch(store::ResultStore& store,
       std::cout << text_of(overview, use_colour(STDOUT_FILENO)) << std::flush;
     }
     if (overview.running.empty() && overview.waiting.empty()) return;
-    std::this_thread::sleep_for(look_again);
+    std::this_thread::sleep_for(live_interval);
   }
 }
 
-int show_status(const Context& context, const Options& options) {
+int show_status(const Context& context, const StatusOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
   if (!std::filesystem::exists(runs_dir)) {
     if (options.json) {
-      std::cout << json_text(json_of({}), 2) << "\n";
+      print_json(json_of({}));
     } else {
       std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' makes one\n";
     }
@@ -168,7 +169,7 @@ int show_status(const Context& context, const Options& options) {
   const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
   for (const std::string& warning : overview.warnings) std::cerr << "warning: " << warning << "\n";
   if (options.json) {
-    std::cout << json_text(json_of(overview), 2) << "\n";
+    print_json(json_of(overview));
   } else {
     std::cout << text_of(overview, use_colour(STDOUT_FILENO));
   }
@@ -178,7 +179,7 @@ int show_status(const Context& context, const Options& options) {
 }  // namespace
 
 void add_status(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StatusOptions>();
   const Command command =
       app.add_subcommand("status", "Show what runs, what waits for a device and what ended last");
   command.add_flag(

@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/run/runs_dir.h"
 #include "core/store/location.h"
 #include "core/store/result_store.h"
@@ -18,11 +18,8 @@ int rebuild(const Context& context, bool json) {
   const store::SyncReport report = store::reindex(path, runs_dir);
   for (const std::string& warning : report.warnings) std::cerr << "warning: " << warning << "\n";
   if (json) {
-    std::cout << json_text(nlohmann::json{{"store", path.string()},
-                                          {"runs", report.added},
-                                          {"benchmarks", report.benchmarks}},
-                           2)
-              << "\n";
+    print_json(nlohmann::json{
+        {"store", path.string()}, {"runs", report.added}, {"benchmarks", report.benchmarks}});
   } else {
     std::cout << "rebuilt " << shown_path(path) << " from " << report.added << " run folders and "
               << report.benchmarks << " benchmarks\n";

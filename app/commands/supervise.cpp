@@ -15,7 +15,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct SuperviseOptions {
   std::string run_dir;
   int lease = -1;
   std::string device;
@@ -30,7 +30,7 @@ void try_to(const std::function<void()>& action) {
   }
 }
 
-int supervise(const Context& context, const Options& options) {
+int supervise(const Context& context, const SuperviseOptions& options) {
   const run::RunFolder folder(std::filesystem::absolute(options.run_dir).lexically_normal());
   const std::filesystem::path runs_dir = folder.path().parent_path();
   const protocol::Request request = protocol::request_from_line(read_file(folder.request_file()));
@@ -59,7 +59,7 @@ int supervise(const Context& context, const Options& options) {
 }  // namespace
 
 void add_supervise(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SuperviseOptions>();
   // No group: `forge run` calls this, as a cluster's scheduler would; it is not in the help.
   const Command command =
       app.add_hidden_subcommand("supervise", "Run the worker of a run folder until it ends");

@@ -7,7 +7,7 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct TrefsOptions {
   std::string config;
   std::string format = "tree";
   OutputOptions output;
@@ -20,7 +20,7 @@ std::string in_format(const std::vector<inspect::TreeTemplate>& tree, const std:
   return tree_as_text(tree);
 }
 
-int print_templates(const Context& context, const Options& options) {
+int print_templates(const Context& context, const TrefsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const templating::RenderedText rendered = project::render_config(
       chosen.project, chosen.config, context.surroundings(), chosen.variables);
@@ -39,7 +39,7 @@ int print_templates(const Context& context, const Options& options) {
 }  // namespace
 
 void add_trefs(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrefsOptions>();
   const Command command =
       app.add_subcommand("trefs", "Show the templates that a config reads, and who asks for each");
   command.footer(

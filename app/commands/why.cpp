@@ -1,6 +1,7 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "app/terminal.h"
 #include "core/base/json_text.h"
 #include "core/run/run_model.h"
@@ -9,12 +10,12 @@
 namespace forge::app {
 namespace {
 
-struct Options {
+struct WhyOptions {
   std::string left, right;
   bool json = false;
 };
 
-int why(const Context& context, const Options& options) {
+int why(const Context& context, const WhyOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
   const run::RunRecord left = run::named_run(runs_dir, options.left).record();
   const run::RunRecord right = run::named_run(runs_dir, options.right).record();
@@ -29,7 +30,7 @@ int why(const Context& context, const Options& options) {
            {"meaning", difference.meaning}});
     }
     const nlohmann::json whole = {{"left", left.id}, {"right", right.id}, {"differences", list}};
-    std::cout << json_text(whole, 2) << "\n";
+    print_json(whole);
   } else if (found.empty()) {
     std::cout << left.id << " and " << right.id
               << " are the same run, made twice: their losses should be the same\n";
@@ -48,7 +49,7 @@ int why(const Context& context, const Options& options) {
 }  // namespace
 
 void add_why(const Command& app, Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WhyOptions>();
   const Command command = app.add_subcommand("why", "Say in what two runs differ that counts");
   command.footer(
       "Two runs are the same where nothing differs that may change a loss; then the second is\n"

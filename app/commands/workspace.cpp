@@ -2,14 +2,14 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/output.h"
 #include "core/base/fs.h"
-#include "core/base/json_text.h"
 #include "core/project/new_files.h"
 
 namespace forge::app {
 namespace {
 
-struct Options {
+struct WorkspaceOptions {
   std::string folder = ".";
   std::string name;
   std::string description;
@@ -17,7 +17,7 @@ struct Options {
   bool json = false;
 };
 
-int create(const Context& context, const Options& options) {
+int create(const Context& context, const WorkspaceOptions& options) {
   project::NewWorkspace request;
   request.folder = project::absolute_folder(context.here() / options.folder);
   request.name = options.name;
@@ -29,9 +29,7 @@ int create(const Context& context, const Options& options) {
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const fs::path& file : files) list.push_back(file.string());
-    std::cout << json_text(nlohmann::json{{"workspace", request.folder.string()}, {"files", list}},
-                           2)
-              << "\n";
+    print_json(nlohmann::json{{"workspace", request.folder.string()}, {"files", list}});
     return 0;
   }
   for (const fs::path& file : files) std::cout << "wrote " << shown_path(file) << "\n";
@@ -46,7 +44,7 @@ void add_create(const Command& parent,
                 const std::string& name,
                 const std::string& example,
                 Program& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WorkspaceOptions>();
   const Command command = parent.add_subcommand(
       name, "Make a workspace of your own: a folder with projects that use forge's templates");
   command.footer("Examples:\n  " + example + "\n  " + example +

@@ -12,6 +12,9 @@ namespace forge {
 std::string json_text(const nlohmann::json& value, int indent = -1);
 std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 
+/// A text as it stands, anything else as json_text writes it.
+std::string plain_text(const nlohmann::json& value);
+
 /// Throws nlohmann::json::parse_error.
 nlohmann::json parse_json(std::string_view text);
 /// is_discarded() where the text is no JSON.

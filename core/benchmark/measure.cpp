@@ -6,9 +6,6 @@
 namespace forge::benchmark {
 namespace {
 
-/// A warm-up, a window or the last measurements of a large model on a slow machine take minutes.
-constexpr double silence_seconds = 600;
-
 /// What warming up and finishing count for in the progress, in windows.
 constexpr int warm_up_share = 2;
 constexpr int finish_share = 2;
@@ -21,7 +18,7 @@ constexpr int finish_share = 2;
 class Worker {
  public:
   Worker(run::Launcher& launcher, const Subject& subject)
-      : session_(launcher, subject.command, subject.request, silence_seconds, true) {}
+      : session_(launcher, subject.command, subject.request, run::job_silence_seconds, true) {}
 
   void warm_up() {
     while (true) {

@@ -9,9 +9,7 @@
 namespace forge::benchmark {
 namespace {
 
-constexpr double silence_seconds = 600;
-
-[[noreturn]] void refuse(const std::string& key, const std::string& wanted) {
+[[noreturn]] void refuse_key(const std::string& key, const std::string& wanted) {
   throw Error("the worker measured an operation whose '" + key + "' is no " + wanted,
               {},
               "",
@@ -25,17 +23,17 @@ bool is_amount(const nlohmann::json& value) {
 /// It goes into a record that reports are made of later, perhaps elsewhere.
 void check_operation(const nlohmann::json& values) {
   for (const char* key : {"operation", "size", "shape"}) {
-    if (!values.contains(key) || !values.at(key).is_string()) refuse(key, "text");
+    if (!values.contains(key) || !values.at(key).is_string()) refuse_key(key, "text");
   }
-  if (!values.contains("seconds")) refuse("seconds", "positive number");
+  if (!values.contains("seconds")) refuse_key("seconds", "positive number");
   for (const char* key : {"seconds", "peer_seconds", "flops_per_second", "bytes_per_second"}) {
-    if (values.contains(key) && !is_amount(values.at(key))) refuse(key, "positive number");
+    if (values.contains(key) && !is_amount(values.at(key))) refuse_key(key, "positive number");
   }
   for (const char* key : {"windows", "peer_windows"}) {
     if (!values.contains(key)) continue;
     const nlohmann::json& list = values.at(key);
     if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_amount))
-      refuse(key, "list of positive numbers");
+      refuse_key(key, "list of positive numbers");
   }
 }
 
@@ -51,21 +49,22 @@ Record measure_operations(run::Launcher& launcher,
   record.call = call;
   record.precision = request.operation_bench.value_or(protocol::OperationBench()).precision;
   protocol::Hello hello;
-  run::run_job(launcher, command, request, silence_seconds, [&](const protocol::Event& event) {
-    if (const auto* said = std::get_if<protocol::Hello>(&event)) hello = *said;
-    if (const auto* environment = std::get_if<protocol::Environment>(&event)) {
-      record.device = device_of(hello, *environment);
-    }
-    const auto* result = std::get_if<protocol::Result>(&event);
-    if (!result) return;
-    if (result->values.contains("ceilings")) {
-      record.ceilings = result->values.at("ceilings");
-    } else {
-      check_operation(result->values);
-      record.operations.push_back(result->values);
-      on_case(result->values);
-    }
-  });
+  run::run_job(
+      launcher, command, request, run::job_silence_seconds, [&](const protocol::Event& event) {
+        if (const auto* said = std::get_if<protocol::Hello>(&event)) hello = *said;
+        if (const auto* environment = std::get_if<protocol::Environment>(&event)) {
+          record.device = device_of(hello, *environment);
+        }
+        const auto* result = std::get_if<protocol::Result>(&event);
+        if (!result) return;
+        if (result->values.contains("ceilings")) {
+          record.ceilings = result->values.at("ceilings");
+        } else {
+          check_operation(result->values);
+          record.operations.push_back(result->values);
+          on_case(result->values);
+        }
+      });
   if (record.operations.empty()) {
     throw Error("the worker measured no operation", {}, "", ExitCode::failed);
   }

@@ -21,10 +21,6 @@ using protocol::TrainMetrics;
 constexpr int64_t endless_steps = 1'000'000;
 constexpr double loudest_silence = 10;  // seconds: a tenth of what ends a run
 
-[[noreturn]] void complain(const std::string& text, const std::string& hint = "") {
-  throw Error(text, {}, hint);
-}
-
 /// A check that cannot be made.
 struct Skipped {
   std::string reason;

@@ -12,10 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void complain(const std::string& text, const std::string& hint = "") {
-  throw Error(text, {}, hint);
-}
-
 std::string at_step(int64_t step) { return " of step " + std::to_string(step); }
 
 void require_number(double value, const std::string& key, int64_t step) {
@@ -148,6 +144,8 @@ class TrainingRules {
 };
 
 }  // namespace
+
+void complain(const std::string& text, const std::string& hint) { throw Error(text, {}, hint); }
 
 void require_opening(const Transcript& transcript) {
   if (!transcript.wrong_line.empty()) complain(transcript.wrong_line, transcript.wrong_hint);

@@ -9,6 +9,9 @@
 /// hint what would be right.
 namespace forge::conformance {
 
+/// Throws it.
+[[noreturn]] void complain(const std::string& text, const std::string& hint = "");
+
 /// It said hello and environment first, every line was an event, and it ended by itself.
 void require_opening(const Transcript& transcript);
 

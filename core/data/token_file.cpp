@@ -20,7 +20,7 @@ TokenFileHeader header_of(const MappedFile& file) {
   return header;
 }
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& reason) {
+[[noreturn]] void refuse_file(const fs::path& path, const std::string& reason) {
   throw Error(
       "'" + shown_path(path) + "' is not a whole token file: " + reason,
       {},
@@ -53,28 +53,28 @@ void from_hex(const std::string& text, uint8_t* bytes, size_t size) {
 }
 
 TokenFile::TokenFile(const fs::path& path) : file_(path), path_(path) {
-  if (file_.size() < sizeof(TokenFileHeader)) refuse(path, "it ends within its header");
+  if (file_.size() < sizeof(TokenFileHeader)) refuse_file(path, "it ends within its header");
   const TokenFileHeader header = header_of(file_);
   if (std::memcmp(header.magic, TokenFileHeader().magic, sizeof header.magic) != 0) {
-    refuse(path, "it does not begin with \"forgetok\"");
+    refuse_file(path, "it does not begin with \"forgetok\"");
   }
   if (header.version != TokenFileHeader().version) {
-    refuse(path, "its format has version " + std::to_string(header.version));
+    refuse_file(path, "its format has version " + std::to_string(header.version));
   }
   TokenFileHeader sealed = header;
   seal(sealed);
   const bool sound = std::memcmp(&sealed, &header, sizeof header) == 0 &&
                      header.count <= max_count && header.documents <= max_count &&
                      (header.bytes_per_id == 2 || header.bytes_per_id == 4);
-  if (!sound) refuse(path, "its header is damaged");
+  if (!sound) refuse_file(path, "its header is damaged");
   count_ = static_cast<int64_t>(header.count);
   documents_ = static_cast<int64_t>(header.documents);
   bytes_per_id_ = static_cast<int>(header.bytes_per_id);
   places_begin_ = header.places_begin();
   if (file_.size() != header.file_bytes()) {
-    refuse(path,
-           "it has " + std::to_string(file_.size()) + " bytes, its header says " +
-               std::to_string(header.file_bytes()));
+    refuse_file(path,
+                "it has " + std::to_string(file_.size()) + " bytes, its header says " +
+                    std::to_string(header.file_bytes()));
   }
 }
 
@@ -107,7 +107,7 @@ TokenSpan TokenFile::document(int64_t number) const {
   const int64_t first = place(number);
   const int64_t end = place(number + 1);
   if (first < 0 || first > end || end > count_) {
-    refuse(path_, "document " + std::to_string(number) + " is not where its ids are");
+    refuse_file(path_, "document " + std::to_string(number) + " is not where its ids are");
   }
   return {first, end - first};
 }
@@ -134,7 +134,7 @@ void TokenFile::check_content() const {
   add(sizeof header, header.ids_end());
   add(places_begin_, file_.size());
   if (hasher.hex() != content_hash()) {
-    refuse(path_, "its content does not have the hash in its header");
+    refuse_file(path_, "its content does not have the hash in its header");
   }
 }
 

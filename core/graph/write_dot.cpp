@@ -7,9 +7,9 @@
 namespace forge::graph {
 namespace {
 
-class Writer {
+class DotWriter {
  public:
-  explicit Writer(const Graph& graph) : graph_(graph), shared_(*graph.root) {}
+  explicit DotWriter(const Graph& graph) : graph_(graph), shared_(*graph.root) {}
 
   std::string write(const std::string& title) {
     text_ = "digraph " + dot_string(title) + " {\n    rankdir=LR;\n    node [shape=box];\n";
@@ -94,7 +94,7 @@ std::string dot_string(const std::string& text) {
 }
 
 std::string write_dot(const Graph& graph, const std::string& title) {
-  return Writer(graph).write(title);
+  return DotWriter(graph).write(title);
 }
 
 }  // namespace forge::graph

@@ -11,9 +11,9 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-class Writer {
+class JsonWriter {
  public:
-  explicit Writer(const Graph& graph) : graph_(graph), shared_(*graph.root) {}
+  explicit JsonWriter(const Graph& graph) : graph_(graph), shared_(*graph.root) {}
 
   json write() {
     json definitions = json::object();
@@ -101,6 +101,6 @@ class Writer {
 
 }  // namespace
 
-nlohmann::ordered_json to_json(const Graph& graph) { return Writer(graph).write(); }
+nlohmann::ordered_json to_json(const Graph& graph) { return JsonWriter(graph).write(); }
 
 }  // namespace forge::graph

@@ -59,9 +59,9 @@ bool needs_explicit_form(const Node& call) {
   return reserved > 0 && reserved == count;
 }
 
-class Writer {
+class YamlWriter {
  public:
-  explicit Writer(const Graph& graph) : graph_(graph), shared_(*graph.root) {}
+  explicit YamlWriter(const Graph& graph) : graph_(graph), shared_(*graph.root) {}
 
   std::string write() {
     if (!graph_.has_targets()) {
@@ -226,6 +226,6 @@ std::string yaml_scalar(const Node& scalar) {
   }
 }
 
-std::string write_yaml(const Graph& graph) { return Writer(graph).write(); }
+std::string write_yaml(const Graph& graph) { return YamlWriter(graph).write(); }
 
 }  // namespace forge::graph

@@ -93,7 +93,7 @@ Json differences(const Json& wanted,
       if (!below.empty()) tree[key] = std::move(below);
     } else if (value != got.at(key)) {
       tree[key] = value;
-      const std::string text = value.is_string() ? value.get<std::string>() : json_text(value);
+      const std::string text = plain_text(value);
       if (!is_of_rounding(key)) paths.push_back(prefix + key + ": " + text);
     }
   }

@@ -22,7 +22,7 @@ fs::path user_templates(const Surroundings& surroundings) {
   return base / "forgather" / "templates";
 }
 
-std::string text_of(const yaml::Entry& entry) {
+std::string entry_text(const yaml::Entry& entry) {
   if (entry.value->is_null()) return "";
   if (!entry.value->is_scalar()) {
     throw Error("'" + entry.key + "' is " + describe_kind(*entry.value),
@@ -51,16 +51,16 @@ std::vector<fs::path> folders_of(const yaml::Entry& entry, const fs::path& proje
 
 void read_key(const yaml::Entry& entry, Project& project) {
   if (entry.key == "name") {
-    const std::string name = text_of(entry);
+    const std::string name = entry_text(entry);
     if (!name.empty()) project.name = name;
   } else if (entry.key == "description") {
-    project.description = text_of(entry);
+    project.description = entry_text(entry);
   } else if (entry.key == "searchdir") {
     if (!entry.value->is_null()) project.search_path = folders_of(entry, project.folder);
   } else if (entry.key == "config_prefix") {
-    if (!entry.value->is_null()) project.config_prefix = text_of(entry);
+    if (!entry.value->is_null()) project.config_prefix = entry_text(entry);
   } else if (entry.key == "default_config") {
-    project.default_config = without_yaml(text_of(entry));
+    project.default_config = without_yaml(entry_text(entry));
   } else if (entry.key != "system_path") {  // Forgather's own: where it looks for Python modules
     project.unknown_keys.push_back({entry.key, entry.key_origin});
   }

@@ -12,16 +12,12 @@
 namespace forge::report {
 namespace {
 
-std::string text_of(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>() : json_text(value);
-}
-
 /// The leaves of a config's key or section.
 void add_leaves(const nlohmann::json& value,
                 const std::string& path,
                 std::vector<Condition>& conditions) {
   if (!value.is_object()) {
-    conditions.push_back({path, text_of(value)});
+    conditions.push_back({path, plain_text(value)});
     return;
   }
   for (const auto& [key, inner] : value.items()) add_leaves(inner, path + "." + key, conditions);

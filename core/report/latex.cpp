@@ -53,7 +53,7 @@ size_t character_bytes(unsigned char first) {
   return first < 0xf0 ? 3 : 4;
 }
 
-std::string cell_text(const SheetCell& cell) {
+std::string latex_cell(const SheetCell& cell) {
   const std::string text = latex_escaped(cell.text);
   return cell.bold ? "\\textbf{" + text + "}" : text;
 }
@@ -104,7 +104,7 @@ std::string to_latex(const Sheet& sheet, const std::string& name, const std::str
   text += line_of(titles) + "    \\midrule\n";
   for (const auto& row : sheet.rows) {
     std::vector<std::string> cells;
-    for (const SheetCell& cell : row) cells.push_back(cell_text(cell));
+    for (const SheetCell& cell : row) cells.push_back(latex_cell(cell));
     text += line_of(cells);
   }
   // Shrunk to the width of the text where it is wider.

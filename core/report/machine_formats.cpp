@@ -213,7 +213,7 @@ Json row_to_json(size_t index, const CellsOfFigures& samples, const Ablation& ab
 
 std::string csv_value(const Json& value) {
   if (value.is_null()) return "";
-  return csv_field(value.is_string() ? value.get<std::string>() : json_text(value));
+  return csv_field(plain_text(value));
 }
 
 /// The scores of a table's row, value and count of each in turn.

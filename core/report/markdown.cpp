@@ -19,7 +19,7 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-std::string cell_text(const SheetCell& cell) {
+std::string markdown_cell(const SheetCell& cell) {
   return cell.bold ? "**" + escaped(cell.text) + "**" : escaped(cell.text);
 }
 
@@ -84,7 +84,7 @@ std::string markdown_table(const Sheet& sheet) {
   std::string text = table_line(titles) + table_line(rules);
   for (const auto& row : sheet.rows) {
     std::vector<std::string> cells;
-    for (const SheetCell& cell : row) cells.push_back(cell_text(cell));
+    for (const SheetCell& cell : row) cells.push_back(markdown_cell(cell));
     text += table_line(cells);
   }
   return text;

@@ -19,12 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using store::ConfiguredRun;
 
-std::string text_of(const nlohmann::json& value) {
-  if (value.is_null()) return "\u2014";
-  if (value == "") return "\"\"";
-  return value.is_string() ? value.get<std::string>() : json_text(value);
-}
-
 /// What a run is made from but for its seed.
 struct Parts {
   nlohmann::json config;
@@ -143,7 +137,7 @@ PivotCell cell_of(const std::vector<const Looked*>& runs, const std::string& met
   return cell;
 }
 
-SheetCell cell_text(const PivotCell& cell, const std::string& metric) {
+SheetCell shown_cell(const PivotCell& cell, const std::string& metric) {
   if (cell.summary.n == 0) return {"\u2014", std::nullopt};
   std::string text = figure_text(cell.summary.mean, metric);
   if (const auto& interval = cell.summary.interval)
@@ -186,7 +180,7 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   columns = each_once(std::move(columns));
   std::set<std::string> pooled;
   for (const nlohmann::json& row : rows) {
-    pivot.row_values.push_back(text_of(row));
+    pivot.row_values.push_back(plain_text(row));
     pivot.cells.emplace_back();
     for (const nlohmann::json& column : columns) {
       std::vector<const Looked*> own;
@@ -198,7 +192,7 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
     }
   }
   for (const nlohmann::json& column : columns)
-    pivot.column_values.push_back(options.columns.empty() ? "" : text_of(column));
+    pivot.column_values.push_back(options.columns.empty() ? "" : plain_text(column));
   pivot.pooled = beside(pooled, options);
   for (const std::string& name : beside(differing(all), options)) {
     if (pooled.count(name) == 0) pivot.varying.push_back(name);
@@ -217,7 +211,7 @@ Sheet make_sheet(const Pivot& pivot) {
   for (size_t i = 0; i < pivot.row_values.size(); ++i) {
     sheet.rows.push_back({{pivot.row_values[i], std::nullopt}});
     for (const PivotCell& cell : pivot.cells[i])
-      sheet.rows.back().push_back(cell_text(cell, options.metric));
+      sheet.rows.back().push_back(shown_cell(cell, options.metric));
   }
   if (!pivot.pooled.empty())
     sheet.footnotes.push_back("runs of one cell differ in more than the seed: " +

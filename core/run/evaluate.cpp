@@ -15,8 +15,6 @@
 namespace forge::run {
 namespace {
 
-constexpr double silence_seconds = 600;  // of one batch
-
 int64_t bytes_of(const RunModel& model, const EvaluationData& data) {
   if (model.tokenizer.empty()) return 0;
   const data::Tokenizer tokenizer = data::load_tokenizer(model.tokenizer);
@@ -47,14 +45,14 @@ protocol::Request request_of(const RunModel& model,
 }
 
 /// What a worker's result must hold.
-struct Answer {
+struct MeasuredLoss {
   double loss = 0;
   int64_t tokens = 0;
   double seconds = 0;
 };
 
 template <class Visitor>
-void fields(Visitor& visit, Answer& answer) {
+void fields(Visitor& visit, MeasuredLoss& answer) {
   visit.field("loss", answer.loss);
   visit.field("tokens", answer.tokens);
   visit.field("seconds", answer.seconds);
@@ -80,9 +78,9 @@ ModelEvaluation evaluate(const RunModel& model,
     if (const auto* answers = std::get_if<protocol::Answers>(&event)) examiner.take(*answers);
     if (const auto* result = std::get_if<protocol::Result>(&event)) values = result->values;
   };
-  run_job(launcher, backend.command(request), request, silence_seconds, listen);
+  run_job(launcher, backend.command(request), request, job_silence_seconds, listen);
   if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
-  const auto answer = protocol::read_fields<Answer>(values, "the worker's result");
+  const auto answer = protocol::read_fields<MeasuredLoss>(values, "the worker's result");
   evaluation.loss = answer.loss;
   evaluation.tokens = answer.tokens;
   evaluation.seconds = answer.seconds;

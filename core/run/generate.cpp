@@ -14,10 +14,9 @@
 namespace forge::run {
 namespace {
 
-constexpr double silence_seconds = 600;
 constexpr int64_t most_samples = 65'536;
 
-data::Tokenizer tokenizer_of(const RunModel& model) {
+data::Tokenizer text_tokenizer_of(const RunModel& model) {
   if (!model.tokenizer.empty()) return data::load_tokenizer(model.tokenizer);
   if (model.experiment.data.has_own_ids()) {
     throw Error("'" + model.name + "' reads the ids of the task " +
@@ -177,7 +176,7 @@ class Samples {
 };
 
 /// What a worker's result must hold.
-struct Answer {
+struct Paces {
   int64_t prefill_tokens = 0;
   double prefill_seconds = 0;
   int64_t decode_tokens = 0;
@@ -185,7 +184,7 @@ struct Answer {
 };
 
 template <class Visitor>
-void fields(Visitor& visit, Answer& answer) {
+void fields(Visitor& visit, Paces& answer) {
   visit.field("prefill_tokens", answer.prefill_tokens);
   visit.field("prefill_seconds", answer.prefill_seconds);
   visit.field("decode_tokens", answer.decode_tokens);
@@ -233,7 +232,7 @@ Generated generate(
     Launcher& launcher,
     const std::function<void(const GeneratedSample& sample, const std::string& piece)>& on_text) {
   check(question);
-  const data::Tokenizer tokenizer = tokenizer_of(model);
+  const data::Tokenizer tokenizer = text_tokenizer_of(model);
   const protocol::Request request = request_for(model, question, tokenizer);
   Samples samples(question, tokenizer, model.experiment.model.vocab_size);
   Generated generated;
@@ -247,10 +246,10 @@ Generated generate(
       generated.environment = *said;
     if (const auto* result = std::get_if<protocol::Result>(&event)) values = result->values;
   };
-  run_job(launcher, backend.command(request), request, silence_seconds, on_event);
+  run_job(launcher, backend.command(request), request, job_silence_seconds, on_event);
   if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
   generated.samples = samples.finish();
-  const auto answer = protocol::read_fields<Answer>(values, "the worker's result");
+  const auto answer = protocol::read_fields<Paces>(values, "the worker's result");
   generated.prefill = pace(answer.prefill_tokens, answer.prefill_seconds);
   generated.decode = pace(answer.decode_tokens, answer.decode_seconds);
   return generated;

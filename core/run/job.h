@@ -13,6 +13,10 @@ namespace forge::run {
 
 class ScratchFile;
 
+/// How long such a worker may say nothing: a batch, a warm-up or a window of a large model on a
+/// slow machine takes minutes.
+constexpr double job_silence_seconds = 600;
+
 /// A worker that does a job which is over soon and needs no run folder. Destroying it kills what
 /// still runs.
 class JobSession {

@@ -16,7 +16,6 @@
 namespace forge::run {
 namespace {
 
-constexpr double silence_seconds = 600;
 constexpr int64_t most_tokens = 1 << 20;
 
 /// A token file of random ids, removed with the object.
@@ -48,13 +47,13 @@ class RandomTokens {
 };
 
 /// What a worker's result must hold.
-struct Answer {
+struct WrittenLogits {
   int64_t rows = 0;
   int64_t bytes = 0;
 };
 
 template <class Visitor>
-void fields(Visitor& visit, Answer& answer) {
+void fields(Visitor& visit, WrittenLogits& answer) {
   visit.field("rows", answer.rows);
   visit.field("bytes", answer.bytes);
 }
@@ -73,7 +72,7 @@ void require_shape(const weights::SafetensorsFile& file,
 void check_answer(const nlohmann::json& values,
                   const LogitsQuestion& question,
                   int64_t vocab_size) {
-  const auto answer = protocol::read_fields<Answer>(values, "the worker's result");
+  const auto answer = protocol::read_fields<WrittenLogits>(values, "the worker's result");
   const weights::SafetensorsFile file(question.output);
   const auto bytes = static_cast<int64_t>(fs::file_size(question.output));
   if (answer.rows != question.rows || answer.bytes != bytes) {
@@ -116,7 +115,7 @@ nlohmann::json write_logits(const RunModel& model,
   run_job(launcher,
           backend.command(request),
           request,
-          silence_seconds,
+          job_silence_seconds,
           [&](const protocol::Event& event) {
             if (const auto* result = std::get_if<protocol::Result>(&event)) values = result->values;
           });

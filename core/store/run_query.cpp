@@ -51,7 +51,7 @@ std::string known_column(const std::string& name) {
               ExitCode::usage);
 }
 
-struct Condition {
+struct ColumnCondition {
   std::string column, sign, value;
 };
 
@@ -69,7 +69,7 @@ std::string known_name(const std::string& name) {
               ExitCode::usage);
 }
 
-Condition parse_condition(const std::string& text, bool of_config = false) {
+ColumnCondition parse_condition(const std::string& text, bool of_config = false) {
   const size_t at = text.find_first_of("=<>!");
   if (at == std::string::npos || at == 0) {
     throw Error("'" + text + "' is no condition",
@@ -78,7 +78,7 @@ Condition parse_condition(const std::string& text, bool of_config = false) {
                 ExitCode::usage);
   }
   const size_t end = at + 1 < text.size() && text[at + 1] == '=' ? at + 2 : at + 1;
-  Condition condition{text.substr(0, at), text.substr(at, end - at), text.substr(end)};
+  ColumnCondition condition{text.substr(0, at), text.substr(at, end - at), text.substr(end)};
   if (condition.sign == "!")
     throw Error("'" + text + "' is no condition", {}, "'not equal' is !=", ExitCode::usage);
   if (condition.column == "tag") condition.column = "tags";
@@ -103,7 +103,7 @@ std::optional<int> compare(const Json& column, const std::string& value) {
 }
 
 /// Of several values any may be equal.
-bool holds_of(const Json& values, const Condition& condition) {
+bool holds_of(const Json& values, const ColumnCondition& condition) {
   const bool has = std::find(values.begin(), values.end(), condition.value) != values.end();
   if (condition.sign == "=" || condition.sign == "==") return has;
   if (condition.sign == "!=") return !has;
@@ -111,7 +111,7 @@ bool holds_of(const Json& values, const Condition& condition) {
       "'" + condition.column + "' can only be compared by = and !=", {}, "", ExitCode::usage);
 }
 
-bool holds(const Condition& condition, const Json& column) {
+bool holds(const ColumnCondition& condition, const Json& column) {
   if (column.is_array()) return holds_of(column, condition);
   const std::optional<int> order = compare(column, condition.value);
   if (!order) return false;
@@ -166,7 +166,7 @@ void require_columns(const std::vector<std::string>& names) {
 }
 
 std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query) {
-  std::vector<Condition> conditions;
+  std::vector<ColumnCondition> conditions;
   for (const std::string& text : query.conditions) conditions.push_back(parse_condition(text));
   const bool by_column = !conditions.empty() || !query.order.empty();
   if (!by_column && query.patterns.empty()) {
@@ -184,7 +184,7 @@ std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& que
     Row row{std::move(run), {}};
     if (by_column) row.columns = columns_of(row.run);
     const bool wanted =
-        std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
+        std::all_of(conditions.begin(), conditions.end(), [&](const ColumnCondition& condition) {
           return holds(condition, row.columns.at(condition.column));
         });
     if (wanted) rows.push_back(std::move(row));
@@ -214,12 +214,13 @@ void require_names(const std::vector<std::string>& names) {
 
 std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs,
                                   const std::vector<std::string>& texts) {
-  std::vector<Condition> conditions;
+  std::vector<ColumnCondition> conditions;
   for (const std::string& text : texts) conditions.push_back(parse_condition(text, true));
   const auto is_unwanted = [&](const ConfiguredRun& run) {
-    return !std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
-      return holds(condition, value_of(run, condition.column));
-    });
+    return !std::all_of(
+        conditions.begin(), conditions.end(), [&](const ColumnCondition& condition) {
+          return holds(condition, value_of(run, condition.column));
+        });
   };
   runs.erase(std::remove_if(runs.begin(), runs.end(), is_unwanted), runs.end());
   return runs;

@@ -53,9 +53,9 @@ std::string number(double value) {
   return shortest(value);
 }
 
-class Writer {
+class JsonWriter {
  public:
-  explicit Writer(std::optional<int64_t> indentation) : indentation_(indentation) {
+  explicit JsonWriter(std::optional<int64_t> indentation) : indentation_(indentation) {
     if (indentation && *indentation > 100)
       throw OperationError("filter 'tojson': the indentation is too large");
   }
@@ -130,7 +130,7 @@ class Writer {
 }  // namespace
 
 std::string json_text(const Value& value, std::optional<int64_t> indentation) {
-  return Writer(indentation).write(value, 0);
+  return JsonWriter(indentation).write(value, 0);
 }
 
 }  // namespace forge::templating

@@ -13,15 +13,15 @@ namespace forge::templating {
 namespace {
 
 using letter_tables::Expansion;
-using letter_tables::Range;
+using letter_tables::LetterRange;
 
 constexpr int32_t capital_sigma = 0x3A3;
 constexpr int32_t capital_i_with_dot = 0x130;
 
 template <size_t size>
-bool is_among(const Range (&ranges)[size], int32_t c) {
+bool is_among(const LetterRange (&ranges)[size], int32_t c) {
   const auto* found =
-      std::lower_bound(ranges, ranges + size, c, [](const Range& range, int32_t value) {
+      std::lower_bound(ranges, ranges + size, c, [](const LetterRange& range, int32_t value) {
         return range.last < value;
       });
   return found != ranges + size && found->first <= c;

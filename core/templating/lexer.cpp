@@ -8,8 +8,9 @@
 namespace forge::templating {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+bool is_hex(char c) {
+  return is_ascii_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
 bool is_octal(char c) { return c >= '0' && c <= '7'; }
 bool is_binary(char c) { return c == '0' || c == '1'; }
 
@@ -160,7 +161,7 @@ class Lexer {
 
   void lex_token(std::string& brackets) {
     const char c = text_[position_];
-    if (is_digit(c)) return lex_number();
+    if (is_ascii_digit(c)) return lex_number();
     if (c == '\'' || c == '"') return lex_string();
     size_t end = position_;
     for (size_t next = end; next < text_.size() && is_word(next_code_point(text_, next));)
@@ -182,14 +183,14 @@ class Lexer {
 
   void lex_number() {
     const size_t begin = position_;
-    const size_t whole = digits_end(begin, is_digit);
+    const size_t whole = digits_end(begin, is_ascii_digit);
     size_t end = whole;
     const bool after_dot = begin > 0 && text_[begin - 1] == '.';
     if (!after_dot) {
-      if (at(end) == '.' && is_digit(at(end + 1))) end = digits_end(end + 1, is_digit);
+      if (at(end) == '.' && is_ascii_digit(at(end + 1))) end = digits_end(end + 1, is_ascii_digit);
       if (at(end) == 'e' || at(end) == 'E') {
         const size_t exponent = end + (at(end + 1) == '+' || at(end + 1) == '-' ? 2 : 1);
-        if (is_digit(at(exponent))) end = digits_end(exponent, is_digit);
+        if (is_ascii_digit(at(exponent))) end = digits_end(exponent, is_ascii_digit);
       }
     }
     if (end > whole) {
@@ -202,7 +203,7 @@ class Lexer {
   }
 
   size_t integer_end(size_t begin) const {
-    if (text_[begin] != '0') return digits_end(begin, is_digit);
+    if (text_[begin] != '0') return digits_end(begin, is_ascii_digit);
     const char base = static_cast<char>(at(begin + 1) | 0x20);
     bool (*const is_of_base)(char) = base == 'x'   ? is_hex
                                      : base == 'o' ? is_octal
@@ -272,7 +273,7 @@ int64_t take_digits(std::string_view text, size_t& position, int most, int base)
   for (; most > 0 && position < text.size(); --most, ++position) {
     const char c = text[position];
     if (base == 16 ? !is_hex(c) : !is_octal(c)) break;
-    number = number * base + (is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
+    number = number * base + (is_ascii_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
   }
   return number;
 }

@@ -20,7 +20,7 @@ Value bit_length(const Value& number) {
   return Value::integer(length);
 }
 
-Value is_integer(const Value& number) {
+Value is_whole(const Value& number) {
   return Value::boolean(std::isfinite(number.as_real()) &&
                         std::floor(number.as_real()) == number.as_real());
 }
@@ -40,7 +40,7 @@ std::optional<Value> number_attribute(const Value& number, const std::string& na
   if (name == "imag") return zero_like(number);
   if (name == "conjugate") return method(name, number, unary_plus);
   if (!number.is_integral())
-    return name == "is_integer" ? std::optional<Value>(method(name, number, is_integer))
+    return name == "is_integer" ? std::optional<Value>(method(name, number, is_whole))
                                 : std::nullopt;
   if (name == "numerator") return unary_plus(number);
   if (name == "denominator") return Value::integer(1);

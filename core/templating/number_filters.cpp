@@ -19,7 +19,7 @@ namespace forge::templating {
 namespace {
 
 /// Digits with single underscores between them, without the underscores; nothing for others.
-std::optional<std::string> without_underscores(std::string_view text) {
+std::optional<std::string> digits_of_number(std::string_view text) {
   charge_text(4 * text.size());
   std::string digits;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -37,7 +37,7 @@ std::string_view stripped(std::string_view text) {
 
 /// Python's float(text).
 std::optional<double> parse_real(std::string_view text) {
-  const auto digits = without_underscores(stripped(text));
+  const auto digits = digits_of_number(stripped(text));
   if (!digits || digits->empty()) return std::nullopt;
   std::string body = to_lower(*digits);
   const bool negative = body[0] == '-';
@@ -57,7 +57,7 @@ std::optional<double> parse_real(std::string_view text) {
 
 /// Python's int(text, base); throws for a number that does not fit 64 bits.
 std::optional<int64_t> parse_integer(std::string_view text, int base) {
-  const auto digits = without_underscores(stripped(text));
+  const auto digits = digits_of_number(stripped(text));
   if (!digits || digits->empty() || base < 2 || base > 36) return std::nullopt;
   std::string body = to_lower(*digits);
   const bool negative = body[0] == '-';

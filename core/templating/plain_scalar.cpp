@@ -6,11 +6,12 @@
 #include <limits>
 #include <string>
 
+#include "core/templating/unicode.h"
+
 namespace forge::templating {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_digit_or_underscore(char c) { return is_digit(c) || c == '_'; }
+bool is_digit_or_underscore(char c) { return is_ascii_digit(c) || c == '_'; }
 
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
@@ -29,8 +30,8 @@ bool all(std::string_view text, Predicate matches) {
 /// Skips `:[0-5]?[0-9]` one or more times; false where there is none.
 bool skip_base_60_digits(std::string_view& text) {
   bool found = false;
-  while (text.size() >= 2 && text[0] == ':' && is_digit(text[1])) {
-    const bool two = text.size() >= 3 && text[1] <= '5' && is_digit(text[2]);
+  while (text.size() >= 2 && text[0] == ':' && is_ascii_digit(text[1])) {
+    const bool two = text.size() >= 3 && text[1] <= '5' && is_ascii_digit(text[2]);
     text.remove_prefix(two ? 3 : 2);
     found = true;
   }
@@ -42,7 +43,7 @@ bool is_exponent_or_empty(std::string_view text) {
   if (text.empty()) return true;
   if (text.size() < 3 || (text[0] != 'e' && text[0] != 'E') || (text[1] != '-' && text[1] != '+'))
     return false;
-  return all(text.substr(2), is_digit);
+  return all(text.substr(2), is_ascii_digit);
 }
 
 bool is_float(std::string_view text) {
@@ -52,11 +53,11 @@ bool is_float(std::string_view text) {
   if (is_one_of(body, {".inf", ".Inf", ".INF"})) return true;
   if (body.empty()) return false;
   if (body[0] == '.') {
-    if (has_sign || body.size() < 2 || !is_digit(body[1])) return false;
+    if (has_sign || body.size() < 2 || !is_ascii_digit(body[1])) return false;
     body.remove_prefix(1);
     return is_exponent_or_empty(body.substr(count_leading(body, is_digit_or_underscore)));
   }
-  if (!is_digit(body[0])) return false;
+  if (!is_ascii_digit(body[0])) return false;
   body.remove_prefix(count_leading(body, is_digit_or_underscore));
   const bool base_60 = skip_base_60_digits(body);
   if (body.empty() || body[0] != '.') return false;
@@ -65,9 +66,9 @@ bool is_float(std::string_view text) {
   return base_60 ? body.empty() : is_exponent_or_empty(body);
 }
 
-bool is_integer(std::string_view text) {
+bool is_written_integer(std::string_view text) {
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
-  if (text.empty() || !is_digit(text[0])) return false;
+  if (text.empty() || !is_ascii_digit(text[0])) return false;
   if (text == "0") return true;
   const std::string_view prefix = text.substr(0, 2);
   if (prefix == "0b")
@@ -88,7 +89,7 @@ bool is_integer(std::string_view text) {
 bool skip_pattern(std::string_view& text, std::string_view pattern) {
   if (text.size() < pattern.size()) return false;
   for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] == 'd' ? !is_digit(text[i]) : text[i] != pattern[i]) return false;
+    if (pattern[i] == 'd' ? !is_ascii_digit(text[i]) : text[i] != pattern[i]) return false;
   }
   text.remove_prefix(pattern.size());
   return true;
@@ -126,7 +127,7 @@ bool is_timestamp(std::string_view text) {
   if (!skip_one_or_two_digits(text) || !skip_pattern(text, ":dd:dd")) return false;
   if (!text.empty() && text[0] == '.') {
     text.remove_prefix(1);
-    text.remove_prefix(count_leading(text, is_digit));
+    text.remove_prefix(count_leading(text, is_ascii_digit));
   }
   return is_zone_or_empty(text);
 }
@@ -192,7 +193,7 @@ double read_float(std::string_view text) {
   std::string digits = without_underscores(text);
   const double sign = digits[0] == '-' ? -1 : 1;
   if (digits[0] == '-' || digits[0] == '+') digits.erase(0, 1);
-  if (digits.size() > 1 && digits[0] == '.' && !is_digit(digits[1])) {
+  if (digits.size() > 1 && digits[0] == '.' && !is_ascii_digit(digits[1])) {
     const bool infinite = digits[1] == 'i' || digits[1] == 'I';
     return infinite ? sign * std::numeric_limits<double>::infinity()
                     : std::numeric_limits<double>::quiet_NaN();
@@ -221,7 +222,7 @@ PlainScalar resolve_plain_scalar(std::string_view text) {
   } else if (is_float(text)) {
     scalar.kind = PlainScalar::Kind::real;
     scalar.real = read_float(text);
-  } else if (is_integer(text)) {
+  } else if (is_written_integer(text)) {
     scalar.kind = PlainScalar::Kind::integer;
     read_integer(text, scalar);
   } else if (is_timestamp(text)) {

@@ -12,12 +12,6 @@
 namespace forge::templating {
 namespace {
 
-Value undefined_because(const std::string& message) {
-  Undefined undefined;
-  undefined.message = message;
-  return Value::undefined(std::move(undefined));
-}
-
 Value length(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'length'", arguments, {});
   return Value::integer(static_cast<int64_t>(length_of(input)));
@@ -27,10 +21,11 @@ Value first(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'first'", arguments, {});
   if (Generator* generator = input.object_as<Generator>()) {
     if (auto item = generator->take_next()) return *item;
-    return undefined_because("no first item: the sequence is empty");
+    return Value::undefined_because("no first item: the sequence is empty");
   }
   const List items = iterate(input);
-  return items.empty() ? undefined_because("no first item: the sequence is empty") : items.front();
+  return items.empty() ? Value::undefined_because("no first item: the sequence is empty")
+                       : items.front();
 }
 
 void require_reversible(const Value& input, const char* filter) {
@@ -43,7 +38,8 @@ Value last(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'last'", arguments, {});
   require_reversible(input, "last");
   const List items = iterate(input);
-  return items.empty() ? undefined_because("no last item: the sequence is empty") : items.back();
+  return items.empty() ? Value::undefined_because("no last item: the sequence is empty")
+                       : items.back();
 }
 
 Value reverse(Evaluator&, const Value& input, const Arguments& arguments) {
@@ -125,7 +121,8 @@ Value extreme(Evaluator&, const Value& input, const Arguments& arguments) {
       smallest ? "filter 'min'" : "filter 'max'", arguments, {"case_sensitive", "attribute"});
   const ItemKey key(parameters.value(1), parameters.flag(0));
   const List items = iterate(input);
-  if (items.empty()) return undefined_because("no smallest or largest item: the sequence is empty");
+  if (items.empty())
+    return Value::undefined_because("no smallest or largest item: the sequence is empty");
   size_t best = 0;
   Value best_key = key.of(items[0]);
   for (size_t i = 1; i < items.size(); ++i) {

@@ -49,7 +49,7 @@ Value strip(const Value& self, const Arguments& arguments) {
   return Value::string(self.traced().substring(kept.begin, kept.size));
 }
 
-Value split(const Value& self, const Arguments& arguments) {
+Value split_by(const Value& self, const Arguments& arguments) {
   const Parameters parameters("split()", arguments, {"sep", "maxsplit"});
   const OptionalText separator(parameters, 0);
   return strings(split_text(self.as_string(), separator.pointer, parameters.integer(1, -1)));
@@ -327,7 +327,7 @@ Method find_string_method(std::string_view name) {
       {"strip", strip<true, true>},
       {"lstrip", strip<true, false>},
       {"rstrip", strip<false, true>},
-      {"split", split},
+      {"split", split_by},
       {"rsplit", split_from_right},
       {"splitlines", splitlines},
       {"partition", partition_left},

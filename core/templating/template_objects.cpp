@@ -11,12 +11,6 @@
 namespace forge::templating {
 namespace {
 
-Value undefined_because(const std::string& message) {
-  Undefined undefined;
-  undefined.message = message;
-  return Value::undefined(std::move(undefined));
-}
-
 Value integer(size_t number) { return Value::integer(static_cast<int64_t>(number)); }
 
 }  // namespace
@@ -54,7 +48,7 @@ std::optional<Value> BlockReference::attribute(const std::string& name) {
 Value block_reference(const ContextPtr& context, const std::string& name, size_t index) {
   const auto found = context->blocks.find(name);
   if (found == context->blocks.end() || index >= found->second.size()) {
-    return undefined_because("there is no parent block '" + name + "'");
+    return Value::undefined_because("there is no parent block '" + name + "'");
   }
   return Value::object(std::make_shared<BlockReference>(context, name, index));
 }
@@ -107,9 +101,10 @@ std::optional<Value> LoopState::attribute(const std::string& name) {
   if (name == "depth") return Value::integer(depth_ + 1);
   if (name == "depth0") return Value::integer(depth_);
   if (name == "previtem")
-    return index_ > 0 ? items_[index_ - 1] : undefined_because("there is no previous item");
+    return index_ > 0 ? items_[index_ - 1] : Value::undefined_because("there is no previous item");
   if (name == "nextitem")
-    return index_ + 1 < size ? items_[index_ + 1] : undefined_because("there is no next item");
+    return index_ + 1 < size ? items_[index_ + 1]
+                             : Value::undefined_because("there is no next item");
   if (name == "cycle") {
     return make_function("cycle",
                          [self = shared_from_this()](Evaluator&, const Arguments& arguments) {

@@ -13,6 +13,7 @@ int32_t next_code_point(std::string_view text, size_t& position);
 void append_code_point(std::string& text, int32_t code_point);
 
 bool is_ascii(std::string_view text);
+inline bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 /// Offset of the first byte that is not part of well-formed UTF-8, or npos.
 size_t find_invalid_utf8(std::string_view text);
 /// Number of code points.

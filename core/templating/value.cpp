@@ -17,6 +17,11 @@ struct Value::Tuple {
 Value Value::undefined(Undefined what) {
   return Value(Data(std::make_shared<const Undefined>(std::move(what))));
 }
+Value Value::undefined_because(std::string message) {
+  Undefined what;
+  what.message = std::move(message);
+  return undefined(std::move(what));
+}
 Value Value::string(std::string text) { return string(TracedText(std::move(text))); }
 Value Value::string(TracedText text) {
   charge_text(text.text().size());

@@ -33,6 +33,7 @@ class Value {
     if (is_container()) release(std::move(data_));
   }
   static Value undefined(Undefined what);
+  static Value undefined_because(std::string message);
   static Value boolean(bool value) { return Value(Data(value)); }
   static Value integer(int64_t value) { return Value(Data(value)); }
   static Value real(double value) { return Value(Data(value)); }

@@ -175,9 +175,9 @@ class Anchors {
   int last_number_ = 0;
 };
 
-class Writer {
+class YamlWriter {
  public:
-  explicit Writer(const Value& value) : anchors_(value) {}
+  explicit YamlWriter(const Value& value) : anchors_(value) {}
 
   /// `level` counts the collections around the value.
   std::string write(const Value& value, int level, bool is_key = false) {
@@ -294,6 +294,6 @@ std::string double_quoted_yaml(std::string_view text) {
   return quoted + "\"";
 }
 
-std::string yaml_text(const Value& value) { return Writer(value).write(value, 0); }
+std::string yaml_text(const Value& value) { return YamlWriter(value).write(value, 0); }
 
 }  // namespace forge::templating

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 constexpr int64_t shown_parts = 20;                      // of a run's training metrics
 constexpr int64_t most_bytes_a_poll = int64_t{8} << 20;  // a file larger than memory is read on
 
-std::string fixed(double number) {
+std::string loss_text(double number) {
   char digits[32];
   std::snprintf(digits, sizeof digits, "%.4f", number);
   return digits;
@@ -96,14 +96,14 @@ struct Text {
            " rows at once from now on";
   }
   std::string operator()(const protocol::TrainMetrics& metrics) const {
-    return "step " + std::to_string(metrics.step) + "  loss " + fixed(metrics.loss) + "  " +
+    return "step " + std::to_string(metrics.step) + "  loss " + loss_text(metrics.loss) + "  " +
            with_thousands(std::llround(metrics.tokens_per_second)) + " tok/s";
   }
   std::string operator()(const protocol::Evaluation& evaluation) const {
     std::string text = "evaluation at step " + std::to_string(evaluation.step) + ": loss " +
-                       fixed(evaluation.loss);
+                       loss_text(evaluation.loss);
     for (const auto& [name, score] : evaluation.scores)
-      text += "  " + name + " " + fixed(score.value);
+      text += "  " + name + " " + loss_text(score.value);
     return text;
   }
   std::string operator()(const protocol::CheckpointSaved& saved) const {
@@ -113,7 +113,7 @@ struct Text {
   std::string operator()(const protocol::Finished& finished) const {
     std::string text = finished.completed ? "all steps done" : "stopped on request";
     text += " at step " + std::to_string(finished.step);
-    if (finished.eval_loss) text += ", eval loss " + fixed(*finished.eval_loss);
+    if (finished.eval_loss) text += ", eval loss " + loss_text(*finished.eval_loss);
     return text + ", " + human_duration(finished.wall_seconds) + " in all";
   }
   std::string operator()(const protocol::Failed& failed) const {

@@ -24,7 +24,7 @@ namespace {
 
 constexpr double gib = double(int64_t{1} << 30);
 
-std::string fixed(double number, const char* form = "%.1f") {
+std::string shown_figure(double number, const char* form = "%.1f") {
   char digits[32];
   std::snprintf(digits, sizeof digits, form, number);
   return digits;
@@ -73,7 +73,7 @@ Finding examine_cores(const fs::path& proc) {
   Finding finding{"cores", Health::ok, std::to_string(usable), ""};
   if (usable < all) finding.text += " of " + std::to_string(all) + " may be used";
   const double load = std::strtod(text_of(proc / "loadavg").c_str(), nullptr);
-  finding.text += ", load " + fixed(load);
+  finding.text += ", load " + shown_figure(load);
   if (load <= 1.5 * usable) return finding;
   finding.health = Health::warning;
   finding.hint = "other programs compute, too: runs are slower, and speeds measured now say little";
@@ -134,7 +134,7 @@ Finding examine_syncs(const fs::path& folder) {
   }
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[times / 2];
-  finding.text = "a file is written and synced in " + fixed(1000 * median) + " ms";
+  finding.text = "a file is written and synced in " + shown_figure(1000 * median) + " ms";
   if (median < 0.1) return finding;
   finding.health = Health::warning;
   finding.hint =

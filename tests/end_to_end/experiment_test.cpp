@@ -3,15 +3,12 @@
 #include "core/base/fs.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
+#include "tests/support/contains.h"
 
 namespace forge::tests {
 namespace {
 
 using nlohmann::json;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST_CASE("three configs are trained and compared and exported") {
   Program forge;

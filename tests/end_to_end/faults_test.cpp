@@ -25,16 +25,6 @@ std::vector<std::string> long_run(const std::string& config, int steps = long_st
   return arguments;
 }
 
-int steps_done(const Program& forge) {
-  const std::filesystem::path run = forge.only_run();
-  if (run.empty()) return 0;
-  int step = 0;
-  for (const json& event : forge.events(run)) {
-    if (event.at("event") == "train") step = event.at("step");
-  }
-  return step;
-}
-
 int worker_pid(const Program& forge) {
   int pid = 0;
   for (const json& event : forge.events(forge.only_run())) {
@@ -77,7 +67,7 @@ bool keeps(const std::vector<json>& earlier, const std::vector<json>& later) {
 TEST_CASE("a killed worker is started again from its checkpoint and loses nothing acknowledged") {
   const Program forge;
   const int pid = forge.start(long_run("train_canon_a", 600));
-  REQUIRE(wait_until([&] { return steps_done(forge) >= 150; }));
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 150; }));
   const std::vector<json> before = forge.events(forge.only_run());
   REQUIRE(::kill(worker_pid(forge), SIGKILL) == 0);
   REQUIRE(Program::wait_for(pid).exit_code == 0);
@@ -98,7 +88,7 @@ TEST_CASE("a killed worker is started again from its checkpoint and loses nothin
 TEST_CASE("a run is stopped by another forge and goes on by the same command") {
   const Program forge;
   const int pid = forge.start(long_run("train_canon_a", 600));
-  REQUIRE(wait_until([&] { return steps_done(forge) >= 20; }));
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 20; }));
   const std::string id = forge.only_run().filename().string();
   const Outcome stopped = forge.call({"runs", "stop", "--all"});
   REQUIRE(stopped.exit_code == 0);
@@ -117,12 +107,12 @@ TEST_CASE("a run is stopped by another forge and goes on by the same command") {
 TEST_CASE("a run goes on when forge is killed and forge finds it again") {
   const Program forge;
   const int pid = forge.start(long_run("train_canon_b"));
-  REQUIRE(wait_until([&] { return steps_done(forge) >= 20; }));
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 20; }));
   const std::vector<json> before = forge.events(forge.only_run());
   REQUIRE(::kill(pid, SIGKILL) == 0);
   REQUIRE(Program::wait_for(pid).exit_code == 128 + SIGKILL);
-  const int step = steps_done(forge);
-  REQUIRE(wait_until([&] { return steps_done(forge) > step; }));
+  const int64_t step = forge.steps_done();
+  REQUIRE(wait_until([&] { return forge.steps_done() > step; }));
   const json shown = json::parse(forge.call({"runs", "--json"}).out);
   REQUIRE(shown.size() == 1);
   REQUIRE(shown[0].at("status") == "running");
@@ -150,7 +140,7 @@ TEST_CASE(
   for (const auto& [signal, victim] : strikes) {
     INFO("signal " << signal << " after step " << step);
     const int pid = forge.start(long_run("train_canon_ac"));
-    REQUIRE(wait_until([&] { return steps_done(forge) >= step + 20; }));
+    REQUIRE(wait_until([&] { return forge.steps_done() >= step + 20; }));
     REQUIRE(::kill(victim(pid), signal) == 0);
     REQUIRE(Program::wait_for(pid).exit_code == 3);
     const std::vector<json> stopped = forge.events(forge.only_run());
@@ -158,7 +148,7 @@ TEST_CASE(
     REQUIRE(stopped.back().at("status") == "stopped");
     REQUIRE(stopped.back().at("exit_status") == 3);
     REQUIRE_FALSE(std::filesystem::exists(forge.only_run() / "DONE"));
-    step = steps_done(forge);
+    step = forge.steps_done();
     REQUIRE(newest_checkpoint(forge) >= step);
   }
   const json resumed = json::parse(forge.call(long_run("train_canon_ac")).out);

@@ -9,9 +9,9 @@ namespace {
 using nlohmann::json;
 
 /// forge with one tiny run of Canon-AC, of rows of 16 tokens.
-class Trained {
+class TrainedCanon {
  public:
-  Trained() {
+  TrainedCanon() {
     const Outcome trained = forge.call(tiny({"run", "train_canon_ac"}, 4));
     INFO(trained.err);
     REQUIRE(trained.exit_code == 0);
@@ -41,7 +41,7 @@ class Trained {
 };
 
 TEST_CASE("a run generates the same greedy tokens with and without caches and when exported") {
-  const Trained trained;
+  const TrainedCanon trained;
   std::vector<std::string> options = {
       "--prompt", "One", "--prompt", "The dog was", "--temperature", "0", "--max-tokens", "9"};
   const json result = trained.result(options);
@@ -75,7 +75,7 @@ TEST_CASE("a run generates the same greedy tokens with and without caches and wh
 }
 
 TEST_CASE("text is printed alone and figures beside it") {
-  const Trained trained;
+  const TrainedCanon trained;
   const std::vector<std::string> options = {"--prompt", "One", "--max-tokens", "6", "--seed", "3"};
   const json sample = trained.samples(options).at(0);
   const Outcome outcome = trained.generate(options);
@@ -95,7 +95,7 @@ TEST_CASE("text is printed alone and figures beside it") {
 }
 
 TEST_CASE("a seed gives its text again and another one another text") {
-  const Trained trained;
+  const TrainedCanon trained;
   const auto text = [&](const std::string& seed) {
     return trained.samples(
         {"--prompt", "One", "--samples", "2", "--seed", seed, "--temperature", "1"});
@@ -107,7 +107,7 @@ TEST_CASE("a seed gives its text again and another one another text") {
 }
 
 TEST_CASE("generation ends at its limit and at a stop text and where the context is full") {
-  const Trained trained;
+  const TrainedCanon trained;
   const std::vector<std::string> greedy = {"--prompt", "One", "--temperature", "0"};
   const auto with = [&](const std::vector<std::string>& more) {
     std::vector<std::string> options = greedy;
@@ -137,7 +137,7 @@ TEST_CASE("generation ends at its limit and at a stop text and where the context
 }
 
 TEST_CASE("a prompt is read from a file or from stdin without its last line end") {
-  Trained trained;
+  TrainedCanon trained;
   const std::vector<std::string> greedy = {"--temperature", "0", "--max-tokens", "4"};
   std::vector<std::string> given = greedy;
   given.insert(given.end(), {"--prompt", "One\nday"});
@@ -155,7 +155,7 @@ TEST_CASE("a prompt is read from a file or from stdin without its last line end"
 }
 
 TEST_CASE("what cannot be generated is refused with the reason and what would be right") {
-  const Trained trained;
+  const TrainedCanon trained;
   const auto fault = [&](const std::vector<std::string>& options, const std::string& model = "") {
     const Outcome outcome = trained.generate(options, model);
     REQUIRE(outcome.exit_code == 2);
@@ -187,7 +187,7 @@ TEST_CASE("what cannot be generated is refused with the reason and what would be
 }
 
 TEST_CASE("the shell is offered the names of runs") {
-  const Trained trained;
+  const TrainedCanon trained;
   const Outcome outcome = trained.forge.call({"__complete", "--", "generate", "train_"});
   REQUIRE(contains(outcome.out, trained.run));
   REQUIRE(contains(trained.forge.call({"__complete", "--", "export-hf", ""}).out, trained.run));

@@ -95,6 +95,16 @@ std::vector<nlohmann::json> Program::events(const std::filesystem::path& run) co
   return events;
 }
 
+int64_t Program::steps_done() const {
+  const std::filesystem::path run = only_run();
+  int64_t step = 0;
+  if (run.empty()) return step;
+  for (const nlohmann::json& event : events(run)) {
+    if (event.at("event") == "train") step = event.at("step");
+  }
+  return step;
+}
+
 std::vector<std::string> tiny(std::vector<std::string> arguments, int steps) {
   for (const std::string setting : {"model.hidden_size=16",
                                     "model.intermediate_size=24",

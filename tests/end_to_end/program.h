@@ -38,6 +38,8 @@ class Program {
   std::filesystem::path only_run() const;
   /// Events of a run, in order; whole lines alone.
   std::vector<nlohmann::json> events(const std::filesystem::path& run) const;
+  /// The last step that the only run has told of, 0 before.
+  int64_t steps_done() const;
 
   std::filesystem::path binary;
   std::filesystem::path working_directory;

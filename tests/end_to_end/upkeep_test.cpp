@@ -20,16 +20,6 @@ std::vector<std::string> endless(const std::string& config, int steps = 200'000)
   return arguments;
 }
 
-int64_t steps_done(const Program& forge) {
-  const fs::path run = forge.only_run();
-  int64_t step = 0;
-  if (run.empty()) return step;
-  for (const json& event : forge.events(run)) {
-    if (event.at("event") == "train") step = event.at("step");
-  }
-  return step;
-}
-
 json json_of(const Program& forge, std::vector<std::string> arguments) {
   arguments.push_back("--json");
   const Outcome outcome = forge.call(arguments);
@@ -47,14 +37,14 @@ TEST_CASE("a run saves on request and goes on and is resumed without its command
   const Outcome started = forge.call(endless("train_canon_a"));
   INFO(started.err);
   REQUIRE(started.exit_code == 0);
-  REQUIRE(wait_until([&] { return steps_done(forge) >= 20; }));
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 20; }));
   const std::string id = forge.only_run().filename().string();
 
   const json saved = json_of(forge, {"runs", "save", id});
   REQUIRE(saved.at("saved") == true);
   REQUIRE(fs::exists(fs::path(saved.at("path").get<std::string>()) / "manifest.json"));
   const int64_t at = saved.at("step");
-  REQUIRE(wait_until([&] { return steps_done(forge) > at + 10; }));
+  REQUIRE(wait_until([&] { return forge.steps_done() > at + 10; }));
   REQUIRE(forge.call({"runs", "rm", id}).exit_code == 1);
   REQUIRE(forge.call({"pack", id}).exit_code == 1);
 
@@ -67,7 +57,7 @@ TEST_CASE("a run saves on request and goes on and is resumed without its command
   INFO(resumed.err);
   REQUIRE(resumed.exit_code == 0);
   REQUIRE(resumed.out == id + "\n");
-  REQUIRE(wait_until([&] { return steps_done(forge) > stopped_at + 10; }));
+  REQUIRE(wait_until([&] { return forge.steps_done() > stopped_at + 10; }));
   REQUIRE(forge.call({"runs", "stop", id}).exit_code == 0);
   // Follows until the run ends.
   const Outcome logs = forge.call({"runs", "logs", id, "-f"});
@@ -85,7 +75,7 @@ TEST_CASE("a stopped run that is resumed ends as if it had never stopped") {
   const Program forge;
   std::vector<std::string> arguments = tiny({"run", "train_canon_a", "--detach"}, 400);
   REQUIRE(forge.call(arguments).exit_code == 0);
-  wait_until([&] { return steps_done(forge) >= 20; });
+  wait_until([&] { return forge.steps_done() >= 20; });
   forge.call({"runs", "stop", "--all"});
   REQUIRE(wait_until([&] { return !is_state(forge, "running"); }));
   const json ended = json_of(forge, {"runs", "resume", "--where", "config=train_canon_a"});

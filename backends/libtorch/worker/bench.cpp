@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "backends/libtorch/worker/ceiling.h"
+#include "backends/libtorch/worker/median.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/random_rows.h"
 #include "backends/libtorch/worker/step_in_memory.h"
@@ -24,13 +25,7 @@ constexpr double window_seconds = 1;  ///< at least about so long, where the ste
 constexpr double parts_seconds = 1;   ///< for the parts of a step, at most, but
 constexpr int64_t fewest_parts_steps = 3;
 constexpr int64_t most_parts_steps = 50;
-constexpr double progress_interval = 0.5;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+constexpr double bench_progress_interval = 0.5;
 
 /// The training of an experiment, as far as its speed goes.
 class Bench {
@@ -167,7 +162,7 @@ class Bench {
 
   void show_progress(const char* phase) {
     const double now = steady_seconds();
-    if (now - last_progress_ < progress_interval) return;
+    if (now - last_progress_ < bench_progress_interval) return;
     last_progress_ = now;
     events_.send(protocol::Progress{step_, phase, 0});
   }

@@ -5,6 +5,7 @@
 
 #include "backends/libtorch/worker/ceiling.h"
 #include "backends/libtorch/worker/device.h"
+#include "backends/libtorch/worker/median.h"
 #include "backends/libtorch/worker/operation_cases.h"
 #include "backends/libtorch/worker/stopwatch.h"
 #include "core/base/error.h"
@@ -15,7 +16,7 @@ namespace forge::worker {
 namespace {
 
 constexpr int windows = 5;
-constexpr double window_seconds = 0.05;  ///< at least, of each of the two
+constexpr double call_window_seconds = 0.05;  ///< at least, of each of the two
 constexpr int64_t most_calls = 1000;
 
 config::Precision precision_of(const std::string& name) {
@@ -78,12 +79,7 @@ int64_t calls_of_window(const at::Device& device, const std::function<void()>& a
   seconds_of(device, 1, action);
   const double seconds = std::max(seconds_of(device, 1, action), 1e-7);
   return std::clamp(
-      static_cast<int64_t>(std::ceil(window_seconds / seconds)), int64_t{1}, most_calls);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+      static_cast<int64_t>(std::ceil(call_window_seconds / seconds)), int64_t{1}, most_calls);
 }
 
 nlohmann::json measure(const OperationCase& operation, const at::Device& device) {

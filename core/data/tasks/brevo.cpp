@@ -4,12 +4,7 @@
 #include <numeric>
 
 namespace forge::data::tasks {
-namespace {
-
-constexpr int most_parents = 4;
-constexpr int most_children = 4;
-
-}  // namespace
+namespace {}  // namespace
 
 Brevo::Brevo(const BrevoConfig& config) : config_(config), sizes_(config.max_nodes) {
   if (config.names) {
@@ -58,7 +53,7 @@ Brevo::Graph Brevo::draw_graph(int n, RandomStream& random) const {
   std::vector<int> candidates(leaves);  // vertices that may get another child
   std::iota(candidates.begin(), candidates.end(), 0);
   for (int child = leaves; child < n; ++child) {
-    const size_t most = std::min<size_t>(most_parents, candidates.size());
+    const size_t most = std::min<size_t>(brevo_most_parents, candidates.size());
     const size_t count = 1 + random.below(most);
     shuffle_front(candidates, count, random);
     graph.parents[child].assign(candidates.begin(),
@@ -66,7 +61,7 @@ Brevo::Graph Brevo::draw_graph(int n, RandomStream& random) const {
     for (size_t i = count; i-- > 0;) {
       std::vector<int>& children = graph.children[candidates[i]];
       children.push_back(child);
-      if (children.size() < most_children) continue;
+      if (children.size() < brevo_most_children) continue;
       candidates[i] = candidates.back();
       candidates.pop_back();
     }

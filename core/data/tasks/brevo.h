@@ -5,6 +5,10 @@
 
 namespace forge::data::tasks {
 
+/// Of one vertex of Brevo.
+constexpr size_t brevo_most_parents = 4;
+constexpr size_t brevo_most_children = 4;
+
 /// Brevo (Part 4.1, section 2): the edges of a DAG in random order, then all that one vertex
 /// depends on, in an order in which every vertex comes after its parents,
 ///

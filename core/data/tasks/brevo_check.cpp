@@ -8,9 +8,6 @@
 namespace forge::data::tasks {
 namespace {
 
-constexpr size_t most_parents = 4;
-constexpr size_t most_children = 4;
-
 int32_t place(size_t position) { return static_cast<int32_t>(position); }
 
 }  // namespace
@@ -45,10 +42,10 @@ Brevo::Graph Brevo::read_graph(const std::vector<int32_t>& tokens, size_t& posit
     if (!edges.emplace(parent, child).second) throw Fault{place(begin), "an edge comes twice"};
     graph.children[parent].push_back(child);
     graph.parents[child].push_back(parent);
-    if (graph.children[parent].size() > most_children) {
+    if (graph.children[parent].size() > brevo_most_children) {
       throw Fault{place(begin), "a fifth child of one vertex"};
     }
-    if (graph.parents[child].size() > most_parents) {
+    if (graph.parents[child].size() > brevo_most_parents) {
       throw Fault{place(begin), "a fifth parent of one vertex"};
     }
   }

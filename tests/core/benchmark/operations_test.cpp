@@ -9,7 +9,7 @@ namespace {
 
 using namespace tests;
 
-std::string result(const std::string& values) {
+std::string result_line(const std::string& values) {
   return R"({"event":"result","values":)" + values + "}";
 }
 
@@ -27,14 +27,14 @@ Record measure(const Script& script, std::vector<std::string>& told) {
 
 TEST_CASE("operations are kept with the device's ceilings", "[benchmark]") {
   std::vector<std::string> told;
-  const Record record =
-      measure({Says{lines::hello},
-               Says{lines::environment},
-               Says{result(R"({"ceilings":{"memory":{"bytes_per_second":1}}})")},
-               Says{result(R"({"operation":"swiglu","size":"4m","shape":"1","seconds":0.5})")},
-               Says{result(R"({"operation":"swiglu_linear","size":"4m","shape":"1","seconds":1})")},
-               Exits{}},
-              told);
+  const Record record = measure(
+      {Says{lines::hello},
+       Says{lines::environment},
+       Says{result_line(R"({"ceilings":{"memory":{"bytes_per_second":1}}})")},
+       Says{result_line(R"({"operation":"swiglu","size":"4m","shape":"1","seconds":0.5})")},
+       Says{result_line(R"({"operation":"swiglu_linear","size":"4m","shape":"1","seconds":1})")},
+       Exits{}},
+      told);
   REQUIRE(told == std::vector<std::string>{"swiglu", "swiglu_linear"});
   REQUIRE(record.kind == Kind::operations);
   REQUIRE(record.operations.size() == 2);
@@ -48,7 +48,8 @@ TEST_CASE("what a worker says of an operation is looked at before it is kept", "
   const auto error_for = [](const std::string& values) {
     std::vector<std::string> told;
     return error_of([&] {
-      measure({Says{lines::hello}, Says{lines::environment}, Says{result(values)}, Exits{}}, told);
+      measure({Says{lines::hello}, Says{lines::environment}, Says{result_line(values)}, Exits{}},
+              told);
     });
   };
   const std::string start = R"({"operation":"swiglu","size":"4m","shape":"1")";

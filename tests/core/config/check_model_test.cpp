@@ -3,60 +3,55 @@
 
 #include "tests/core/config/fixture.h"
 #include "tests/support/catch.h"
+#include "tests/support/contains.h"
 
 namespace forge::config {
 namespace {
 
 using tests::ConfigFixture;
-
-/// The error for one override of the small config.
-std::string refusal(std::vector<std::string> overrides) {
-  return ConfigFixture().small_error("", std::move(overrides));
-}
-Experiment accepted(std::vector<std::string> overrides) {
-  return ConfigFixture().small("", std::move(overrides)).experiment;
-}
-bool says(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
-}
+using tests::contains;
+using tests::small_accepted;
+using tests::small_refusal;
 
 TEST_CASE("heads must divide the hidden size unless head_dim is given") {
-  const std::string error = refusal({"model.num_heads=5"});
-  REQUIRE(says(error, "model.num_heads 5 does not divide model.hidden_size 64"));
-  REQUIRE(says(error, "--set model.num_heads=5\n                          ^"));
-  REQUIRE(accepted({"model.num_heads=5", "model.head_dim=12"}).model.head_dim == 12);
+  const std::string error = small_refusal({"model.num_heads=5"});
+  REQUIRE(contains(error, "model.num_heads 5 does not divide model.hidden_size 64"));
+  REQUIRE(contains(error, "--set model.num_heads=5\n                          ^"));
+  REQUIRE(small_accepted({"model.num_heads=5", "model.head_dim=12"}).model.head_dim == 12);
 }
 
 TEST_CASE("the complaint is about the key that was set last") {
-  REQUIRE(says(refusal({"model.hidden_size=66"}), "--set model.hidden_size=66"));
-  REQUIRE(says(ConfigFixture().small_error("model.num_heads: 5\n"), "c.yaml:8:18"));
+  REQUIRE(contains(small_refusal({"model.hidden_size=66"}), "--set model.hidden_size=66"));
+  REQUIRE(contains(ConfigFixture().small_error("model.num_heads: 5\n"), "c.yaml:8:18"));
 }
 
 TEST_CASE("key and value heads default to the heads and must divide them") {
-  REQUIRE(accepted({}).model.num_kv_heads == 4);
-  REQUIRE(accepted({"model.num_kv_heads=null"}).model.num_kv_heads == 4);
-  REQUIRE(accepted({"model.num_kv_heads=2"}).model.num_kv_heads == 2);
-  REQUIRE(says(refusal({"model.num_kv_heads=3"}),
-               "model.num_kv_heads 3 does not divide model.num_heads 4"));
+  REQUIRE(small_accepted({}).model.num_kv_heads == 4);
+  REQUIRE(small_accepted({"model.num_kv_heads=null"}).model.num_kv_heads == 4);
+  REQUIRE(small_accepted({"model.num_kv_heads=2"}).model.num_kv_heads == 2);
+  REQUIRE(contains(small_refusal({"model.num_kv_heads=3"}),
+                   "model.num_kv_heads 3 does not divide model.num_heads 4"));
 }
 
 TEST_CASE("RoPE needs an even number of channels that a head has") {
-  REQUIRE(says(refusal({"model.head_dim=15"}), "model.head_dim 15 is odd"));
-  REQUIRE(accepted({"model.head_dim=15", "model.position.kind=nope"}).model.head_dim == 15);
-  REQUIRE(accepted({"model.head_dim=15", "model.position.rope_dim=4"}).model.head_dim == 15);
-  REQUIRE(says(refusal({"model.position.rope_dim=3"}), "model.position.rope_dim 3 is odd"));
-  REQUIRE(says(refusal({"model.position.rope_dim=18"}), "18 is more than model.head_dim 16"));
-  REQUIRE(says(refusal({"model.position.rope_dim=0"}), "must be at least 2"));
+  REQUIRE(contains(small_refusal({"model.head_dim=15"}), "model.head_dim 15 is odd"));
+  REQUIRE(small_accepted({"model.head_dim=15", "model.position.kind=nope"}).model.head_dim == 15);
+  REQUIRE(small_accepted({"model.head_dim=15", "model.position.rope_dim=4"}).model.head_dim == 15);
+  REQUIRE(
+      contains(small_refusal({"model.position.rope_dim=3"}), "model.position.rope_dim 3 is odd"));
+  REQUIRE(
+      contains(small_refusal({"model.position.rope_dim=18"}), "18 is more than model.head_dim 16"));
+  REQUIRE(contains(small_refusal({"model.position.rope_dim=0"}), "must be at least 2"));
 }
 
 TEST_CASE("a canon set is put in order and has each of ABCD at most once") {
-  REQUIRE(accepted({"model.canon.set=DBA"}).model.canon.set == "ABD");
-  REQUIRE(accepted({"model.canon.set="}).model.canon.set.empty());
-  REQUIRE(says(refusal({"model.canon.set=AX"}), "'AX' has 'X', which is no Canon position"));
-  REQUIRE(says(refusal({"model.canon.set=ac"}), "has 'a', which is no Canon position"));
-  REQUIRE(says(refusal({"model.canon.set=AA"}), "'AA' has 'A' twice"));
-  REQUIRE(says(refusal({"model.canon.kernel=5"}), "must be from 2 to 4"));
+  REQUIRE(small_accepted({"model.canon.set=DBA"}).model.canon.set == "ABD");
+  REQUIRE(small_accepted({"model.canon.set="}).model.canon.set.empty());
+  REQUIRE(
+      contains(small_refusal({"model.canon.set=AX"}), "'AX' has 'X', which is no Canon position"));
+  REQUIRE(contains(small_refusal({"model.canon.set=ac"}), "has 'a', which is no Canon position"));
+  REQUIRE(contains(small_refusal({"model.canon.set=AA"}), "'AA' has 'A' twice"));
+  REQUIRE(contains(small_refusal({"model.canon.kernel=5"}), "must be from 2 to 4"));
 }
 
 TEST_CASE("any subset of ABCD is a canon set, in any order") {
@@ -66,27 +61,30 @@ TEST_CASE("any subset of ABCD is a canon set, in any order") {
       if ((subset >> i & 1) != 0) forwards += "ABCD"[i];
     }
     backwards.assign(forwards.rbegin(), forwards.rend());
-    REQUIRE(accepted({"model.canon.set=" + backwards}).model.canon.set == forwards);
+    REQUIRE(small_accepted({"model.canon.set=" + backwards}).model.canon.set == forwards);
   }
 }
 
 TEST_CASE("a Canon layer has no bias") {
-  REQUIRE(says(refusal({"model.canon.set=A", "model.canon.bias=true"}),
-               "model.canon.bias true is not supported"));
-  REQUIRE_FALSE(accepted({"model.canon.set=A", "model.canon.bias=false"}).model.canon.bias);
+  REQUIRE(contains(small_refusal({"model.canon.set=A", "model.canon.bias=true"}),
+                   "model.canon.bias true is not supported"));
+  REQUIRE_FALSE(small_accepted({"model.canon.set=A", "model.canon.bias=false"}).model.canon.bias);
 }
 
 TEST_CASE("NoPE takes no keys of RoPE") {
   const std::string nope = "model.position.kind=nope";
-  const std::string error = refusal({nope, "model.position.theta=5e5"});
-  REQUIRE(says(error, "model.position.theta 5e5 has no meaning where model.position.kind is nope"));
-  REQUIRE(says(error, "--set model.position.theta=5e5"));
-  REQUIRE(says(error, "NoPE rotates nothing"));
-  REQUIRE(says(refusal({nope, "model.position.rope_dim=4"}), "model.position.rope_dim 4 has no"));
-  REQUIRE(says(refusal({nope, "model.position.pairing=lingua"}), "model.position.pairing lingua"));
-  REQUIRE(says(refusal({nope, "model.position.rope_dim=0"}), "must be at least 2"));
+  const std::string error = small_refusal({nope, "model.position.theta=5e5"});
+  REQUIRE(
+      contains(error, "model.position.theta 5e5 has no meaning where model.position.kind is nope"));
+  REQUIRE(contains(error, "--set model.position.theta=5e5"));
+  REQUIRE(contains(error, "NoPE rotates nothing"));
+  REQUIRE(contains(small_refusal({nope, "model.position.rope_dim=4"}),
+                   "model.position.rope_dim 4 has no"));
+  REQUIRE(contains(small_refusal({nope, "model.position.pairing=lingua"}),
+                   "model.position.pairing lingua"));
+  REQUIRE(contains(small_refusal({nope, "model.position.rope_dim=0"}), "must be at least 2"));
   // A default in so many words is no contradiction: a resolved config is a config.
-  REQUIRE(accepted({nope, "model.position.theta=10000"}).model.position.theta == 10000);
+  REQUIRE(small_accepted({nope, "model.position.theta=10000"}).model.position.theta == 10000);
 }
 
 TEST_CASE("turning a part of a model off takes back how an earlier layer had set it up") {
@@ -108,45 +106,50 @@ TEST_CASE("turning a part of a model off takes back how an earlier layer had set
 }
 
 TEST_CASE("keys of Canon layers need a Canon layer") {
-  const std::string error = refusal({"model.canon.kernel=3"});
-  REQUIRE(says(error, "model.canon.kernel 3 has no meaning where model.canon.set is empty"));
-  REQUIRE(says(error, "--set model.canon.kernel=3"));
-  REQUIRE(says(refusal({"model.canon.residual=false"}), "model.canon.residual false has no"));
-  REQUIRE(says(refusal({"model.canon.activation=silu"}), "model.canon.activation silu has no"));
-  REQUIRE(accepted({"model.canon.set=A", "model.canon.kernel=2"}).model.canon.kernel == 2);
-  REQUIRE(says(refusal({"model.canon.set=A", "model.canon.kernel=1"}), "must be from 2 to 4"));
+  const std::string error = small_refusal({"model.canon.kernel=3"});
+  REQUIRE(contains(error, "model.canon.kernel 3 has no meaning where model.canon.set is empty"));
+  REQUIRE(contains(error, "--set model.canon.kernel=3"));
+  REQUIRE(
+      contains(small_refusal({"model.canon.residual=false"}), "model.canon.residual false has no"));
+  REQUIRE(contains(small_refusal({"model.canon.activation=silu"}),
+                   "model.canon.activation silu has no"));
+  REQUIRE(small_accepted({"model.canon.set=A", "model.canon.kernel=2"}).model.canon.kernel == 2);
+  REQUIRE(contains(small_refusal({"model.canon.set=A", "model.canon.kernel=1"}),
+                   "must be from 2 to 4"));
 }
 
 TEST_CASE("lingua's settings of the initial weights need lingua's initialisation") {
-  REQUIRE(says(refusal({"model.init_base_std=0.02"}),
-               "model.init_base_std 0.02 has no meaning where model.init is forgather"));
-  REQUIRE(says(refusal({"model.init=huggingface", "model.init_std_factor=dim_ratio"}),
+  REQUIRE(contains(small_refusal({"model.init_base_std=0.02"}),
+                   "model.init_base_std 0.02 has no meaning where model.init is forgather"));
+  REQUIRE(
+      contains(small_refusal({"model.init=huggingface", "model.init_std_factor=dim_ratio"}),
                "model.init_std_factor dim_ratio has no meaning where model.init is huggingface"));
   const ModelConfig model =
-      accepted(
+      small_accepted(
           {"model.init=lingua", "model.init_base_std=0.02", "model.init_std_factor=current_depth"})
           .model;
   REQUIRE(model.init_base_std == 0.02);
   REQUIRE(model.init_std_factor == InitStdFactor::current_depth);
-  REQUIRE(says(refusal({"model.init=lingua", "model.init_base_std=0"}), "must be above 0"));
-  REQUIRE(says(refusal({"model.init_std_factor=depth"}),
-               "disabled, global_depth, current_depth, dim_ratio"));
+  REQUIRE(
+      contains(small_refusal({"model.init=lingua", "model.init_base_std=0"}), "must be above 0"));
+  REQUIRE(contains(small_refusal({"model.init_std_factor=depth"}),
+                   "disabled, global_depth, current_depth, dim_ratio"));
 }
 
 TEST_CASE("every option of the architecture is a key with these values") {
-  const ModelConfig model = accepted({"model.num_heads=8",
-                                      "model.num_kv_heads=2",
-                                      "model.head_dim=16",
-                                      "model.position.theta=1e5",
-                                      "model.position.rope_dim=4",
-                                      "model.position.pairing=lingua",
-                                      "model.qk_norm=per_head",
-                                      "model.canon.set=CA",
-                                      "model.canon.residual=false",
-                                      "model.canon.activation=silu",
-                                      "model.rms_norm_eps=1e-6",
-                                      "model.rms_norm_rounding=lingua",
-                                      "model.tie_embeddings=true"})
+  const ModelConfig model = small_accepted({"model.num_heads=8",
+                                            "model.num_kv_heads=2",
+                                            "model.head_dim=16",
+                                            "model.position.theta=1e5",
+                                            "model.position.rope_dim=4",
+                                            "model.position.pairing=lingua",
+                                            "model.qk_norm=per_head",
+                                            "model.canon.set=CA",
+                                            "model.canon.residual=false",
+                                            "model.canon.activation=silu",
+                                            "model.rms_norm_eps=1e-6",
+                                            "model.rms_norm_rounding=lingua",
+                                            "model.tie_embeddings=true"})
                                 .model;
   REQUIRE(model.num_heads == 8);
   REQUIRE(model.num_kv_heads == 2);
@@ -161,9 +164,10 @@ TEST_CASE("every option of the architecture is a key with these values") {
   REQUIRE(model.rms_norm_eps == 1e-6);
   REQUIRE(model.rms_norm_rounding == RmsNormRounding::lingua);
   REQUIRE(model.tie_embeddings);
-  REQUIRE(says(refusal({"model.rms_norm_rounding=torch"}), "must be one of huggingface, lingua"));
-  REQUIRE(says(refusal({"model.qk_norm=head"}), "must be one of none, full, per_head"));
-  REQUIRE(says(refusal({"model.rms_norm_eps=0"}), "must be above 0"));
+  REQUIRE(contains(small_refusal({"model.rms_norm_rounding=torch"}),
+                   "must be one of huggingface, lingua"));
+  REQUIRE(contains(small_refusal({"model.qk_norm=head"}), "must be one of none, full, per_head"));
+  REQUIRE(contains(small_refusal({"model.rms_norm_eps=0"}), "must be above 0"));
 }
 
 }  // namespace

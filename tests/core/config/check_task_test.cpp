@@ -24,13 +24,13 @@ std::string task_text(const std::string& keys, const std::string& more = "") {
   return config_text("source: task, task: {" + keys + "}", more);
 }
 
-std::string refusal(const std::string& text, const Overrides& overrides = {}) {
+std::string task_refusal(const std::string& text, const Overrides& overrides = {}) {
   const std::string error = ConfigFixture().error(text, overrides);
   INFO(error);
   REQUIRE(!error.empty());
   return error;
 }
-ResolvedConfig accepted(const std::string& text, const Overrides& overrides = {}) {
+ResolvedConfig task_accepted(const std::string& text, const Overrides& overrides = {}) {
   return ConfigFixture().resolve(text, overrides);
 }
 
@@ -44,21 +44,22 @@ std::string with_sizes(const std::string& task, const std::string& but = "") {
 }
 
 TEST_CASE("data.source task needs the name of one of the tasks") {
-  const std::string none = refusal(config_text("source: task"));
+  const std::string none = task_refusal(config_text("source: task"));
   REQUIRE(contains(none, "data.source is task, and data.task.name names none"));
   REQUIRE(contains(none, "c.yaml:3:16"));
   REQUIRE(contains(none, "one of depo1, depo2, brevo1, brevo2, mano, lano, capo, copy"));
-  const std::string wrong = refusal(task_text("name: manno, max_operators: 3"));
+  const std::string wrong = task_refusal(task_text("name: manno, max_operators: 3"));
   REQUIRE(contains(wrong, "'data.task.name' must be one of depo1, depo2"));
   REQUIRE(contains(wrong, "not 'manno'"));
   REQUIRE(contains(wrong, "did you mean 'mano'"));
   REQUIRE(contains(wrong, "c.yaml:3"));
-  REQUIRE(contains(refusal(task_text("name: copy, length: 5, variant: papers")),
+  REQUIRE(contains(task_refusal(task_text("name: copy, length: 5, variant: papers")),
                    "did you mean 'paper'"));
 }
 
 TEST_CASE("a misspelt source is named before the keys that would belong to it") {
-  const std::string error = refusal(config_text("source: tsak, task: {name: copy, length: 5}"));
+  const std::string error =
+      task_refusal(config_text("source: tsak, task: {name: copy, length: 5}"));
   REQUIRE(contains(error, "not 'tsak'"));
   REQUIRE(contains(error, "did you mean 'task'"));
 }
@@ -75,16 +76,16 @@ TEST_CASE("keys are not held against a task that is not known") {
   REQUIRE_FALSE(contains(problems, "has no meaning"));
 }
 
-TEST_CASE("every task is accepted with its sizes and refused without one of them") {
+TEST_CASE("every task is task_accepted with its sizes and refused without one of them") {
   for (const std::string& task : task_names()) {
     INFO(task);
     const std::string more =
         task == "capo" ? "model.vocab_size: 2000\ntrain: {max_steps: 1}\n" : "";
-    REQUIRE(accepted(task_text(with_sizes(task), more)).experiment.data.task.name == task);
+    REQUIRE(task_accepted(task_text(with_sizes(task), more)).experiment.data.task.name == task);
     for (const TaskSize& size : sizes_of(task)) {
       if (size.least == 0) continue;
       const std::string key = "data.task." + std::string(size.key);
-      const std::string error = refusal(task_text(with_sizes(task, size.key), more));
+      const std::string error = task_refusal(task_text(with_sizes(task, size.key), more));
       REQUIRE(contains(error, "the task " + task + " needs " + key));
       REQUIRE(contains(error, "for example " + key + ": " + size.example));
       REQUIRE(contains(error, "c.yaml:3"));
@@ -93,28 +94,29 @@ TEST_CASE("every task is accepted with its sizes and refused without one of them
 }
 
 TEST_CASE("a size below the least of its task is refused where it stands") {
-  const std::string error = refusal(task_text("name: brevo1, max_nodes: 2"));
+  const std::string error = task_refusal(task_text("name: brevo1, max_nodes: 2"));
   REQUIRE(contains(error, "data.task.max_nodes 2 is less than 3, the least of the task brevo1"));
   REQUIRE(contains(error, "for example data.task.max_nodes: 110"));
-  REQUIRE(contains(refusal(task_text("name: copy, length: -1")), "data.task.length"));
-  REQUIRE(accepted(task_text("name: copy, length: 5")).experiment.data.task.scored_tokens == 0);
+  REQUIRE(contains(task_refusal(task_text("name: copy, length: -1")), "data.task.length"));
+  REQUIRE(task_accepted(task_text("name: copy, length: 5")).experiment.data.task.scored_tokens ==
+          0);
 }
 
 TEST_CASE("a key of another task is refused") {
-  const std::string error = refusal(task_text("name: copy, length: 5, max_hops: 4"));
+  const std::string error = task_refusal(task_text("name: copy, length: 5, max_hops: 4"));
   REQUIRE(contains(error, "data.task.max_hops 4 has no meaning for the task copy"));
   REQUIRE(contains(error, "c.yaml:3"));
-  REQUIRE(contains(refusal(task_text("name: depo1, max_nodes: 5, max_hops: 4, people: 9")),
+  REQUIRE(contains(task_refusal(task_text("name: depo1, max_nodes: 5, max_hops: 4, people: 9")),
                    "data.task.people 9 has no meaning for the task depo1"));
-  REQUIRE(contains(refusal(task_text("name: copy, length: 5, grammar: g.json")),
+  REQUIRE(contains(task_refusal(task_text("name: copy, length: 5, grammar: g.json")),
                    "data.task.grammar g.json has no meaning for the task copy"));
-  REQUIRE(contains(refusal(task_text("name: copy, length: 5, grammar_seed: 3")),
+  REQUIRE(contains(task_refusal(task_text("name: copy, length: 5, grammar_seed: 3")),
                    "data.task.grammar_seed 3 has no meaning for the task copy"));
 }
 
 TEST_CASE("a task's keys are refused where the data are no task") {
   for (const char* key : {"name: copy", "variant: code", "length: 5", "grammar_seed: 5"}) {
-    const std::string error = refusal(config_text("task: {" + std::string(key) + "}"));
+    const std::string error = task_refusal(config_text("task: {" + std::string(key) + "}"));
     INFO(error);
     REQUIRE(contains(error, "has no meaning where data.source is toy_stories"));
     REQUIRE(contains(error, "--set data.source=task"));
@@ -122,8 +124,8 @@ TEST_CASE("a task's keys are refused where the data are no task") {
 }
 
 TEST_CASE("another task takes back the keys that an earlier layer gave the first") {
-  const ResolvedConfig resolved = accepted(task_text("name: depo1, max_nodes: 5, max_hops: 4"),
-                                           {"data.task.name=copy", "data.task.length=7"});
+  const ResolvedConfig resolved = task_accepted(task_text("name: depo1, max_nodes: 5, max_hops: 4"),
+                                                {"data.task.name=copy", "data.task.length=7"});
   REQUIRE(resolved.experiment.data.task.max_nodes == 0);
   REQUIRE(resolved.experiment.data.task.max_hops == 0);
   REQUIRE(resolved.experiment.data.task.length == 7);
@@ -153,7 +155,7 @@ TEST_CASE("another source takes back the whole task and what followed from it") 
 
 TEST_CASE("the vocabulary follows from the task and says so") {
   const ResolvedConfig resolved =
-      accepted(task_text("name: copy, length: 5"), {"data.task.length=20"});
+      task_accepted(task_text("name: copy, length: 5"), {"data.task.length=20"});
   REQUIRE(resolved.experiment.model.vocab_size == 22);
   REQUIRE(resolved.experiment.tokenizer.vocab_size == 22);
   REQUIRE(resolved.experiment.tokenizer.kind == "none");
@@ -169,11 +171,11 @@ TEST_CASE("the vocabulary follows from the task and says so") {
 
 TEST_CASE("a vocabulary that was given is kept where the task's ids fit it") {
   const std::string text = task_text("name: copy, length: 20") + "model.vocab_size: ";
-  const Experiment larger = accepted(text + "64\n").experiment;
+  const Experiment larger = task_accepted(text + "64\n").experiment;
   REQUIRE(larger.model.vocab_size == 64);
   REQUIRE(larger.tokenizer.vocab_size == 64);
-  REQUIRE(accepted(text + "22\n").experiment.model.vocab_size == 22);
-  const std::string error = refusal(text + "21\n");
+  REQUIRE(task_accepted(text + "22\n").experiment.model.vocab_size == 22);
+  const std::string error = task_refusal(text + "21\n");
   REQUIRE(contains(error, "model.vocab_size 21 is less than the ids of the task copy, 22"));
   REQUIRE(contains(error, "leave model.vocab_size out: it follows from the task"));
   REQUIRE(contains(error, "c.yaml"));
@@ -181,7 +183,7 @@ TEST_CASE("a vocabulary that was given is kept where the task's ids fit it") {
 
 TEST_CASE("tokenizer.kind none is of tasks with ids of their own alone") {
   const auto obstacle = [](const std::string& data) {
-    const ResolvedConfig resolved = accepted(
+    const ResolvedConfig resolved = task_accepted(
         config_text(data, "model.vocab_size: 2000\ntokenizer.kind: none\ntrain: {max_steps: 1}\n"));
     return tests::error_of([&] { require_no_obstacles(resolved); });
   };
@@ -194,20 +196,20 @@ TEST_CASE("tokenizer.kind none is of tasks with ids of their own alone") {
 
 TEST_CASE("Capo is text and keeps its tokenizer") {
   const ResolvedConfig resolved =
-      accepted(task_text("name: capo, people: 9",
-                         "model.vocab_size: 500\ntokenizer.vocab_size: 500\n"
-                         "train: {max_steps: 1, document_mask: true}\ndata.rows: padded\n"));
+      task_accepted(task_text("name: capo, people: 9",
+                              "model.vocab_size: 500\ntokenizer.vocab_size: 500\n"
+                              "train: {max_steps: 1, document_mask: true}\ndata.rows: padded\n"));
   const Experiment& e = resolved.experiment;
   REQUIRE(e.tokenizer.kind == "byte_level_bpe");
   REQUIRE(e.tokenizer.vocab_size == 500);
   REQUIRE(e.train.document_mask);
   REQUIRE(e.data.rows == RowKind::padded);
   REQUIRE_FALSE(e.data.has_own_ids());
-  REQUIRE(contains(refusal(task_text("name: capo, people: 9",
-                                     "model.vocab_size: 501\n"
-                                     "tokenizer.vocab_size: 500\ntrain: {max_steps: 1}\n")),
+  REQUIRE(contains(task_refusal(task_text("name: capo, people: 9",
+                                          "model.vocab_size: 501\n"
+                                          "tokenizer.vocab_size: 500\ntrain: {max_steps: 1}\n")),
                    "differs from tokenizer.vocab_size 500"));
-  REQUIRE(contains(refusal(task_text("name: capo, people: 9")), "model.vocab_size"));
+  REQUIRE(contains(task_refusal(task_text("name: capo, people: 9")), "model.vocab_size"));
 }
 
 TEST_CASE("what belongs to text is refused for a task with ids of its own") {

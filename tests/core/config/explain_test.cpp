@@ -31,7 +31,7 @@ Lines paths_of(const std::vector<Explanation>& explanations) {
   return paths;
 }
 
-yaml::NodePtr document(const std::string& text) {
+yaml::NodePtr explained_document(const std::string& text) {
   const auto source = std::make_shared<SourceText>(SourceText{"c.yaml", "", text, 1});
   return yaml::parse(text, [&](int line, int column) { return make_span(source, line, column); });
 }
@@ -83,7 +83,7 @@ TEST_CASE("an unknown key is refused with those that were meant") {
 }
 
 TEST_CASE("a path of a graph is explained by repeated keys and merges") {
-  const yaml::NodePtr root = document(
+  const yaml::NodePtr root = explained_document(
       "base: &base {lr: 1, eps: 3}\n"
       "trainer_args: !dict:@args\n"
       "    <<: *base\n"
@@ -97,12 +97,13 @@ TEST_CASE("a path of a graph is explained by repeated keys and merges") {
 }
 
 TEST_CASE("what a whole section overrode counts for the paths in it") {
-  const yaml::NodePtr root = document("args: {lr: 1}\nargs: {lr: 2}\n");
+  const yaml::NodePtr root = explained_document("args: {lr: 1}\nargs: {lr: 2}\n");
   CHECK(lines_of(explain(*root, "args.lr").front()) == Lines{"config 2 2:12", "config 1 1:12"});
 }
 
 TEST_CASE("items of lists are found by either way of writing") {
-  const yaml::NodePtr root = document("callbacks:\n  - {every: 5}\n  - !call:f:g {every: 7}\n");
+  const yaml::NodePtr root =
+      explained_document("callbacks:\n  - {every: 5}\n  - !call:f:g {every: 7}\n");
   CHECK(explain(*root, "callbacks[1].every").front().value == 7);
   CHECK(explain(*root, "callbacks.1.every").front().value == 7);
   CHECK(paths_of(explain(*root, "callbacks")) ==
@@ -122,7 +123,7 @@ TEST_CASE("items of lists are found by either way of writing") {
 }
 
 TEST_CASE("a key with a dot in its name is found") {
-  const yaml::NodePtr root = document("a.b: 1\na: {b: 2, b.c: 3}\n");
+  const yaml::NodePtr root = explained_document("a.b: 1\na: {b: 2, b.c: 3}\n");
   CHECK(explain(*root, "a.b").front().value == 1);
   CHECK(explain(*root, "a.b.c").front().value == 3);
 }

@@ -54,4 +54,12 @@ class ConfigFixture {
   TemporaryWorkspace files;
 };
 
+/// The error for overrides of the small config, and what they make of it.
+inline std::string small_refusal(std::vector<std::string> overrides) {
+  return ConfigFixture().small_error("", std::move(overrides));
+}
+inline config::Experiment small_accepted(std::vector<std::string> overrides) {
+  return ConfigFixture().small("", std::move(overrides)).experiment;
+}
+
 }  // namespace forge::tests

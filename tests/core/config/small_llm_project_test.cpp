@@ -20,7 +20,8 @@ Experiment resolved(const std::string& config, const ResolveOptions& options = f
   return resolve(small_llm(), config, options).experiment;
 }
 
-const std::vector<std::string> variants = {"llama", "canon", "canon_b_rope", "canon_ac_rope"};
+const std::vector<std::string> pretrained_variants = {
+    "llama", "canon", "canon_b_rope", "canon_ac_rope"};
 
 TEST_CASE("the medium reference is Llama with 162 million parameters") {
   const ModelConfig model = resolved("llama").model;
@@ -35,7 +36,7 @@ TEST_CASE("the medium reference is Llama with 162 million parameters") {
 
 TEST_CASE("every variant trains on 20 tokens for each parameter of the reference") {
   const int64_t budget = 20 * model::parameter_count(resolved("llama").model);
-  for (const std::string& variant : variants) {
+  for (const std::string& variant : pretrained_variants) {
     const TrainConfig train = resolved(variant).train;
     CHECK(train.max_tokens == budget);
     const int64_t tokens_per_step = int64_t{train.batch_size} * train.seq_len;
@@ -60,7 +61,7 @@ TEST_CASE("canon is Canon-A without positions and with QK-norm per head in the s
 }
 
 TEST_CASE("the grid changes the learning rate and the name alone") {
-  for (const std::string& variant : variants) {
+  for (const std::string& variant : pretrained_variants) {
     for (const auto& [folder, lr] : {std::pair("lr3e-4/", 3e-4), {"lr3e-3/", 3e-3}}) {
       ResolvedConfig base = resolve(small_llm(), variant, fixed_options());
       const ResolvedConfig grid = resolve(small_llm(), folder + variant, fixed_options());
@@ -85,7 +86,7 @@ TEST_CASE("the tiny profile needs nothing and is chosen by name alone") {
   for (const bool gpu : {false, true}) {
     CHECK(resolved("llama", fixed_options({}, gpu)).profile == "full");
   }
-  for (const std::string& variant : variants) {
+  for (const std::string& variant : pretrained_variants) {
     const ResolvedConfig tiny = resolve(small_llm(), variant, fixed_options({"profile=tiny"}));
     CHECK(tiny.obstacles.empty());
     CHECK(model::parameter_count(tiny.experiment.model) < 1000000);

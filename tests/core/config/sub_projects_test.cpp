@@ -2,11 +2,13 @@
 
 #include "tests/core/config/fixture.h"
 #include "tests/support/catch.h"
+#include "tests/support/contains.h"
 
 namespace forge::config {
 namespace {
 
 using tests::ConfigFixture;
+using tests::contains;
 
 constexpr const char* model_config =
     "-- set width = hidden | default(64)\n"
@@ -33,11 +35,6 @@ class SubProjectFixture : public ConfigFixture {
   }
 };
 
-bool says(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
-}
-
 TEST_CASE("a call is replaced by the other config's target with its origins") {
   const SubProjectFixture fixture;
   for (const char* name : {"m", "m.yaml"}) {
@@ -45,7 +42,7 @@ TEST_CASE("a call is replaced by the other config's target with its origins") {
         std::string("  project_dir: models\n  config_template: ") + name + "\n  targets: model\n"));
     REQUIRE(resolved.experiment.model.hidden_size == 64);
     const SourceSpan& origin = resolved.origins.at("model.num_layers").set_by.origin;
-    REQUIRE(says(origin.describe(), "models/templates/configs/m.yaml:7:15"));
+    REQUIRE(contains(origin.describe(), "models/templates/configs/m.yaml:7:15"));
   }
 }
 
@@ -96,18 +93,19 @@ TEST_CASE("what a call names must exist") {
   const auto error = [&](const std::string& arguments) {
     return fixture.error(training(arguments));
   };
-  REQUIRE(says(error("  project_dir: modls\n  config_template: m\n  targets: model\n"),
-               "c.yaml:2:16: error: no project in "));
-  REQUIRE(says(error("  project_dir: models\n  config_template: mm\n  targets: model\n"),
-               "c.yaml:3:20: error: the project 'projects/p/models' has no config 'mm'"));
-  REQUIRE(says(error("  project_dir: models\n  config_template: m\n  targets: modle\n"),
-               "c.yaml:4:12: error: 'm' has no target 'modle'"));
-  REQUIRE(says(error("  project_dir: models\n  targets: model\n"), "needs 'config_template'"));
-  REQUIRE(says(error("  project_dir: models\n  config_template: m\n  target: model\n"),
-               "did you mean 'targets'?"));
-  REQUIRE(says(error("  project_dir: models\n  config_template: m\n  pp_kwargs: {a: {b: 1}}\n"),
-               "the variable 'a' is a mapping"));
-  REQUIRE(says(error("  project_dir: {}\n  config_template: m\n"), "'project_dir' is a mapping"));
+  REQUIRE(contains(error("  project_dir: modls\n  config_template: m\n  targets: model\n"),
+                   "c.yaml:2:16: error: no project in "));
+  REQUIRE(contains(error("  project_dir: models\n  config_template: mm\n  targets: model\n"),
+                   "c.yaml:3:20: error: the project 'projects/p/models' has no config 'mm'"));
+  REQUIRE(contains(error("  project_dir: models\n  config_template: m\n  targets: modle\n"),
+                   "c.yaml:4:12: error: 'm' has no target 'modle'"));
+  REQUIRE(contains(error("  project_dir: models\n  targets: model\n"), "needs 'config_template'"));
+  REQUIRE(contains(error("  project_dir: models\n  config_template: m\n  target: model\n"),
+                   "did you mean 'targets'?"));
+  REQUIRE(contains(error("  project_dir: models\n  config_template: m\n  pp_kwargs: {a: {b: 1}}\n"),
+                   "the variable 'a' is a mapping"));
+  REQUIRE(
+      contains(error("  project_dir: {}\n  config_template: m\n"), "'project_dir' is a mapping"));
 }
 
 TEST_CASE("configs that refer to each other in a circle are refused with the circle") {
@@ -118,14 +116,14 @@ TEST_CASE("configs that refer to each other in a circle are refused with the cir
                            "  config_template: c\n  targets: model\n");
   const std::string error = fixture.error(
       training("  project_dir: models\n  config_template: back.yaml\n  targets: model\n"));
-  REQUIRE(says(error, "in a circle: projects/p:c -> projects/p/models:back -> projects/p:c"));
-  REQUIRE(says(error, "back.yaml:1:"));
+  REQUIRE(contains(error, "in a circle: projects/p:c -> projects/p/models:back -> projects/p:c"));
+  REQUIRE(contains(error, "back.yaml:1:"));
 }
 
 TEST_CASE("any other call means nothing in a config") {
   const ConfigFixture fixture;
-  REQUIRE(says(fixture.error("model: !call:torch:Linear {a: 1}\ntrain: {max_steps: 1}\n"),
-               "the tag !call:torch:Linear means nothing at 'model'"));
+  REQUIRE(contains(fixture.error("model: !call:torch:Linear {a: 1}\ntrain: {max_steps: 1}\n"),
+                   "the tag !call:torch:Linear means nothing at 'model'"));
 }
 
 TEST_CASE("a graph of Python objects is told from a config that forge runs") {
@@ -134,8 +132,8 @@ TEST_CASE("a graph of Python objects is told from a config that forge runs") {
                            "optimizer: !partial:torch.optim:AdamW {lr: 1}\n",
                            "meta: !dict:@meta\n  config_name: x\n"}) {
     const std::string error = tests::error_of([&] { fixture.resolve(text); });
-    REQUIRE(says(error, "is a graph of Python objects"));
-    REQUIRE(says(error, "'forge graph'"));
+    REQUIRE(contains(error, "is a graph of Python objects"));
+    REQUIRE(contains(error, "'forge graph'"));
   }
 }
 
@@ -167,10 +165,10 @@ TEST_CASE("tagged containers of a config are plain values") {
       "default: 1.0e-6}}\n");
   REQUIRE(resolved.json["optimizer"]["betas"] == std::vector<double>{0.5, 0.9});
   REQUIRE(resolved.json["optimizer"]["eps"] == 1e-6);
-  REQUIRE(
-      says(fixture.small_error("seed: !var seed\n"), "c.yaml:8:7: error: a config of forge has"));
-  REQUIRE(says(fixture.small_error("seed: !vra seed\n"), "did you mean '!var'"));
-  REQUIRE(says(fixture.small_error("optimizer: {betas: !list {a: 1}}\n"), "betas"));
+  REQUIRE(contains(fixture.small_error("seed: !var seed\n"),
+                   "c.yaml:8:7: error: a config of forge has"));
+  REQUIRE(contains(fixture.small_error("seed: !vra seed\n"), "did you mean '!var'"));
+  REQUIRE(contains(fixture.small_error("optimizer: {betas: !list {a: 1}}\n"), "betas"));
 }
 
 }  // namespace

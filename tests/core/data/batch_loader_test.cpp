@@ -9,7 +9,7 @@ namespace forge::data {
 namespace {
 
 /// A token file of the ids 0, 1, 2, … with a document every 7 of them.
-std::filesystem::path counting_file(const tests::TemporaryFolder& folder, int count) {
+std::filesystem::path counting_documents(const tests::TemporaryFolder& folder, int count) {
   std::vector<int32_t> ids;
   std::vector<int64_t> documents;
   for (int i = 0; i < count; ++i) {
@@ -55,7 +55,7 @@ TEST_CASE("batches are the same bytes for any number of threads and from any pos
   rows.document_start = 1;
   for (const bool padded : {false, true}) {
     if (padded) rows.pad_id = 3;
-    const Dataset dataset(counting_file(folder, 1000), rows);
+    const Dataset dataset(counting_documents(folder, 1000), rows);
     // Several epochs; each as the dataset itself has it.
     Batches expected;
     expected.inputs.resize(300 * 4 * 5);
@@ -78,7 +78,7 @@ TEST_CASE("batches are the same bytes for any number of threads and from any pos
 
 TEST_CASE("ranks together see the rows of one process") {
   tests::TemporaryFolder folder;
-  const Dataset dataset(counting_file(folder, 1000), shuffled_rows());
+  const Dataset dataset(counting_documents(folder, 1000), shuffled_rows());
   const Batches alone = load(dataset, {6, 0, 1, 2, {}}, 40);
   BatchLoader first(dataset, {2, 0, 1, 2, {0, 3}});
   BatchLoader second(dataset, {2, 0, 2, 2, {1, 3}});
@@ -93,7 +93,7 @@ TEST_CASE("ranks together see the rows of one process") {
 
 TEST_CASE("a loader may end with batches that nobody took") {
   tests::TemporaryFolder folder;
-  const Dataset dataset(counting_file(folder, 1000), shuffled_rows());
+  const Dataset dataset(counting_documents(folder, 1000), shuffled_rows());
   for (int taken = 0; taken < 20; ++taken) load(dataset, {1, 0, 3, 4, {}}, taken);
 }
 

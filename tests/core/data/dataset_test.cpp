@@ -16,7 +16,7 @@ using config::RowOrder;
 using Ids = std::vector<int32_t>;
 
 /// A token file of the ids 0, 1, 2, …
-std::filesystem::path counting_file(const tests::TemporaryFolder& folder, int count) {
+std::filesystem::path plain_counting_file(const tests::TemporaryFolder& folder, int count) {
   Ids ids;
   for (int i = 0; i < count; ++i) ids.push_back(i);
   TokenFileWriter writer(folder / "counting.tokens", 2000, hash_hex(""));
@@ -41,7 +41,7 @@ Ids first_inputs(const Dataset& data, int64_t position, int count) {
 
 TEST_CASE("rows in order begin every seq_len ids and share one id with the next") {
   tests::TemporaryFolder folder;
-  const Dataset data(counting_file(folder, 13), {4, RowOrder::sequential, 1});
+  const Dataset data(plain_counting_file(folder, 13), {4, RowOrder::sequential, 1});
   REQUIRE(data.rows() == 3);
   Ids inputs(8), targets(8);
   data.fill(1, 2, inputs.data(), targets.data());
@@ -52,7 +52,7 @@ TEST_CASE("rows in order begin every seq_len ids and share one id with the next"
 
 TEST_CASE("rows may begin with a later one of the file") {
   tests::TemporaryFolder folder;
-  const auto path = counting_file(folder, 21);
+  const auto path = plain_counting_file(folder, 21);
   RowOptions options{4, RowOrder::sequential, 1};
   const Dataset behind({{path, 2, "", 1, 3}}, options);
   REQUIRE(behind.rows() == 2);
@@ -69,7 +69,7 @@ TEST_CASE("rows may begin with a later one of the file") {
 
 TEST_CASE("a last row needs one id more than seq_len") {
   tests::TemporaryFolder folder;
-  const auto path = counting_file(folder, 12);
+  const auto path = plain_counting_file(folder, 12);
   REQUIRE(Dataset(path, {4, RowOrder::sequential, 1}).rows() == 2);
   REQUIRE(Dataset(path, {11, RowOrder::sequential, 1}).rows() == 1);
   REQUIRE(tests::error_of([&] {
@@ -80,7 +80,7 @@ TEST_CASE("a last row needs one id more than seq_len") {
 
 TEST_CASE("each shuffled epoch has every row once and another order") {
   tests::TemporaryFolder folder;
-  const Dataset data(counting_file(folder, 201), {4, RowOrder::shuffled, 9});
+  const Dataset data(plain_counting_file(folder, 201), {4, RowOrder::shuffled, 9});
   REQUIRE(data.rows() == 50);
   const Ids first = first_inputs(data, 0, 50);
   const Ids second = first_inputs(data, 50, 50);
@@ -93,7 +93,7 @@ TEST_CASE("each shuffled epoch has every row once and another order") {
 
 TEST_CASE("a position may be entered anywhere and a batch may cross an epoch") {
   tests::TemporaryFolder folder;
-  const Dataset data(counting_file(folder, 41), {4, RowOrder::shuffled, 3});
+  const Dataset data(plain_counting_file(folder, 41), {4, RowOrder::shuffled, 3});
   const Ids all = first_inputs(data, 0, 40);
   for (const int64_t position : {0, 7, 9, 18, 33}) {
     const Ids part = first_inputs(data, position, 5);
@@ -103,13 +103,13 @@ TEST_CASE("a position may be entered anywhere and a batch may cross an epoch") {
 
 TEST_CASE("the shuffled order is fixed for all time") {
   tests::TemporaryFolder folder;
-  const Dataset data(counting_file(folder, 41), {4, RowOrder::shuffled, 1});
+  const Dataset data(plain_counting_file(folder, 41), {4, RowOrder::shuffled, 1});
   REQUIRE(first_inputs(data, 0, 10) == Ids{24, 36, 20, 16, 28, 4, 12, 8, 32, 0});
 }
 
 TEST_CASE("documents of a row are numbered from its beginning") {
   tests::TemporaryFolder folder;
-  const auto path = counting_file(folder, 13);
+  const auto path = plain_counting_file(folder, 13);
   const Dataset divided(path, {5, RowOrder::sequential, 1, 0, 7});
   REQUIRE(divided.divides_documents());
   // A document begins at 7: within the first row, at the beginning of the second, nowhere.
@@ -122,7 +122,7 @@ TEST_CASE("documents of a row are numbered from its beginning") {
 
 TEST_CASE("a dataset can be told to use the first rows alone") {
   tests::TemporaryFolder folder;
-  const auto path = counting_file(folder, 41);
+  const auto path = plain_counting_file(folder, 41);
   const Dataset data(path, {4, RowOrder::shuffled, 1, 3});
   REQUIRE(data.rows() == 3);
   const Ids rows = first_inputs(data, 0, 9);
@@ -136,7 +136,7 @@ TEST_CASE("a dataset can be told to use the first rows alone") {
 
 TEST_CASE("a short last row holds what is left and scores nothing behind it") {
   tests::TemporaryFolder folder;
-  const auto path = counting_file(folder, 12);
+  const auto path = plain_counting_file(folder, 12);
   REQUIRE(rows_of(12, 4, LastRow::may_be_short) == 3);
   REQUIRE(rows_of(13, 4, LastRow::may_be_short) == 3);
   REQUIRE(rows_of(14, 4, LastRow::may_be_short) == 4);

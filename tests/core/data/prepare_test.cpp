@@ -9,10 +9,13 @@
 #include "core/data/tokenizer_json.h"
 #include "core/data/toy_stories.h"
 #include "tests/support/catch.h"
+#include "tests/support/contains.h"
 #include "tests/support/support.h"
 
 namespace forge::data {
 namespace {
+
+using tests::contains;
 
 config::Experiment small_experiment() {
   config::Experiment experiment;
@@ -77,10 +80,6 @@ std::vector<std::string> phases(const config::Experiment& experiment,
   return seen;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 const std::vector<std::string> everything = {
     "training the tokenizer", "writing training tokens", "writing evaluation tokens"};
 
@@ -102,8 +101,9 @@ TEST_CASE("generated text is prepared as the rows that a run needs") {
       tokenizer.encode_document(toy_story(1, Split::evaluation, 0));
   const std::vector<int32_t> evaluation = all_ids(prepared.evaluation[0].tokens);
   REQUIRE(std::equal(held_out.begin(), held_out.end(), evaluation.begin()));
-  REQUIRE(Dataset(prepared.train[0].tokens, {64, config::RowOrder::shuffled, 1, prepared.train[0].rows})
-              .rows() == 8);
+  REQUIRE(
+      Dataset(prepared.train[0].tokens, {64, config::RowOrder::shuffled, 1, prepared.train[0].rows})
+          .rows() == 8);
 }
 
 TEST_CASE("data that is prepared is not prepared again") {

@@ -9,7 +9,7 @@
 namespace forge::data {
 namespace {
 
-const std::string fingerprint = hash_hex("a tokenizer");
+const std::string tokenizer_fingerprint = hash_hex("a tokenizer");
 
 std::vector<int32_t> range(int first, int count) {
   std::vector<int32_t> ids(static_cast<size_t>(count));
@@ -24,7 +24,7 @@ void append(TokenFileWriter& writer, int first, int count, const std::vector<int
 
 /// Writes ids 0 … 8, saves, writes more and ends without finishing, as a killed process does.
 void break_off(const std::filesystem::path& path, const std::string& purpose) {
-  TokenFileWriter writer(path, 2000, fingerprint, purpose);
+  TokenFileWriter writer(path, 2000, tokenizer_fingerprint, purpose);
   append(writer, 0, 9, {0, 4});
   writer.save("behind 9");
   append(writer, 100, 50, {0});
@@ -33,7 +33,7 @@ void break_off(const std::filesystem::path& path, const std::string& purpose) {
 TEST_CASE("documents are found in a token file by their number") {
   tests::TemporaryFolder folder;
   for (const int vocab_size : {2000, 70000}) {
-    TokenFileWriter writer(folder / "a.tokens", vocab_size, fingerprint);
+    TokenFileWriter writer(folder / "a.tokens", vocab_size, tokenizer_fingerprint);
     append(writer, 0, 5, {0, 3});
     append(writer, 5, 4, {});
     append(writer, 9, 2, {1, 2});
@@ -58,14 +58,14 @@ TEST_CASE("work that was broken off is gone on with after its last save") {
   break_off(path, "a text");
   REQUIRE_FALSE(fs::exists(path));
   {
-    TokenFileWriter writer(path, 2000, fingerprint, "a text");
+    TokenFileWriter writer(path, 2000, tokenizer_fingerprint, "a text");
     REQUIRE(writer.resumed_from() == "behind 9");
     REQUIRE(writer.size() == 9);
     REQUIRE(writer.documents() == 2);
     append(writer, 9, 3, {1});
     writer.finish();
   }
-  TokenFileWriter at_once(folder / "b.tokens", 2000, fingerprint);
+  TokenFileWriter at_once(folder / "b.tokens", 2000, tokenizer_fingerprint);
   append(at_once, 0, 12, {0, 4, 10});
   at_once.finish();
   REQUIRE(read_file(path) == read_file(folder / "b.tokens"));
@@ -87,23 +87,23 @@ TEST_CASE("work of another purpose or tokenizer and damaged work is begun anew")
     write_file_atomic(path.string() + suffix, content);
   };
   break_off(path, "a text");
-  REQUIRE(begins_anew(fingerprint, "another text"));
+  REQUIRE(begins_anew(tokenizer_fingerprint, "another text"));
   break_off(path, "a text");
   REQUIRE(begins_anew(hash_hex("another tokenizer"), "a text"));
   break_off(path, "a text");
   damage(".partial", 72 + 3);
-  REQUIRE(begins_anew(fingerprint, "a text"));
+  REQUIRE(begins_anew(tokenizer_fingerprint, "a text"));
   break_off(path, "a text");
   damage(".partial.documents", 8);
-  REQUIRE(begins_anew(fingerprint, "a text"));
+  REQUIRE(begins_anew(tokenizer_fingerprint, "a text"));
   break_off(path, "a text");
   fs::resize_file(path.string() + ".partial", 80);
-  REQUIRE(begins_anew(fingerprint, "a text"));
+  REQUIRE(begins_anew(tokenizer_fingerprint, "a text"));
   break_off(path, "a text");
   write_file_atomic(path.string() + ".partial.json", "{\"purpose\": \"a te");
-  REQUIRE(begins_anew(fingerprint, "a text"));
+  REQUIRE(begins_anew(tokenizer_fingerprint, "a text"));
   break_off(path, "a text");
-  REQUIRE_FALSE(begins_anew(fingerprint, "a text"));
+  REQUIRE_FALSE(begins_anew(tokenizer_fingerprint, "a text"));
 }
 
 }  // namespace

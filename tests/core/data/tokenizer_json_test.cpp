@@ -6,10 +6,13 @@
 #include "core/data/bpe_trainer.h"
 #include "core/data/toy_stories.h"
 #include "tests/support/catch.h"
+#include "tests/support/contains.h"
 #include "tests/support/support.h"
 
 namespace forge::data {
 namespace {
+
+using tests::contains;
 
 using nlohmann::json;
 
@@ -30,10 +33,6 @@ std::string error_of_loading(const json& content) {
   tests::TemporaryFolder folder;
   const auto path = folder.write("tokenizer.json", content.dump());
   return tests::error_of([&] { load_tokenizer(path); });
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST_CASE("a saved tokenizer is read back the same") {

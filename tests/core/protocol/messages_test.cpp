@@ -7,17 +7,15 @@
 #include "core/base/fs.h"
 #include "core/base/text.h"
 #include "tests/support/catch.h"
+#include "tests/support/contains.h"
 #include "tests/support/support.h"
 
 namespace forge::protocol {
 namespace {
 
 using nlohmann::json;
+using tests::contains;
 using tests::error_of;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::string event_error(const std::string& line) {
   return error_of([&] { event_from_line(line); });

@@ -15,7 +15,7 @@ using tests::contains;
 using Losses = std::vector<double>;
 
 /// Completed runs of the seeds 1, 2, … with these losses.
-Sample sample_of(const Losses& losses) {
+Sample runs_of(const Losses& losses) {
   Sample sample;
   for (const double loss : losses) {
     store::RunSummary run;
@@ -35,8 +35,8 @@ Ablation ablation(const Losses& llama, const Losses& canon_a, const std::string&
   ablation.table.claims = {{"canon_a", "llama", "", {}, {}, "eval_loss", "full"}};
   for (const RowSpec& spec : ablation.table.rows) {
     AblationRow row;
-    if (spec.config == "llama") static_cast<Sample&>(row) = sample_of(llama);
-    if (spec.config == "canon_a") static_cast<Sample&>(row) = sample_of(canon_a);
+    if (spec.config == "llama") static_cast<Sample&>(row) = runs_of(llama);
+    if (spec.config == "canon_a") static_cast<Sample&>(row) = runs_of(canon_a);
     row.spec = spec;
     if (row.completed()) ablation.profile = profile;
     ablation.rows.push_back(row);

@@ -7,13 +7,10 @@
 #include "core/run/plan.h"
 #include "core/run/run_folder.h"
 #include "core/weights/checkpoint.h"
+#include "tests/support/contains.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// A backend whose worker is any command.
 class CommandBackend : public run::Backend {

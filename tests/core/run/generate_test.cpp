@@ -14,9 +14,9 @@ using namespace tests;
 using protocol::Ending;
 
 /// Generation by a worker whose lines are written down.
-class Scene {
+class GenerationScene {
  public:
-  Scene() {
+  GenerationScene() {
     data::save_tokenizer(tokenizer, folder_ / "tokenizer.json");
     model.tokenizer = folder_ / "tokenizer.json";
     model.checkpoint = folder_ / "checkpoints/000000010";
@@ -76,7 +76,7 @@ class Scene {
 };
 
 TEST_CASE("a worker is told what to generate in token ids", "[run][generate]") {
-  Scene scene;
+  GenerationScene scene;
   scene.question.prompts = {"ab", "c"};
   scene.question.samples = 2;
   scene.question.sampling = {0.5, 7, 0.9};
@@ -104,7 +104,7 @@ TEST_CASE("a worker is told what to generate in token ids", "[run][generate]") {
 }
 
 TEST_CASE("tokens become text as soon as it is certain", "[run][generate]") {
-  Scene scene;
+  GenerationScene scene;
   const std::vector<int32_t> euro = scene.ids("€");
   scene.says({0}, {scene.ids("x")[0]});
   for (const int32_t byte : euro) scene.says({0}, {byte});
@@ -122,10 +122,10 @@ TEST_CASE("tokens become text as soon as it is certain", "[run][generate]") {
 }
 
 TEST_CASE("tokens that cannot be the model's are refused", "[run][generate]") {
-  Scene beyond;
+  GenerationScene beyond;
   beyond.says({0}, {beyond.model.experiment.model.vocab_size});
   REQUIRE(contains(beyond.fault(), "of a model that has"));
-  Scene endless;
+  GenerationScene endless;
   endless.question.max_tokens = 2;
   endless.says({0}, {5});
   endless.says({0}, {5});
@@ -134,7 +134,7 @@ TEST_CASE("tokens that cannot be the model's are refused", "[run][generate]") {
 }
 
 TEST_CASE("samples are kept apart and end each for its own reason", "[run][generate]") {
-  Scene scene;
+  GenerationScene scene;
   scene.question.prompts = {"a", "b"};
   scene.question.samples = 2;
   const auto id = [&](const std::string& letter) { return scene.ids(letter)[0]; };
@@ -151,7 +151,7 @@ TEST_CASE("samples are kept apart and end each for its own reason", "[run][gener
 }
 
 TEST_CASE("forge cuts at a stop text that its worker leaves to it", "[run][generate]") {
-  Scene scene;
+  GenerationScene scene;
   scene.question.stop = {"end"};
   for (const int32_t byte : scene.ids("so e")) scene.says({0}, {byte});
   scene.says({0}, {scene.ids("n")[0]});
@@ -165,7 +165,7 @@ TEST_CASE("forge cuts at a stop text that its worker leaves to it", "[run][gener
 }
 
 TEST_CASE("a beginning of a stop text is shown where the sample ends with it", "[run][generate]") {
-  Scene scene;
+  GenerationScene scene;
   scene.question.stop = {"end"};
   scene.says({0}, {scene.ids("e")[0]});
   scene.says({0}, {scene.ids("n")[0]}, {Ending::length});
@@ -174,7 +174,7 @@ TEST_CASE("a beginning of a stop text is shown where the sample ends with it", "
 }
 
 TEST_CASE("any special token ends a sample where the vocabulary names no EOS", "[run][generate]") {
-  Scene scene;
+  GenerationScene scene;
   data::Vocabulary vocabulary = data::initial_vocabulary();
   for (size_t id = 0; id < 6; ++id) vocabulary.tokens[id] = "<|" + std::to_string(id) + "|>";
   vocabulary.before_text.clear();
@@ -185,29 +185,38 @@ TEST_CASE("any special token ends a sample where the vocabulary names no EOS", "
 }
 
 TEST_CASE("what makes no sense to generate is refused with what would", "[run][generate]") {
-  const auto fault = [](const std::function<void(Scene&)>& spoil) {
-    Scene scene;
+  const auto fault = [](const std::function<void(GenerationScene&)>& spoil) {
+    GenerationScene scene;
     spoil(scene);
     const std::string message = scene.fault();
     REQUIRE_FALSE(scene.has_started_a_worker());
     return message;
   };
-  REQUIRE(contains(fault([](Scene& s) { s.question.prompts.clear(); }), "there is no prompt"));
-  REQUIRE(contains(fault([](Scene& s) { s.question.prompts = {""}; }), "the prompt is empty"));
-  REQUIRE(contains(fault([](Scene& s) { s.question.prompts = {"a", ""}; }), "prompt 2 is empty"));
-  const std::string too_long = fault([](Scene& s) { s.question.prompts = {std::string(15, 'x')}; });
+  REQUIRE(contains(fault([](GenerationScene& s) { s.question.prompts.clear(); }),
+                   "there is no prompt"));
+  REQUIRE(contains(fault([](GenerationScene& s) { s.question.prompts = {""}; }),
+                   "the prompt is empty"));
+  REQUIRE(contains(fault([](GenerationScene& s) {
+                     s.question.prompts = {"a", ""};
+                   }),
+                   "prompt 2 is empty"));
+  const std::string too_long =
+      fault([](GenerationScene& s) { s.question.prompts = {std::string(15, 'x')}; });
   REQUIRE(contains(too_long, "the prompt has 17 tokens, the model reads no more than 16"));
   REQUIRE(contains(too_long, "shorten the prompt"));
-  REQUIRE(contains(fault([](Scene& s) { s.question.max_tokens = 0; }), "max-tokens 0"));
-  REQUIRE(contains(fault([](Scene& s) { s.question.samples = -1; }), "samples -1"));
-  REQUIRE(contains(fault([](Scene& s) { s.question.samples = 70'000; }), "70,000 samples"));
-  REQUIRE(contains(fault([](Scene& s) { s.question.batch_size = 0; }), "batch-size 0"));
+  REQUIRE(contains(fault([](GenerationScene& s) { s.question.max_tokens = 0; }), "max-tokens 0"));
+  REQUIRE(contains(fault([](GenerationScene& s) { s.question.samples = -1; }), "samples -1"));
   REQUIRE(
-      contains(fault([](Scene& s) { s.question.sampling.temperature = -1; }), "temperature -1"));
-  REQUIRE(contains(fault([](Scene& s) { s.question.sampling.top_p = 1.5; }), "top-p 1.5"));
-  REQUIRE(contains(fault([](Scene& s) { s.question.stop = {""}; }), "a stop text is empty"));
-  REQUIRE(contains(fault([](Scene& s) { s.model.tokenizer = ""; }), "has no tokenizer"));
-  REQUIRE(contains(fault([](Scene& s) {
+      contains(fault([](GenerationScene& s) { s.question.samples = 70'000; }), "70,000 samples"));
+  REQUIRE(contains(fault([](GenerationScene& s) { s.question.batch_size = 0; }), "batch-size 0"));
+  REQUIRE(contains(fault([](GenerationScene& s) { s.question.sampling.temperature = -1; }),
+                   "temperature -1"));
+  REQUIRE(
+      contains(fault([](GenerationScene& s) { s.question.sampling.top_p = 1.5; }), "top-p 1.5"));
+  REQUIRE(
+      contains(fault([](GenerationScene& s) { s.question.stop = {""}; }), "a stop text is empty"));
+  REQUIRE(contains(fault([](GenerationScene& s) { s.model.tokenizer = ""; }), "has no tokenizer"));
+  REQUIRE(contains(fault([](GenerationScene& s) {
                      s.model.experiment.train.seq_len = 1 << 24;
                      s.question.prompts = {std::string(400'000, 'x')};
                    }),
@@ -216,10 +225,10 @@ TEST_CASE("what makes no sense to generate is refused with what would", "[run][g
 
 TEST_CASE("a worker that speaks of other samples than it was asked for is refused",
           "[run][generate]") {
-  Scene other;
+  GenerationScene other;
   other.says({1}, {10});
   REQUIRE(contains(other.fault(), "the worker speaks of a sample 1"));
-  Scene uneven;
+  GenerationScene uneven;
   uneven.says({0}, {10, 11});
   REQUIRE(contains(uneven.fault(), "do not fit"));
 }

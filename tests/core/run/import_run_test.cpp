@@ -20,8 +20,8 @@ using tests::error_of;
 using tests::TemporaryFolder;
 
 /// An exported model and a folder for runs.
-struct Place {
-  explicit Place(int vocab_size = tests::small_model().vocab_size) {
+struct ImportPlace {
+  explicit ImportPlace(int vocab_size = tests::small_model().vocab_size) {
     hf::ExportSource source;
     source.model = tests::small_model();
     source.model.vocab_size = vocab_size;
@@ -42,7 +42,7 @@ struct Place {
 };
 
 TEST_CASE("an imported model is a completed run with a checkpoint", "[run]") {
-  const Place place;
+  const ImportPlace place;
   const ImportedRun imported = place.import();
   REQUIRE(imported.made);
   REQUIRE(tests::contains(imported.folder.id(), "My_Model-"));
@@ -62,7 +62,7 @@ TEST_CASE("an imported model is a completed run with a checkpoint", "[run]") {
 }
 
 TEST_CASE("the same model is imported once under a name", "[run]") {
-  const Place place;
+  const ImportPlace place;
   const ImportedRun first = place.import("llama");
   const ImportedRun second = place.import("llama");
   REQUIRE_FALSE(second.made);
@@ -71,7 +71,7 @@ TEST_CASE("the same model is imported once under a name", "[run]") {
 }
 
 TEST_CASE("the store lists an imported run with its parameters and without warnings", "[run]") {
-  const Place place;
+  const ImportPlace place;
   const ImportedRun imported = place.import("llama");
   store::ResultStore store(place.folder / "store.sqlite");
   REQUIRE(store.sync(place.runs()).warnings.empty());
@@ -85,7 +85,7 @@ TEST_CASE("the store lists an imported run with its parameters and without warni
 }
 
 TEST_CASE("a name must do for a folder", "[run]") {
-  const Place place;
+  const ImportPlace place;
   for (const char* name : {"a/b", "..", ".x", "-x", "a b", "é"}) {
     INFO(name);
     REQUIRE(contains(error_of([&] { place.import(name); }), "is no name for a run"));
@@ -94,7 +94,7 @@ TEST_CASE("a name must do for a folder", "[run]") {
 }
 
 TEST_CASE("a model without a tokenizer is a run without one", "[run]") {
-  const Place place;
+  const ImportPlace place;
   fs::remove(place.model_folder() / "tokenizer.json");
   const RunModel model = open_run(place.import().folder);
   REQUIRE(model.tokenizer.empty());
@@ -102,7 +102,7 @@ TEST_CASE("a model without a tokenizer is a run without one", "[run]") {
 }
 
 TEST_CASE("a SentencePiece model is imported as tokenizer json", "[run]") {
-  const Place place(560);
+  const ImportPlace place(560);
   fs::remove(place.model_folder() / "tokenizer.json");
   fs::copy_file(tests::tests_dir() / "golden" / "tokenizers" / "llama_like.model",
                 place.model_folder() / "tokenizer.model");
@@ -113,7 +113,7 @@ TEST_CASE("a SentencePiece model is imported as tokenizer json", "[run]") {
 }
 
 TEST_CASE("a model folder is opened as it lies there", "[run]") {
-  const Place place;
+  const ImportPlace place;
   const RunModel model = open_model(place.runs(), place.model_folder().string());
   REQUIRE(model.checkpoint == place.model_folder());
   REQUIRE(model.experiment.model.hidden_size == 8);

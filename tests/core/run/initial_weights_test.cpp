@@ -15,8 +15,8 @@ using tests::error_of;
 using tests::TemporaryFolder;
 
 /// A model folder and a run imported from it.
-struct Place {
-  Place() {
+struct WeightsPlace {
+  WeightsPlace() {
     hf::ExportSource source;
     source.model = experiment.model = tests::small_model();
     source.max_positions = 128;
@@ -38,14 +38,14 @@ struct Place {
 };
 
 TEST_CASE("without a name the weights are drawn", "[run]") {
-  Place place;
+  WeightsPlace place;
   const InitialWeights weights = place.find("");
   REQUIRE(weights.folder.empty());
   REQUIRE(weights.hash.empty());
 }
 
 TEST_CASE("the same weights have the same hash wherever they lie", "[run]") {
-  Place place;
+  WeightsPlace place;
   const InitialWeights of_folder = place.find((place.folder / "model").string());
   const InitialWeights of_run = place.find("llama");
   REQUIRE(of_folder.hash == of_run.hash);
@@ -56,7 +56,7 @@ TEST_CASE("the same weights have the same hash wherever they lie", "[run]") {
 }
 
 TEST_CASE("weights of another shape are refused with the key", "[run]") {
-  Place place;
+  WeightsPlace place;
   place.experiment.model.hidden_size = 16;
   const std::string fault = place.fault("llama");
   REQUIRE(contains(fault, "train.initial_weights 'llama': the weights are not those of the model"));
@@ -65,7 +65,7 @@ TEST_CASE("weights of another shape are refused with the key", "[run]") {
 }
 
 TEST_CASE("what makes another function of the same weights is noted", "[run]") {
-  Place place;
+  WeightsPlace place;
   place.experiment.model.position.theta = 1e6;
   place.experiment.model.init = config::ModelInit::lingua;
   const InitialWeights weights = place.find("llama");

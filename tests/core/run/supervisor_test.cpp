@@ -15,9 +15,9 @@ namespace {
 using namespace tests;  // Says, Exits, …: the words of the scripts
 
 /// A run folder, a fake worker for each script, and what came of supervising them.
-class Scene {
+class SupervisedScene {
  public:
-  explicit Scene(std::vector<WorkerScript> scripts)
+  explicit SupervisedScene(std::vector<WorkerScript> scripts)
       : folder(new_run(runs_.path())), launcher(clock, std::move(scripts)) {
     options.clock = [this] { return clock.seconds; };
     options.poll_seconds = 1;
@@ -62,7 +62,7 @@ Script greeting() { return {Says{lines::hello}, Says{lines::environment}}; }
 
 /// Supervises a worker that is expected to fail and returns the "ended" line.
 nlohmann::json failure_of(const Script& script) {
-  Scene scene({{script, {}}});
+  SupervisedScene scene({{script, {}}});
   REQUIRE(scene.supervise() == supervised_failed);
   REQUIRE(scene.folder.state() == RunState::failed);
   REQUIRE_FALSE(fs::exists(scene.folder.done_file()));
@@ -71,7 +71,7 @@ nlohmann::json failure_of(const Script& script) {
 }
 
 TEST_CASE("a good worker's events are kept and the run is completed", "[run][supervisor]") {
-  Scene scene({{good_run(), {}}});
+  SupervisedScene scene({{good_run(), {}}});
   REQUIRE(scene.folder.state() == RunState::queued);
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.story() == "attempt hello environment train checkpoint finished ended");
@@ -89,7 +89,7 @@ TEST_CASE("a good worker's events are kept and the run is completed", "[run][sup
 }
 
 TEST_CASE("the worker gets the request of the run folder as its only line", "[run][supervisor]") {
-  Scene scene({{good_run(), {}}});
+  SupervisedScene scene({{good_run(), {}}});
   scene.supervise();
   const Launch& launch = scene.launcher.launches.at(0);
   REQUIRE(launch.input + "\n" == read_file(scene.folder.request_file()));
@@ -98,7 +98,7 @@ TEST_CASE("the worker gets the request of the run folder as its only line", "[ru
 }
 
 TEST_CASE("what the worker runs on is kept beside the events", "[run][supervisor]") {
-  Scene scene({{good_run(), {}}});
+  SupervisedScene scene({{good_run(), {}}});
   scene.supervise();
   const auto json = nlohmann::json::parse(read_file(scene.folder.environment_file()));
   REQUIRE(json.at("device_name") == "test");
@@ -112,7 +112,7 @@ TEST_CASE("progress is shown in a file of its own and not stored", "[run][superv
   for (int step = 1; step <= 50; ++step) script.push_back(Says{lines::progress(step)});
   script =
       then(script, {IsSilent{1}, Says{lines::progress(51)}, Says{lines::finished(true)}, Exits{}});
-  Scene scene({{script, {}}});
+  SupervisedScene scene({{script, {}}});
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.story() == "attempt hello environment finished ended");
   const auto progress =
@@ -121,14 +121,15 @@ TEST_CASE("progress is shown in a file of its own and not stored", "[run][superv
 }
 
 TEST_CASE("progress of an earlier attempt is forgotten", "[run][supervisor]") {
-  Scene scene({{good_run(), {}}});
+  SupervisedScene scene({{good_run(), {}}});
   write_file_atomic(scene.folder.progress_file(), "old");
   scene.supervise();
   REQUIRE_FALSE(fs::exists(scene.folder.progress_file()));
 }
 
 TEST_CASE("a worker that prints rubbish is killed and its line quoted", "[run][supervisor]") {
-  Scene scene({{then(greeting(), {Says{"Epoch 1/3 \x1b[1m"}, Says{lines::finished(true)}}), {}}});
+  SupervisedScene scene(
+      {{then(greeting(), {Says{"Epoch 1/3 \x1b[1m"}, Says{lines::finished(true)}}), {}}});
   REQUIRE(scene.supervise() == supervised_failed);
   REQUIRE(scene.launcher.signals == std::vector<std::string>{"kill"});
   REQUIRE(scene.story() == "attempt hello environment ended");
@@ -148,13 +149,13 @@ TEST_CASE("a worker has to say hello first", "[run][supervisor]") {
 }
 
 TEST_CASE("a silent worker is killed at the limit and not before", "[run][supervisor]") {
-  Scene patient({{then(greeting(),
-                       {IsSilent{118},
-                        Says{lines::train(1)},
-                        IsSilent{118},
-                        Says{lines::finished(true)},
-                        Exits{}}),
-                  {}}});
+  SupervisedScene patient({{then(greeting(),
+                                 {IsSilent{118},
+                                  Says{lines::train(1)},
+                                  IsSilent{118},
+                                  Says{lines::finished(true)},
+                                  Exits{}}),
+                            {}}});
   REQUIRE(patient.supervise() == supervised_completed);
 
   const auto ended = failure_of(then(greeting(), {IsSilent{122}, Says{lines::finished(true)}}));
@@ -166,7 +167,8 @@ TEST_CASE("a silent worker is killed at the limit and not before", "[run][superv
 
 TEST_CASE("the config says how long a worker may be silent", "[run][supervisor]") {
   for (const double patience : {40.0, 400.0}) {
-    Scene scene({{then(greeting(), {IsSilent{200}, Says{lines::finished(true)}, Exits{}}), {}}});
+    SupervisedScene scene(
+        {{then(greeting(), {IsSilent{200}, Says{lines::finished(true)}, Exits{}}), {}}});
     auto request = nlohmann::json::parse(read_file(scene.folder.request_file()));
     request["experiment"]["train"]["hung_after_seconds"] = patience;
     write_file_atomic(scene.folder.request_file(), request.dump() + "\n");
@@ -181,7 +183,7 @@ TEST_CASE("only progress that goes on is a sign of life", "[run][supervisor]") {
     alive = then(alive, {IsSilent{50}, Says{lines::progress(i)}});
     hung = then(hung, {IsSilent{50}, Says{lines::progress(7)}});
   }
-  Scene scene({{then(alive, {Says{lines::finished(true)}, Exits{}}), {}}});
+  SupervisedScene scene({{then(alive, {Says{lines::finished(true)}, Exits{}}), {}}});
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(contains(failure_of(then(hung, {Says{lines::finished(true)}})).at("reason"), "no work"));
 }
@@ -190,7 +192,7 @@ TEST_CASE("a failure that the worker explains is passed on and not tried again",
           "[run][supervisor]") {
   const std::string failed =
       R"({"event":"failed","message":"no bfloat16 here","field":"train.precision","hint":"use float32"})";
-  Scene scene({{then(greeting(), {Says{failed}, Exits{{1, 0}}}), {}}});
+  SupervisedScene scene({{then(greeting(), {Says{failed}, Exits{{1, 0}}}), {}}});
   REQUIRE(scene.supervise() == supervised_failed);
   const RunStatus status = scene.folder.status();
   REQUIRE(status.reason == "train.precision: no bfloat16 here");
@@ -200,7 +202,7 @@ TEST_CASE("a failure that the worker explains is passed on and not tried again",
 }
 
 TEST_CASE("the last lines of stderr are kept with the end", "[run][supervisor]") {
-  Scene scene({});
+  SupervisedScene scene({});
   write_file_atomic(scene.folder.stderr_file(), "of an earlier attempt\n");
   const auto prose = [&] {
     std::string text = read_file(scene.folder.stderr_file());
@@ -224,7 +226,7 @@ TEST_CASE("leaving with status 0 but no last word is a failure", "[run][supervis
 }
 
 TEST_CASE("what a worker says after its last word counts for nothing", "[run][supervisor]") {
-  Scene scene(
+  SupervisedScene scene(
       {{then(
             greeting(),
             {Says{lines::finished(true)}, Says{"bye"}, Says{lines::train(9)}, Exits{{0, SIGSEGV}}}),
@@ -235,14 +237,14 @@ TEST_CASE("what a worker says after its last word counts for nothing", "[run][su
 }
 
 TEST_CASE("a finished worker that does not leave is helped out", "[run][supervisor]") {
-  Scene scene({{then(greeting(), {Says{lines::finished(true)}}), {}}});
+  SupervisedScene scene({{then(greeting(), {Says{lines::finished(true)}}), {}}});
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.launcher.signals == std::vector<std::string>{"kill"});
 }
 
 TEST_CASE("a checkpoint whose manifest is left to forge has one when it is acknowledged",
           "[run][supervisor]") {
-  Scene scene(std::vector<WorkerScript>{});
+  SupervisedScene scene(std::vector<WorkerScript>{});
   const fs::path checkpoint = scene.folder.checkpoints() / "000000001";
   const auto save = [&] {
     fs::create_directories(checkpoint);
@@ -267,7 +269,7 @@ TEST_CASE("a checkpoint's name cannot climb out of the run folder", "[run][super
 
 TEST_CASE("a worker killed by a signal is started again from the newest checkpoint",
           "[run][supervisor]") {
-  Scene scene({});
+  SupervisedScene scene({});
   const fs::path checkpoint = scene.folder.checkpoints() / "000000100";
   const auto save = [&] { save_checkpoint(scene.folder.checkpoints(), 100); };
   scene.launcher.add({then(greeting(), {Does{save}, Exits{{0, SIGKILL}}}), {}});
@@ -287,7 +289,7 @@ TEST_CASE("a worker killed by a signal is started again from the newest checkpoi
 }
 
 TEST_CASE("a damaged checkpoint is named and the one before it used", "[run][supervisor]") {
-  Scene scene({{good_run(), {}}});
+  SupervisedScene scene({{good_run(), {}}});
   const fs::path whole = save_checkpoint(scene.folder.checkpoints(), 100);
   const fs::path cut = save_checkpoint(scene.folder.checkpoints(), 200);
   const fs::path empty = save_checkpoint(scene.folder.checkpoints(), 300);
@@ -303,7 +305,7 @@ TEST_CASE("a damaged checkpoint is named and the one before it used", "[run][sup
 }
 
 TEST_CASE("a checkpoint of another run is not gone on from", "[run][supervisor]") {
-  Scene scene({{good_run(), {}}});
+  SupervisedScene scene({{good_run(), {}}});
   weights::CheckpointState state;
   state.step = 100;
   state.identity = scene.folder.record().key;
@@ -321,7 +323,8 @@ TEST_CASE("a worker that could not write what must be kept gives the run an exit
           "[run][supervisor]") {
   const std::string failed =
       R"({"event":"failed","message":"the checkpoint of step 9 could not be written"})";
-  Scene scene({{then(greeting(), {Says{failed}, Exits{{protocol::exit_storage, 0}}}), {}}});
+  SupervisedScene scene(
+      {{then(greeting(), {Says{failed}, Exits{{protocol::exit_storage, 0}}}), {}}});
   REQUIRE(scene.supervise() == supervised_storage);
   REQUIRE(scene.folder.status().exit_status == protocol::exit_storage);
   REQUIRE(contains(scene.folder.status().reason, "could not be written"));
@@ -331,7 +334,7 @@ TEST_CASE("a worker that could not write what must be kept gives the run an exit
 const WorkerScript dies{{Says{lines::hello}, Exits{{0, SIGBUS}}}, {}};
 
 /// "2 10 60 -": how long was waited after each attempt, and "-" where nothing was tried again.
-std::string waits_of(const Scene& scene) {
+std::string waits_of(const SupervisedScene& scene) {
   std::vector<std::string> waits;
   for (const StoredEvent& event : read_events(scene.folder.events_file())) {
     if (event.name != "ended") continue;
@@ -344,7 +347,7 @@ std::string waits_of(const Scene& scene) {
 
 TEST_CASE("before each retry there is a longer wait, and then the run has failed",
           "[run][supervisor]") {
-  Scene scene({dies, dies, dies, dies, dies});
+  SupervisedScene scene({dies, dies, dies, dies, dies});
   std::vector<double> started;
   scene.options.at_end = [&](int) { started.push_back(scene.clock.seconds); };
   REQUIRE(scene.supervise() == supervised_failed);
@@ -359,7 +362,7 @@ TEST_CASE("before each retry there is a longer wait, and then the run has failed
 
 TEST_CASE("a worker that saves a checkpoint has got further and waits begin anew",
           "[run][supervisor]") {
-  Scene scene({dies, dies});
+  SupervisedScene scene({dies, dies});
   const auto save = [&] { save_checkpoint(scene.folder.checkpoints(), 1); };
   scene.launcher.add(
       {then(greeting(), {Does{save}, Says{lines::checkpoint(1)}, Exits{{0, SIGKILL}}}), {}});
@@ -371,7 +374,7 @@ TEST_CASE("a worker that saves a checkpoint has got further and waits begin anew
 TEST_CASE("a failure is tried again where the worker says that this may mend it",
           "[run][supervisor]") {
   const std::string busy = R"({"event":"failed","message":"all devices are busy","retry":true})";
-  Scene scene({{then(greeting(), {Says{busy}, Exits{{1, 0}}}), {}}, {good_run(), {}}});
+  SupervisedScene scene({{then(greeting(), {Says{busy}, Exits{{1, 0}}}), {}}, {good_run(), {}}});
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(waits_of(scene) == "2.0 -");
   const auto ended = read_events(scene.folder.events_file()).at(4).json;
@@ -380,14 +383,14 @@ TEST_CASE("a failure is tried again where the worker says that this may mend it"
 }
 
 TEST_CASE("without waits nothing is tried again", "[run][supervisor]") {
-  Scene scene({dies, dies});
+  SupervisedScene scene({dies, dies});
   scene.options.retry_waits = {};
   REQUIRE(scene.supervise() == supervised_failed);
   REQUIRE(waits_of(scene) == "-");
 }
 
 TEST_CASE("a stop ends the wait for a retry at once", "[run][supervisor][stop]") {
-  Scene scene({dies, dies});
+  SupervisedScene scene({dies, dies});
   int waited = 0;
   scene.options.sleep = [&](double seconds) {
     scene.clock.seconds += seconds;
@@ -405,7 +408,7 @@ TEST_CASE("a stop ends the wait for a retry at once", "[run][supervisor][stop]")
 
 TEST_CASE("while it waits the supervisor looks after what else there is to do",
           "[run][supervisor]") {
-  Scene scene({dies, {good_run(), {}}});
+  SupervisedScene scene({dies, {good_run(), {}}});
   scene.options.retry_waits = {60};
   int looked = 0;
   scene.options.meanwhile = [&] { ++looked; };
@@ -421,20 +424,20 @@ TEST_CASE("waits are read from a list of seconds", "[run][supervisor]") {
 }
 
 TEST_CASE("attempts are counted on by the next supervisor", "[run][supervisor]") {
-  Scene scene({{{Says{lines::hello}, Exits{{1, 0}}}, {}}, {good_run(), {}}});
+  SupervisedScene scene({{{Says{lines::hello}, Exits{{1, 0}}}, {}}, {good_run(), {}}});
   REQUIRE(scene.supervise() == supervised_failed);
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(read_events(scene.folder.events_file()).back().attempt == 2);
 }
 
 TEST_CASE("a worker that cannot be started fails the run with the reason", "[run][supervisor]") {
-  Scene scene({});
+  SupervisedScene scene({});
   REQUIRE(scene.supervise() == supervised_failed);
   REQUIRE(scene.folder.status().reason == "no such program");
 }
 
 TEST_CASE("a completed run is not run again", "[run][supervisor]") {
-  Scene scene({{good_run(), {}}});
+  SupervisedScene scene({{good_run(), {}}});
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.launcher.launches.size() == 1);
@@ -448,7 +451,7 @@ TEST_CASE("a completed run is not run again", "[run][supervisor]") {
 
 /// Supervises a worker with that greeting while a checkpoint is asked for; what it was sent.
 std::vector<std::string> signals_to(const std::string& hello) {
-  Scene scene({});
+  SupervisedScene scene({});
   scene.launcher.add({{Does{[&] { scene.folder.request_save(); }},
                        IsSilent{2},
                        Says{hello},
@@ -472,7 +475,7 @@ TEST_CASE("a wish for a checkpoint is passed on once and only to a worker that c
 }
 
 TEST_CASE("a stop to save is passed on and the run can go on later", "[run][supervisor][stop]") {
-  Scene scene({});
+  SupervisedScene scene({});
   const WorkerScript polite{
       then(greeting(),
            {Does{[&] { scene.folder.request_stop(Stop::save); }},
@@ -491,7 +494,7 @@ TEST_CASE("a stop to save is passed on and the run can go on later", "[run][supe
 }
 
 TEST_CASE("a second wish stops the worker now", "[run][supervisor][stop]") {
-  Scene scene({});
+  SupervisedScene scene({});
   const WorkerScript deaf{then(greeting(),
                                {Does{[&] { scene.folder.request_stop(Stop::save); }},
                                 IsSilent{5},
@@ -514,7 +517,7 @@ TEST_CASE("signals to the supervisor stop the worker as the stop file does",
                                   Does{[=] { ::raise(SIGINT); }},
                                   IsSilent{60}}),
                             {}};
-    Scene scene({deaf});
+    SupervisedScene scene({deaf});
     REQUIRE(scene.supervise() == supervised_stopped);
     REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop", "kill"});
   }
@@ -522,7 +525,7 @@ TEST_CASE("signals to the supervisor stop the worker as the stop file does",
 
 TEST_CASE("a scheduler's signals may come in a row and all mean to save",
           "[run][supervisor][stop]") {
-  Scene scene({});
+  SupervisedScene scene({});
   scene.launcher.add({then(greeting(),
                            {Does{[] { ::raise(SIGUSR2); }},
                             IsSilent{5},
@@ -536,14 +539,14 @@ TEST_CASE("a scheduler's signals may come in a row and all mean to save",
 }
 
 TEST_CASE("a stop of old does not stop a new start", "[run][supervisor][stop]") {
-  Scene scene({{good_run(), {}}});
+  SupervisedScene scene({{good_run(), {}}});
   scene.folder.request_stop(Stop::now);
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.launcher.signals.empty());
 }
 
 TEST_CASE("a run has one supervisor at a time", "[run][supervisor]") {
-  Scene scene({{good_run(), {}}});
+  SupervisedScene scene({{good_run(), {}}});
   const auto lock = FileLock::try_acquire(scene.folder.lock_file());
   scene.folder.request_stop(Stop::save);
   REQUIRE(scene.folder.state() == RunState::running);
@@ -553,7 +556,7 @@ TEST_CASE("a run has one supervisor at a time", "[run][supervisor]") {
 }
 
 TEST_CASE("an events file torn in mid-line is mended by the next start", "[run][supervisor]") {
-  Scene scene({{good_run(), {}}});
+  SupervisedScene scene({{good_run(), {}}});
   write_file_atomic(scene.folder.events_file(),
                     R"({"attempt":4,"event":"attempt","time":1})"
                     "\n"

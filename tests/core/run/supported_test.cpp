@@ -18,14 +18,15 @@ BackendInfo backend_that(const std::string& supports) {
   return info;
 }
 
-const nlohmann::json experiment = {{"optimizer", {{"type", "sgd"}}}, {"train", {{"z", nullptr}}}};
+const nlohmann::json asked_experiment = {{"optimizer", {{"type", "sgd"}}},
+                                         {"train", {{"z", nullptr}}}};
 
 TEST_CASE("a value that a backend lacks is refused at the place of the key", "[backend]") {
   const auto source = std::make_shared<SourceText>(SourceText{"c.yaml", "", "type: sgd", 1});
   config::Origins origins;
   origins["optimizer.type"].set_by = {"config", "sgd", make_span(source, 1, 7), ""};
   const std::string message = error_of([&] {
-    require_supported(experiment,
+    require_supported(asked_experiment,
                       origins,
                       backend_that(R"({"event":"supports","jobs":[],)"
                                    R"("config":{"optimizer.type":["adamw","lion"]}})"));
@@ -37,7 +38,8 @@ TEST_CASE("a value that a backend lacks is refused at the place of the key", "[b
 
 TEST_CASE("what a backend does not speak of is let through", "[backend]") {
   const auto accepts = [](const std::string& supports) {
-    return error_of([&] { require_supported(experiment, {}, backend_that(supports)); }).empty();
+    return error_of([&] { require_supported(asked_experiment, {}, backend_that(supports)); })
+        .empty();
   };
   CHECK(accepts(""));
   CHECK(accepts(R"({"event":"supports","jobs":[]})"));

@@ -5,18 +5,18 @@
 namespace forge::run {
 namespace {
 
-Identity identity() {
+Identity small_identity() {
   const nlohmann::json experiment = {{"seed", 42}, {"train", {{"max_steps", 300}, {"seq_len", 8}}}};
   return {experiment, "d1", "t1", "libtorch", "cpu", 2, 1, ""};
 }
 
-TEST_CASE("two identities that are equal differ in nothing", "[run][identity]") {
-  REQUIRE(differences(identity(), identity()).empty());
+TEST_CASE("two identities that are equal differ in nothing", "[run][small_identity]") {
+  REQUIRE(differences(small_identity(), small_identity()).empty());
 }
 
-TEST_CASE("every part of an identity that differs is named, keys of the config first",
-          "[run][identity]") {
-  Identity other = identity();
+TEST_CASE("every part of an small_identity that differs is named, keys of the config first",
+          "[run][small_identity]") {
+  Identity other = small_identity();
   other.experiment["train"]["max_steps"] = 400;
   other.experiment["train"].erase("seq_len");
   other.experiment["extra"] = {1, 2};
@@ -27,7 +27,7 @@ TEST_CASE("every part of an identity that differs is named, keys of the config f
   other.threads = 0;
   other.numerics_version = 2;
   other.initial_weights = "w";
-  const auto found = differences(identity(), other);
+  const auto found = differences(small_identity(), other);
   std::vector<std::string> names;
   for (const IdentityDifference& difference : found) {
     names.push_back(difference.what);

@@ -10,9 +10,6 @@
 namespace forge::statistics {
 namespace {
 
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 TEST_CASE("a sample has a mean, a standard deviation and an interval", "[statistics]") {
   const Summary summary = summarize({1, 2, 3, 4, 5}, 1);
   REQUIRE(summary.n == 5);
@@ -42,7 +39,7 @@ TEST_CASE("no values have no mean", "[statistics]") {
 }
 
 TEST_CASE("a value that is not finite leaves nothing to say of the others", "[statistics]") {
-  for (const double value : {not_a_number, infinity, -infinity}) {
+  for (const double value : {NAN, INFINITY, -INFINITY}) {
     const Summary summary = summarize({1, value, 2}, 1);
     REQUIRE(summary.n == 3);
     REQUIRE(std::isnan(summary.mean));
@@ -93,7 +90,7 @@ TEST_CASE("intervals are a bootstrap's from twenty values on", "[statistics]") {
 }
 
 TEST_CASE("a confidence lies between 0 and 1", "[statistics]") {
-  for (const double confidence : {0.0, 1.0, 95.0, -0.5, not_a_number}) {
+  for (const double confidence : {0.0, 1.0, 95.0, -0.5, double(NAN)}) {
     REQUIRE(tests::contains(tests::error_of([&] {
                               summarize({1, 2, 3}, 1, confidence);
                             }),

@@ -13,7 +13,7 @@ namespace {
 
 using namespace tests;
 
-struct Workplace {
+struct BenchmarkPlace {
   TemporaryFolder folder;
   std::filesystem::path runs = folder / "runs";
   std::filesystem::path database = folder / "forge.sqlite";
@@ -32,7 +32,7 @@ struct Workplace {
 using Names = std::vector<std::string>;
 
 TEST_CASE("measurements are taken up once and given newest first", "[store]") {
-  Workplace place;
+  BenchmarkPlace place;
   place.add(made_record("train_a", 20, 1000));
   place.add(made_record("train_b", 21, 2000));
   REQUIRE(place.store.sync(place.runs).benchmarks == 2);
@@ -48,7 +48,7 @@ TEST_CASE("measurements are taken up once and given newest first", "[store]") {
 }
 
 TEST_CASE("measurements are found by config and project and kind", "[store]") {
-  Workplace place;
+  BenchmarkPlace place;
   place.add(made_record("train_a", 20, 1000));
   benchmark::Record other = made_record("train_b", 21, 2000);
   other.project = "projects/other";
@@ -68,7 +68,7 @@ TEST_CASE("measurements are found by config and project and kind", "[store]") {
 }
 
 TEST_CASE("a measurement that is gone or replaced leaves the index", "[store]") {
-  Workplace place;
+  BenchmarkPlace place;
   const auto first = place.add(made_record("train_a", 20, 1000));
   const auto second = place.add(made_record("train_b", 21, 2000));
   place.store.sync(place.runs);
@@ -83,7 +83,7 @@ TEST_CASE("a measurement that is gone or replaced leaves the index", "[store]") 
 }
 
 TEST_CASE("a damaged measurement is told and left out", "[store]") {
-  Workplace place;
+  BenchmarkPlace place;
   const auto file = place.add(made_record("train_a", 20, 1000));
   place.store.sync(place.runs);
   write_file_atomic(file, "{\"id\":");
@@ -94,7 +94,7 @@ TEST_CASE("a damaged measurement is told and left out", "[store]") {
 }
 
 TEST_CASE("the index of measurements is rebuilt from their files", "[store]") {
-  Workplace place;
+  BenchmarkPlace place;
   place.add(made_record("train_a", 20, 1000));
   place.add(made_record("train_b", 21, 2000));
   place.store.sync(place.runs);

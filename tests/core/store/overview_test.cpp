@@ -13,7 +13,7 @@ namespace {
 using tests::MadeRun;
 using tests::TemporaryFolder;
 
-MadeRun made(const std::string& id) {
+MadeRun made_with_steps(const std::string& id) {
   MadeRun run;
   run.id = id;
   run.experiment.train.max_steps = 40;
@@ -33,12 +33,12 @@ queue::Entry entry(const std::string& run, int priority = 0) {
 
 TEST_CASE("what runs, waits and has ended is told apart", "[store][overview]") {
   TemporaryFolder runs;
-  make_completed_run(runs.path(), made("done"));
-  make_failed_run(runs.path(), made("broken"), 10, "no");
-  make_queued_run(runs.path(), made("waits"));
-  make_queued_run(runs.path(), made("first"));
-  make_queued_run(runs.path(), made("never_asked_for"));
-  const FileLock running = make_running_run(runs.path(), made("runs"), 20);
+  make_completed_run(runs.path(), made_with_steps("done"));
+  make_failed_run(runs.path(), made_with_steps("broken"), 10, "no");
+  make_queued_run(runs.path(), made_with_steps("waits"));
+  make_queued_run(runs.path(), made_with_steps("first"));
+  make_queued_run(runs.path(), made_with_steps("never_asked_for"));
+  const FileLock running = make_running_run(runs.path(), made_with_steps("runs"), 20);
   {
     queue::Queue queue(runs.path());
     queue.add(entry("waits"));

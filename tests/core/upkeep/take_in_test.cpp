@@ -15,7 +15,7 @@ namespace {
 
 using namespace tests;
 
-void save(const run::RunFolder& folder, int64_t step) {
+void save_values(const run::RunFolder& folder, int64_t step) {
   const std::vector<float> values(64, float(step));
   const weights::TensorView tensor{weights::Dtype::f32,
                                    {64},
@@ -32,8 +32,8 @@ struct Scene {
   explicit Scene(bool completed = true, bool checkpoints = false)
       : run(completed ? make_completed_run(there.path(), {})
                       : make_stopped_run(there.path(), {}, 9)) {
-    save(run, 8);
-    save(run, 9);
+    save_values(run, 8);
+    save_values(run, 9);
     PackOptions options;
     options.file = there / "run.pack";
     options.checkpoints = checkpoints;

@@ -7,20 +7,18 @@
 #include "core/base/hash.h"
 #include "tests/core/weights/damage.h"
 #include "tests/support/catch.h"
+#include "tests/support/contains.h"
 #include "tests/support/support.h"
 
 namespace forge::weights {
 namespace {
 
+using tests::contains;
 using tests::error_of;
 using tests::TemporaryFolder;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// Values for a small checkpoint, and the views into them.
-struct Sample {
+struct SavedSample {
   std::vector<float> values = {1, 2, 3, 4};
   std::vector<int64_t> steps = {300};
   std::map<std::string, TensorView> weights = {
@@ -75,7 +73,7 @@ TEST_CASE("whoever waits for a checkpoint is told of its bytes piece by piece") 
 TEST_CASE("a checkpoint comes back as it was written") {
   const TemporaryFolder folder;
   int64_t bytes = 0;
-  const fs::path checkpoint = Sample().write(folder / "run/checkpoints", 300, &bytes);
+  const fs::path checkpoint = SavedSample().write(folder / "run/checkpoints", 300, &bytes);
   REQUIRE(checkpoint == folder / "run/checkpoints" / "000000300");
   REQUIRE(names_below(checkpoint) == std::vector<std::string>{"manifest.json",
                                                               "optimizer.safetensors",
@@ -101,15 +99,15 @@ TEST_CASE("a checkpoint comes back as it was written") {
 
 TEST_CASE("writing leaves nothing but the checkpoint") {
   const TemporaryFolder folder;
-  Sample().write(folder.path(), 7);
+  SavedSample().write(folder.path(), 7);
   REQUIRE(names_below(folder.path()) == std::vector<std::string>{"000000007"});
 }
 
 TEST_CASE("a checkpoint of the same step is replaced") {
   const TemporaryFolder folder;
-  Sample first;
+  SavedSample first;
   const fs::path checkpoint = first.write(folder.path(), 5);
-  Sample second;
+  SavedSample second;
   second.values[0] = 9;
   second.write(folder.path(), 5);
   REQUIRE(names_below(folder.path()) == std::vector<std::string>{"000000005"});
@@ -123,7 +121,7 @@ TEST_CASE("a checkpoint of the same step is replaced") {
 TEST_CASE("a damaged folder of the same step is replaced too") {
   const TemporaryFolder folder;
   folder.write("000000005/rubbish", "x");
-  const fs::path checkpoint = Sample().write(folder.path(), 5);
+  const fs::path checkpoint = SavedSample().write(folder.path(), 5);
   REQUIRE(names_below(folder.path()) == std::vector<std::string>{"000000005"});
   REQUIRE(read_checkpoint_state(checkpoint).step == 5);
   REQUIRE_FALSE(fs::exists(checkpoint / "rubbish"));
@@ -131,7 +129,7 @@ TEST_CASE("a damaged folder of the same step is replaced too") {
 
 TEST_CASE("a failed write leaves earlier checkpoints and nothing of its own") {
   const TemporaryFolder folder;
-  Sample sample;
+  SavedSample sample;
   const fs::path checkpoint = sample.write(folder.path(), 5);
   sample.optimizer["step"].bytes = 7;
   REQUIRE(contains(error_of([&] { sample.write(folder.path(), 5); }), "tensor 'step'"));
@@ -143,13 +141,13 @@ TEST_CASE("a failed write leaves earlier checkpoints and nothing of its own") {
 TEST_CASE("checkpoints that cannot be created name the path") {
   const TemporaryFolder folder;
   folder.write("file", "");
-  REQUIRE(contains(error_of([&] { Sample().write(folder / "file/checkpoints", 5); }), "file"));
-  REQUIRE(contains(error_of([&] { Sample().write(folder.path(), -1); }), "step -1"));
+  REQUIRE(contains(error_of([&] { SavedSample().write(folder / "file/checkpoints", 5); }), "file"));
+  REQUIRE(contains(error_of([&] { SavedSample().write(folder.path(), -1); }), "step -1"));
 }
 
 TEST_CASE("every flipped bit of every file is found and the file is named") {
   const TemporaryFolder folder;
-  const fs::path checkpoint = Sample().write(folder.path(), 300);
+  const fs::path checkpoint = SavedSample().write(folder.path(), 300);
   for (const char* name : {weights_file, optimizer_file, manifest_file}) {
     const size_t bits = 8 * fs::file_size(checkpoint / name);
     for (size_t bit = 0; bit < bits; ++bit) {
@@ -166,7 +164,7 @@ TEST_CASE("every flipped bit of every file is found and the file is named") {
 
 TEST_CASE("every truncation of every file is found and a longer file too") {
   const TemporaryFolder folder;
-  const fs::path checkpoint = Sample().write(folder.path(), 300);
+  const fs::path checkpoint = SavedSample().write(folder.path(), 300);
   for (const char* name : {weights_file, optimizer_file, manifest_file}) {
     const std::string bytes = read_file(checkpoint / name);
     tests::overwrite(checkpoint / name, bytes + " ");
@@ -183,7 +181,7 @@ TEST_CASE("every truncation of every file is found and a longer file too") {
 TEST_CASE("a missing file is named") {
   for (const char* name : {weights_file, optimizer_file, manifest_file}) {
     const TemporaryFolder folder;
-    const fs::path checkpoint = Sample().write(folder.path(), 300);
+    const fs::path checkpoint = SavedSample().write(folder.path(), 300);
     fs::remove(checkpoint / name);
     const std::string message = error_of([&] { read_checkpoint_state(checkpoint); });
     REQUIRE(contains(message, std::string(name) + " cannot be read"));
@@ -192,7 +190,7 @@ TEST_CASE("a missing file is named") {
 
 TEST_CASE("files of another checkpoint are noticed") {
   const TemporaryFolder folder;
-  Sample sample;
+  SavedSample sample;
   const fs::path first = sample.write(folder.path(), 1);
   sample.values[3] = 5;
   const fs::path second = sample.write(folder.path(), 2);
@@ -203,7 +201,7 @@ TEST_CASE("files of another checkpoint are noticed") {
 
 TEST_CASE("checkpoints are listed oldest first and unfinished ones not at all") {
   const TemporaryFolder folder;
-  const Sample sample;
+  const SavedSample sample;
   for (const int64_t step : {200, 1000000000, 30, 999999999}) sample.write(folder.path(), step);
   folder.write(".tmp-000000400-1/manifest.json", "{}");
   folder.write("000000500/weights.safetensors", "");
@@ -229,7 +227,7 @@ TEST_CASE("a folder that is not there holds no checkpoints") {
 
 TEST_CASE("pruning keeps the newest and removes the unfinished") {
   const TemporaryFolder folder;
-  const Sample sample;
+  const SavedSample sample;
   for (const int64_t step : {1, 2, 3, 4}) sample.write(folder.path(), step);
   folder.write(".tmp-000000009-1/weights.safetensors", "");
   folder.write("notes.txt", "mine");
@@ -247,7 +245,7 @@ TEST_CASE("pruning keeps the best too and of two equally good ones the later") {
   const std::vector<std::string> newest = {"000000004", "000000005"};
   for (const bool keep_best : {true, false}) {
     const TemporaryFolder folder;
-    Sample sample;
+    SavedSample sample;
     int64_t step = 0;
     for (const std::optional<double> loss : {2.5, 2.0, 2.0}) {
       sample.eval_loss = loss;
@@ -267,7 +265,7 @@ TEST_CASE("pruning keeps the best too and of two equally good ones the later") {
 
 TEST_CASE("pruning removes what lies beyond the step where the run stands") {
   const TemporaryFolder folder;
-  const Sample sample;
+  const SavedSample sample;
   for (const int64_t step : {10, 20, 30}) sample.write(folder.path(), step);
   folder.write("000000040/weights.safetensors", "half of it is gone");
   prune_checkpoints(folder.path(), {2, true}, 20);
@@ -276,7 +274,7 @@ TEST_CASE("pruning removes what lies beyond the step where the run stands") {
 
 TEST_CASE("a manifest without the keys that came later is read") {
   const TemporaryFolder folder;
-  const fs::path checkpoint = Sample().write(folder.path(), 1);
+  const fs::path checkpoint = SavedSample().write(folder.path(), 1);
   nlohmann::json whole = nlohmann::json::parse(read_file(checkpoint / manifest_file));
   whole["manifest"]["state"].erase("identity");
   whole["manifest"]["state"].erase("eval_loss");
@@ -324,7 +322,7 @@ TEST_CASE("nothing but plain files of the folder itself belongs to a checkpoint"
 
 TEST_CASE("a checkpoint of a later version says so") {
   const TemporaryFolder folder;
-  const fs::path checkpoint = Sample().write(folder.path(), 1);
+  const fs::path checkpoint = SavedSample().write(folder.path(), 1);
   nlohmann::json whole = nlohmann::json::parse(read_file(checkpoint / manifest_file));
   whole["manifest"]["version"] = 2;
   whole["hash"] = hash_hex(whole["manifest"].dump());

@@ -15,7 +15,7 @@ using tests::TemporaryFolder;
 constexpr double long_enough = 60;  // seconds; a write takes milliseconds
 
 /// A tensor of some values and its view.
-struct Sample {
+struct OneTensor {
   std::vector<float> values = std::vector<float>(64, 1.5f);
   CheckpointWriter::Tensors tensors = {
       {"w", {Dtype::f32, {64}, reinterpret_cast<const std::byte*>(values.data()), 256}}};
@@ -29,7 +29,7 @@ CheckpointState at_step(int64_t step) {
 
 TEST_CASE("a checkpoint is written from another thread and given once") {
   const TemporaryFolder folder;
-  const Sample sample;
+  const OneTensor sample;
   CheckpointWriter writer(folder / "checkpoints", {2, true});
   REQUIRE_FALSE(writer.take_written());
   writer.start(at_step(5), sample.tensors, {});
@@ -47,7 +47,7 @@ TEST_CASE("a checkpoint is written from another thread and given once") {
 
 TEST_CASE("the writer keeps as many as it is told") {
   const TemporaryFolder folder;
-  const Sample sample;
+  const OneTensor sample;
   CheckpointWriter writer(folder.path(), {1, false});
   for (const int64_t step : {1, 2, 3}) {
     writer.start(at_step(step), sample.tensors, {});
@@ -58,7 +58,7 @@ TEST_CASE("the writer keeps as many as it is told") {
 
 TEST_CASE("one checkpoint is written at a time and none is lost at the end") {
   const TemporaryFolder folder;
-  const Sample sample;
+  const OneTensor sample;
   {
     CheckpointWriter writer(folder.path(), {2, true});
     writer.start(at_step(1), sample.tensors, {});
@@ -69,7 +69,7 @@ TEST_CASE("one checkpoint is written at a time and none is lost at the end") {
 
 TEST_CASE("a write that fails says so once and leaves what was there") {
   const TemporaryFolder folder;
-  Sample sample;
+  OneTensor sample;
   CheckpointWriter writer(folder.path(), {2, true});
   writer.start(at_step(1), sample.tensors, {});
   REQUIRE(writer.take_written(long_enough));

@@ -17,8 +17,8 @@ using tests::TemporaryFolder;
 using Json = nlohmann::json;
 
 /// Four tensors of 40 bytes in float32: a, b, c, d.
-struct Sample {
-  Sample() {
+struct FourTensors {
+  FourTensors() {
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 8;
     for (size_t i = 0; i < 4; ++i) {
       tensors[std::string(1, static_cast<char>('a' + i))] = {
@@ -47,13 +47,13 @@ class Sharded {
     return error_of([&] { ModelFiles{folder.path()}; });
   }
   TemporaryFolder folder;
-  Sample sample;
+  FourTensors sample;
   Json index;
 };
 
 TEST_CASE("a small model is one file with the metadata that transformers asks for") {
   const TemporaryFolder folder;
-  const Sample sample;
+  const FourTensors sample;
   REQUIRE(names_of(write_model_files(folder.path(), sample.tensors)) ==
           std::vector<std::string>{"model.safetensors"});
   REQUIRE(SafetensorsFile(folder / "model.safetensors").metadata().at("format") == "pt");
@@ -74,7 +74,7 @@ TEST_CASE("a large model is sharded by size and comes back whole") {
 
 TEST_CASE("a tensor beyond the limit has a file of its own") {
   const TemporaryFolder folder;
-  const Sample sample;
+  const FourTensors sample;
   REQUIRE(write_model_files(folder.path(), sample.tensors, std::nullopt, 1).size() == 5);
   REQUIRE(ModelFiles(folder.path()).tensors().size() == 4);
   REQUIRE(
@@ -84,7 +84,7 @@ TEST_CASE("a tensor beyond the limit has a file of its own") {
 
 TEST_CASE("tensors are converted on their way into the files and sizes follow") {
   const TemporaryFolder folder;
-  const Sample sample;
+  const FourTensors sample;
   for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
     REQUIRE(write_model_files(folder.path(), sample.tensors, dtype, 80).size() == 1);
     const ModelFiles files(folder.path());
@@ -105,7 +105,7 @@ TEST_CASE("a tensor larger than one piece of the conversion keeps every value") 
 
 TEST_CASE("a value beyond the range of the dtype names the tensor and leaves no file") {
   const TemporaryFolder folder;
-  Sample sample;
+  FourTensors sample;
   sample.values[25] = 1e6f;
   REQUIRE(contains(error_of([&] { write_model_files(folder.path(), sample.tensors, Dtype::f16); }),
                    "tensor 'c' has the value 1000000.0, beyond the range of F16"));
@@ -114,7 +114,7 @@ TEST_CASE("a value beyond the range of the dtype names the tensor and leaves no 
 
 TEST_CASE("the weights of a checkpoint are a model's too") {
   const TemporaryFolder folder;
-  const Sample sample;
+  const FourTensors sample;
   const fs::path checkpoint = write_checkpoint(folder.path(), {}, sample.tensors, {});
   REQUIRE(content_hash(ModelFiles(checkpoint).tensors()) == content_hash(sample.tensors));
 }
@@ -165,13 +165,13 @@ TEST_CASE("an index and its files must agree") {
 
 TEST_CASE("two files cannot hold the same tensor") {
   Sharded model;
-  const Sample other;
+  const FourTensors other;
   write_safetensors(model.folder / "model-00002-of-00002.safetensors", other.tensors);
   REQUIRE(contains(model.fault(), "does not place 'a' in 'model-00002-of-00002.safetensors'"));
 }
 
 TEST_CASE("the hash tells names and shapes and dtypes and values apart") {
-  Sample sample;
+  FourTensors sample;
   const std::string before = content_hash(sample.tensors);
   sample.tensors["a"].shape = {5, 2};
   REQUIRE(content_hash(sample.tensors) != before);

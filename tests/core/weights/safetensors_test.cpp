@@ -5,11 +5,13 @@
 #include "core/base/error.h"
 #include "tests/core/weights/damage.h"
 #include "tests/support/catch.h"
+#include "tests/support/contains.h"
 #include "tests/support/support.h"
 
 namespace forge::weights {
 namespace {
 
+using tests::contains;
 using tests::error_of;
 using tests::TemporaryFolder;
 
@@ -37,10 +39,6 @@ std::string fault_of(const std::string& bytes) {
 
 std::string fault_of(const std::string& header, size_t data_bytes) {
   return fault_of(file_bytes(header, std::string(data_bytes, '\0')));
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Touches every byte of every tensor, so that a sanitizer sees a view that leaves the file.

@@ -30,11 +30,6 @@ std::vector<config::ModelConfig> measured_variants() {
   return variants;
 }
 
-std::string describe(const config::ModelConfig& model) {
-  return "canon '" + model.canon.set + "', position " + std::to_string(int(model.position.kind)) +
-         ", qk_norm " + std::to_string(int(model.qk_norm));
-}
-
 /// Part of a weight by its name alone.
 model::Part part_of(const std::string& name) {
   const auto has = [&](const char* word) { return name.find(word) != std::string::npos; };

@@ -46,4 +46,10 @@ inline std::vector<config::ModelConfig> small_variants() {
   return variants;
 }
 
+/// What a small model differs in from the others.
+inline std::string describe(const config::ModelConfig& model) {
+  return "canon '" + model.canon.set + "', position " + std::to_string(int(model.position.kind)) +
+         ", qk_norm " + std::to_string(int(model.qk_norm));
+}
+
 }  // namespace forge::tests

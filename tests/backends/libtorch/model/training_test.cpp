@@ -13,12 +13,7 @@
 namespace forge::tests {
 namespace {
 
-std::string describe(const config::ModelConfig& model) {
-  return "canon '" + model.canon.set + "', position " + std::to_string(int(model.position.kind)) +
-         ", qk_norm " + std::to_string(int(model.qk_norm));
-}
-
-at::Tensor loss_of(const worker::LlamaCanon& model, const worker::Batch& batch) {
+at::Tensor small_model_loss(const worker::LlamaCanon& model, const worker::Batch& batch) {
   const at::Tensor logits = model.logits(batch.inputs);
   return ops::cross_entropy(logits.view({-1, logits.size(-1)}), batch.targets.view({-1}));
 }
@@ -37,7 +32,7 @@ TEST_CASE("the gradient of every variant is the slope of its loss", "[model]") {
     worker::LlamaCanon model(config, at::TensorOptions(at::kDouble));
     worker::load_initial(model, 3);
     const worker::Batch batch = random_batch(2, 9, config.vocab_size);
-    loss_of(model, batch).backward();
+    small_model_loss(model, batch).backward();
     const at::NoGradGuard no_grad;
     for (const auto& [name, gradient] : model.named_gradients()) {
       INFO(name);
@@ -49,9 +44,9 @@ TEST_CASE("the gradient of every variant is the slope of its loss", "[model]") {
       for (const auto& [weight_name, weight] : model.named_weights()) {
         if (weight_name != name) continue;
         at::Tensor(weight).add_(direction, h);
-        losses[0] = loss_of(model, batch).item<double>();
+        losses[0] = small_model_loss(model, batch).item<double>();
         at::Tensor(weight).add_(direction, -2 * h);
-        losses[1] = loss_of(model, batch).item<double>();
+        losses[1] = small_model_loss(model, batch).item<double>();
         at::Tensor(weight).add_(direction, h);
       }
       REQUIRE((losses[0] - losses[1]) / (2 * h) == Approx(slope).epsilon(1e-5).margin(1e-8));
@@ -183,7 +178,7 @@ TEST_CASE("training in bfloat16 follows training in float32, with the same bits 
 }
 
 /// Weights of the reference at the start of its traces.
-void set_weights(worker::Trainer& trainer, const nlohmann::json& values) {
+void set_trainer_weights(worker::Trainer& trainer, const nlohmann::json& values) {
   for (const auto& [name, weight] : trainer.model().named_weights()) {
     const std::string stored = vector_weight_name(name, trainer.model().config());
     at::Tensor(weight).copy_(float32_tensor_of(values.at(stored), weight.sizes(), at::kDouble));
@@ -243,7 +238,7 @@ TEST_CASE("AdamW follows the reference trace of losses, gradient norms and weigh
     INFO(trace.at("name"));
     const config::Experiment experiment = experiment_of(trace);
     worker::Trainer trainer(experiment, test_device());
-    set_weights(trainer, weights);
+    set_trainer_weights(trainer, weights);
     const auto& batches = trace.at("batches");
     for (const auto& expected : trace.at("trace")) {
       const int64_t step = expected.at("step");

@@ -22,9 +22,9 @@ using nlohmann::json;
 using protocol::AnswerKind;
 
 /// An evaluation of a small model of drawn weights on a task.
-class Job {
+class AnswersJob {
  public:
-  explicit Job(const json& task, int seq_len, std::vector<AnswerKind> answers) {
+  explicit AnswersJob(const json& task, int seq_len, std::vector<AnswerKind> answers) {
     experiment.model = small_model("ABCD", config::PositionKind::rope);
     experiment.train.precision = config::Precision::float64;
     experiment.train.seq_len = seq_len;
@@ -73,7 +73,7 @@ const json brevo_task = {{"name", "brevo1"}, {"seed", 3}, {"variant", "paper"}, 
 
 TEST_CASE("a row is answered with a loss for each scored target and their mean is the loss",
           "[worker]") {
-  Job job(copy_task, 16, {AnswerKind::likeliest, AnswerKind::loss});
+  AnswersJob job(copy_task, 16, {AnswerKind::likeliest, AnswerKind::loss});
   const std::vector<protocol::Answers> answers = job.run();
   REQUIRE(answers.size() == 10);
   double sum = 0;
@@ -93,7 +93,7 @@ TEST_CASE("a row is answered with a loss for each scored target and their mean i
 }
 
 TEST_CASE("log probabilities reach from a row's beginning to behind its first text", "[worker]") {
-  Job job(lano_task, 20, {AnswerKind::log_probabilities});
+  AnswersJob job(lano_task, 20, {AnswerKind::log_probabilities});
   const auto task = data::tasks::task_of(lano_task);
   const data::tasks::TaskRows rows(*task, 3, data::Split::evaluation, 20);
   for (const protocol::Answers& answers : job.run()) {
@@ -119,7 +119,7 @@ TEST_CASE("a task's examination takes what the worker answers", "[worker]") {
     if (wanted.likeliest) kinds.push_back(AnswerKind::likeliest);
     if (wanted.log_probabilities) kinds.push_back(AnswerKind::log_probabilities);
     if (wanted.continuation) kinds.push_back(AnswerKind::continuation);
-    Job job(task, 40, kinds);
+    AnswersJob job(task, 40, kinds);
     int continuations = 0;
     for (const protocol::Answers& answers : job.run()) {
       switch (answers.kind) {
@@ -141,7 +141,7 @@ TEST_CASE("a task's examination takes what the worker answers", "[worker]") {
 
 TEST_CASE("continuations are the same whatever their neighbours", "[worker]") {
   for (const json& task : {lano_task, brevo_task}) {
-    Job job(task, 40, {AnswerKind::continuation});
+    AnswersJob job(task, 40, {AnswerKind::continuation});
     std::vector<std::vector<int32_t>> together(4);
     for (const protocol::Answers& answers : job.run()) {
       together.at(static_cast<size_t>(answers.row)) = answers.ids;
@@ -155,7 +155,7 @@ TEST_CASE("continuations are the same whatever their neighbours", "[worker]") {
 }
 
 TEST_CASE("questions that rows cannot answer are refused", "[worker]") {
-  Job job(copy_task, 16, {AnswerKind::continuation});
+  AnswersJob job(copy_task, 16, {AnswerKind::continuation});
   REQUIRE(contains(error_of([&] { job.run(); }), "scored teacher forced"));
   job.request.evaluation_tokens.at(0).task = json::object();
   job.request.evaluation_tokens.at(0).path = "/nowhere.tokens";

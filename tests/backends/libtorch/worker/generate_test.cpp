@@ -31,9 +31,9 @@ std::ostream& operator<<(std::ostream& out, const Sample& sample) {
 }
 
 /// A generating job on a small model of drawn weights over the 256 bytes.
-class Job {
+class GenerationJob {
  public:
-  Job() {
+  GenerationJob() {
     experiment.model = small_model("ABCD", config::PositionKind::rope);
     experiment.model.vocab_size = tokenizer.vocab_size();
     experiment.train.precision = config::Precision::float64;
@@ -86,7 +86,7 @@ class Job {
 
 TEST_CASE("a sample's tokens depend neither on its neighbours nor on caches", "[worker]") {
   for (const double temperature : {0.0, 1.0}) {
-    Job job;
+    GenerationJob job;
     job.generation.temperature = temperature;
     job.generation.samples = 3;
     job.generation.seed = 5;
@@ -108,7 +108,7 @@ TEST_CASE("a sample's tokens depend neither on its neighbours nor on caches", "[
 }
 
 TEST_CASE("a sample ends after its tokens and where the context is full", "[worker]") {
-  Job job;
+  GenerationJob job;
   job.generation.context = 7;
   const std::vector<Sample> samples = job.run();
   // The last token of a full context is drawn, too, but not read.
@@ -128,7 +128,7 @@ TEST_CASE("a sample ends after its tokens and where the context is full", "[work
 }
 
 TEST_CASE("a sample ends at a token that ends a sequence", "[worker]") {
-  Job job;
+  GenerationJob job;
   const std::vector<Sample> whole = job.run();
   const int32_t end = whole[1].ids[6];
   job.generation.end_ids = {1, end};
@@ -142,7 +142,7 @@ TEST_CASE("a sample ends at a token that ends a sequence", "[worker]") {
 }
 
 TEST_CASE("a sample ends at the token that makes a stop text whole", "[worker]") {
-  Job job;
+  GenerationJob job;
   const std::vector<Sample> whole = job.run();
   // A token is a byte here, so this text goes over three of them.
   const std::string stop = job.text_of(whole[2].ids).substr(4, 3);
@@ -163,7 +163,7 @@ TEST_CASE("a sample ends at the token that makes a stop text whole", "[worker]")
 
 TEST_CASE("a request to generate that cannot be done is refused", "[worker]") {
   const auto refusal = [](const std::function<void(protocol::Generation&)>& spoil) {
-    Job job;
+    GenerationJob job;
     spoil(job.generation);
     return error_of([&] { job.run(); });
   };

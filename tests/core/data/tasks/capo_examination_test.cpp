@@ -21,8 +21,8 @@ using Losses = std::vector<double>;
 constexpr int64_t parameters = 12345;
 
 /// An examination of Capo, and the files that it reads.
-struct Exam {
-  explicit Exam(int seq_len, config::RowKind kind = config::RowKind::packed)
+struct CapoExam {
+  explicit CapoExam(int seq_len, config::RowKind kind = config::RowKind::packed)
       : options{}, tokens(prepare(seq_len, kind)), tokenizer(load_tokenizer(options.tokenizer)) {}
 
   std::unique_ptr<Examination> examination() const { return examination_of(spec, options); }
@@ -64,7 +64,7 @@ std::vector<int64_t> whole_documents(const TokenFile& tokens, int64_t seq_len, i
 
 TEST_CASE("a model without any loss knows all that there is to know of Capo's people") {
   for (const int seq_len : {300, 512, 700}) {
-    const Exam exam(seq_len);
+    const CapoExam exam(seq_len);
     REQUIRE(exam.options.rows == 8);
     const std::unique_ptr<Examination> examination = exam.examination();
     const Wanted wanted = examination->wanted();
@@ -89,7 +89,7 @@ TEST_CASE("a model without any loss knows all that there is to know of Capo's pe
 }
 
 /// Losses of one paragraph's tokens, found from the text that the ids up to each stand for.
-KnowledgeLoss expected_loss(const Exam& exam,
+KnowledgeLoss expected_loss(const CapoExam& exam,
                             int64_t document,
                             const std::function<double(int64_t token)>& loss_of) {
   const TokenSpan span = exam.tokens.document(document);
@@ -116,7 +116,7 @@ KnowledgeLoss expected_loss(const Exam& exam,
 
 TEST_CASE("the loss of a paragraph is that of the tokens that tell its name and its values") {
   const int seq_len = 700;
-  const Exam exam(seq_len);
+  const CapoExam exam(seq_len);
   // Each token has a loss of its own: a row's target i is the token behind its input i.
   const auto loss_of = [](int64_t token) { return 1 + double(token % 97) / 64; };
   const std::unique_ptr<Examination> examination = exam.examination();
@@ -144,7 +144,7 @@ TEST_CASE("the loss of a paragraph is that of the tokens that tell its name and 
 
 TEST_CASE("a paragraph's loss counts at its own tokens alone") {
   const int seq_len = 700;
-  const Exam exam(seq_len);
+  const CapoExam exam(seq_len);
   const TokenSpan span = exam.tokens.document(1);
   REQUIRE(span.first + span.count <= seq_len);
   Losses losses(static_cast<size_t>(seq_len));
@@ -160,7 +160,7 @@ TEST_CASE("a paragraph's loss counts at its own tokens alone") {
 
 TEST_CASE("a padded row is measured where its paragraph is whole") {
   const int seq_len = 177;  // about as long as a paragraph
-  const Exam exam(seq_len, config::RowKind::padded);
+  const CapoExam exam(seq_len, config::RowKind::padded);
   REQUIRE(exam.options.padded);
   const std::unique_ptr<Examination> examination = exam.examination();
   const auto loss_of = [](int64_t token) { return 1 + double(token % 97) / 64; };
@@ -189,7 +189,7 @@ TEST_CASE("a padded row is measured where its paragraph is whole") {
 }
 
 /// How many paragraphs the first row measures.
-int64_t measured(const Exam& exam) {
+int64_t measured(const CapoExam& exam) {
   const std::unique_ptr<Examination> examination = exam.examination();
   examination->take_losses(0, Losses(static_cast<size_t>(exam.options.seq_len)));
   const Scores scores = examination->finish();
@@ -197,7 +197,7 @@ int64_t measured(const Exam& exam) {
 }
 
 TEST_CASE("a paragraph is whole in a row whose last target is its last token") {
-  Exam exam(300);
+  CapoExam exam(300);
   const TokenSpan second = exam.tokens.document(1);
   exam.options.seq_len = static_cast<int>(second.first + second.count - 1);
   REQUIRE(measured(exam) == 2);
@@ -206,7 +206,7 @@ TEST_CASE("a paragraph is whole in a row whose last target is its last token") {
 }
 
 TEST_CASE("a paragraph whose first token nothing tells is not measured") {
-  Exam exam(300);
+  CapoExam exam(300);
   // The same tokenizer, which puts nothing in front of a document.
   Vocabulary vocabulary = exam.tokenizer.vocabulary();
   vocabulary.before_text.clear();
@@ -227,7 +227,7 @@ TEST_CASE("a paragraph whose first token nothing tells is not measured") {
 }
 
 TEST_CASE("losses of Capo that cannot be are refused") {
-  const Exam exam(300);
+  const CapoExam exam(300);
   const std::unique_ptr<Examination> examination = exam.examination();
   REQUIRE(contains(error_of([&] { examination->take_losses(2, Losses(299)); }),
                    "answered row 2 with 299 losses instead of 300"));

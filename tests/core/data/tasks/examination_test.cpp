@@ -27,8 +27,8 @@ Json spec_of(const std::string& name, const Json& sizes, const std::string& vari
 }
 
 /// An examination, and the rows that it is of.
-struct Exam {
-  Exam(const Json& spec, int seq_len, int64_t rows_)
+struct TaskExam {
+  TaskExam(const Json& spec, int seq_len, int64_t rows_)
       : task(task_of(spec)), rows(*task, seed_of(spec), Split::evaluation, seq_len) {
     ExaminationOptions options;
     options.seq_len = seq_len;
@@ -67,7 +67,7 @@ std::vector<Json> teacher_forced_specs() {
 TEST_CASE("right ids give one in every figure of a task that is asked teacher forced") {
   for (const Json& spec : teacher_forced_specs()) {
     INFO(spec.dump());
-    const Exam exam(spec, 200, 6);
+    const TaskExam exam(spec, 200, 6);
     const Wanted wanted = exam.examination->wanted();
     REQUIRE(wanted.likeliest);
     REQUIRE_FALSE(wanted.losses);
@@ -88,7 +88,7 @@ TEST_CASE("right ids give one in every figure of a task that is asked teacher fo
 TEST_CASE("wrong ids give none in every figure") {
   for (const Json& spec : teacher_forced_specs()) {
     INFO(spec.dump());
-    const Exam exam(spec, 200, 6);
+    const TaskExam exam(spec, 200, 6);
     for (int64_t row = 0; row < 6; ++row) {
       Ids ids = exam.right_ids(row);
       for (int32_t& id : ids) id = (id + 1) % exam.task->vocab_size();
@@ -103,7 +103,7 @@ TEST_CASE("wrong ids give none in every figure") {
 }
 
 TEST_CASE("the right ids of another row are mostly wrong") {
-  const Exam exam(spec_of("copy", {{"length", 40}, {"scored_tokens", 0}}), 100, 6);
+  const TaskExam exam(spec_of("copy", {{"length", 40}, {"scored_tokens", 0}}), 100, 6);
   for (int64_t row = 0; row < 6; ++row) {
     exam.examination->take_likeliest(row, exam.right_ids((row + 1) % 6));
   }
@@ -114,7 +114,7 @@ TEST_CASE("the right ids of another row are mostly wrong") {
 
 TEST_CASE("a mixture of right and wrong copies gives the figures that it has") {
   // A row is one text: bos, four numbers, query, four numbers.
-  const Exam exam(spec_of("copy", {{"length", 4}, {"scored_tokens", 0}}), 9, 3);
+  const TaskExam exam(spec_of("copy", {{"length", 4}, {"scored_tokens", 0}}), 9, 3);
   Ids first_wrong = exam.right_ids(1);
   REQUIRE(first_wrong.size() == 4);
   first_wrong.front() = (first_wrong.front() + 1) % 4;
@@ -133,7 +133,7 @@ TEST_CASE("a mixture of right and wrong copies gives the figures that it has") {
 }
 
 TEST_CASE("a model that fails at one number of hops loses that figure alone") {
-  const Exam exam(spec_of("depo1", {{"max_nodes", 9}, {"max_hops", 4}}), 200, 5);
+  const TaskExam exam(spec_of("depo1", {{"max_nodes", 9}, {"max_hops", 4}}), 200, 5);
   int64_t answers = 0;
   int64_t failed = 0;
   for (int64_t row = 0; row < 5; ++row) {
@@ -163,7 +163,7 @@ TEST_CASE("a model that fails at one number of hops loses that figure alone") {
 }
 
 TEST_CASE("an examination begins anew once it was asked for its figures") {
-  const Exam exam(spec_of("copy", {{"length", 4}, {"scored_tokens", 0}}), 9, 3);
+  const TaskExam exam(spec_of("copy", {{"length", 4}, {"scored_tokens", 0}}), 9, 3);
   REQUIRE(exam.examination->finish().sums().empty());
   exam.examination->take_likeliest(0, {0, 0, 0, 0});
   REQUIRE(exam.examination->finish().sums().size() == 5);
@@ -173,7 +173,7 @@ TEST_CASE("an examination begins anew once it was asked for its figures") {
 }
 
 TEST_CASE("answers that cannot be or that nobody asked for are refused") {
-  const Exam exam(spec_of("copy", {{"length", 4}, {"scored_tokens", 0}}), 9, 3);
+  const TaskExam exam(spec_of("copy", {{"length", 4}, {"scored_tokens", 0}}), 9, 3);
   Examination& copy = *exam.examination;
   const Ids right = exam.right_ids(0);
   REQUIRE(contains(error_of([&] {
@@ -194,7 +194,7 @@ TEST_CASE("answers that cannot be or that nobody asked for are refused") {
                    "answered continuations, which"));
   REQUIRE(copy.finish().sums().empty());
 
-  const Exam brevo(spec_of("brevo1", {{"max_nodes", 8}}), 60, 3);
+  const TaskExam brevo(spec_of("brevo1", {{"max_nodes", 8}}), 60, 3);
   REQUIRE(contains(error_of([&] { brevo.examination->take_likeliest(0, {}); }),
                    "answered likeliest ids, which"));
   REQUIRE(contains(error_of([&] { brevo.examination->take_log_probabilities(0, {}); }),
@@ -206,7 +206,7 @@ TEST_CASE("Brevo is measured by what the model writes behind the question") {
   for (const Json& spec :
        {spec_of("brevo1", {{"max_nodes", 8}}), spec_of("brevo2", {{"max_nodes", 8}}, "code")}) {
     INFO(spec.dump());
-    const Exam exam(spec, 200, 4);
+    const TaskExam exam(spec, 200, 4);
     const Wanted wanted = exam.examination->wanted();
     REQUIRE(wanted.continuation);
     REQUIRE_FALSE(wanted.likeliest);
@@ -249,7 +249,7 @@ std::vector<double> truth_of(const Ids& tokens) {
 }
 
 TEST_CASE("Lano is measured by sentences that the model draws") {
-  const Exam exam(two_sentences(), 30, 8);
+  const TaskExam exam(two_sentences(), 30, 8);
   const Wanted wanted = exam.examination->wanted();
   REQUIRE(wanted.continuation);
   REQUIRE(wanted.log_probabilities);
@@ -269,7 +269,7 @@ TEST_CASE("Lano is measured by sentences that the model draws") {
 }
 
 TEST_CASE("Lano's divergence is none for the grammar's own probabilities") {
-  const Exam exam(two_sentences(), 30, 8);
+  const TaskExam exam(two_sentences(), 30, 8);
   for (int64_t row = 0; row < 8; ++row) {
     std::vector<double> values = truth_of(exam.rows.first_instance(row).tokens);
     for (double& value : values) value = std::log(value);
@@ -286,7 +286,7 @@ TEST_CASE("Lano's divergence of even guesses is that of the formula") {
   const double even = std::log(0.50001 / 0.25001);
   std::set<size_t> lengths;
   const auto divergence = [&](int seq_len, int64_t row) {
-    const Exam exam(two_sentences(), seq_len, row + 1);
+    const TaskExam exam(two_sentences(), seq_len, row + 1);
     const size_t length = exam.rows.first_instance(row).tokens.size();
     lengths.insert(length);
     const size_t positions = std::min<size_t>(length, static_cast<size_t>(seq_len));
@@ -303,7 +303,7 @@ TEST_CASE("Lano's divergence of even guesses is that of the formula") {
 }
 
 TEST_CASE("Lano's probabilities are of every id at each place of the first sentence") {
-  const Exam exam(two_sentences(), 30, 8);
+  const TaskExam exam(two_sentences(), 30, 8);
   const size_t right = 4 * exam.rows.first_instance(2).tokens.size();
   for (const size_t length : {right - 1, right + 4, size_t{0}, size_t{120}}) {
     const std::vector<double> values(length);
