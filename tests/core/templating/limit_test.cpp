@@ -40,7 +40,7 @@ TEST_CASE("macros and blocks and loops that call themselves for ever are refused
         repeated(".", 50));
 }
 
-TEST_CASE("loops may not run more than ten million times in all") {
+TEST_CASE("loops may not run more than ten million times in all", "[slow]") {
   const std::string loops =
       "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}";
   CHECK(refuses(loops, "more than 10 million times"));
@@ -62,7 +62,7 @@ TEST_CASE("no operation makes a text or list that fills the memory") {
   CHECK(refuses("{% set x = 'a' * 40000000 %}{{ x }}{{ x }}", "a text grows past 64 MiB"));
 }
 
-TEST_CASE("a render may do only so much work in all") {
+TEST_CASE("a render may do only so much work in all", "[slow]") {
   const std::string reason = "this template does too much work";
   const std::string big = "{% set big = 'x' * 60000000 %}", thousand = "{% for i in range(1000) %}";
   const std::string repeated_work[] = {
@@ -79,6 +79,10 @@ TEST_CASE("a render may do only so much work in all") {
   };
   for (const std::string& statement : repeated_work)
     CHECK(refuses(big + thousand + statement + "{% endfor %}", reason));
+}
+
+TEST_CASE("what grows with each of its steps is work, too", "[slow]") {
+  const std::string reason = "this template does too much work";
   const std::string grown =
       "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}"
       "{% set ns.l = [ns.l, ns.l] %}{% endfor %}";

@@ -123,7 +123,7 @@ std::optional<Instance> by_definition(const BrevoConfig& config, const Word& tok
   return right;
 }
 
-TEST_CASE("Brevo's validator accepts of all changes of a token those that keep it true") {
+TEST_CASE("Brevo's validator accepts of all changes of a token those that keep it true", "[slow]") {
   BrevoConfig names = brevo2(7);
   names.letters = 2;
   names.min_name_length = 2;

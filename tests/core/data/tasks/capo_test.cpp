@@ -121,7 +121,7 @@ TEST_CASE("Capo's variants order sentences and choose pronouns as documented") {
   REQUIRE(paper_orders.size() > 250);
 }
 
-TEST_CASE("Capo's validator rejects every change of a character or word") {
+TEST_CASE("Capo's validator rejects every change of a character or word", "[slow]") {
   const Capo capo({50, Variant::paper}, 7);
   for (uint64_t i = 0; i < 2; ++i) {
     const Biography right = capo.biography(Split::training, i);

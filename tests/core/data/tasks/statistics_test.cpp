@@ -113,7 +113,7 @@ double words_in(const BrevoConfig& config, const Instance& instance, int32_t beg
   return words;
 }
 
-TEST_CASE("Brevo's instances have the sizes and depths of those of the code") {
+TEST_CASE("Brevo's instances have the sizes and depths of those of the code", "[slow]") {
   const nlohmann::json stats = published::read("stats.json");
   for (const char* name :
        {"brevo1_N110", "brevo1_N90", "brevo1_N70", "brevo2_N50", "brevo2_N40", "brevo2_N30"}) {

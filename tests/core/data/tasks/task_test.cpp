@@ -84,7 +84,7 @@ TEST_CASE("the streams of the tasks are the same for all time") {
   }
 }
 
-TEST_CASE("validators accept what generators make") {
+TEST_CASE("validators accept what generators make", "[slow]") {
   for (const Case& each : cases()) {
     const auto task = make_task(each.config);
     const size_t count = wanted(each.instances);
