@@ -34,6 +34,8 @@ bool is_control(int32_t code_point) {
 }  // namespace
 
 int display_width(std::string_view text) {
+  const auto is_plain = [](char c) { return c >= ' ' && c <= '~'; };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return static_cast<int>(text.size());
   int width = 0;
   while (!text.empty()) {
     const Character character = first_character(text);

@@ -23,8 +23,11 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
   if (path.has_parent_path()) make_directories(path.parent_path());
   const FileLock lock = opening_lock(path);
   return guarded(path, [&] {
+    // A connection is one thread's: SQLite's own locks cost a fifth of reading rows.
     auto database = std::make_unique<SQLite::Database>(
-        path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, busy_timeout_ms);
+        path.string(),
+        SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX,
+        busy_timeout_ms);
     bring_up_to_date(*database, schema_steps());  // first: a file that is refused stays untouched
     database->exec("PRAGMA journal_mode = WAL");
     database->exec("PRAGMA synchronous = NORMAL");

@@ -159,15 +159,20 @@ struct Changes {
 Changes find_changes(SQLite::Database& database, const fs::path& runs_dir) {
   std::map<std::string, KnownRun> known = read_known_runs(database);
   Changes changes;
-  for (const std::string& name : folder_names(runs_dir)) {
-    run::RunFolder folder(runs_dir / name);
-    const auto found = known.find(name);
+  const std::vector<std::string> names = folder_names(runs_dir);
+  // Three files of each run are looked at: on all cores, as a file system may take its time.
+  std::vector<Source> stamps(names.size());
+  parallel_for(names.size(),
+               [&](size_t i) { stamps[i] = stamps_of(run::RunFolder(runs_dir / names[i])); });
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Source& now = stamps[i];
+    if (now.record == FileStamp()) continue;  // no run, or none any more
+    run::RunFolder folder(runs_dir / names[i]);
+    const auto found = known.find(names[i]);
     if (found == known.end()) {
-      if (fs::exists(folder.record_file())) changes.changed.push_back({std::move(folder)});
+      changes.changed.push_back({std::move(folder)});
       continue;
     }
-    const Source now = stamps_of(folder);
-    if (now.record == FileStamp()) continue;  // a run no more
     if (has_news(folder, now, found->second))
       changes.changed.push_back({std::move(folder), false, found->second.source.events_offset});
     known.erase(found);
@@ -176,15 +181,15 @@ Changes find_changes(SQLite::Database& database, const fs::path& runs_dir) {
   return changes;
 }
 
-struct Condition {
+struct WhereClause {
   std::string sql;
   std::vector<std::string> values;
 };
 
 /// The filter as " WHERE …", "" where it asks nothing.
-Condition where(const RunFilter& filter) {
+WhereClause where(const RunFilter& filter) {
   std::vector<std::string> parts;
-  Condition condition;
+  WhereClause condition;
   const auto require = [&](const std::string& part, const std::string& value) {
     parts.push_back(part);
     condition.values.push_back(value);
@@ -217,14 +222,14 @@ void read_score(RowReader& row, Scores& scores) {
   row.value(score.count);
 }
 
-int64_t count_of(SQLite::Database& database, const Condition& condition) {
+int64_t count_of(SQLite::Database& database, const WhereClause& condition) {
   SQLite::Statement statement(database, "SELECT count(*) FROM runs" + condition.sql);
   bind_all(statement, condition.values);
   return statement.executeStep() ? statement.getColumn(0).getInt64() : 0;
 }
 
 /// Runs with their last scores. Both are read in one transaction, so that they belong together.
-std::vector<RunSummary> select_runs(SQLite::Database& database, const Condition& condition) {
+std::vector<RunSummary> select_runs(SQLite::Database& database, const WhereClause& condition) {
   SQLite::Transaction transaction(database);
   std::map<std::string, Scores> scores;
   SQLite::Statement of_last_evaluation(
