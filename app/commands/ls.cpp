@@ -43,7 +43,7 @@ void print_configs(const ListedProject& listing, const fs::path& workspace, bool
   std::cout << aligned(lines);
 }
 
-nlohmann::json to_json(const ListedProject& listing) {
+nlohmann::json listing_json(const ListedProject& listing) {
   nlohmann::json configs = nlohmann::json::array();
   for (size_t i = 0; i < listing.configs.size(); ++i) {
     const ListedConfig& row = listing.configs[i];
@@ -71,7 +71,7 @@ int print(const std::vector<ListedProject>& listings, const fs::path& workspace,
   }
   if (json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const ListedProject& listing : listings) list.push_back(to_json(listing));
+    for (const ListedProject& listing : listings) list.push_back(listing_json(listing));
     print_json(list);
   } else {
     for (size_t i = 0; i < listings.size(); ++i) {

@@ -54,7 +54,7 @@ int list_runs(const Context& context, const RunsOptions& options) {
   runs = store::select(std::move(runs), query);
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const store::RunSummary& run : runs) list.push_back(to_json(run));
+    for (const store::RunSummary& run : runs) list.push_back(app::to_json(run));
     print_json(list);
   } else if (!some && archived > 0) {
     std::cerr << "no runs but " << archived << " archived; --archived shows them\n";
@@ -87,7 +87,7 @@ int show_run(const Context& context, const std::string& name, bool json) {
         *run, store.config(run->id), shown_path(folder.path()), use_colour(STDOUT_FILENO));
     return 0;
   }
-  nlohmann::json shown = to_json(*run);
+  nlohmann::json shown = app::to_json(*run);
   shown["config"] = store.config(run->id);
   shown["evaluations"] = nlohmann::json::array();
   for (const protocol::Evaluation& evaluation : evaluations)

@@ -115,7 +115,7 @@ nlohmann::json json_of(const store::Overview& overview) {
     return number ? nlohmann::json(*number) : nlohmann::json(nullptr);
   };
   for (const store::RunningRun& run : overview.running) {
-    nlohmann::json entry = to_json(run.run);
+    nlohmann::json entry = app::to_json(run.run);
     entry["device"] = run.device;
     entry["step"] = run.step;
     entry["seconds_left"] = or_null(run.seconds_left);
@@ -128,7 +128,7 @@ nlohmann::json json_of(const store::Overview& overview) {
     entry["seconds"] = or_null(run.seconds);
     json["waiting"].push_back(std::move(entry));
   }
-  for (const store::RunSummary& run : overview.ended) json["ended"].push_back(to_json(run));
+  for (const store::RunSummary& run : overview.ended) json["ended"].push_back(app::to_json(run));
   return json;
 }
 
