@@ -35,6 +35,13 @@ struct Looked {
   Parts parts;
 };
 
+/// The label of a row or column: nothing and an empty text can be told apart.
+std::string label_of(const nlohmann::json& value) {
+  if (value.is_null()) return "\u2014";
+  if (value == "") return "\"\"";
+  return plain_text(value);
+}
+
 /// Numbers before texts, each in their order.
 bool comes_before(const nlohmann::json& a, const nlohmann::json& b) {
   if (a.is_number() != b.is_number()) return a.is_number();
@@ -180,7 +187,7 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   columns = each_once(std::move(columns));
   std::set<std::string> pooled;
   for (const nlohmann::json& row : rows) {
-    pivot.row_values.push_back(plain_text(row));
+    pivot.row_values.push_back(label_of(row));
     pivot.cells.emplace_back();
     for (const nlohmann::json& column : columns) {
       std::vector<const Looked*> own;
@@ -192,7 +199,7 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
     }
   }
   for (const nlohmann::json& column : columns)
-    pivot.column_values.push_back(options.columns.empty() ? "" : plain_text(column));
+    pivot.column_values.push_back(options.columns.empty() ? "" : label_of(column));
   pivot.pooled = beside(pooled, options);
   for (const std::string& name : beside(differing(all), options)) {
     if (pooled.count(name) == 0) pivot.varying.push_back(name);

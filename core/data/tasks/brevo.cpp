@@ -4,8 +4,6 @@
 #include <numeric>
 
 namespace forge::data::tasks {
-namespace {}  // namespace
-
 Brevo::Brevo(const BrevoConfig& config) : config_(config), sizes_(config.max_nodes) {
   if (config.names) {
     names_.emplace(

@@ -76,7 +76,7 @@ TEST_CASE("keys are not held against a task that is not known") {
   REQUIRE_FALSE(contains(problems, "has no meaning"));
 }
 
-TEST_CASE("every task is task_accepted with its sizes and refused without one of them") {
+TEST_CASE("every task is accepted with its sizes and refused without one of them") {
   for (const std::string& task : task_names()) {
     INFO(task);
     const std::string more =

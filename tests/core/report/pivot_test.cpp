@@ -61,6 +61,14 @@ TEST_CASE("a pivot says what its cells pool and what else they differ in", "[rep
   CHECK(varying.varying == std::vector<std::string>{"model.canon.set", "optimizer.lr"});
 }
 
+TEST_CASE("nothing and an empty text have labels of their own", "[report][pivot]") {
+  PivotLab lab;
+  lab.add("", 1e-3, 1, 3.5, 20);
+  const Pivot pivot = build_pivot(lab.read(), {"model.canon.set", "selection_loss", "eval_loss"});
+  CHECK(pivot.row_values == std::vector<std::string>{"\"\"", "A", "AC"});
+  CHECK(pivot.column_values == std::vector<std::string>{"\u2014"});
+}
+
 TEST_CASE("a pivot refuses keys and figures that there are not", "[report][pivot]") {
   const PivotLab lab;
   const auto error = [&](const PivotOptions& options) {

@@ -10,12 +10,12 @@ Identity small_identity() {
   return {experiment, "d1", "t1", "libtorch", "cpu", 2, 1, ""};
 }
 
-TEST_CASE("two identities that are equal differ in nothing", "[run][small_identity]") {
+TEST_CASE("two identities that are equal differ in nothing", "[run][identity]") {
   REQUIRE(differences(small_identity(), small_identity()).empty());
 }
 
-TEST_CASE("every part of an small_identity that differs is named, keys of the config first",
-          "[run][small_identity]") {
+TEST_CASE("every part of an identity that differs is named, keys of the config first",
+          "[run][identity]") {
   Identity other = small_identity();
   other.experiment["train"]["max_steps"] = 400;
   other.experiment["train"].erase("seq_len");
