@@ -3,9 +3,9 @@
 #include "backends/backends.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/project/argument_words.h"
-#include "core/run/runs_dir.h"
+#include "core/base/files.h"
+#include "core/project/template_arguments.h"
+#include "core/run/run_folder.h"
 
 namespace forge::app {
 namespace {
@@ -25,7 +25,7 @@ Context::Context(std::string command_line, GlobalOptions globals)
       globals_(std::move(globals)),
       here_(std::filesystem::current_path()),
       program_(program_path()),
-      surroundings_(templating::Surroundings::of_this_machine()) {
+      surroundings_(jinja::Surroundings::of_this_machine()) {
   surroundings_.library_dir = project::library_folder(program_).string();
   if (!globals_.now.empty()) surroundings_.unix_time = parse_time(globals_.now);
 }
@@ -90,7 +90,7 @@ ChosenConfig Context::config(const std::string& name) const {
 ChosenConfig Context::chosen(project::NamedConfig named) const {
   if (globals_.template_arguments.empty()) return {std::move(named), {}};
   const auto declared = project::template_arguments_of(named.project, named.config, surroundings_);
-  templating::Variables variables = project::read_argument_words(
+  jinja::Variables variables = project::read_argument_words(
       declared,
       globals_.template_arguments,
       {named.config.name, globals_.command_options, surroundings_.home_directory});

@@ -9,8 +9,8 @@
 #include "core/config/experiment.h"
 #include "core/project/names.h"
 #include "core/project/workspace.h"
-#include "core/run/backend.h"
-#include "core/templating/render.h"
+#include "core/worker/launcher.h"
+#include "core/jinja/render.h"
 
 namespace forge::app {
 
@@ -27,7 +27,7 @@ struct GlobalOptions {
 
 /// A config with the variables that the command line gives its templates.
 struct ChosenConfig : project::NamedConfig {
-  templating::Variables variables;
+  jinja::Variables variables;
 };
 
 /// Where the program was called and what it finds from there. Everything is looked up on demand:
@@ -39,7 +39,7 @@ class Context {
   const std::string& command_line() const { return command_line_; }  ///< as typed
   const std::filesystem::path& here() const { return here_; }
   const std::filesystem::path& program() const { return program_; }
-  const templating::Surroundings& surroundings() const { return surroundings_; }
+  const jinja::Surroundings& surroundings() const { return surroundings_; }
 
   /// The workspace around the folder of -p, else around the current one, else the one that came
   /// with the program.
@@ -67,7 +67,7 @@ class Context {
   GlobalOptions globals_;
   std::filesystem::path here_;
   std::filesystem::path program_;
-  templating::Surroundings surroundings_;
+  jinja::Surroundings surroundings_;
   mutable std::optional<project::Workspace> workspace_;
 };
 

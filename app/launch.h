@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "app/context.h"
-#include "core/benchmark/measure.h"
 #include "core/config/resolve.h"
-#include "core/run/saved_plan.h"
+#include "core/results/benchmark/benchmark.h"
+#include "core/run/plan.h"
 
 namespace forge::app {
 
@@ -54,5 +54,38 @@ struct PreparedLaunch {
 PreparedLaunch prepare_launch(const Context& context,
                               const Launch& launch,
                               const LaunchOptions& options);
+
+/// Which runs a command line asks for.
+struct Selection {
+  std::vector<std::string> configs;  ///< names and patterns
+  bool all = false;                  ///< every training config of the project
+  std::string table;                 ///< what this table shows, ""
+  std::string seeds;                 ///< "1,2,3" or "1..3", "": the config's own
+  int seed_count = 0;                ///< as many from the config's own on; 0: not asked for
+  std::vector<std::string> sweeps;   ///< "optimizer.lr=1e-3,3e-3", or one that the project declares
+};
+
+/// Names of the sweeps that a project declares: the files sweeps/*.yaml, sorted.
+std::vector<std::string> sweep_names(const project::Project& project);
+
+/// All launches: first every config with its first seed or value, then with the next, so that what
+/// is compared is there early. A run that two selections ask for is launched once.
+std::vector<Launch> selected_launches(const Context& context,
+                                      const Selection& selection,
+                                      const LaunchOptions& options);
+
+struct PlanOptions {
+  bool probe = false;  ///< measure for a few seconds what no past run tells
+  std::string save;    ///< file to write the plan to, "": none
+  bool json = false;
+};
+
+/// Prints what would be done for the launches, without doing it: what is left of each, and how long
+/// that will take and how much memory, as far as past runs or a probe tell. Writes the plan where
+/// that was asked for.
+void print_plan(const Context& context,
+                const std::vector<Launch>& launches,
+                const LaunchOptions& launch_options,
+                const PlanOptions& options);
 
 }  // namespace forge::app

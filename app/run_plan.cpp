@@ -1,21 +1,18 @@
-#include "app/run_plan.h"
-#include "app/output.h"
+#include "app/launch.h"
+#include "app/terminal.h"
 
 #include <iostream>
 #include <map>
 #include <optional>
 
-#include "app/progress_line.h"
-#include "app/terminal.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/benchmark/probe.h"
-#include "core/run/local_launcher.h"
-#include "core/store/forecast.h"
-#include "core/store/location.h"
-#include "core/store/result_store.h"
+#include "core/results/benchmark/benchmark.h"
+#include "core/worker/launcher.h"
+#include "core/results/store/overview.h"
+#include "core/results/store/result_store.h"
 
 namespace forge::app {
 namespace {

@@ -3,14 +3,12 @@
 #include <iostream>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/resolve.h"
-#include "core/report/published.h"
-#include "core/store/location.h"
-#include "core/store/result_store.h"
-#include "core/store/run_query.h"
+#include "core/results/tables/table_spec.h"
+#include "core/results/store/result_store.h"
 
 namespace forge::app {
 namespace {
@@ -19,7 +17,7 @@ namespace {
 struct Findings {
   std::vector<store::ConfiguredRun> runs;
   std::vector<benchmark::Record> benchmarks;
-  std::vector<report::LeftOut> left_out;  ///< those of other models
+  std::vector<tables::LeftOut> left_out;  ///< those of other models
 };
 
 Findings find(const Context& context,
@@ -127,7 +125,7 @@ std::vector<std::string> table_names(const project::Project& project) {
   return names;
 }
 
-report::TableSpec read_table(const project::Project& project, const std::string& name) {
+tables::TableSpec read_table(const project::Project& project, const std::string& name) {
   const std::vector<std::string> known = table_names(project);
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     const std::string near = did_you_mean(name, known);
@@ -139,36 +137,36 @@ report::TableSpec read_table(const project::Project& project, const std::string&
   }
   std::vector<std::string> configs;
   for (const project::Config& config : project.configs) configs.push_back(config.name);
-  return report::read_table(shown_path(tables_folder(project) / (name + ".yaml")), configs);
+  return tables::read_table(shown_path(tables_folder(project) / (name + ".yaml")), configs);
 }
 
-std::vector<report::Ablation> build_tables(const Context& context,
+std::vector<tables::Ablation> build_tables(const Context& context,
                                            const project::Project& project,
                                            const std::vector<std::string>& names,
                                            const TableOptions& options) {
   Findings findings = find(context, project, options);
   take_out_other_models(context, project, findings);
-  std::vector<report::Ablation> tables;
+  std::vector<tables::Ablation> tables;
   std::optional<store::ResultStore> curves;  // few tables ask for them
   for (const std::string& name : names) {
-    report::TableSpec table = read_table(project, name);
-    if (!options.by.empty()) report::divide_by(table, options.by);
-    report::AblationOptions ablation_options;
+    tables::TableSpec table = read_table(project, name);
+    if (!options.by.empty()) tables::divide_by(table, options.by);
+    tables::AblationOptions ablation_options;
     ablation_options.profile = options.profile;
     if (options.published) {
       if (table.published.empty()) throw Error("table '" + name + "' names no published figures");
       ablation_options.published =
-          report::read_published(shown_path(tables_folder(project) / table.published));
+          tables::read_published(shown_path(tables_folder(project) / table.published));
     }
     ablation_options.benchmarks = findings.benchmarks;
     ablation_options.evaluations = [&](const std::string& run_id) {
       if (!curves) curves.emplace(store::store_path(context.runs_dir()));
       return curves->evaluation_losses(run_id);
     };
-    report::Ablation ablation = report::build_ablation(table, findings.runs, ablation_options);
-    for (const report::LeftOut& other : findings.left_out) {
+    tables::Ablation ablation = tables::build_ablation(table, findings.runs, ablation_options);
+    for (const tables::LeftOut& other : findings.left_out) {
       const bool in_table =
-          std::any_of(table.rows.begin(), table.rows.end(), [&](const report::RowSpec& row) {
+          std::any_of(table.rows.begin(), table.rows.end(), [&](const tables::RowSpec& row) {
             return row.config == other.config;
           });
       if (in_table) ablation.left_out.push_back(other);
@@ -184,17 +182,17 @@ std::vector<store::ConfiguredRun> runs_for_tables(const Context& context,
   return find(context, project, options).runs;
 }
 
-std::vector<report::Curve> training_curves(const Context& context, const report::Ablation& table) {
+std::vector<tables::Curve> training_curves(const Context& context, const tables::Ablation& table) {
   const std::filesystem::path runs_dir = context.runs_dir();
-  std::vector<report::Curve> curves;
+  std::vector<tables::Curve> curves;
   if (!std::filesystem::exists(runs_dir)) return curves;
   const store::ResultStore store(store::store_path(runs_dir));
-  for (const report::AblationRow& row : table.rows) {
+  for (const tables::AblationRow& row : table.rows) {
     std::vector<store::RunSummary> runs = row.runs;
     if (runs.empty() && row.run) runs.push_back(*row.run);
-    report::Curve curve{row.spec.name, {}};
+    tables::Curve curve{row.spec.name, {}};
     for (const store::RunSummary& run : runs) {
-      for (const protocol::TrainMetrics& metrics : store.train_metrics(run.id))
+      for (const worker::TrainMetrics& metrics : store.train_metrics(run.id))
         curve.points.emplace_back(double(metrics.tokens), metrics.loss);
     }
     std::sort(curve.points.begin(), curve.points.end());

@@ -4,15 +4,15 @@
 #include <vector>
 
 #include "app/context.h"
-#include "core/report/ablation.h"
-#include "core/report/plot.h"
+#include "core/results/tables/ablation.h"
+#include "core/results/tables/sheet.h"
 
 namespace forge::app {
 
 struct TableOptions {
   std::string profile;             ///< "": the one that fills the most rows
   std::string by;                  ///< key to divide the rows by, "": none
-  std::vector<std::string> where;  ///< conditions that runs must meet (core/store/run_query.h)
+  std::vector<std::string> where;  ///< conditions that runs must meet (core/results/store/result_store.h)
   bool archived = false;           ///< archived runs count, too
   bool published = false;          ///< put the published figures beside ours
 };
@@ -22,11 +22,11 @@ std::vector<std::string> table_names(const project::Project& project);
 
 /// The table of that name as its file describes it. Throws Error with near misses for an unknown
 /// name.
-report::TableSpec read_table(const project::Project& project, const std::string& name);
+tables::TableSpec read_table(const project::Project& project, const std::string& name);
 
 /// The tables of those names, filled from the runs of the project; run folders are looked through
 /// for what is new. Throws Error with near misses for an unknown name.
-std::vector<report::Ablation> build_tables(const Context& context,
+std::vector<tables::Ablation> build_tables(const Context& context,
                                            const project::Project& project,
                                            const std::vector<std::string>& names,
                                            const TableOptions& options);
@@ -38,6 +38,6 @@ std::vector<store::ConfiguredRun> runs_for_tables(const Context& context,
                                                   const TableOptions& options);
 
 /// Training losses by tokens, a curve for each row of the table with all its seeds.
-std::vector<report::Curve> training_curves(const Context& context, const report::Ablation& table);
+std::vector<tables::Curve> training_curves(const Context& context, const tables::Ablation& table);
 
 }  // namespace forge::app

@@ -5,21 +5,16 @@
 #include <iostream>
 #include <thread>
 
-#include "app/commands.h"
-#include "app/interrupt.h"
-#include "app/output.h"
-#include "app/tables.h"
+#include "app/command_line.h"
 #include "app/terminal.h"
+#include "app/tables.h"
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/report/figures.h"
-#include "core/report/machine_formats.h"
-#include "core/report/markdown.h"
-#include "core/report/pareto.h"
-#include "core/report/pivot.h"
-#include "core/report/plot.h"
-#include "core/report/terminal.h"
+#include "core/results/tables/metrics.h"
+#include "core/results/tables/sheet.h"
+#include "core/results/tables/row_comparison.h"
+#include "core/results/tables/pivot.h"
 
 namespace forge::app {
 namespace {
@@ -44,65 +39,65 @@ constexpr auto look_again = std::chrono::seconds(2);
 
 int width() { return is_terminal(STDOUT_FILENO) ? terminal_width(STDOUT_FILENO) : unknown_width; }
 
-report::TerminalOptions terminal_options() {
-  report::TerminalOptions options;
+tables::TerminalOptions terminal_options() {
+  tables::TerminalOptions options;
   options.colour = use_colour(STDOUT_FILENO);
   options.width = width();
   return options;
 }
 
-std::string formatted(const report::Ablation& table, const std::string& format, bool points) {
-  if (format == "markdown") return report::to_markdown(table);
-  if (format == "csv") return report::to_csv(table);
-  if (format == "json") return json_text(report::to_json(table), 2) + "\n";
-  report::TerminalOptions terminal = terminal_options();
+std::string formatted(const tables::Ablation& table, const std::string& format, bool points) {
+  if (format == "markdown") return tables::to_markdown(table);
+  if (format == "csv") return tables::to_csv(table);
+  if (format == "json") return json_text(tables::to_json(table), 2) + "\n";
+  tables::TerminalOptions terminal = terminal_options();
   terminal.points = points;
-  return report::to_terminal(table, terminal);
+  return tables::to_terminal(table, terminal);
 }
 
 int print_pivot(const Context& context, const CompareOptions& options) {
-  const report::PivotOptions wanted = {options.rows.empty() ? "config" : options.rows,
+  const tables::PivotOptions wanted = {options.rows.empty() ? "config" : options.rows,
                                        options.columns,
                                        options.metric.empty() ? "eval_loss" : options.metric};
-  const report::Pivot pivot =
-      report::build_pivot(runs_for_tables(context, context.project(), options.tables), wanted);
+  const tables::Pivot pivot =
+      tables::build_pivot(runs_for_tables(context, context.project(), options.tables), wanted);
   if (options.json || options.format == "json") {
-    print_json(report::to_json(pivot));
+    print_json(tables::to_json(pivot));
     return 0;
   }
-  const report::Sheet sheet = make_sheet(pivot);
+  const tables::Sheet sheet = make_sheet(pivot);
   std::cout << sheet.title << "\n\n"
-            << (options.format == "markdown" ? report::markdown_table(sheet)
-                                             : report::table_lines(sheet, terminal_options()));
+            << (options.format == "markdown" ? tables::markdown_table(sheet)
+                                             : tables::table_lines(sheet, terminal_options()));
   if (!sheet.footnotes.empty()) std::cout << "\n";
   for (const std::string& note : sheet.footnotes) std::cout << note << "\n";
   return 0;
 }
 
 /// The two figures of --pareto.
-std::pair<std::string, std::string> pareto_figures(const report::TableSpec& table,
+std::pair<std::string, std::string> pareto_figures(const tables::TableSpec& table,
                                                    const std::string& words) {
   const std::vector<std::string> names = split(words, ',');
   if (names.size() != 2)
     throw Error("--pareto takes two figures", {}, "--pareto quality,speed", ExitCode::usage);
-  return {report::figure_named(table, names[0]), report::figure_named(table, names[1])};
+  return {tables::figure_named(table, names[0]), tables::figure_named(table, names[1])};
 }
 
-std::string pareto_text(const report::Ablation& table, const std::string& words) {
+std::string pareto_text(const tables::Ablation& table, const std::string& words) {
   const auto [first, second] = pareto_figures(table.table, words);
   std::vector<std::vector<std::string>> lines = {{"Model", first, second, "Dominated by"}};
-  for (const report::ParetoPoint& point : report::pareto(table, first, second))
+  for (const tables::ParetoPoint& point : tables::pareto(table, first, second))
     lines.push_back({point.name,
-                     report::figure_text(point.first, first),
-                     report::figure_text(point.second, second),
+                     tables::figure_text(point.first, first),
+                     tables::figure_text(point.second, second),
                      point.dominated_by.empty() ? "none" : join(point.dominated_by, ", ")});
   return aligned(lines, {1, 2});
 }
 
-nlohmann::ordered_json pareto_json(const report::Ablation& table, const std::string& words) {
+nlohmann::ordered_json pareto_json(const tables::Ablation& table, const std::string& words) {
   const auto [first, second] = pareto_figures(table.table, words);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const report::ParetoPoint& point : report::pareto(table, first, second))
+  for (const tables::ParetoPoint& point : tables::pareto(table, first, second))
     list.push_back({{"config", point.config},
                     {first, point.first},
                     {second, point.second},
@@ -110,31 +105,31 @@ nlohmann::ordered_json pareto_json(const report::Ablation& table, const std::str
   return list;
 }
 
-nlohmann::ordered_json json_of(const report::Ablation& table, const CompareOptions& options) {
-  nlohmann::ordered_json json = report::to_json(table);
+nlohmann::ordered_json json_of(const tables::Ablation& table, const CompareOptions& options) {
+  nlohmann::ordered_json json = tables::to_json(table);
   if (!options.pareto.empty()) json["pareto"] = pareto_json(table, options.pareto);
   return json;
 }
 
 std::string text_of(const Context& context,
-                    const report::Ablation& table,
+                    const tables::Ablation& table,
                     const CompareOptions& options) {
   std::string text = formatted(table, options.format, options.points);
   if (options.format == "csv") return text;
   if (!options.pareto.empty()) text += "\n" + pareto_text(table, options.pareto);
   if (options.curves)
     text += "\nTraining loss by tokens\n" +
-            report::plot(training_curves(context, table),
+            tables::plot(training_curves(context, table),
                          {std::min(width(), 100), 16, use_colour(STDOUT_FILENO), "tokens"});
   return text;
 }
 
 void print(const Context& context,
-           const std::vector<report::Ablation>& tables,
+           const std::vector<tables::Ablation>& tables,
            const CompareOptions& options) {
   if (options.json || options.format == "json") {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const report::Ablation& table : tables) list.push_back(json_of(table, options));
+    for (const tables::Ablation& table : tables) list.push_back(json_of(table, options));
     print_json(options.table.empty() ? list : list.at(0));
     return;
   }
@@ -143,18 +138,18 @@ void print(const Context& context,
   std::cout << std::flush;
 }
 
-bool is_going_on(const report::Ablation& table) {
-  return std::any_of(table.rows.begin(), table.rows.end(), [](const report::AblationRow& row) {
+bool is_going_on(const tables::Ablation& table) {
+  return std::any_of(table.rows.begin(), table.rows.end(), [](const tables::AblationRow& row) {
     return row.run &&
            (row.run->status == run::RunState::running || row.run->status == run::RunState::queued);
   });
 }
 
 /// What --strict refuses, in lines.
-std::vector<std::string> broken(const std::vector<report::Ablation>& tables) {
+std::vector<std::string> broken(const std::vector<tables::Ablation>& tables) {
   std::vector<std::string> lines;
-  for (const report::Ablation& table : tables) {
-    for (const report::AblationRow& row : table.rows) {
+  for (const tables::Ablation& table : tables) {
+    for (const tables::AblationRow& row : table.rows) {
       if (!row.is_controlled())
         lines.push_back(table.table.name + ", " + row.spec.config + ": " + join(row.breaks, "; "));
     }
@@ -173,7 +168,7 @@ int compare(const Context& context, const CompareOptions& options) {
                 {},
                 "tables are files of the project: tables/NAME.yaml");
   }
-  std::vector<report::Ablation> tables = build_tables(context, project, names, options.tables);
+  std::vector<tables::Ablation> tables = build_tables(context, project, names, options.tables);
   if (options.watch) {
     const Interrupts interrupts;
     while (interrupts.count() == 0 && std::any_of(tables.begin(), tables.end(), is_going_on)) {

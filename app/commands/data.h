@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/commands.h"
-#include "core/data/prepared_list.h"
+#include "app/command_line.h"
+#include "core/data/rows/token_cache.h"
 
 namespace forge::app {
 

@@ -1,20 +1,95 @@
 #include <iostream>
+
 #include <nlohmann/json.hpp>
 
 #include "app/commands/data.h"
-#include "app/output.h"
-#include "app/progress_line.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/config/check.h"
 #include "core/config/fields.h"
-#include "core/config/paths.h"
 #include "core/config/resolve.h"
-#include "core/data/prepare.h"
-#include "core/data/token_file.h"
+#include "core/data/fetch/public_texts.h"
+#include "core/data/rows/prepare.h"
+#include "core/data/rows/token_file.h"
+#include "core/data/tasks/task_spec.h"
 
 namespace forge::app {
+namespace {
+
+struct DataGetOptions {
+  std::string name;
+  std::string folder;
+  std::string mirror;
+  bool json = false;
+};
+
+int list_sources(const DataGetOptions& options) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  std::vector<std::vector<std::string>> lines;
+  for (const data::PublicText& text : data::public_texts()) {
+    int64_t bytes = 0;
+    for (const data::RemoteFile& file : text.files) bytes += file.bytes;
+    json.push_back({{"name", text.name}, {"description", text.description}, {"bytes", bytes}});
+    lines.push_back({text.name, human_bytes(static_cast<double>(bytes)), text.description});
+  }
+  std::cout << (options.json ? json_text(json, 2) + "\n" : aligned(lines, {1}));
+  return 0;
+}
+
+int get(const DataGetOptions& options) {
+  if (options.name.empty()) return list_sources(options);
+  const data::PublicText& text = data::find_public_text(options.name);
+  const fs::path folder =
+      options.folder.empty() ? corpora_dir() / text.name : fs::absolute(options.folder);
+  std::vector<fs::path> files;
+  {
+    ProgressLine line(text.name);
+    files = data::get_public_text(
+        text, folder, options.mirror, [&](double fraction, const std::string& phase) {
+          line.show_phase(fraction, phase);
+        });
+  }
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const fs::path& file : files) {
+    const auto bytes = static_cast<int64_t>(fs::file_size(file));
+    json.push_back({{"path", file.string()}, {"bytes", bytes}});
+    if (!options.json) {
+      std::cout << human_bytes(static_cast<double>(bytes)) << "  " << shown_path(file) << "\n";
+    }
+  }
+  if (options.json) print_json(json);
+  return 0;
+}
+
+}  // namespace
+
+void add_data_get(const Command& data, Program& program) {
+  auto options = std::make_shared<DataGetOptions>();
+  const Command command = data.add_subcommand("get", "Get a public text from the network");
+  command.footer(
+      "Examples:\n"
+      "  forge data get                            which there are\n"
+      "  forge data get tinystories\n"
+      "  forge data get wikitext-103 --to texts/ --json\n"
+      "\n"
+      "Files are checked by their SHA-256. What is broken off is gone on with the next time. A "
+      "path\n"
+      "such as corpora:tinystories/TinyStories-train.txt in a config names a file that was got.");
+  command.add_option("name", options->name, "Which text; without it they are listed")
+      .type_name("NAME");
+  command.add_option("--to", options->folder, "Folder to put it into; one in the user's cache")
+      .type_name("DIR");
+  command.add_option("--mirror", options->mirror, "Get the files by their names from here instead")
+      .type_name("URL");
+  command.add_flag("--json", options->json, "As JSON");
+  command.callback([&program, options] {
+    program.action = [options](const Context&) { return get(*options); };
+  });
+}
+
 namespace {
 
 struct DataPrepareOptions {
@@ -190,6 +265,102 @@ void add_data_prepare(const Command& data, Program& program) {
   command.add_flag("--json", options->json, "As JSON");
   command.callback([&program, options] {
     program.action = [options](const Context& c) { return prepare(c, *options); };
+  });
+}
+
+namespace {
+
+struct DataSampleOptions {
+  std::string config;
+  std::vector<std::string> overrides;
+  int count = 3;
+  bool evaluation = false;
+  bool json = false;
+};
+
+config::DataConfig data_of(const Context& context, const DataSampleOptions& options) {
+  const ChosenConfig config = context.config(options.config);
+  config::ResolveOptions resolve;
+  resolve.overrides = options.overrides;
+  resolve.surroundings = context.surroundings();
+  resolve.variables = config.variables;
+  const config::ResolvedConfig resolved =
+      config::resolve(config.project, config.config.name, resolve);
+  if (resolved.trains) return resolved.experiment.data;
+  throw Error("'" + config.config.name + "' is a model for other configs to use: it has no data",
+              {},
+              "name a training config; 'forge ls' lists them");
+}
+
+/// Tokens that carry loss stand out: bold on a terminal, in brackets elsewhere.
+void print(const data::tasks::Sample& sample, bool colour) {
+  if (sample.tokens.empty()) {
+    std::cout << sample.text << "\n";
+    return;
+  }
+  for (size_t i = 0; i < sample.tokens.size(); ++i) {
+    const std::string& token = sample.tokens[i];
+    if (i > 0) std::cout << ' ';
+    if (!sample.scored[i]) {
+      std::cout << token;
+    } else if (colour) {
+      std::cout << styled(token, Style::bold, true);
+    } else {
+      std::cout << '[' << token << ']';
+    }
+  }
+  std::cout << "\n";
+}
+
+nlohmann::ordered_json to_json(const data::tasks::Sample& sample) {
+  nlohmann::ordered_json json = {{"text", sample.text}};
+  if (sample.tokens.empty()) return json;
+  json["ids"] = sample.ids;
+  json["tokens"] = sample.tokens;
+  json["scored"] = sample.scored;
+  return json;
+}
+
+int sample(const Context& context, const DataSampleOptions& options) {
+  const data::Split split = options.evaluation ? data::Split::evaluation : data::Split::training;
+  const auto samples = data::tasks::samples_of(data_of(context, options), split, options.count);
+  if (options.json) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const data::tasks::Sample& one : samples) json.push_back(to_json(one));
+    print_json(json);
+    return 0;
+  }
+  bool first = true;
+  for (const data::tasks::Sample& one : samples) {
+    if (!first) std::cout << "\n";
+    first = false;
+    print(one, use_colour(1));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_data_sample(const Command& data, Program& program) {
+  auto options = std::make_shared<DataSampleOptions>();
+  const Command command =
+      data.add_subcommand("sample", "Texts of a config's synthetic task, as a model reads them");
+  command.footer(
+      "Examples:\n"
+      "  forge data sample depo1/rope\n"
+      "  forge data sample mano/rope --set data.task.variant=code -n 5\n"
+      "  forge data sample brevo2/rope --evaluation --json\n"
+      "\n"
+      "What carries loss is bold, or stands in brackets where the output is no terminal.");
+  add_config_options(command, program, options->config);
+  add_set_option(command, options->overrides);
+  command.add_option("-n,--count", options->count, "How many")
+      .between(1, 1000000)
+      .capture_default();
+  command.add_flag("--evaluation", options->evaluation, "Of those that evaluations use");
+  command.add_flag("--json", options->json, "As JSON, with ids and what is scored");
+  command.callback([&program, options] {
+    program.action = [options](const Context& c) { return sample(c, *options); };
   });
 }
 

@@ -3,11 +3,10 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "app/commands.h"
-#include "app/output.h"
+#include "app/command_line.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/config/open.h"
+#include "core/config/explain.h"
 
 namespace forge::app {
 namespace {

@@ -1,22 +1,19 @@
 #include <iostream>
+
 #include <nlohmann/json.hpp>
 
-#include "app/commands.h"
-#include "app/output.h"
-#include "app/run_choice.h"
+#include "app/command_line.h"
+#include "app/runs.h"
 #include "app/tables.h"
+#include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
-#include "core/base/output_file.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/report/latex.h"
-#include "core/report/machine_formats.h"
-#include "core/report/page/collect.h"
-#include "core/report/run_metrics.h"
-#include "core/report/tensorboard.h"
-#include "core/store/location.h"
-#include "core/store/result_store.h"
+#include "core/results/page/page.h"
+#include "core/results/store/result_store.h"
+#include "core/results/tables/run_metrics.h"
+#include "core/results/tables/sheet.h"
 
 namespace forge::app {
 namespace {
@@ -54,35 +51,35 @@ void write_text(const ExportOptions& options, const std::string& text, WrittenFi
 
 /// A CSV file holds one table; several become files of a folder.
 void write_csv(const ExportOptions& options,
-               const std::vector<report::Ablation>& tables,
+               const std::vector<tables::Ablation>& tables,
                WrittenFiles& written) {
-  if (tables.size() == 1) return write_text(options, report::to_csv(tables.front()), written);
+  if (tables.size() == 1) return write_text(options, tables::to_csv(tables.front()), written);
   if (options.to_standard_output()) {
     std::vector<std::string> names;
-    for (const report::Ablation& table : tables) names.push_back(table.table.name);
+    for (const tables::Ablation& table : tables) names.push_back(table.table.name);
     throw Error("a CSV file holds one table, the project has " + std::to_string(names.size()),
                 {},
                 "-t chooses one (" + join(names, ", ") + "), -o FOLDER gets a file of each");
   }
   make_directories(options.output);
-  for (const report::Ablation& table : tables) {
+  for (const tables::Ablation& table : tables) {
     const std::string file = (fs::path(options.output) / (table.table.name + ".csv")).string();
-    write_file_atomic(file, report::to_csv(table));
+    write_file_atomic(file, tables::to_csv(table));
     written.files.push_back(file);
   }
 }
 
-std::string json_of(const ExportOptions& options, const std::vector<report::Ablation>& tables) {
-  if (!options.table.empty()) return json_text(report::to_json(tables.front()), 2) + "\n";
+std::string json_of(const ExportOptions& options, const std::vector<tables::Ablation>& tables) {
+  if (!options.table.empty()) return json_text(tables::to_json(tables.front()), 2) + "\n";
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const report::Ablation& table : tables) list.push_back(report::to_json(table));
+  for (const tables::Ablation& table : tables) list.push_back(tables::to_json(table));
   return json_text(list, 2) + "\n";
 }
 
-std::string latex_of(const std::vector<report::Ablation>& tables) {
+std::string latex_of(const std::vector<tables::Ablation>& tables) {
   std::vector<std::string> texts;
-  for (const report::Ablation& table : tables) texts.push_back(report::to_latex(table));
-  return report::latex_document_part(texts);
+  for (const tables::Ablation& table : tables) texts.push_back(tables::to_latex(table));
+  return tables::latex_document_part(texts);
 }
 
 WrittenFiles export_tables(const Context& context, const ExportOptions& options) {
@@ -99,15 +96,15 @@ WrittenFiles export_tables(const Context& context, const ExportOptions& options)
                 {},
                 "tables are files of the project: tables/NAME.yaml");
   }
-  const std::vector<report::Ablation> tables =
+  const std::vector<tables::Ablation> tables =
       build_tables(context, project, names, options.tables);
   WrittenFiles written;
   if (options.format == "csv") write_csv(options, tables, written);
   if (options.format == "html") {
-    const report::page::Page page =
-        report::page::collect_page(project.path, project.name, tables, context.runs_dir());
+    const page::Page page =
+        page::collect_page(project.path, project.name, tables, context.runs_dir());
     written.runs = page.runs.size();
-    write_text(options, report::page::to_html(page), written);
+    write_text(options, page::to_html(page), written);
   }
   if (options.format == "json") write_text(options, json_of(options, tables), written);
   if (options.format == "latex") write_text(options, latex_of(tables), written);
@@ -144,7 +141,7 @@ std::vector<run::RunFolder> runs_of(const Context& context, const ExportOptions&
 template <class Take>
 void for_each_run(const std::vector<run::RunFolder>& folders, WrittenFiles& written, Take take) {
   for (const run::RunFolder& folder : folders) {
-    const report::RunMetrics run = report::read_run_metrics(folder);
+    const tables::RunMetrics run = tables::read_run_metrics(folder);
     for (const std::string& warning : run.warnings) std::cerr << "warning: " << warning << "\n";
     if (run.metrics.empty()) {
       std::cerr << "note: " << run.run_id << " has reported no figures\n";
@@ -160,16 +157,16 @@ WrittenFiles export_metrics_csv(const Context& context, const ExportOptions& opt
   const std::vector<run::RunFolder> folders = runs_of(context, options);
   WrittenFiles written;
   if (options.to_standard_output()) {
-    std::cout << report::metrics_csv_header();
-    for_each_run(folders, written, [](const report::RunMetrics& run) {
-      std::cout << report::to_metrics_csv(run);
+    std::cout << tables::metrics_csv_header();
+    for_each_run(folders, written, [](const tables::RunMetrics& run) {
+      std::cout << tables::to_metrics_csv(run);
     });
     return written;
   }
   OutputFile file(options.output);
-  file.write(report::metrics_csv_header());
-  for_each_run(folders, written, [&](const report::RunMetrics& run) {
-    file.write(report::to_metrics_csv(run));
+  file.write(tables::metrics_csv_header());
+  for_each_run(folders, written, [&](const tables::RunMetrics& run) {
+    file.write(tables::to_metrics_csv(run));
   });
   file.finish();
   written.files.push_back(options.output);
@@ -180,11 +177,11 @@ WrittenFiles export_tensorboard(const Context& context, const ExportOptions& opt
   if (options.to_standard_output())
     throw Error("TensorBoard reads a folder", {}, "name one: -o tensorboard");
   WrittenFiles written;
-  for_each_run(runs_of(context, options), written, [&](const report::RunMetrics& run) {
+  for_each_run(runs_of(context, options), written, [&](const tables::RunMetrics& run) {
     const fs::path folder = fs::path(options.output) / run.run_id;
     make_directories(folder);
-    const fs::path file = folder / report::tensorboard_file_name(run);
-    write_file_atomic(file, report::to_tensorboard(run));
+    const fs::path file = folder / tables::tensorboard_file_name(run);
+    write_file_atomic(file, tables::to_tensorboard(run));
     written.files.push_back(file.string());
   });
   return written;
@@ -272,6 +269,105 @@ void add_export(const Command& app, Program& program) {
       "--json", options->json, "Say what was written as JSON; without -o: --format json");
   command.callback([&program, options] {
     program.action = [options](const Context& c) { return export_results(c, *options); };
+  });
+}
+
+namespace {
+
+struct ExportMarkdownOptions {
+  std::string output = "RESULTS.md";
+  TableOptions tables;
+};
+
+int export_markdown(const Context& context, const ExportMarkdownOptions& options) {
+  const project::Project project = context.project();
+  const std::vector<std::string> names = table_names(project);
+  if (names.empty()) {
+    throw Error("project '" + project.path + "' has no tables to export",
+                {},
+                "tables are files of the project: tables/NAME.yaml");
+  }
+  const std::string text =
+      tables::export_markdown(project.name, build_tables(context, project, names, options.tables));
+  if (options.output == "-") {
+    std::cout << text;
+    return 0;
+  }
+  write_output_file(options.output, text);
+  std::cerr << "wrote " << options.output << "\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_export_markdown(const Command& app, Program& program) {
+  auto options = std::make_shared<ExportMarkdownOptions>();
+  const Command command = app.add_subcommand(
+      "export-markdown", "Write all tables of the project with their setup as Markdown");
+  command.footer("Examples:\n  forge export-markdown\n  forge export-markdown -o - | less");
+  command.add_option("-o,--output", options->output, "File to write; - prints").capture_default();
+  add_project_option(command, program);
+  command.add_option("--profile",
+                     options->tables.profile,
+                     "Runs of this profile; else the one that fills most rows");
+  command.add_flag("--published", options->tables.published, "Published figures beside ours");
+  command.callback([&program, options] {
+    program.action = [options](const Context& c) { return export_markdown(c, *options); };
+  });
+}
+
+namespace {
+
+struct ReportOptions {
+  std::string output = "report.html";
+  bool json = false;
+  TableOptions tables;
+};
+
+int write_report(const Context& context, const ReportOptions& options) {
+  const project::Project project = context.project();
+  const std::vector<tables::Ablation> tables =
+      build_tables(context, project, table_names(project), options.tables);
+  const page::Page page =
+      page::collect_page(project.path, project.name, tables, context.runs_dir());
+  const std::string html = page::to_html(page);
+  if (options.output == "-") {
+    std::cout << html;
+    return 0;
+  }
+  write_output_file(options.output, html);
+  if (options.json) {
+    const nlohmann::ordered_json result = {
+        {"file", options.output}, {"bytes", html.size()}, {"runs", page.runs.size()}};
+    std::cout << json_text(result) << "\n";
+  } else {
+    std::cerr << "wrote " << options.output << " with " << page.runs.size() << " runs\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_report(const Command& app, Program& program) {
+  auto options = std::make_shared<ReportOptions>();
+  const Command command = app.add_subcommand(
+      "report", "Write tables, claims and curves of the project as one HTML file");
+  command.footer(
+      "Examples:\n"
+      "  forge report\n"
+      "  forge report -p canon --profile full -o canon.html\n"
+      "\n"
+      "The file needs no other file and no network: it can be mailed, archived and opened in any\n"
+      "browser. The same runs give the same file. docs/REPORT.md describes it.");
+  command.add_option("-o,--output", options->output, "File to write; - prints").capture_default();
+  add_project_option(command, program);
+  command.add_option("--profile",
+                     options->tables.profile,
+                     "Tables of runs of this profile; else the one that fills most rows");
+  command.add_flag("--published", options->tables.published, "Published figures beside ours");
+  command.add_flag("--json", options->json, "Print {\"file\", \"bytes\", \"runs\"}");
+  command.callback([&program, options] {
+    program.action = [options](const Context& c) { return write_report(c, *options); };
   });
 }
 

@@ -6,17 +6,16 @@
 #include <iostream>
 #include <iterator>
 
-#include "app/commands.h"
-#include "app/output.h"
+#include "app/command_line.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
-#include "core/report/display_text.h"
-#include "core/run/local_launcher.h"
+#include "core/base/display_text.h"
+#include "core/worker/launcher.h"
 #include "core/run/open_model.h"
-#include "core/run/supported.h"
+#include "core/run/request.h"
 
 namespace forge::app {
 namespace {
@@ -47,7 +46,7 @@ std::string prompt_of(const std::string& file) {
 /// What a model writes must not steer the terminal; its lines stay lines.
 std::string for_terminal(const std::string& text) {
   std::vector<std::string> lines = split(text, '\n');
-  for (std::string& line : lines) line = report::printable(line);
+  for (std::string& line : lines) line = tables::printable(line);
   return join(lines, "\n");
 }
 
@@ -103,9 +102,9 @@ std::string heading(const GenerationQuestion& question, const GeneratedSample& s
   constexpr size_t longest = 60;
   std::string text = "prompt " + std::to_string(sample.prompt + 1);
   if (question.samples > 1) text += ", sample " + std::to_string(sample.sample + 1);
-  std::string prompt = report::printable(question.prompts[sample.prompt]);
-  if (report::display_width(prompt) > static_cast<int>(longest)) {
-    const std::vector<std::string> lines = report::wrap(prompt, longest);
+  std::string prompt = tables::printable(question.prompts[sample.prompt]);
+  if (tables::display_width(prompt) > static_cast<int>(longest)) {
+    const std::vector<std::string> lines = tables::wrap(prompt, longest);
     prompt = (lines.empty() ? "" : lines[0]) + " …";
   }
   return "== " + text + ": " + prompt + " (" + ending_text(sample) + ")";
@@ -165,7 +164,7 @@ void print_generated_json(const run::RunModel& model,
          {"text", sample.text},
          {"tokens", sample.ids.size()},
          {"ids", sample.ids},
-         {"ended", protocol::names_of(sample.ended)[static_cast<size_t>(sample.ended)]}});
+         {"ended", worker::names_of(sample.ended)[static_cast<size_t>(sample.ended)]}});
   }
   json["prefill"] = pace_json(generated.prefill);
   json["decode"] = pace_json(generated.decode);
@@ -188,7 +187,7 @@ int generate(const Context& context, const GenerateOptions& options) {
   const run::RunModel model = open_model(context, options);
   const auto backend = context.backend(model.experiment);
   run::LocalLauncher launcher;
-  run::require_readable(protocol::Job::generate,
+  run::require_readable(worker::Job::generate,
                         model.experiment,
                         backend->describe(launcher, question.device, question.threads));
   if (options.json) {

@@ -2,13 +2,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "app/commands.h"
-#include "app/output.h"
+#include "app/command_line.h"
 #include "app/terminal.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/resolve.h"
-#include "core/model/summary.h"
+#include "core/model/cost.h"
 
 namespace forge::app {
 namespace {

@@ -1,17 +1,16 @@
 #include <iostream>
 #include <set>
 
-#include "app/commands.h"
-#include "app/output.h"
+#include "app/command_line.h"
+#include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/project/project.h"
-#include "core/run/run_model.h"
-#include "core/run/runs_dir.h"
-#include "core/upkeep/pack.h"
-#include "core/upkeep/take_in.h"
+#include "core/run/open_model.h"
+#include "core/run/run_folder.h"
+#include "core/manage/pack.h"
 
 namespace forge::app {
 namespace {
@@ -55,7 +54,7 @@ std::vector<std::pair<std::string, fs::path>> templates_of(const Context& contex
     const auto rendered = project::render_config(
         project, project::config_of(project, record.config), context.surroundings(), {});
     add(project.folder / "meta.yaml");
-    for (const templating::LoadedTemplate& loaded : rendered.templates) add(loaded.source->name);
+    for (const jinja::LoadedTemplate& loaded : rendered.templates) add(loaded.source->name);
   } catch (const Error& problem) {
     notes.push_back("the templates are not in it: " + problem.message());
   }
@@ -65,7 +64,7 @@ std::vector<std::pair<std::string, fs::path>> templates_of(const Context& contex
 int pack(const Context& context, const PackCommand& options) {
   const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
   std::vector<std::string> notes;
-  upkeep::PackOptions pack;
+  manage::PackOptions pack;
   pack.file = options.file.empty() ? fs::path(folder.id() + ".tar.zst") : fs::path(options.file);
   if (fs::exists(pack.file)) {
     throw Error("'" + shown_path(pack.file) + "' is there already",
@@ -76,7 +75,7 @@ int pack(const Context& context, const PackCommand& options) {
   pack.checkpoints = options.checkpoints;
   pack.forge_version = FORGE_VERSION;
   if (folder.record().imported_from.empty()) pack.templates = templates_of(context, folder, notes);
-  const upkeep::Packed packed = upkeep::pack_run(folder, pack);
+  const manage::Packed packed = manage::pack_run(folder, pack);
   notes.insert(notes.end(), packed.notes.begin(), packed.notes.end());
   for (const std::string& note : notes) std::cerr << "note: " << note << "\n";
   if (options.json) {
@@ -95,11 +94,11 @@ int pack(const Context& context, const PackCommand& options) {
 int import(const Context& context, const std::string& origin, bool json) {
   const fs::path runs_dir = context.runs_dir();
   run::make_runs_dir(runs_dir);
-  const upkeep::TakenIn taken = upkeep::take_in_run(origin, runs_dir);
+  const manage::TakenIn taken = manage::take_in_run(origin, runs_dir);
   for (const std::string& note : taken.notes) std::cerr << "note: " << note << "\n";
   if (json) {
     nlohmann::json missing = nlohmann::json::array();
-    for (const upkeep::DataNeed& need : taken.missing) missing.push_back(to_json(need));
+    for (const manage::DataNeed& need : taken.missing) missing.push_back(to_json(need));
     print_json(nlohmann::json{{"run", taken.folder.id()},
                               {"folder", taken.folder.path().string()},
                               {"made", taken.made},
@@ -112,7 +111,7 @@ int import(const Context& context, const std::string& origin, bool json) {
             << "  run      " << taken.folder.id() << "\n"
             << "  status   " << run::name_of(taken.folder.state()) << "\n"
             << "  folder   " << shown_path(taken.folder.path()) << "\n";
-  for (const upkeep::DataNeed& need : taken.missing) {
+  for (const manage::DataNeed& need : taken.missing) {
     std::cout << "  missing  " << need.path << "\n"
               << "           " << need.how << "\n";
   }

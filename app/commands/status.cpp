@@ -5,17 +5,14 @@
 #include <iostream>
 #include <thread>
 
-#include "app/commands.h"
-#include "app/interrupt.h"
-#include "app/output.h"
-#include "app/run_report.h"
+#include "app/command_line.h"
 #include "app/terminal.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
+#include "app/runs.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/store/location.h"
-#include "core/store/overview.h"
-#include "core/store/result_store.h"
+#include "core/results/store/result_store.h"
+#include "core/results/store/overview.h"
 
 namespace forge::app {
 namespace {

@@ -3,7 +3,6 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/check.h"
-#include "core/config/complaint.h"
 #include "core/config/fields.h"
 #include "core/config/keys.h"
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 /// The resolved configuration of one run as plain structs. Every key of the YAML schema is one
 /// field here under the same name; core/config/fields.h lists them with their meaning and limits.
 /// Programs read these values and never look a key up by name.
@@ -219,5 +221,49 @@ struct Experiment {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
 };
+
+/// Every key of the experiment under its schema name, complete and in alphabetical order.
+nlohmann::json to_json(const Experiment& experiment);
+
+/// Inverse of to_json, for a config.json that forge wrote. A missing key keeps the default, so an
+/// older run stays readable; an unknown or ill-typed one throws Error.
+Experiment experiment_from_json(const nlohmann::json& json);
+
+/// The section `data` of an experiment that has one source of a mixture and nothing else.
+DataConfig data_of_source(const DataConfig& mixture, const SourceConfig& source);
+
+}  // namespace forge::config
+
+/// Which keys of data.task each synthetic task has.
+namespace forge::config {
+
+/// Names of the tasks.
+const std::vector<std::string>& task_names();
+
+/// A key of data.task that is a size, such as max_nodes.
+struct SizeKey {
+  const char* key;
+  int TaskConfig::*field;
+};
+const std::vector<SizeKey>& size_keys();
+
+/// A size that a task has.
+struct TaskSize : SizeKey {
+  int least;  ///< 0: it may be left out
+  const char* example;
+};
+
+/// The sizes of a task; empty where there is no such task.
+std::vector<TaskSize> sizes_of(const std::string& task);
+
+/// Ids of a task that has own ids, whose sizes are given: dense, from 0 on. Of lano those of three
+/// terminals, which every published grammar has and every drawn one.
+int task_vocab_size(const TaskConfig& task);
+
+/// Whether training that has done `step` steps under the config `before` is what it would be under
+/// `now`, so that it can go on under `now`. How long training lasts, what is measured on the way
+/// and what is kept may differ, and where data lies; the schedule may differ, too, as long as every
+/// step done had the learning rate that `now` gives it. Throws Error naming the first difference.
+void check_resumable(const Experiment& before, const Experiment& now, int64_t step);
 
 }  // namespace forge::config

@@ -4,11 +4,10 @@
 #include "core/base/text.h"
 #include "core/config/backend.h"
 #include "core/config/check.h"
-#include "core/config/json.h"
+#include "core/config/experiment.h"
 #include "core/config/keys.h"
-#include "core/config/override.h"
-#include "core/config/sub_projects.h"
 #include "core/config/tree.h"
+#include "core/config/document.h"
 #include "core/project/names.h"
 
 namespace forge::config {

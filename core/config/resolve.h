@@ -7,15 +7,15 @@
 
 #include "core/config/layers.h"
 #include "core/project/project.h"
-#include "core/templating/render.h"
+#include "core/jinja/render.h"
 
 namespace forge::config {
 
 struct ResolveOptions {
   std::vector<std::string> overrides;  ///< "path=value", as given to --set, in order
   bool backend_has_gpu = false;        ///< what profile `auto` turns on
-  templating::Surroundings surroundings = templating::Surroundings::of_this_machine();
-  templating::Variables variables;  ///< for the config's templates
+  jinja::Surroundings surroundings = jinja::Surroundings::of_this_machine();
+  jinja::Variables variables;  ///< for the config's templates
   /// Told of every mistake in keys and values, where the first is not to be thrown. A config with
   /// mistakes gives a ResolvedConfig that is good for nothing.
   ProblemSink on_problem;

@@ -1,11 +1,11 @@
-#include "core/lingua/write_config.h"
+#include "core/lingua/import_recipe.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <type_traits>
 
-#include "core/base/json_text.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 

@@ -3,12 +3,52 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/parallel.h"
+#include "core/base/text.h"
 #include "core/lint/rules.h"
+#include "core/project/origins.h"
 
 namespace forge::lint {
+namespace {
+
+const std::string& file_of(const Finding& finding) {
+  static const std::string none;
+  return finding.where ? finding.where.source->name : none;
+}
+
+auto order_of(const Finding& finding) {
+  return std::make_tuple(std::cref(file_of(finding)),
+                         finding.where.line,
+                         finding.where.column,
+                         finding.severity,
+                         std::cref(finding.rule),
+                         std::cref(finding.message));
+}
+
+}  // namespace
+
+const char* name_of(Severity severity) {
+  switch (severity) {
+    case Severity::error: return "error";
+    case Severity::warning: return "warning";
+    case Severity::note: return "note";
+  }
+  return "";
+}
+
+Finding finding_of(const Error& error, const std::string& rule) {
+  return {Severity::error, rule, error.where(), error.message(), error.hint(), ""};
+}
+
+bool comes_before(const Finding& a, const Finding& b) { return order_of(a) < order_of(b); }
+
+bool is_same(const Finding& a, const Finding& b) { return order_of(a) == order_of(b); }
+
 namespace {
 
 /// One config's check.
@@ -54,7 +94,7 @@ void apply_rules(const Subject& subject, Findings& findings) {
 
 Outcome check_config(const Task& task,
                      Surveys& surveys,
-                     const templating::Surroundings& surroundings) {
+                     const jinja::Surroundings& surroundings) {
   const Selection& selection = *task.selection;
   Outcome outcome;
   const std::optional<Subject> subject = open_subject(selection.project,
@@ -68,7 +108,7 @@ Outcome check_config(const Task& task,
   for (const UsedTemplate& used : subject->templates) {
     outcome.witnessed.push_back(used.survey->source);
   }
-  for (const templating::PartSurvey* part : subject->parts) {
+  for (const jinja::PartSurvey* part : subject->parts) {
     if (part->marker) outcome.witnessed.push_back(part->marker.source);
   }
   outcome.passed = passed_variables(*subject);
@@ -134,7 +174,7 @@ size_t Report::count(Severity severity) const {
 
 Report check(const std::vector<Selection>& selections,
              const std::vector<Error>& broken,
-             const templating::Surroundings& surroundings) {
+             const jinja::Surroundings& surroundings) {
   std::vector<Task> tasks;
   for (const Selection& selection : selections) {
     for (const project::Config& config : selection.configs) {
@@ -155,6 +195,90 @@ Report check(const std::vector<Selection>& selections,
   }
   for (size_t i = 0; i < tasks.size(); ++i) gathering.add(outcomes[i], tasks[i].name);
   return {selections.size() + broken.size(), tasks.size(), gathering.finish()};
+}
+
+namespace {
+
+const char* colour_of(Severity severity) {
+  switch (severity) {
+    case Severity::error: return "\033[1;31m";
+    case Severity::warning: return "\033[1;33m";
+    case Severity::note: return "\033[1;36m";
+  }
+  return "";
+}
+
+std::string headline(const Finding& finding, bool colour) {
+  const std::string severity = name_of(finding.severity);
+  const std::string word =
+      colour ? colour_of(finding.severity) + severity + ":\033[0m" : severity + ":";
+  const std::string rule = " [" + finding.rule + "]";
+  return word + " " + finding.message + (colour ? "\033[2m" + rule + "\033[0m" : rule);
+}
+
+/// "in 12 configs: a, b, c, …"; nothing where the place alone says which config it is.
+std::string configs_line(const Reported& reported) {
+  constexpr size_t most = 3;
+  const std::vector<std::string>& configs = reported.configs;
+  if (configs.size() < 2) return "";
+  std::vector<std::string> shown(
+      configs.begin(),
+      configs.begin() + static_cast<std::ptrdiff_t>(std::min(most, configs.size())));
+  if (configs.size() > most) shown.push_back("…");
+  return "\n  in " + std::to_string(configs.size()) + " configs: " + join(shown, ", ");
+}
+
+std::string counted(size_t count, const std::string& word) {
+  return with_thousands(static_cast<long long>(count)) + " " + word + (count == 1 ? "" : "s");
+}
+
+std::string summary(const Report& report) {
+  const std::string what =
+      counted(report.configs, "config") + " of " + counted(report.projects, "project") + ": ";
+  if (report.findings.empty()) return what + "nothing to mend";
+  return what + counted(report.count(Severity::error), "error") + ", " +
+         counted(report.count(Severity::warning), "warning") + ", " +
+         counted(report.count(Severity::note), "note");
+}
+
+nlohmann::ordered_json to_json(const Reported& reported) {
+  const Finding& finding = reported.finding;
+  nlohmann::ordered_json json;
+  json["severity"] = name_of(finding.severity);
+  json["rule"] = finding.rule;
+  json["message"] = finding.message;
+  json["at"] = project::to_json(finding.where);
+  json["text"] = finding.where.line_text();
+  json["hint"] = finding.hint;
+  json["subject"] = finding.subject;
+  json["configs"] = reported.configs;
+  return json;
+}
+
+}  // namespace
+
+std::string to_text(const Report& report, bool colour) {
+  std::string text;
+  for (const Reported& reported : report.findings) {
+    const Finding& finding = reported.finding;
+    text += describe_remark(headline(finding, colour), finding.where, "");
+    text += configs_line(reported);
+    if (!finding.hint.empty()) text += "\nhint: " + finding.hint;
+    text += "\n\n";
+  }
+  return text + summary(report) + "\n";
+}
+
+nlohmann::ordered_json to_json(const Report& report) {
+  nlohmann::ordered_json json;
+  json["projects"] = report.projects;
+  json["configs"] = report.configs;
+  json["errors"] = report.count(Severity::error);
+  json["warnings"] = report.count(Severity::warning);
+  json["notes"] = report.count(Severity::note);
+  json["findings"] = nlohmann::ordered_json::array();
+  for (const Reported& reported : report.findings) json["findings"].push_back(to_json(reported));
+  return json;
 }
 
 }  // namespace forge::lint

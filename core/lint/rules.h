@@ -1,7 +1,76 @@
 #pragma once
 
-#include "core/lint/finding.h"
-#include "core/lint/subject.h"
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/jinja/loader.h"
+#include "core/jinja/static_analysis.h"
+#include "core/lint/check.h"
+#include "core/project/project.h"
+#include "core/project/template_arguments.h"
+#include "core/yaml/graph/graph.h"
+#include "core/yaml/yaml.h"
+
+namespace forge::lint {
+
+/// Surveys of template files, each made once for all configs that use the file. Any thread may
+/// call; what is returned lives as long as the object.
+class Surveys {
+ public:
+  const std::vector<jinja::PartSurvey>& of(const jinja::TemplateFile& file);
+
+ private:
+  struct Slot {
+    std::once_flag once;
+    std::vector<jinja::PartSurvey> parts;
+  };
+
+  std::mutex mutex_;  ///< of slots_ alone
+  std::unordered_map<const jinja::TemplateFile*, std::unique_ptr<Slot>> slots_;
+};
+
+/// A template that took part in a config's render.
+struct UsedTemplate {
+  const jinja::LoadedTemplate* loaded = nullptr;
+  const jinja::PartSurvey* survey = nullptr;
+};
+
+/// A config that was rendered and parsed, with the facts that rules look at.
+struct Subject {
+  const project::Project& project;
+  const project::Config& config;
+  const jinja::Surroundings& surroundings;
+  const jinja::Variables& variables;  ///< that the caller gives its templates
+  jinja::RenderedText rendered = {};
+  yaml::NodePtr root = nullptr;
+  std::vector<const yaml::Node*> nodes = {};              ///< all of the document
+  bool is_experiment = false;                             ///< in forge's own schema
+  std::optional<graph::Graph> graph = {};                 ///< the document as a graph of calls
+  std::optional<Error> graph_problem = {};                ///< why it is none
+  std::vector<project::TemplateArgument> arguments = {};  ///< that its templates take
+  std::optional<Error> arguments_problem = {};            ///< why nothing is known of them
+  std::vector<UsedTemplate> templates = {};  ///< in order of loading, the config's own first
+  /// Every template of every file that was loaded, also those that were not used.
+  std::vector<const jinja::PartSurvey*> parts = {};
+
+  /// The used template of that name, or null.
+  const UsedTemplate* find(const std::string& name) const;
+};
+
+/// Renders the config and gathers the facts. Nothing where it does not render or is not YAML; then
+/// a finding says why.
+std::optional<Subject> open_subject(const project::Project& project,
+                                    const project::Config& config,
+                                    const jinja::Surroundings& surroundings,
+                                    const jinja::Variables& variables,
+                                    Surveys& surveys,
+                                    Findings& findings);
+
+}  // namespace forge::lint
 
 /// What `forge check` looks for. Each function adds what it finds in one config or project; none
 /// throws for what is wrong with a template.

@@ -1,18 +1,18 @@
 #include "core/project/names.h"
 
-#include <fnmatch.h>
-
 #include <set>
 #include <variant>
 
-#include "core/base/fs.h"
+#include <fnmatch.h>
+
+#include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 
 namespace forge::project {
 namespace {
 
-using templating::Surroundings;
+using jinja::Surroundings;
 
 bool lies_below(const fs::path& file, const fs::path& folder) {
   const fs::path below = file.lexically_relative(folder);
@@ -255,6 +255,43 @@ std::vector<Config> configs_matching(const Project& project, const std::string& 
   throw Error("no config of the project '" + project.path + "' matches '" + pattern + "'",
               {},
               "'forge ls' lists them; quote a pattern, or the shell reads it first");
+}
+
+namespace {
+
+ListedConfig list_config(const Project& project,
+                         const Config& config,
+                         const jinja::Surroundings& surroundings) {
+  ListedConfig listed;
+  try {
+    listed.summary = summarize(project, config, surroundings);
+  } catch (const Error& error) {
+    listed.problem = error;
+  }
+  if (listed.summary.name.empty()) listed.summary.name = config.name;
+  return listed;
+}
+
+}  // namespace
+
+std::vector<ListedProject> list_configs(std::vector<Project> projects,
+                                        const jinja::Surroundings& surroundings) {
+  struct Task {
+    size_t project, config;
+  };
+  std::vector<ListedProject> listing;
+  std::vector<Task> tasks;
+  for (Project& project : projects) {
+    for (size_t i = 0; i < project.configs.size(); ++i) tasks.push_back({listing.size(), i});
+    std::vector<ListedConfig> configs(project.configs.size());
+    listing.push_back({std::move(project), std::move(configs)});
+  }
+  parallel_for(tasks.size(), [&](size_t i) {
+    ListedProject& listed = listing[tasks[i].project];
+    const Config& config = listed.project.configs[tasks[i].config];
+    listed.configs[tasks[i].config] = list_config(listed.project, config, surroundings);
+  });
+  return listing;
 }
 
 }  // namespace forge::project

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,11 @@ struct ProjectList {
   std::vector<Project> projects;  ///< sorted bytewise by path
   std::vector<Error> problems;
 };
-ProjectList load_projects(const Workspace& workspace, const templating::Surroundings& surroundings);
+ProjectList load_projects(const Workspace& workspace, const jinja::Surroundings& surroundings);
 
 /// All projects below a folder, whatever workspaces they are in.
 ProjectList load_projects_below(const std::filesystem::path& folder,
-                                const templating::Surroundings& surroundings);
+                                const jinja::Surroundings& surroundings);
 
 /// The project that a user means by `name`: a folder (from `here`), a path below the workspace or
 /// the end of one ("canon", "projects/canon"), or a display name. Throws Error where none or more
@@ -32,7 +33,7 @@ ProjectList load_projects_below(const std::filesystem::path& folder,
 Project find_project(const Workspace& workspace,
                      const std::string& name,
                      const std::filesystem::path& here,
-                     const templating::Surroundings& surroundings);
+                     const jinja::Surroundings& surroundings);
 
 /// The config that a user means by `name` from the folder `here`: "train_x", "train_x.yaml" or,
 /// where that is no whole name, the beginning of just one, of any project, or qualified by a
@@ -43,7 +44,7 @@ Project find_project(const Workspace& workspace,
 NamedConfig find_config(const Workspace& workspace,
                         const std::string& name,
                         const std::filesystem::path& here,
-                        const templating::Surroundings& surroundings);
+                        const jinja::Surroundings& surroundings);
 
 /// The config of that name or with a name that begins so, or Error with near misses. An empty name
 /// is the default config.
@@ -55,5 +56,22 @@ bool is_pattern(const std::string& name);
 /// The configs whose names match a pattern as those of files do, but that * and ? also stand for a
 /// slash. In the project's order; throws Error where none does.
 std::vector<Config> configs_matching(const Project& project, const std::string& pattern);
+
+/// A config of a listing: what it says of itself, or why it cannot be resolved.
+struct ListedConfig {
+  ConfigSummary summary;         ///< named after its file where it gives itself no name
+  std::optional<Error> problem;  ///< the reason why the config is broken
+};
+
+/// A project with its configs, in the order of `project.configs`.
+struct ListedProject {
+  Project project;
+  std::vector<ListedConfig> configs;
+};
+
+/// Summarises every config of the projects, on all cores; what is wrong with one config stays with
+/// it. The order of the projects is kept.
+std::vector<ListedProject> list_configs(std::vector<Project> projects,
+                                        const jinja::Surroundings& surroundings);
 
 }  // namespace forge::project

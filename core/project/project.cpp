@@ -4,15 +4,16 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/yaml/parse.h"
+#include "core/yaml/graph/read.h"
+#include "core/yaml/yaml.h"
 
 namespace forge::project {
 namespace {
 
-using templating::RenderedText;
-using templating::Surroundings;
+using jinja::RenderedText;
+using jinja::Surroundings;
 
 fs::path user_templates(const Surroundings& surroundings) {
   const char* config_home = std::getenv("XDG_CONFIG_HOME");
@@ -124,13 +125,13 @@ const Config* Project::find(std::string_view config_name) const {
 RenderedText render_meta(const Project& project,
                          const Workspace& workspace,
                          const Surroundings& surroundings) {
-  templating::RenderRequest request;
+  jinja::RenderRequest request;
   request.search_path = {project.folder, workspace.settings, user_templates(surroundings)};
   request.template_name = "meta.yaml";
   request.project_dir = project.folder.string();
   request.workspace_root = workspace.root.string();
   request.surroundings = surroundings;
-  return templating::render(request, project.shared->templates);
+  return jinja::render(request, project.shared->templates);
 }
 
 Project load_project(const Workspace& workspace,
@@ -159,15 +160,15 @@ Project load_project(const Workspace& workspace,
 RenderedText render_config(const Project& project,
                            const Config& config,
                            const Surroundings& surroundings,
-                           const templating::Variables& variables) {
-  templating::RenderRequest request;
+                           const jinja::Variables& variables) {
+  jinja::RenderRequest request;
   request.search_path = project.search_path;
   request.template_name = config.template_name;
   request.variables = variables;
   request.project_dir = project.folder.string();
   request.workspace_root = project.workspace_root.string();
   request.surroundings = surroundings;
-  return templating::render(request, project.shared->templates);
+  return jinja::render(request, project.shared->templates);
 }
 
 yaml::NodePtr parse_rendered(const Project& project, const RenderedText& rendered) {
@@ -187,6 +188,14 @@ ConfigSummary summarize(const Project& project,
     return {scalar_under(*meta, "config_name"), scalar_under(*meta, "config_description"), trains};
   }
   return {scalar_under(*root, "name"), scalar_under(*root, "description"), trains};
+}
+
+graph::Graph load_graph(const Project& project,
+                        const Config& config,
+                        const jinja::Surroundings& surroundings,
+                        const jinja::Variables& variables) {
+  return graph::read_graph(
+      parse_rendered(project, render_config(project, config, surroundings, variables)));
 }
 
 }  // namespace forge::project

@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "core/base/source.h"
+#include "core/base/error.h"
+#include "core/jinja/loader.h"
+#include "core/jinja/render.h"
 #include "core/project/workspace.h"
-#include "core/templating/render.h"
-#include "core/templating/template_cache.h"
-#include "core/yaml/node.h"
+#include "core/yaml/graph/graph.h"
 #include "core/yaml/section_cache.h"
+#include "core/yaml/yaml.h"
 
 namespace forge::project {
 
@@ -30,7 +31,7 @@ struct UnknownKey {
 /// What the renders of one command share, so that nothing is read or parsed twice. The files of a
 /// project are seen as they were when they were first needed.
 struct SharedWork {
-  templating::TemplateCache templates;
+  jinja::TemplateCache templates;
   yaml::SectionCache sections;
 };
 
@@ -58,22 +59,22 @@ struct Project {
 /// that of another project that was loaded before; null: the project begins anew.
 Project load_project(const Workspace& workspace,
                      const std::filesystem::path& folder,
-                     const templating::Surroundings& surroundings,
+                     const jinja::Surroundings& surroundings,
                      std::shared_ptr<SharedWork> shared = nullptr);
 
 /// The text of the project's meta.yaml.
-templating::RenderedText render_meta(const Project& project,
+jinja::RenderedText render_meta(const Project& project,
                                      const Workspace& workspace,
-                                     const templating::Surroundings& surroundings);
+                                     const jinja::Surroundings& surroundings);
 
 /// The config's YAML text with the place that each line came from.
-templating::RenderedText render_config(const Project& project,
+jinja::RenderedText render_config(const Project& project,
                                        const Config& config,
-                                       const templating::Surroundings& surroundings,
-                                       const templating::Variables& variables = {});
+                                       const jinja::Surroundings& surroundings,
+                                       const jinja::Variables& variables = {});
 
 /// The text that was rendered for a project, as YAML; every node knows its place in a template.
-yaml::NodePtr parse_rendered(const Project& project, const templating::RenderedText& rendered);
+yaml::NodePtr parse_rendered(const Project& project, const jinja::RenderedText& rendered);
 
 /// What a listing shows of a config.
 struct ConfigSummary {
@@ -86,9 +87,15 @@ struct ConfigSummary {
 /// `meta` target's config_name and config_description.
 ConfigSummary summarize(const Project& project,
                         const Config& config,
-                        const templating::Surroundings& surroundings);
+                        const jinja::Surroundings& surroundings);
 
 /// `name` less a final ".yaml".
 std::string without_yaml(std::string_view name);
+
+/// Renders a config and reads it as a graph. Throws Error with the place in the template.
+graph::Graph load_graph(const Project& project,
+                        const Config& config,
+                        const jinja::Surroundings& surroundings,
+                        const jinja::Variables& variables = {});
 
 }  // namespace forge::project

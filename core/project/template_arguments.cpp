@@ -4,15 +4,15 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/evaluate.h"
-#include "core/project/config_graph.h"
+#include "core/yaml/graph/graph.h"
+#include "core/project/project.h"
 
 namespace forge::project {
 namespace {
 
 using graph::Entry;
 using graph::Node;
-using templating::Variable;
+using jinja::Variable;
 using Type = TemplateArgument::Type;
 using Action = TemplateArgument::Action;
 
@@ -223,7 +223,7 @@ std::vector<TemplateArgument> read_template_arguments(const graph::Graph& graph)
 
 std::vector<TemplateArgument> template_arguments_of(const Project& project,
                                                     const Config& config,
-                                                    const templating::Surroundings& surroundings) {
+                                                    const jinja::Surroundings& surroundings) {
   return read_template_arguments(load_graph(project, config, surroundings));
 }
 

@@ -5,11 +5,11 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
-#include "core/weights/checkpoint.h"
+#include "core/model/weights/checkpoint.h"
 
 namespace forge::run {
 namespace {
@@ -24,11 +24,11 @@ void rewrite_loosely(const fs::path& path, const std::string& content) {
   fs::rename(aside, path, ignored);
 }
 
-bool same(const protocol::Progress& a, const protocol::Progress& b) {
+bool same(const worker::Progress& a, const worker::Progress& b) {
   return a.step == b.step && a.phase == b.phase && a.fraction == b.fraction;
 }
 
-AttemptEnd verdict_of(const protocol::Finished& finished) {
+AttemptEnd verdict_of(const worker::Finished& finished) {
   AttemptEnd end;
   end.state = finished.completed ? RunState::completed : RunState::stopped;
   if (!finished.completed)
@@ -36,7 +36,7 @@ AttemptEnd verdict_of(const protocol::Finished& finished) {
   return end;
 }
 
-AttemptEnd verdict_of(const protocol::Failed& failed) {
+AttemptEnd verdict_of(const worker::Failed& failed) {
   AttemptEnd end;
   end.reason = failed.field.empty() ? failed.message : failed.field + ": " + failed.message;
   end.hint = failed.hint;
@@ -91,9 +91,9 @@ AttemptEnd Attempt::watch() {
 
 void Attempt::on_line(const std::string& line) {
   if (verdict_) return;
-  std::optional<protocol::Event> event;
+  std::optional<worker::Event> event;
   try {
-    event = protocol::event_from_line(line);
+    event = worker::event_from_line(line);
   } catch (const Error& problem) {
     give_up("the worker broke the protocol: " + problem.message(), problem.hint());
     return;
@@ -101,65 +101,65 @@ void Attempt::on_line(const std::string& line) {
   on_event(*event);
 }
 
-void Attempt::on_event(const protocol::Event& event) {
-  if (const auto* hello = std::get_if<protocol::Hello>(&event)) on_hello(*hello);
+void Attempt::on_event(const worker::Event& event) {
+  if (const auto* hello = std::get_if<worker::Hello>(&event)) on_hello(*hello);
   if (!hello_) {
-    give_up("the worker's first event was '" + std::string(protocol::name_of(event)) +
+    give_up("the worker's first event was '" + std::string(worker::name_of(event)) +
             "' instead of 'hello'");
   }
   if (verdict_) return;
-  if (const auto* progress = std::get_if<protocol::Progress>(&event)) {
+  if (const auto* progress = std::get_if<worker::Progress>(&event)) {
     on_progress(*progress);
     return;
   }
   sign_of_life();
   // Right where training begins, and while the worker that ends still has its times.
-  if (std::holds_alternative<protocol::Started>(event) ||
-      std::holds_alternative<protocol::Finished>(event))
+  if (std::holds_alternative<worker::Started>(event) ||
+      std::holds_alternative<worker::Finished>(event))
     look_at_machine();
-  if (const auto* answers = std::get_if<protocol::Answers>(&event)) {
+  if (const auto* answers = std::get_if<worker::Answers>(&event)) {
     on_answers(*answers);
     return;
   }
-  if (const auto* evaluation = std::get_if<protocol::Evaluation>(&event)) {
-    protocol::Evaluation scored = *evaluation;
+  if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
+    worker::Evaluation scored = *evaluation;
     scored.scores = examiner_.finish();
     evaluated_ = scored;
     log_.append(with_prose(scored), number_);
     return;
   }
-  if (const auto* saved = std::get_if<protocol::CheckpointSaved>(&event)) on_checkpoint(*saved);
+  if (const auto* saved = std::get_if<worker::CheckpointSaved>(&event)) on_checkpoint(*saved);
   if (verdict_) return;
-  log_.append(std::holds_alternative<protocol::CheckpointSaved>(event) ? with_prose(event)
-                                                                       : protocol::to_json(event),
+  log_.append(std::holds_alternative<worker::CheckpointSaved>(event) ? with_prose(event)
+                                                                       : worker::to_json(event),
               number_);
-  if (const auto* environment = std::get_if<protocol::Environment>(&event)) {
+  if (const auto* environment = std::get_if<worker::Environment>(&event)) {
     write_environment(*environment);
-  } else if (const auto* finished = std::get_if<protocol::Finished>(&event)) {
+  } else if (const auto* finished = std::get_if<worker::Finished>(&event)) {
     verdict_ = verdict_of(*finished);
-  } else if (const auto* failed = std::get_if<protocol::Failed>(&event)) {
+  } else if (const auto* failed = std::get_if<worker::Failed>(&event)) {
     verdict_ = verdict_of(*failed);
   }
-  if (verdict_ || std::holds_alternative<protocol::CheckpointSaved>(event)) log_.sync();
+  if (verdict_ || std::holds_alternative<worker::CheckpointSaved>(event)) log_.sync();
 }
 
-nlohmann::json Attempt::with_prose(const protocol::Event& event) const {
-  nlohmann::json json = protocol::to_json(event);
+nlohmann::json Attempt::with_prose(const worker::Event& event) const {
+  nlohmann::json json = worker::to_json(event);
   std::error_code missing;
   const auto bytes = fs::file_size(folder_.stderr_file(), missing);
   if (!missing) json["stderr_bytes"] = bytes;
   return json;
 }
 
-void Attempt::on_hello(const protocol::Hello& hello) {
+void Attempt::on_hello(const worker::Hello& hello) {
   hello_ = hello;
-  if (hello.protocol == protocol::version) return;
+  if (hello.protocol == worker::version) return;
   give_up("the worker speaks version " + std::to_string(hello.protocol) +
-              " of the protocol and forge version " + std::to_string(protocol::version),
+              " of the protocol and forge version " + std::to_string(worker::version),
           "build forge and its worker from the same sources");
 }
 
-void Attempt::on_answers(const protocol::Answers& answers) {
+void Attempt::on_answers(const worker::Answers& answers) {
   try {
     examiner_.take(answers);
   } catch (const Error& problem) {
@@ -168,7 +168,7 @@ void Attempt::on_answers(const protocol::Answers& answers) {
 }
 
 /// What is acknowledged must be found again: under its name, with a manifest.
-void Attempt::on_checkpoint(const protocol::CheckpointSaved& saved) {
+void Attempt::on_checkpoint(const worker::CheckpointSaved& saved) {
   const std::string name = weights::checkpoint_name(saved.step);
   if (saved.path != "checkpoints/" + name) {
     give_up("the worker broke the protocol: it saved the checkpoint of step " +
@@ -188,19 +188,19 @@ void Attempt::on_checkpoint(const protocol::CheckpointSaved& saved) {
   }
 }
 
-void Attempt::on_progress(const protocol::Progress& progress) {
+void Attempt::on_progress(const worker::Progress& progress) {
   if (!progress_ || !same(*progress_, progress)) sign_of_life();
   progress_ = progress;
   const double now = options_.clock();
   if (now - progress_written_ < options_.progress_seconds) return;
   progress_written_ = now;
   rewrite_loosely(folder_.progress_file(),
-                  protocol::to_line(stamped(protocol::to_json(progress), number_)) + "\n");
+                  worker::to_line(stamped(worker::to_json(progress), number_)) + "\n");
 }
 
-void Attempt::write_environment(const protocol::Environment& environment) const {
-  nlohmann::json json = protocol::to_json(environment);
-  json.update(protocol::to_json(*hello_));
+void Attempt::write_environment(const worker::Environment& environment) const {
+  nlohmann::json json = worker::to_json(environment);
+  json.update(worker::to_json(*hello_));
   json.erase("event");
   json["host"] = host_name();
   json["revision"] = folder_.record().revision;
@@ -279,7 +279,7 @@ AttemptEnd Attempt::conclude(const ExitStatus& exit) const {
   end.exit = exit;
   end.saved = saved_;
   end.busy_elsewhere = machine_load_.busy_elsewhere();
-  end.storage = end.state == RunState::failed && exit.code == protocol::exit_storage;
+  end.storage = end.state == RunState::failed && exit.code == worker::exit_storage;
   return end;
 }
 

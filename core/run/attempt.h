@@ -4,13 +4,12 @@
 #include <optional>
 #include <string>
 
-#include "core/protocol/messages.h"
+#include "core/worker/messages.h"
 #include "core/run/event_log.h"
-#include "core/run/examiner.h"
-#include "core/run/launcher.h"
-#include "core/run/machine_load.h"
+#include "core/run/scorer.h"
+#include "core/worker/launcher.h"
+#include "core/run/host.h"
 #include "core/run/run_folder.h"
-#include "core/run/stop.h"
 #include "core/run/supervisor.h"
 
 namespace forge::run {
@@ -47,14 +46,14 @@ class Attempt {
  private:
   AttemptEnd watch();
   void on_line(const std::string& line);
-  void on_event(const protocol::Event& event);
+  void on_event(const worker::Event& event);
   /// The worker's event, with how far its prose had come.
-  nlohmann::json with_prose(const protocol::Event& event) const;
-  void on_answers(const protocol::Answers& answers);
-  void on_checkpoint(const protocol::CheckpointSaved& saved);
-  void on_progress(const protocol::Progress& progress);
-  void on_hello(const protocol::Hello& hello);
-  void write_environment(const protocol::Environment& environment) const;
+  nlohmann::json with_prose(const worker::Event& event) const;
+  void on_answers(const worker::Answers& answers);
+  void on_checkpoint(const worker::CheckpointSaved& saved);
+  void on_progress(const worker::Progress& progress);
+  void on_hello(const worker::Hello& hello);
+  void write_environment(const worker::Environment& environment) const;
   void pass_on_stop();
   void pass_on_save();
   void watch_silence();
@@ -73,9 +72,9 @@ class Attempt {
   EventLog& log_;
   StopWatch& stop_watch_;
 
-  std::optional<protocol::Hello> hello_;
-  std::optional<protocol::Progress> progress_;
-  std::optional<protocol::Evaluation> evaluated_;  ///< the last one
+  std::optional<worker::Hello> hello_;
+  std::optional<worker::Progress> progress_;
+  std::optional<worker::Evaluation> evaluated_;  ///< the last one
   double progress_written_ = -1e9;
   double last_sign_;
   double looked_elsewhere_ = -1e9;

@@ -4,10 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "core/generation/sampler.h"
-#include "core/run/backend.h"
-#include "core/run/launcher.h"
-#include "core/run/run_model.h"
+#include "core/model/generation.h"
+#include "core/worker/launcher.h"
+#include "core/run/open_model.h"
 
 namespace forge::run {
 
@@ -17,7 +16,7 @@ struct GenerationQuestion {
   int samples = 1;  ///< of each prompt
   int64_t max_tokens = 256;
   std::vector<std::string> stop;  ///< texts that end a sample
-  generation::SamplingOptions sampling;
+  model::SamplingOptions sampling;
   uint64_t seed = 0;
   bool cache = true;    ///< false: compute every token from its whole row again
   int batch_size = 32;  ///< samples at a time
@@ -34,7 +33,7 @@ struct GeneratedSample {
   int sample = 0;                                   ///< 0 … samples - 1 of its prompt
   std::string text;                                 ///< UTF-8, up to the stop text
   std::vector<int32_t> ids;                         ///< without the one that ended the sequence
-  protocol::Ending ended = protocol::Ending::none;  ///< none: the worker was told to stop
+  worker::Ending ended = worker::Ending::none;  ///< none: the worker was told to stop
 };
 
 struct Pace {
@@ -49,7 +48,7 @@ struct Generated {
   std::vector<int64_t> prompt_tokens;    ///< of each prompt, BOS included
   Pace prefill;                          ///< the prompts
   Pace decode;                           ///< all tokens but the first of each sample
-  protocol::Environment environment;     ///< what it ran on
+  worker::Environment environment;     ///< what it ran on
 };
 
 /// Has a worker continue prompts. Each is a document of its own, as in training: BOS where the
@@ -66,6 +65,6 @@ Generated generate(
     const std::function<void(const GeneratedSample& sample, const std::string& piece)>& on_text);
 
 /// "stop text", "end of sequence", …
-std::string describe(protocol::Ending ending);
+std::string describe(worker::Ending ending);
 
 }  // namespace forge::run

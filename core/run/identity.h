@@ -1,7 +1,9 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 namespace forge::run {
 
@@ -32,5 +34,15 @@ Identity identity_from_json(const nlohmann::json& json);
 
 /// 12 hexadecimal digits of the hash of the identity's canonical JSON.
 std::string run_key(const Identity& identity);
+
+/// One thing in which two runs' identities differ.
+struct IdentityDifference {
+  std::string what;         ///< a dotted key of the config, or a part: "data", "device_type", …
+  std::string left, right;  ///< as JSON, "" where one of them does not have it
+  std::string meaning;      ///< what that part is, "" for a key of the config
+};
+
+/// All of them, keys of the config first; none for two runs of one identity.
+std::vector<IdentityDifference> differences(const Identity& left, const Identity& right);
 
 }  // namespace forge::run

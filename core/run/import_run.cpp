@@ -6,15 +6,15 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
-#include "core/config/json.h"
-#include "core/data/tokenizer_file.h"
-#include "core/data/tokenizer_json.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/config/experiment.h"
+#include "core/data/tokenizer/tokenizer_file.h"
+#include "core/data/tokenizer/tokenizer_json.h"
 #include "core/model/parameters.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
-#include "core/weights/checkpoint.h"
+#include "core/model/weights/checkpoint.h"
 
 namespace forge::run {
 namespace {
@@ -43,7 +43,7 @@ std::string run_name(const ImportRequest& request) {
               "letters, digits, '-', '_' and '.', not beginning with one of the signs");
 }
 
-RunRecord record_of(const hf::ImportedModel& model,
+RunRecord record_of(const huggingface::ImportedModel& model,
                     const config::Experiment& experiment,
                     const ImportRequest& request) {
   RunRecord record;
@@ -73,24 +73,24 @@ Json origins_of(const config::Experiment& experiment, const RunRecord& record) {
 }
 
 void write_events(const RunFolder& folder,
-                  const hf::ImportedModel& model,
+                  const huggingface::ImportedModel& model,
                   const RunRecord& record,
                   int64_t checkpoint_bytes) {
-  protocol::Started started;
+  worker::Started started;
   started.parameters = model::parameter_count(model.config.model);
-  protocol::CheckpointSaved saved;
+  worker::CheckpointSaved saved;
   saved.path = "checkpoints/000000000";
   saved.bytes = checkpoint_bytes;
-  protocol::Result result;
+  worker::Result result;
   result.values = {{"imported_from", record.imported_from},
-                   {"architecture", hf::class_name(model.config.architecture)},
+                   {"architecture", huggingface::class_name(model.config.architecture)},
                    {"weights_hash", record.identity.initial_weights}};
   EventLog log(folder.events_file());
   log.append(
       {{"event", "attempt"}, {"pid", ::getpid()}, {"host", host_name()}, {"resume_from", ""}}, 1);
-  log.append(protocol::to_json(started), 1);
-  log.append(protocol::to_json(saved), 1);
-  log.append(protocol::to_json(result), 1);
+  log.append(worker::to_json(started), 1);
+  log.append(worker::to_json(saved), 1);
+  log.append(worker::to_json(result), 1);
   log.append({{"event", "ended"},
               {"status", "completed"},
               {"exit_status", 0},
@@ -104,7 +104,7 @@ void write_events(const RunFolder& folder,
 }
 
 void write_folder(const RunFolder& folder,
-                  const hf::ImportedModel& model,
+                  const huggingface::ImportedModel& model,
                   const config::Experiment& experiment,
                   const RunRecord& record) {
   make_directories(folder.path());
@@ -124,7 +124,7 @@ void write_folder(const RunFolder& folder,
 
 }  // namespace
 
-config::Experiment experiment_of(const hf::ImportedModel& model,
+config::Experiment experiment_of(const huggingface::ImportedModel& model,
                                  const std::string& name,
                                  const fs::path& origin) {
   config::Experiment experiment;
@@ -140,7 +140,7 @@ config::Experiment experiment_of(const hf::ImportedModel& model,
   return experiment;
 }
 
-ImportedRun import_run(const hf::ImportedModel& model,
+ImportedRun import_run(const huggingface::ImportedModel& model,
                        const fs::path& runs_dir,
                        const ImportRequest& request) {
   const config::Experiment experiment = experiment_of(model, run_name(request), request.origin);

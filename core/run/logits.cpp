@@ -3,15 +3,14 @@
 #include <unistd.h>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/random.h"
-#include "core/config/json.h"
-#include "core/data/token_file.h"
-#include "core/data/token_file_writer.h"
-#include "core/protocol/json_fields.h"
-#include "core/run/job.h"
-#include "core/weights/safetensors.h"
+#include "core/config/experiment.h"
+#include "core/data/rows/token_file.h"
+#include "core/worker/json_fields.h"
+#include "core/worker/job.h"
+#include "core/model/weights/safetensors.h"
 
 namespace forge::run {
 namespace {
@@ -72,7 +71,7 @@ void require_shape(const weights::SafetensorsFile& file,
 void check_answer(const nlohmann::json& values,
                   const LogitsQuestion& question,
                   int64_t vocab_size) {
-  const auto answer = protocol::read_fields<WrittenLogits>(values, "the worker's result");
+  const auto answer = worker::read_fields<WrittenLogits>(values, "the worker's result");
   const weights::SafetensorsFile file(question.output);
   const auto bytes = static_cast<int64_t>(fs::file_size(question.output));
   if (answer.rows != question.rows || answer.bytes != bytes) {
@@ -103,8 +102,8 @@ nlohmann::json write_logits(const RunModel& model,
   const RandomTokens tokens(question, model.experiment.model.vocab_size);
   config::Experiment experiment = model.experiment;
   experiment.train.seq_len = question.length;
-  protocol::Request request;
-  request.job = protocol::Job::logits;
+  worker::Request request;
+  request.job = worker::Job::logits;
   request.experiment = config::to_json(experiment);
   request.evaluation_tokens = {{fs::absolute(tokens.path()).string(), question.rows}};
   request.initial_weights = fs::absolute(model.checkpoint).string();
@@ -116,8 +115,8 @@ nlohmann::json write_logits(const RunModel& model,
           backend.command(request),
           request,
           job_silence_seconds,
-          [&](const protocol::Event& event) {
-            if (const auto* result = std::get_if<protocol::Result>(&event)) values = result->values;
+          [&](const worker::Event& event) {
+            if (const auto* result = std::get_if<worker::Result>(&event)) values = result->values;
           });
   if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
   check_answer(values, question, model.experiment.model.vocab_size);

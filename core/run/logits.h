@@ -4,9 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/run/backend.h"
-#include "core/run/launcher.h"
-#include "core/run/run_model.h"
+#include "core/worker/launcher.h"
+#include "core/run/open_model.h"
 
 namespace forge::run {
 

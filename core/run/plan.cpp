@@ -1,23 +1,98 @@
 #include "core/run/plan.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/config/json.h"
-#include "core/run/examiner.h"
+#include "core/config/experiment.h"
+#include "core/model/weights/checkpoint.h"
+#include "core/run/event_log.h"
+#include "core/run/identity.h"
+#include "core/run/scorer.h"
 
 namespace forge::run {
 namespace {
 
+using Json = nlohmann::json;
+
+/// Beside the config, what makes the same steps must be the same.
+void check_same_surroundings(const RunFolder& other, const Identity& identity) {
+  Json theirs = to_json(other.record().identity);
+  Json ours = to_json(identity);
+  // Initial weights are in the checkpoint, whatever they were.
+  for (const char* key : {"experiment", "initial_weights"}) {
+    theirs.erase(key);
+    ours.erase(key);
+  }
+  for (const auto& [key, value] : ours.items()) {
+    if (theirs.contains(key) && theirs.at(key) == value) continue;
+    std::string hint = "start a new run";
+    if (key == "data_fingerprint") {
+      hint =
+          "the data must be the same text, cut into the same rows: generated text is made for "
+          "the steps that it is for";
+    }
+    throw Error("cannot go on from run '" + other.id() + "': its " + key + " is " +
+                    theirs.value(key, Json()).dump() + " and would be " + value.dump(),
+                {},
+                hint);
+  }
+}
+
+int64_t step_of(const StoredEvent& stored) {
+  if (stored.name != "train" && stored.name != "evaluation") return -1;
+  return stored.json.at("step").get<int64_t>();
+}
+
+}  // namespace
+
+Continuation find_continuation(const RunFolder& other,
+                               const Identity& identity,
+                               const Json& experiment) {
+  check_same_surroundings(other, identity);
+  const config::Experiment before =
+      config::experiment_from_json(Json::parse(read_file(other.config_file())));
+  const config::Experiment now = config::experiment_from_json(experiment);
+  const std::vector<fs::path> folders = weights::list_checkpoints(other.checkpoints());
+  std::string newest_problem = "it has no checkpoint";
+  std::string hint = "start a new run";
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    try {
+      const int64_t step = weights::read_checkpoint_state(*folder).step;
+      config::check_resumable(before, now, step);
+      return {fs::absolute(*folder), other.events_file(), step, before.train.log_every};
+    } catch (const Error& problem) {
+      if (folder != folders.rbegin()) continue;
+      newest_problem = problem.message();
+      if (!problem.hint().empty()) hint = problem.hint();
+    }
+  }
+  throw Error("cannot go on from run '" + other.id() + "': " + newest_problem, {}, hint);
+}
+
+std::string earlier_events(const Continuation& continuation) {
+  std::string lines;
+  for (const StoredEvent& stored : read_events(continuation.events)) {
+    const int64_t step = step_of(stored);
+    if (step < 0 || step > continuation.step) continue;
+    // What was left of a window when the budget was spent is no window of the longer run.
+    if (stored.name == "train" && step % continuation.log_every != 0) continue;
+    Json event = stored.json;
+    event["attempt"] = 0;
+    lines += worker::to_line(event) + "\n";
+  }
+  return lines;
+}
+
+namespace {
+
 Identity identity_of(const RunInputs& inputs) {
-  const protocol::Environment& environment = inputs.backend.environment;
+  const worker::Environment& environment = inputs.backend.environment;
   Identity identity;
   identity.experiment = identifying_part(inputs.experiment);
   identity.data_fingerprint = inputs.data_fingerprint;
@@ -76,10 +151,10 @@ PlannedRun in_folder(RunRecord record, const fs::path& runs_dir) {
 
 /// The request of the run. Device and threads are those that its identity was made of: on another
 /// machine "auto" might be something else.
-protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs) {
-  const protocol::Environment& environment = inputs.backend.environment;
-  protocol::Request request;
-  request.job = protocol::Job::train;
+worker::Request request_of(const PlannedRun& planned, const RunInputs& inputs) {
+  const worker::Environment& environment = inputs.backend.environment;
+  worker::Request request;
+  request.job = worker::Job::train;
   request.run_dir = fs::absolute(planned.folder.path()).string();
   request.identity = planned.record.key;
   request.experiment = inputs.experiment;
@@ -96,7 +171,7 @@ protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs)
 }
 
 std::string request_text(const PlannedRun& planned, const RunInputs& inputs) {
-  return protocol::to_line(request_of(planned, inputs)) + "\n";
+  return worker::to_line(request_of(planned, inputs)) + "\n";
 }
 
 void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
@@ -161,6 +236,95 @@ void write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   } else if (planned.action == Action::start || planned.action == Action::resume) {
     write_file_atomic(planned.folder.request_file(), request_text(planned, inputs));
   }
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int version = 1;
+
+Json to_json(const SavedRun& run) {
+  return {{"label", run.label},
+          {"project", run.project},
+          {"config", run.config},
+          {"id", run.id},
+          {"revision", run.revision},
+          {"identity", run::to_json(run.identity)},
+          {"experiment", run.experiment},
+          {"origins", run.origins}};
+}
+
+SavedRun run_from_json(const Json& json) {
+  SavedRun run;
+  run.label = json.at("label").get<std::string>();
+  run.project = json.at("project").get<std::string>();
+  run.config = json.at("config").get<std::string>();
+  run.id = json.at("id").get<std::string>();
+  run.revision = json.at("revision").get<std::string>();
+  run.identity = identity_from_json(json.at("identity"));
+  run.experiment = json.at("experiment");
+  run.origins = json.at("origins");
+  return run;
+}
+
+SavedPlan from_json(const Json& json) {
+  SavedPlan plan;
+  plan.created = json.at("created").get<std::string>();
+  plan.command = json.at("command").get<std::string>();
+  plan.device = json.at("device").get<std::string>();
+  plan.threads = json.at("threads").get<int>();
+  plan.continue_run = json.at("continue").get<std::string>();
+  for (const Json& run : json.at("runs")) plan.runs.push_back(run_from_json(run));
+  return plan;
+}
+
+}  // namespace
+
+void write_plan(const std::filesystem::path& file, const SavedPlan& plan) {
+  Json json = {{"forge_plan", version},
+               {"created", plan.created},
+               {"command", plan.command},
+               {"device", plan.device},
+               {"threads", plan.threads},
+               {"continue", plan.continue_run},
+               {"runs", Json::array()}};
+  for (const SavedRun& run : plan.runs) json["runs"].push_back(to_json(run));
+  write_file_atomic(file, json_text(json, 1) + "\n");
+}
+
+SavedPlan read_plan(const std::filesystem::path& file) {
+  const std::string hint = "'forge run CONFIG… --save-plan FILE' writes one";
+  try {
+    const Json json = try_parse_json(read_file(file));
+    if (!json.is_object() || !json.contains("forge_plan"))
+      throw Error("'" + file.string() + "' is no plan of runs", {}, hint);
+    if (json.at("forge_plan") != version)
+      throw Error("'" + file.string() + "' is a plan of version " +
+                      json_text(json.at("forge_plan")) + ", this forge reads version " +
+                      std::to_string(version),
+                  {},
+                  hint);
+    return from_json(json);
+  } catch (const Json::exception& error) {
+    throw Error("'" + file.string() + "' is a damaged plan: " + error.what(), {}, hint);
+  }
+}
+
+PlannedRun plan_as_saved(const RunInputs& inputs,
+                         const SavedRun& saved,
+                         const std::filesystem::path& runs_dir) {
+  const std::vector<IdentityDifference> found =
+      differences(saved.identity, plan_run(inputs, runs_dir, false).record.identity);
+  if (!found.empty()) {
+    std::vector<std::string> texts;
+    for (const IdentityDifference& difference : found)
+      texts.push_back(difference.what + " was " + difference.left + " and is " + difference.right);
+    throw Error(saved.label + ": the plan cannot be executed as it is: " + join(texts, "; "),
+                {},
+                "run where the plan was made, or make it anew with --save-plan");
+  }
+  return plan_under(saved.id, inputs, runs_dir);
 }
 
 }  // namespace forge::run

@@ -1,14 +1,20 @@
 #include "core/run/run_folder.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <set>
+#include <unistd.h>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/tail.h"
 #include "core/base/text.h"
-#include "core/protocol/json_fields.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
-#include "core/run/tail.h"
-#include "core/weights/checkpoint.h"
+#include "core/worker/json_fields.h"
+#include "core/worker/messages.h"
 
 namespace forge::run {
 
@@ -35,14 +41,14 @@ void fields(Visitor& visit, RunRecord& record) {
 }
 
 Json to_json(const RunRecord& record) {
-  Json json = protocol::write_fields(record);
+  Json json = worker::write_fields(record);
   json["identity"] = to_json(record.identity);
   return json;
 }
 
 RunRecord record_from_json(const Json& json) {
-  RunRecord record = protocol::read_fields<RunRecord>(json, "record of a run");
-  protocol::JsonReader reader(json, "record of a run");
+  RunRecord record = worker::read_fields<RunRecord>(json, "record of a run");
+  worker::JsonReader reader(json, "record of a run");
   Json identity;
   reader.field("identity", identity);
   record.identity = identity_from_json(identity);
@@ -79,7 +85,7 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
     const StoredEvent last = stored_event_from_line(line);
     status.attempt = last.attempt;
     if (last.name == "ended") {
-      protocol::JsonReader reader(last.json, "event 'ended'");
+      worker::JsonReader reader(last.json, "event 'ended'");
       ended_fields(reader, status);
       reader.optional("retry", status.interrupted);  // the end of a worker, and not yet of the run
     } else {
@@ -97,7 +103,7 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
 
 RunRecord RunFolder::record() const {
   try {
-    return record_from_json(protocol::object_from_line(read_file(record_file())));
+    return record_from_json(worker::object_from_line(read_file(record_file())));
   } catch (const Error& problem) {
     throw Error(record_file().string() + ": " + problem.message(),
                 {},
@@ -187,6 +193,100 @@ std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& i
   throw Error("'" + id + "' may mean several runs: " + join(ids, ", "),
               {},
               "write enough of the id to tell them apart");
+}
+
+namespace {
+
+constexpr size_t most_of_tag = 64;
+constexpr size_t most_of_note = worker::max_text_bytes;
+
+}  // namespace
+
+template <class Visitor>
+void fields(Visitor& visit, Remarks& remarks) {
+  visit.optional("archived", remarks.archived);
+  visit.optional("note", remarks.note);
+  visit.optional("tags", remarks.tags);
+}
+
+nlohmann::json to_json(const Remarks& remarks) { return worker::write_fields(remarks); }
+
+Remarks read_remarks(const RunFolder& folder) {
+  const fs::path file = folder.remarks_file();
+  std::error_code missing;
+  if (!fs::exists(file, missing)) return {};
+  try {
+    Remarks remarks =
+        worker::read_fields<Remarks>(parse_json(read_file(file)), "remarks of a run");
+    for (const std::string& tag : remarks.tags) require_tag(tag);
+    return remarks;
+  } catch (const nlohmann::json::exception& problem) {
+    throw Error("'" + file.string() + "' is no JSON: " + problem.what(),
+                {},
+                "remove the file: it holds note and tags alone",
+                ExitCode::failed);
+  } catch (const Error& problem) {
+    throw Error("'" + file.string() + "': " + problem.message(),
+                {},
+                "remove the file: it holds note and tags alone",
+                ExitCode::failed);
+  }
+}
+
+void write_remarks(const RunFolder& folder, Remarks remarks) {
+  if (remarks.note.size() > most_of_note)
+    throw Error("the note is longer than " + std::to_string(most_of_note) + " bytes");
+  for (const std::string& tag : remarks.tags) require_tag(tag);
+  const std::set<std::string> sorted(remarks.tags.begin(), remarks.tags.end());
+  remarks.tags.assign(sorted.begin(), sorted.end());
+  if (!remarks.archived && remarks.note.empty() && remarks.tags.empty()) {
+    remove_tree(folder.remarks_file());
+    return;
+  }
+  write_file_atomic(folder.remarks_file(), json_text(to_json(remarks), 2) + "\n");
+}
+
+void require_tag(const std::string& tag) {
+  const bool plain = std::all_of(tag.begin(), tag.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string("-_./:").find(c) != std::string::npos;
+  });
+  if (plain && !tag.empty() && tag.size() <= most_of_tag && tag[0] != '-') return;
+  throw Error("'" + tag + "' is no tag",
+              {},
+              "letters, digits, '-', '_', '.', '/' and ':', at most " +
+                  std::to_string(most_of_tag) + ", not beginning with '-'");
+}
+
+namespace {
+
+/// Whether a file could be made in the folder, or the folder itself in the nearest one above.
+bool could_write(fs::path folder) {
+  std::error_code unreadable;
+  while (!fs::exists(folder, unreadable) && folder.has_relative_path())
+    folder = folder.parent_path();
+  return ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+}  // namespace
+
+fs::path runs_dir(const fs::path& workspace_root) {
+  const char* chosen = std::getenv("FORGE_RUNS_DIR");
+  if (chosen && *chosen) return fs::absolute(chosen);
+  const fs::path in_workspace = fs::absolute(workspace_root / "runs");
+  return could_write(in_workspace) ? in_workspace : fs::absolute("runs");
+}
+
+void make_runs_dir(const fs::path& runs_dir) {
+  const std::string hint = "set FORGE_RUNS_DIR to a folder that you can write to";
+  std::error_code failure;
+  fs::create_directories(runs_dir, failure);
+  if (failure) {
+    throw system_error("make the runs folder '" + runs_dir.string() + "'", failure.value(), hint);
+  }
+  if (::access(runs_dir.c_str(), W_OK | X_OK) != 0) {
+    throw system_error("write to the runs folder '" + runs_dir.string() + "'", errno, hint);
+  }
 }
 
 }  // namespace forge::run

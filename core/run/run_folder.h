@@ -1,10 +1,11 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "core/run/identity.h"
 
@@ -137,5 +138,32 @@ std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
 /// The run of that id, or whose id alone begins so; nothing where none does. Throws Error with the
 /// candidates where several do.
 std::optional<RunFolder> find_run(const std::filesystem::path& runs_dir, const std::string& id);
+
+/// What people say of a run afterwards: remarks.json of its folder. No part of what the run is.
+struct Remarks {
+  bool archived = false;  ///< lists and tables leave it out
+  std::string note;
+  std::vector<std::string> tags;  ///< sorted, each once
+};
+
+/// Those of the run; none where there is no file. Throws Error where it cannot be read.
+Remarks read_remarks(const RunFolder& folder);
+
+/// Replaces the file; without any remark there is none.
+void write_remarks(const RunFolder& folder, Remarks remarks);
+
+/// Throws Error for what is no tag: letters, digits, '-', '_', '.', '/' and ':', at most 64.
+void require_tag(const std::string& tag);
+
+nlohmann::json to_json(const Remarks& remarks);
+
+/// The folder that holds the run folders, absolute: FORGE_RUNS_DIR where that is set, else
+/// `workspace_root`/runs where that is or could be made writable, else ./runs (shipped projects of
+/// an installed forge are read-only). Makes nothing.
+std::filesystem::path runs_dir(const std::filesystem::path& workspace_root);
+
+/// Makes the folder where it is missing; throws Error (exit code `failed`) with path, reason and
+/// what to do when runs cannot be written to it.
+void make_runs_dir(const std::filesystem::path& runs_dir);
 
 }  // namespace forge::run

@@ -11,10 +11,10 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/run/supervisor.h"
-#include "core/run/tail.h"
+#include "core/base/tail.h"
 
 namespace forge::run {
 namespace {

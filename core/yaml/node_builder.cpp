@@ -5,14 +5,81 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/templating/plain_scalar.h"
-#include "core/templating/unicode.h"
+#include "core/python/plain_scalar.h"
+#include "core/python/unicode.h"
 #include "core/yaml/raw_text.h"
 
 namespace forge::yaml {
 namespace {
 
-using templating::PlainScalar;
+/// A history longer than this tells nobody anything, and merges of merges could double it forever.
+constexpr size_t max_history = 64;
+
+constexpr int64_t max_exact_integer = int64_t{1} << 53;  ///< that a double holds exactly
+
+/// What makes a key the same as another: 1, 1.0 and yes are one key, as in Python's dicts.
+std::string identity_of(const Entry& entry) {
+  using jinja::PlainScalar;
+  if (entry.key_is_string) return "s" + entry.key;
+  const PlainScalar scalar = jinja::resolve_plain_scalar(entry.key);
+  switch (scalar.kind) {
+    case PlainScalar::Kind::null: return "null";
+    case PlainScalar::Kind::boolean: return scalar.boolean ? "n1.0" : "n0.0";
+    case PlainScalar::Kind::integer:
+      if (scalar.overflow) return "n" + entry.key;
+      if (scalar.integer > max_exact_integer || scalar.integer < -max_exact_integer)
+        return "n" + std::to_string(scalar.integer);
+      return "n" + shortest(static_cast<double>(scalar.integer));
+    case PlainScalar::Kind::real: return "n" + shortest(scalar.real == 0 ? 0.0 : scalar.real);
+    default: return "p" + entry.key;
+  }
+}
+
+}  // namespace
+
+void MappingBuilder::merge_mapping(const Node& mapping) {
+  if (!mapping.is_mapping()) {
+    throw Error("'<<' merges mappings, but this is " + describe_kind(mapping), mapping.origin);
+  }
+  merged_.insert(merged_.end(), mapping.entries.begin(), mapping.entries.end());
+}
+
+void MappingBuilder::merge(const Node& value) {
+  if (!value.is_sequence()) return merge_mapping(value);
+  // Of several mappings the first wins, so it comes last.
+  for (auto item = value.items.rbegin(); item != value.items.rend(); ++item) merge_mapping(**item);
+}
+
+void MappingBuilder::put(Entry entry, bool is_own) {
+  const auto [found, is_new] = index_.emplace(identity_of(entry), entries_.size());
+  if (is_new) {
+    entries_.push_back(std::move(entry));
+    owned_.push_back(is_own);
+    return;
+  }
+  Entry& replaced = entries_[found->second];
+  entry.repeats = owned_[found->second] ? replaced.repeats + 1 : 0;
+  owned_[found->second] = is_own;
+  std::vector<NodePtr> history = std::move(entry.overridden);
+  history.push_back(replaced.value);
+  history.insert(history.end(), replaced.overridden.begin(), replaced.overridden.end());
+  if (history.size() > max_history) history.resize(max_history);
+  entry.overridden = std::move(history);
+  replaced = std::move(entry);
+}
+
+std::vector<Entry> MappingBuilder::finish() {
+  for (Entry& entry : merged_) {
+    entry.repeats = 0;
+    put(std::move(entry), false);
+  }
+  for (Entry& entry : own_) put(std::move(entry), true);
+  return std::move(entries_);
+}
+
+namespace {
+
+using jinja::PlainScalar;
 
 // Bounds against hostile input; real configs stay below a hundredth of each.
 constexpr size_t max_depth = 200;
@@ -73,7 +140,7 @@ void apply_standard_tag(const std::string& tag, bool is_key, Node& node) {
   const std::string type = tag.substr(std::string(standard_prefix).size());
   if (type == "str") return;
   if (type.empty() && node.text.empty()) return apply({PlainScalar::Kind::null}, is_key, node);
-  PlainScalar scalar = templating::resolve_plain_scalar(node.text);
+  PlainScalar scalar = jinja::resolve_plain_scalar(node.text);
   if (type == "float" && scalar.kind == PlainScalar::Kind::integer) {
     scalar.kind = PlainScalar::Kind::real;
     scalar.real = static_cast<double>(scalar.integer);
@@ -100,7 +167,7 @@ void NodeBuilder::OnDocumentStart(const YAML::Mark& mark) {
 void NodeBuilder::OnAnchor(const YAML::Mark& mark, const std::string& name) {
   static const char* const allowed =
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
-  if (name.find_first_not_of(allowed) != std::string::npos && templating::is_ascii(name)) {
+  if (name.find_first_not_of(allowed) != std::string::npos && jinja::is_ascii(name)) {
     throw Error("'" + name + "' cannot be the name of an anchor",
                 place(mark),
                 "it may hold letters, digits, '_' and '-'");
@@ -216,7 +283,7 @@ void NodeBuilder::resolve_scalar(Node& node, const std::string& tag) const {
   node.kind = Node::Kind::string;
   node.plain = tag != "!";
   if (tag == "?") {
-    apply(templating::resolve_plain_scalar(node.text), expects_key(), node);
+    apply(jinja::resolve_plain_scalar(node.text), expects_key(), node);
   } else if (is_standard(tag)) {
     apply_standard_tag(tag, expects_key(), node);
   } else {

@@ -1,7 +1,5 @@
 #include "core/yaml/section_cache.h"
 
-#include "core/yaml/events.h"
-#include "core/yaml/section_document.h"
 #include "core/yaml/sections.h"
 
 namespace forge::yaml {

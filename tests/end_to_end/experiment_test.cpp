@@ -1,9 +1,8 @@
 #include <fstream>
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
-#include "tests/support/contains.h"
 
 namespace forge::tests {
 namespace {

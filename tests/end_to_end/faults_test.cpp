@@ -3,7 +3,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/hash.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 
 namespace forge::tests {
 namespace {

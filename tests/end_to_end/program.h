@@ -3,10 +3,13 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "core/model/weights/model_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
@@ -59,5 +62,29 @@ std::filesystem::path make_tiny_workspace(const TemporaryFolder& folder);
 
 /// Waits, at most a minute, until something is true; false when it never was.
 bool wait_until(const std::function<bool()>& condition);
+
+/// forge with one trained tiny run of a config.
+class Trained {
+ public:
+  explicit Trained(const std::string& config) {
+    const Outcome trained = forge.call(tiny({"run", config}, 4));
+    INFO(trained.err);
+    REQUIRE(trained.exit_code == 0);
+    run = forge.only_run().filename().string();
+  }
+  nlohmann::json call(std::vector<std::string> arguments) const {
+    arguments.push_back("--json");
+    const Outcome outcome = forge.call(arguments);
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return nlohmann::json::parse(outcome.out);
+  }
+  std::string path(const std::string& name) const { return (forge.folder() / name).string(); }
+  std::string hash(const std::filesystem::path& folder) const {
+    return weights::content_hash(weights::ModelFiles(folder).tensors());
+  }
+  Program forge;
+  std::string run;
+};
 
 }  // namespace forge::tests

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
-#include "tests/support/contains.h"
 
 namespace forge::tests {
 namespace {

@@ -3,13 +3,13 @@
 #include <cmath>
 #include <random>
 
-#include "core/report/figures.h"
+#include "core/results/tables/metrics.h"
 
 namespace forge::tests {
 namespace {
 
-using namespace report::page;
-using report::SheetCell;
+using namespace page;
+using tables::SheetCell;
 
 constexpr size_t seeds = 3;
 constexpr int64_t tokens_a_point = 16384;
@@ -57,8 +57,8 @@ std::vector<SheetCell> make_row(const std::vector<Run>& runs,
   const store::RunSummary& run = runs[first].summary;
   const double loss = run.eval_loss.value_or(0);
   return {{name + " " + run.name, std::nullopt},
-          {report::loss_text(loss), loss, first == 0},
-          {report::throughput_text(*run.tokens_per_second), run.tokens_per_second},
+          {tables::loss_text(loss), loss, first == 0},
+          {tables::throughput_text(*run.tokens_per_second), run.tokens_per_second},
           {first == 0 ? "reference" : "", std::nullopt}};
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backends/libtorch/model/inference_state.h"
+#include "backends/libtorch/model/inference.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/embedding/embedding.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
@@ -12,7 +12,7 @@
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 using config::PositionKind;
 using config::QkNorm;
@@ -329,4 +329,4 @@ std::vector<at::Tensor> LlamaCanon::trainable() const {
   return list;
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
-#include "backends/libtorch/ops/causal_attention/documents.h"
+#include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/ops/norm_linear/norm_linear.h"
@@ -14,7 +14,7 @@
 #include "backends/libtorch/torch_precompiled.h"
 #include "core/config/experiment.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 class InferenceState;
 
@@ -147,4 +147,4 @@ class LlamaCanon {
   mutable std::vector<ops::RotaryTable> rotary_;
 };
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -1,9 +1,9 @@
 // Stands for the GPU's kernels where forge is built without CUDA: has_cuda_kernel() is false there,
 // so none of these is ever called.
-#include "backends/libtorch/ops/adamw/multi_tensor.h"
+#include "backends/libtorch/ops/adamw/adamw.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
-#include "backends/libtorch/ops/common/gemm_cuda.h"
+#include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/embedding/embedding.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "backends/libtorch/ops/norm_linear/norm_linear.h"

@@ -3,13 +3,24 @@
 #include <algorithm>
 #include <vector>
 
-#include "backends/libtorch/ops/causal_attention/documents.h"
+#include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/torch_precompiled.h"
-#include "core/data/batch_loader.h"
-#include "core/data/dataset.h"
+#include "backends/libtorch/worker/cuda.h"
+#include "core/config/experiment.h"
+#include "core/data/rows/dataset.h"
+#include "core/worker/messages.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
+
+/// The rows that a request names, in the order of the experiment, and divided into documents where
+/// it asks for that. Throw Error where they cannot be.
+data::Dataset training_rows(const worker::Request& request, const config::Experiment& experiment);
+
+/// The same for rows to evaluate on, those of the request that `sources` are: always in the order
+/// of the files, one after another.
+data::Dataset held_out_rows(const std::vector<worker::TokenSource>& sources,
+                            const config::Experiment& experiment);
 
 static_assert(ops::ignored_target == data::unscored_target);
 
@@ -90,4 +101,30 @@ inline Batch load_batch(const data::Dataset& dataset,
   return to_batch(load_rows(dataset, position, rows), dataset.seq_len(), device);
 }
 
-}  // namespace forge::worker
+/// Brings the rows of step after step to a device. On a GPU they come to the same memory each time,
+/// as a recorded step wants them, and nobody waits for the copy.
+class Uploader {
+ public:
+  Uploader(const at::Device& device, int seq_len) : device_(device), seq_len_(seq_len) {}
+
+  /// What comes back holds until the next call. Only documents.starts comes to other memory where
+  /// a batch has more documents than there was room for. `at_once` is how many of the rows are to
+  /// be taken at once; 0: all.
+  Batch upload(const data::RowBatch& rows, int at_once = 0);
+
+  int64_t count_rows(const data::RowBatch& rows) const {
+    return static_cast<int64_t>(rows.inputs.size()) / seq_len_;
+  }
+
+ private:
+  void copy_rows(const std::vector<int32_t>& rows, at::Tensor& to);
+  void copy_documents(const std::vector<int32_t>& ids, int at_once);
+  void copy(const std::vector<int32_t>& numbers, at::IntArrayRef shape, at::Tensor& to);
+
+  at::Device device_;
+  int seq_len_;
+  Batch batch_;
+  cuda::HostCopies copies_;
+};
+
+}  // namespace forge::libtorch

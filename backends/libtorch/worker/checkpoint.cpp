@@ -4,11 +4,10 @@
 
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/config/json.h"
-#include "core/config/resumable.h"
+#include "core/base/files.h"
+#include "core/config/experiment.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 namespace {
 
@@ -144,4 +143,4 @@ Progress load_checkpoint(const std::string& folder,
   }
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

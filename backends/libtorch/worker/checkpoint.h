@@ -2,11 +2,10 @@
 
 #include <memory>
 
-#include "backends/libtorch/worker/optimizer.h"
-#include "core/weights/checkpoint.h"
-#include "core/weights/checkpoint_writer.h"
+#include "backends/libtorch/worker/trainer.h"
+#include "core/model/weights/checkpoint.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 /// What a training run carries from step to step besides weights and moments.
 struct Progress {
@@ -57,4 +56,4 @@ Progress load_checkpoint(const std::string& folder,
                          LlamaCanon& model,
                          const Optimizer& optimizer);
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -10,7 +10,7 @@
 #include <iostream>
 #include <set>
 
-#include "backends/libtorch/model/torch_compat.h"
+#include "backends/libtorch/torch_compat.h"
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/common/simd.h"
 #include "backends/libtorch/worker/cuda.h"
@@ -20,7 +20,7 @@
 #include "core/base/text.h"
 #include "core/config/fields.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 namespace {
 
 std::string processor_name() {
@@ -137,8 +137,8 @@ void choose_determinism(bool deterministic, const at::Device& device) {
   torch_compat::use_deterministic_algorithms(deterministic);
 }
 
-protocol::Environment describe_environment(const at::Device& device) {
-  protocol::Environment environment;
+worker::Environment describe_environment(const at::Device& device) {
+  worker::Environment environment;
   environment.device_type = device.is_cuda() ? "cuda" : "cpu";
   environment.threads = at::get_num_threads();
   environment.devices = device_names();
@@ -153,9 +153,9 @@ protocol::Environment describe_environment(const at::Device& device) {
   return environment;
 }
 
-protocol::Supports describe_support(const at::Device& device) {
-  protocol::Supports supports;
-  supports.jobs = protocol::names_of(protocol::Job());
+worker::Supports describe_support(const at::Device& device) {
+  worker::Supports supports;
+  supports.jobs = worker::names_of(worker::Job());
   supports.config = {{"model.family", {"llama_canon"}}, {"optimizer.type", {"adamw"}}};
   if (!device.is_cuda()) supports.config["train.bfloat16_weights"] = {"none"};
   return supports;
@@ -173,4 +173,4 @@ void reset_peak_memory(const at::Device& device) {
   device.is_cuda() ? cuda::reset_peak_memory(index_of(device)) : reset_peak_cpu_tensor_bytes();
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "backends/libtorch/torch_precompiled.h"
+#include "core/base/clock.h"
 #include "core/config/experiment.h"
-#include "core/protocol/messages.h"
+#include "core/worker/messages.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 /// Device of a request's name ("auto" is the first GPU, else the CPU), with its threads set.
 /// Throws forge::Error naming the devices that there are.
@@ -32,10 +34,10 @@ void warn_of_slow_precision(config::Precision precision, const at::Device& devic
 void choose_determinism(bool deterministic, const at::Device& device);
 
 /// What this process runs on; warns on stderr of a BLAS that costs speed.
-protocol::Environment describe_environment(const at::Device& device);
+worker::Environment describe_environment(const at::Device& device);
 
 /// What this worker can do there.
-protocol::Supports describe_support(const at::Device& device);
+worker::Supports describe_support(const at::Device& device);
 
 /// Returns when the device has done all it was given. Nothing to wait for on a CPU.
 void synchronize(const at::Device& device);
@@ -45,4 +47,25 @@ void synchronize(const at::Device& device);
 int64_t peak_memory_bytes(const at::Device& device);
 void reset_peak_memory(const at::Device& device);
 
-}  // namespace forge::worker
+/// Time spent in training steps alone: paused for evaluation, saving and logging. Both ends wait
+/// for the device, so that work still under way is charged to the steps that asked for it.
+class Stopwatch {
+ public:
+  explicit Stopwatch(const at::Device& device) : device_(device) {}
+
+  void resume() {
+    synchronize(device_);
+    started_ = steady_seconds();
+  }
+  /// Seconds since resume().
+  double pause() {
+    synchronize(device_);
+    return steady_seconds() - started_;
+  }
+
+ private:
+  at::Device device_;
+  double started_ = 0;
+};
+
+}  // namespace forge::libtorch

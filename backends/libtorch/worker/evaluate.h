@@ -1,14 +1,19 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "backends/libtorch/model/llama_canon.h"
-#include "backends/libtorch/worker/halving.h"
-#include "backends/libtorch/worker/step_graph.h"
-#include "backends/libtorch/worker/uploader.h"
-#include "core/data/dataset.h"
+#include "backends/libtorch/worker/batch.h"
+#include "backends/libtorch/worker/cuda.h"
+#include "backends/libtorch/worker/events.h"
+#include "backends/libtorch/worker/memory.h"
+#include "core/config/experiment.h"
+#include "core/data/rows/dataset.h"
+#include "core/data/tasks/task_rows.h"
+#include "core/worker/messages.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 struct EvaluationResult {
   double loss = 0;     ///< token-weighted mean negative log likelihood
@@ -56,4 +61,38 @@ class Evaluator {
   at::Tensor sum_;     ///< of the losses, float64, on the device
 };
 
-}  // namespace forge::worker
+/// Answers what a request asks about the rows of an evaluation beside their loss, in `answers`
+/// events (docs/PROTOCOL.md).
+class Answers {
+ public:
+  /// The request outlives it. Throws Error for a question that the request's rows cannot have.
+  Answers(const worker::Request& request,
+          const config::Experiment& experiment,
+          const EventWriter& events);
+
+  /// What answers for the rows of an evaluation; nothing where nobody asks about their logits.
+  RowSink row_sink(int64_t step) const;
+
+  /// What the model writes behind the prompts. `progress` is told which part is done.
+  void send_continuations(int64_t step,
+                          const LlamaCanon& model,
+                          const std::function<void(double)>& progress) const;
+
+ private:
+  bool wants(worker::AnswerKind kind) const;
+  void send_rows(int64_t step,
+                 int64_t first_row,
+                 const at::Tensor& logits,
+                 const at::Tensor& targets) const;
+  /// `answers` with its step and row, logits [T, V].
+  worker::Answers probabilities(worker::Answers answers, const at::Tensor& logits) const;
+
+  const worker::Request& request_;
+  const EventWriter& events_;
+  int seq_len_;
+  int batch_size_;
+  std::unique_ptr<const data::tasks::Task> task_;  ///< where the rows are a task's
+  std::optional<data::tasks::TaskRows> rows_;
+};
+
+}  // namespace forge::libtorch

@@ -1,26 +1,24 @@
-#include "backends/libtorch/worker/generate.h"
+#include "backends/libtorch/worker/jobs.h"
 
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "backends/libtorch/model/decoder.h"
+#include "backends/libtorch/model/inference.h"
 #include "backends/libtorch/worker/device.h"
-#include "backends/libtorch/worker/stop.h"
-#include "backends/libtorch/worker/stopwatch.h"
+#include "backends/libtorch/worker/events.h"
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
-#include "core/config/json.h"
-#include "core/data/tokenizer_json.h"
-#include "core/generation/sampler.h"
-#include "core/generation/text_stream.h"
+#include "core/config/experiment.h"
+#include "core/data/tokenizer/tokenizer_json.h"
+#include "core/model/generation.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 namespace {
 
-using protocol::Ending;
-using protocol::Generation;
+using worker::Ending;
+using worker::Generation;
 
 /// One sample while it grows.
 struct Sample {
@@ -28,10 +26,10 @@ struct Sample {
   int64_t read = 0;    ///< tokens of its row that the model has read
   int64_t tokens = 0;  ///< that were drawn
   RandomStream random;
-  generation::TextStream text;
+  model::TextStream text;
 };
 
-using Teller = std::function<void(const protocol::Tokens&)>;
+using Teller = std::function<void(const worker::Tokens&)>;
 using Stopped = std::function<bool()>;
 
 class Generator {
@@ -61,7 +59,7 @@ class Generator {
   const Teller& tell_;
   const Stopped& stopped_;
   Stopwatch stopwatch_;
-  generation::Sampler sampler_;
+  model::Sampler sampler_;
   std::optional<data::Tokenizer> tokenizer_;  ///< where there are stop texts to find
   GenerationEffort effort_;
 };
@@ -89,8 +87,8 @@ void Generator::run_batch(int64_t first, int64_t last) {
     samples.push_back({number,
                        length,
                        0,
-                       generation::sample_stream(wanted_.seed, prompt, number % wanted_.samples),
-                       generation::TextStream(wanted_.stop)});
+                       model::sample_stream(wanted_.seed, prompt, number % wanted_.samples),
+                       model::TextStream(wanted_.stop)});
   }
   Decoder decoder(
       model_, wanted_.cache, std::min(wanted_.context, longest + wanted_.max_tokens - 1));
@@ -136,7 +134,7 @@ void Generator::draw(const at::Tensor& logits,
                      TokenIds& tokens) {
   const at::Tensor numbers = logits.to(at::kCPU, at::kDouble).contiguous();
   const int64_t vocab_size = numbers.size(1);
-  protocol::Tokens drawn;
+  worker::Tokens drawn;
   std::vector<Sample> going_on;
   for (size_t place = 0; place < samples.size(); ++place) {
     Sample& sample = samples[place];
@@ -174,7 +172,7 @@ void check(const Generation& wanted, const config::ModelConfig& model) {
                 {},
                 "prompts, samples, max_tokens and batch_size are at least 1");
   }
-  generation::check_stop_texts(wanted.stop);
+  model::check_stop_texts(wanted.stop);
   for (const TokenIds& prompt : wanted.prompts) {
     const auto length = static_cast<int64_t>(prompt.size());
     if (length < 1 || length > wanted.context) {
@@ -206,7 +204,7 @@ GenerationEffort generate_tokens(const LlamaCanon& model,
   return generator.effort();
 }
 
-protocol::Result generate(const protocol::Request& request,
+worker::Result generate(const worker::Request& request,
                           const at::Device& device,
                           const EventWriter& events) {
   if (!request.generation) throw Error("generate needs 'generation', what to generate");
@@ -218,7 +216,7 @@ protocol::Result generate(const protocol::Request& request,
   const GenerationEffort effort = generate_tokens(
       model,
       *request.generation,
-      [&](const protocol::Tokens& tokens) { events.send(tokens); },
+      [&](const worker::Tokens& tokens) { events.send(tokens); },
       stop_requested);
   return {{{"prefill_tokens", effort.prefill_tokens},
            {"prefill_seconds", effort.prefill_seconds},
@@ -226,4 +224,4 @@ protocol::Result generate(const protocol::Request& request,
            {"decode_seconds", effort.decode_seconds}}};
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -5,7 +5,7 @@
 #include "core/base/text.h"
 #include "core/config/schedule.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 namespace {
 
 std::string figures(const Stretch& means, const config::Experiment& experiment) {
@@ -62,4 +62,4 @@ std::string LossWatch::diagnosis(const NamedTensors& weights) const {
   return text;
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -5,7 +5,7 @@
 #include "backends/libtorch/model/llama_canon.h"
 #include "core/config/experiment.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 /// Sums over steps that came one after another.
 struct Stretch {
@@ -47,4 +47,4 @@ class LossWatch {
   int64_t bad_steps_ = 0;
 };
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -1,10 +1,9 @@
 // Stands for cuda.cpp and step_graph_cuda.cpp where LibTorch has no CUDA.
 #include "backends/libtorch/worker/cuda.h"
-#include "backends/libtorch/worker/step_graph.h"
 
 #include "core/base/error.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 namespace cuda {
 namespace {
 
@@ -34,4 +33,4 @@ StepGraph::~StepGraph() = default;
 void StepGraph::begin_anew() {}
 void StepGraph::run(const std::function<void()>& work, const at::Tensor&) { work(); }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -1,25 +1,22 @@
-#include "backends/libtorch/worker/train.h"
+#include "backends/libtorch/worker/jobs.h"
 
 #include <cmath>
 #include <iostream>
 
-#include "backends/libtorch/worker/answers.h"
-#include "backends/libtorch/worker/checkpoint.h"
-#include "backends/libtorch/worker/datasets.h"
 #include "backends/libtorch/worker/evaluate.h"
+#include "backends/libtorch/worker/checkpoint.h"
+#include "backends/libtorch/worker/batch.h"
 #include "backends/libtorch/worker/loss_watch.h"
 #include "backends/libtorch/worker/memory.h"
-#include "backends/libtorch/worker/step_in_memory.h"
-#include "backends/libtorch/worker/stop.h"
-#include "backends/libtorch/worker/stopwatch.h"
 #include "backends/libtorch/worker/trainer.h"
-#include "backends/libtorch/worker/uploader.h"
+#include "backends/libtorch/worker/events.h"
+#include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
-#include "core/config/json.h"
+#include "core/config/experiment.h"
 #include "core/model/parameters.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 namespace {
 
 // The first steps of a process are slow (memory is new, caches are cold): they do not count for
@@ -41,7 +38,7 @@ struct CheckpointCopy {
 /// One training run from its first to its last step.
 class TrainingRun {
  public:
-  TrainingRun(const protocol::Request& request, const at::Device& device, const EventWriter& events)
+  TrainingRun(const worker::Request& request, const at::Device& device, const EventWriter& events)
       : request_(request),
         experiment_(config::experiment_from_json(request.experiment)),
         device_(device),
@@ -113,7 +110,7 @@ class TrainingRun {
   }
 
   void announce() {
-    protocol::Started started;
+    worker::Started started;
     started.parameters = model::parameter_count(experiment_.model);
     started.first_step = first_step_;
     started.max_steps = experiment_.train.max_steps;
@@ -161,7 +158,7 @@ class TrainingRun {
 
   void say_halving(const char* phase, const Halving& halving, int64_t batch_size) const {
     events_.send(
-        protocol::MicroBatch{progress_.step, phase, halving.rows, batch_size, halving.reason});
+        worker::MicroBatch{progress_.step, phase, halving.rows, batch_size, halving.reason});
     std::cerr << "note: " << halving.reason << "\nnote: " << halving.rows << " of " << batch_size
               << " rows are computed at once from now on (" << phase << ", after step "
               << progress_.step << ")\n";
@@ -224,7 +221,7 @@ class TrainingRun {
   void report_window() {
     settle_time();
     settle_window();
-    protocol::TrainMetrics metrics;
+    worker::TrainMetrics metrics;
     metrics.step = progress_.step;
     metrics.tokens = progress_.step * tokens_per_step();
     metrics.loss = progress_.window_loss / double(progress_.window_steps);
@@ -365,7 +362,7 @@ class TrainingRun {
     if (!written) return;
     last_written_ = written->step;
     events_.send(
-        protocol::CheckpointSaved{written->step,
+        worker::CheckpointSaved{written->step,
                                   written->folder.lexically_relative(request_.run_dir).string(),
                                   written->bytes,
                                   pause_seconds_});
@@ -373,7 +370,7 @@ class TrainingRun {
 
   void finish(bool completed) {
     settle_time();
-    protocol::Finished finished;
+    worker::Finished finished;
     finished.completed = completed;
     finished.step = progress_.step;
     if (last_evaluation_ && last_evaluation_->step == progress_.step)
@@ -395,7 +392,7 @@ class TrainingRun {
     const double now = steady_seconds();
     if (now - last_progress_ < progress_interval) return;
     last_progress_ = now;
-    events_.send(protocol::Progress{progress_.step, phase, fraction});
+    events_.send(worker::Progress{progress_.step, phase, fraction});
   }
 
   bool is_last_step() const { return progress_.step >= experiment_.train.max_steps; }
@@ -404,7 +401,7 @@ class TrainingRun {
     return int64_t{experiment_.train.batch_size} * experiment_.train.seq_len;
   }
 
-  const protocol::Request& request_;
+  const worker::Request& request_;
   const config::Experiment experiment_;
   const at::Device device_;
   const EventWriter& events_;
@@ -432,13 +429,13 @@ class TrainingRun {
   int64_t last_written_ = 0;  ///< step of the newest whole checkpoint, 0: none
   double pause_seconds_ = 0;  ///< for the checkpoint that is being written
   bool said_unscored_ = false;
-  std::optional<protocol::Evaluation> last_evaluation_;
+  std::optional<worker::Evaluation> last_evaluation_;
 };
 
 }  // namespace
 
-bool train(const protocol::Request& request, const at::Device& device, const EventWriter& events) {
+bool train(const worker::Request& request, const at::Device& device, const EventWriter& events) {
   return TrainingRun(request, device, events).run();
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

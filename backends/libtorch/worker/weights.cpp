@@ -6,12 +6,11 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/hf/model_weights.h"
+#include "core/model/weights/model_files.h"
 #include "core/model/parameters.h"
-#include "core/weights/dtype.h"
-#include "core/weights/model_files.h"
+#include "core/model/weights/dtype.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 namespace {
 
 weights::Dtype dtype_of(at::ScalarType type) {
@@ -106,7 +105,7 @@ void load_beginning(LlamaCanon& model,
   if (folder.empty()) return load_initial(model, seed);
   const at::NoGradGuard no_grad;
   const weights::ModelFiles files(folder);
-  const auto stored = hf::model_weights(model.config(), files.tensors());
+  const auto stored = huggingface::model_weights(model.config(), files.tensors());
   if (!hash.empty() && weights::content_hash(stored) != hash) {
     throw Error("the weights in '" + folder + "' are no longer those that the run was planned with",
                 {},
@@ -152,4 +151,4 @@ std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors,
   return views;
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

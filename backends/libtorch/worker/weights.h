@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "backends/libtorch/model/llama_canon.h"
-#include "core/weights/checkpoint.h"
+#include "core/model/weights/checkpoint.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 /// In which types a training config keeps its weights.
 WeightTypes weight_types(const config::TrainConfig& train);
@@ -30,4 +30,4 @@ void restore_tensors(const weights::SafetensorsFile& file, const NamedTensors& t
 std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors,
                                                     std::vector<at::Tensor>& owners);
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -1,4 +1,4 @@
-#include "core/data/stories/words.h"
+#include "core/data/stories/story_grammar.h"
 
 namespace forge::data::stories {
 

@@ -2,12 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/config/json.h"
+#include "core/config/experiment.h"
 #include "core/config/resolve.h"
 #include "core/project/names.h"
 #include "core/run/identity.h"
 #include "tests/support/catch.h"
-#include "tests/support/contains.h"
 #include "tests/support/support.h"
 
 namespace forge::config {

@@ -4,14 +4,14 @@
 #include <string>
 
 #include "core/project/project.h"
-#include "core/templating/render.h"
+#include "core/jinja/render.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
 
 /// The same machine on every machine.
-inline templating::Surroundings fixed_surroundings(const std::filesystem::path& here = "/") {
-  templating::Surroundings surroundings;
+inline jinja::Surroundings fixed_surroundings(const std::filesystem::path& here = "/") {
+  jinja::Surroundings surroundings;
   surroundings.working_directory = here.string();
   surroundings.home_directory = "/nowhere";
   surroundings.host_name = "host";

@@ -1,7 +1,7 @@
 #include "core/project/new_files.h"
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/config/resolve.h"
 #include "core/project/names.h"
 #include "tests/core/project/fixture.h"
@@ -12,8 +12,8 @@ namespace {
 
 using tests::error_of;
 
-templating::Surroundings with_library() {
-  templating::Surroundings surroundings = tests::fixed_surroundings();
+jinja::Surroundings with_library() {
+  jinja::Surroundings surroundings = tests::fixed_surroundings();
   surroundings.library_dir = (tests::tests_dir().parent_path() / "templates").string();
   return surroundings;
 }

@@ -1,17 +1,17 @@
 #include "core/run/generate.h"
 
 #include "core/base/error.h"
-#include "core/data/tokenizer_json.h"
+#include "core/data/tokenizer/tokenizer_json.h"
 #include "core/run/open_model.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_launcher.h"
+#include "tests/support/fake_runs.h"
 
 namespace forge::run {
 namespace {
 
 using namespace tests;
-using protocol::Ending;
+using worker::Ending;
 
 /// Generation by a worker whose lines are written down.
 class GenerationScene {
@@ -36,7 +36,7 @@ class GenerationScene {
             const std::vector<int32_t>& tokens,
             std::vector<Ending> ended = {}) {
     ended.resize(tokens.size(), Ending::none);
-    tokens_.push_back(Says{protocol::to_line(protocol::Tokens{samples, tokens, ended})});
+    tokens_.push_back(Says{worker::to_line(worker::Tokens{samples, tokens, ended})});
   }
 
   Generated run() {
@@ -59,8 +59,8 @@ class GenerationScene {
   }
 
   bool has_started_a_worker() const { return !launcher_.launches.empty(); }
-  protocol::Request request() const {
-    return protocol::request_from_line(launcher_.launches.at(0).input);
+  worker::Request request() const {
+    return worker::request_from_line(launcher_.launches.at(0).input);
   }
 
   const data::Tokenizer tokenizer{data::initial_vocabulary()};
@@ -84,9 +84,9 @@ TEST_CASE("a worker is told what to generate in token ids", "[run][generate]") {
   scene.question.stop = {"end"};
   scene.question.cache = false;
   scene.run();
-  const protocol::Request request = scene.request();
-  REQUIRE(request.job == protocol::Job::generate);
-  const protocol::Generation& generation = request.generation.value();
+  const worker::Request request = scene.request();
+  REQUIRE(request.job == worker::Job::generate);
+  const worker::Generation& generation = request.generation.value();
   REQUIRE(generation.prompts ==
           std::vector<std::vector<int32_t>>{scene.tokenizer.encode_document("ab"),
                                             scene.tokenizer.encode_document("c")});

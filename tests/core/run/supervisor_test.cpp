@@ -2,12 +2,12 @@
 
 #include <csignal>
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/run/event_log.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_launcher.h"
+#include "tests/support/fake_runs.h"
 
 namespace forge::run {
 namespace {
@@ -85,7 +85,7 @@ TEST_CASE("a good worker's events are kept and the run is completed", "[run][sup
     REQUIRE(event.time > 1.6e9);
   }
   REQUIRE(events.front().json.at("pid") == 4711);
-  REQUIRE(std::get<protocol::TrainMetrics>(*events[3].event).loss == 2.5);
+  REQUIRE(std::get<worker::TrainMetrics>(*events[3].event).loss == 2.5);
 }
 
 TEST_CASE("the worker gets the request of the run folder as its only line", "[run][supervisor]") {
@@ -117,7 +117,7 @@ TEST_CASE("progress is shown in a file of its own and not stored", "[run][superv
   REQUIRE(scene.story() == "attempt hello environment finished ended");
   const auto progress =
       stored_event_from_line(std::string(trim(read_file(scene.folder.progress_file()))));
-  REQUIRE(std::get<protocol::Progress>(*progress.event).step == 51);
+  REQUIRE(std::get<worker::Progress>(*progress.event).step == 51);
 }
 
 TEST_CASE("progress of an earlier attempt is forgotten", "[run][supervisor]") {
@@ -282,8 +282,8 @@ TEST_CASE("a worker killed by a signal is started again from the newest checkpoi
   REQUIRE(events[3].json.at("retry") == true);
   REQUIRE(events[3].json.at("signal") == SIGKILL);
   REQUIRE(events[4].attempt == 2);
-  const auto first = protocol::request_from_line(scene.launcher.launches.at(0).input);
-  const auto second = protocol::request_from_line(scene.launcher.launches.at(1).input);
+  const auto first = worker::request_from_line(scene.launcher.launches.at(0).input);
+  const auto second = worker::request_from_line(scene.launcher.launches.at(1).input);
   REQUIRE(first.resume_from.empty());
   REQUIRE(second.resume_from == checkpoint.string());
 }
@@ -296,7 +296,7 @@ TEST_CASE("a damaged checkpoint is named and the one before it used", "[run][sup
   fs::resize_file(cut / "weights.safetensors", 3);
   fs::remove(empty / "manifest.json");
   REQUIRE(scene.supervise() == supervised_completed);
-  REQUIRE(protocol::request_from_line(scene.launcher.launches.at(0).input).resume_from ==
+  REQUIRE(worker::request_from_line(scene.launcher.launches.at(0).input).resume_from ==
           whole.string());
   const nlohmann::json damaged = read_events(scene.folder.events_file())[0].json.at("damaged");
   REQUIRE(damaged.size() == 2);
@@ -324,9 +324,9 @@ TEST_CASE("a worker that could not write what must be kept gives the run an exit
   const std::string failed =
       R"({"event":"failed","message":"the checkpoint of step 9 could not be written"})";
   SupervisedScene scene(
-      {{then(greeting(), {Says{failed}, Exits{{protocol::exit_storage, 0}}}), {}}});
+      {{then(greeting(), {Says{failed}, Exits{{worker::exit_storage, 0}}}), {}}});
   REQUIRE(scene.supervise() == supervised_storage);
-  REQUIRE(scene.folder.status().exit_status == protocol::exit_storage);
+  REQUIRE(scene.folder.status().exit_status == worker::exit_storage);
   REQUIRE(contains(scene.folder.status().reason, "could not be written"));
   REQUIRE(scene.launcher.launches.size() == 1);
 }

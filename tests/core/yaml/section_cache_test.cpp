@@ -4,8 +4,8 @@
 #include <random>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/yaml/parse.h"
+#include "core/base/files.h"
+#include "core/yaml/yaml.h"
 #include "core/yaml/sections.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"

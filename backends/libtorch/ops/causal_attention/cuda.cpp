@@ -3,7 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContext.h>
 
-#include "backends/libtorch/model/torch_compat.h"
+#include "backends/libtorch/torch_compat.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/torch_precompiled.h"
 

@@ -1,6 +1,6 @@
 #include "backends/libtorch/ops/norm_linear/cuda.h"
 
-#include "backends/libtorch/ops/canon_conv/stretch.cuh"
+#include "backends/libtorch/ops/canon_conv/cuda.cuh"
 
 // A group of warps holds the channels of a few neighbouring tokens in registers: every input is
 // read once, sums over channels are shuffles, and what the convolution reaches to is in the same

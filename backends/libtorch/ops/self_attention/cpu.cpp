@@ -1,6 +1,6 @@
-#include "backends/libtorch/ops/canon_conv/problem.h"
-#include "backends/libtorch/ops/common/element_type.h"
-#include "backends/libtorch/ops/rotary/kernels.h"
+#include "backends/libtorch/ops/canon_conv/cpu.h"
+#include "backends/libtorch/ops/common/dispatch.h"
+#include "backends/libtorch/ops/rotary/cpu.h"
 #include "backends/libtorch/ops/self_attention/self_attention.h"
 #include "backends/libtorch/torch_precompiled.h"
 

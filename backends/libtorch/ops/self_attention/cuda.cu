@@ -1,6 +1,6 @@
 #include "backends/libtorch/ops/self_attention/cuda.h"
 
-#include "backends/libtorch/ops/canon_conv/units.cuh"
+#include "backends/libtorch/ops/canon_conv/cuda.cuh"
 
 namespace forge::ops::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
-#include "backends/libtorch/ops/causal_attention/documents.h"
+#include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/ops/rotary/rotary.h"
 

@@ -16,8 +16,7 @@
 #include "backends/libtorch/ops/self_attention/self_attention.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
-#include "tests/support/op_check.h"
-#include "tests/support/vectors.h"
+#include "tests/support/tensors.h"
 
 namespace forge::tests {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "core/data/prepare.h"
+#include "core/data/rows/prepare.h"
 
 namespace forge::tests {
 

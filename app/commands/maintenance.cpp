@@ -1,0 +1,294 @@
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/command_line.h"
+#include "app/terminal.h"
+#include "backends/backends.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/config/backend.h"
+#include "core/manage/doctor.h"
+#include "core/manage/garbage.h"
+#include "core/results/store/result_store.h"
+#include "core/run/run_folder.h"
+#include "core/worker/launcher.h"
+
+namespace forge::app {
+namespace {
+
+using manage::Finding;
+using manage::Health;
+
+std::vector<manage::BackendReport> ask_backends(const Context& context) {
+  run::LocalLauncher launcher;
+  const auto project = context.project_folder();
+  std::vector<manage::BackendReport> reports;
+  for (backends::ListedBackend& backend :
+       backends::list_backends(config::backend_folders(project.value_or(fs::path()),
+                                                       context.workspace().root,
+                                                       context.surroundings().library_dir),
+                               context.program(),
+                               launcher))
+    reports.push_back({backend.name, std::move(backend.info), backend.problem});
+  return reports;
+}
+
+std::vector<Finding> examine(const Context& context) {
+  std::vector<Finding> findings = manage::examine_machine();
+  const auto add = [&](const std::vector<Finding>& more) {
+    findings.insert(findings.end(), more.begin(), more.end());
+  };
+  const std::vector<manage::BackendReport> backends = ask_backends(context);
+  add({manage::examine_gpu(backends)});
+  for (const manage::BackendReport& report : backends)
+    add(manage::examine_backend(report, report.name == "libtorch"));
+  add(manage::examine_runs_folder(context.runs_dir()));
+  add({manage::examine_store(context.runs_dir()), manage::examine_cache(user_cache_dir())});
+  const char* path = std::getenv("PATH");
+  add({manage::examine_build_tools(path ? path : "")});
+  return findings;
+}
+
+Style style_of(Health health) {
+  switch (health) {
+    case Health::ok: return Style::green;
+    case Health::warning: return Style::yellow;
+    case Health::problem: return Style::red;
+  }
+  return Style::plain;
+}
+
+void print(const std::vector<Finding>& findings) {
+  const bool colour = use_colour(STDOUT_FILENO);
+  size_t width = 0;
+  for (const Finding& finding : findings) width = std::max(width, finding.what.size());
+  const std::string indent(9 + width + 2, ' ');
+  for (const Finding& finding : findings) {
+    const std::string& health = name_of(finding.health);
+    std::cout << styled(health, style_of(finding.health), colour)
+              << std::string(9 - health.size(), ' ') << finding.what
+              << std::string(width - finding.what.size() + 2, ' ') << finding.text << "\n";
+    if (!finding.hint.empty()) std::cout << indent << "hint: " << finding.hint << "\n";
+  }
+}
+
+int doctor(const Context& context, bool json) {
+  const std::vector<Finding> findings = examine(context);
+  const auto count = [&](Health health) {
+    return std::count_if(findings.begin(), findings.end(), [&](const Finding& finding) {
+      return finding.health == health;
+    });
+  };
+  const auto problems = count(Health::problem), warnings = count(Health::warning);
+  if (json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const Finding& finding : findings) list.push_back(to_json(finding));
+    print_json(nlohmann::json{{"findings", list}, {"problems", problems}, {"warnings", warnings}});
+  } else {
+    print(findings);
+    std::cout << "\n"
+              << problems << (problems == 1 ? " problem, " : " problems, ") << warnings
+              << (warnings == 1 ? " warning\n" : " warnings\n");
+  }
+  return problems > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+void add_doctor(const Command& app, Program& program) {
+  auto json = std::make_shared<bool>(false);
+  const Command command = app.add_subcommand(
+      "doctor", "Look whether machine, backends and folders are as forge needs them");
+  command.footer(
+      "Exit code 1 where there is a problem: something that hinders runs, or makes them unsafe. A\n"
+      "warning is something that is slow, or soon will be in the way.\n"
+      "\n"
+      "Examples:\n"
+      "  forge doctor\n"
+      "  forge doctor --json");
+  command.add_flag("--json", *json, "As JSON");
+  command.callback(
+      [&program, json] { program.action = [json](const Context& c) { return doctor(c, *json); }; });
+}
+
+namespace {
+
+struct GcOptions {
+  double days = 7;
+  bool cache = false;
+  bool verify = false;
+  bool yes = false;
+  bool verbose = false;
+  bool json = false;
+};
+
+struct Sum {
+  int64_t count = 0, bytes = 0;
+};
+
+Sum sum_of(const std::vector<manage::Garbage>& garbage) {
+  Sum sum;
+  for (const manage::Garbage& item : garbage) {
+    ++sum.count;
+    sum.bytes += item.bytes;
+  }
+  return sum;
+}
+
+std::string words_for(manage::Waste waste) {
+  switch (waste) {
+    case manage::Waste::removed_run: return "removed runs";
+    case manage::Waste::surplus_checkpoint: return "checkpoints beyond what their runs keep";
+    case manage::Waste::damaged_checkpoint: return "damaged checkpoints";
+    case manage::Waste::leftover: return "leftovers of broken work";
+    case manage::Waste::prepared_data: return "prepared data that no run here needs";
+  }
+  return "";
+}
+
+void print(const std::vector<manage::Garbage>& garbage, bool verbose) {
+  std::map<manage::Waste, Sum> sums;
+  for (const manage::Garbage& item : garbage) {
+    ++sums[item.waste].count;
+    sums[item.waste].bytes += item.bytes;
+  }
+  std::vector<std::vector<std::string>> lines = {{"What", "Count", "Size"}};
+  for (const auto& [waste, sum] : sums) {
+    lines.push_back({words_for(waste), std::to_string(sum.count), human_bytes(double(sum.bytes))});
+  }
+  std::cout << aligned(lines, {1, 2});
+  if (!verbose) return;
+  std::vector<std::vector<std::string>> items;
+  for (const manage::Garbage& item : garbage)
+    items.push_back({human_bytes(double(item.bytes)), shown_path(item.path), item.reason});
+  std::cout << "\n" << aligned(items, {0});
+}
+
+bool agreed(const std::string& bytes) {
+  std::cerr << "free " << bytes << "? This cannot be undone. [y/N] ";
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "yes";
+}
+
+std::vector<manage::Garbage> find(const std::filesystem::path& runs_dir, const GcOptions& options) {
+  manage::GarbageOptions search;
+  search.days = options.days;
+  search.read_all = options.verify;
+  search.now = unix_time();
+  if (options.cache) search.cache_dir = user_cache_dir();
+  if (!is_terminal(STDERR_FILENO)) return manage::find_garbage(runs_dir, search);
+  ProgressLine line("looking through runs");
+  return manage::find_garbage(
+      runs_dir, search, [&](double fraction) { line.show_phase(fraction, ""); });
+}
+
+int collect(const Context& context, const GcOptions& options) {
+  const std::filesystem::path runs_dir = context.runs_dir();
+  const std::vector<manage::Garbage> garbage = find(runs_dir, options);
+  const Sum sum = sum_of(garbage);
+  if (!options.json) {
+    if (garbage.empty()) {
+      std::cout << "nothing to free in " << shown_path(runs_dir)
+                << (options.cache ? " and the cache\n" : "; --cache looks at prepared data, too\n");
+      return 0;
+    }
+    print(garbage, options.verbose);
+  }
+  const std::string bytes = human_bytes(double(sum.bytes));
+  const bool can_ask = !options.json && is_terminal(STDIN_FILENO) && is_terminal(STDERR_FILENO);
+  manage::Freed freed;
+  const bool frees = !garbage.empty() && (options.yes || (can_ask && agreed(bytes)));
+  if (frees) freed = manage::free_garbage(runs_dir, garbage);
+  for (const std::string& kept : freed.kept) std::cerr << "warning: kept " << kept << "\n";
+  if (options.json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const manage::Garbage& item : garbage) list.push_back(to_json(item));
+    print_json(nlohmann::json{{"garbage", list},
+                              {"bytes", sum.bytes},
+                              {"freed", freed.count},
+                              {"freed_bytes", freed.bytes},
+                              {"kept", freed.kept}});
+  } else if (frees) {
+    std::cout << "freed " << human_bytes(double(freed.bytes)) << "\n";
+  } else {
+    std::cout << "nothing was freed; --yes frees " << bytes << "\n";
+  }
+  return freed.kept.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+void add_gc(const Command& app, Program& program) {
+  auto options = std::make_shared<GcOptions>();
+  const Command command =
+      app.add_subcommand("gc", "Say what disk space could be freed, and free it");
+  command.footer(
+      "Looks for removed runs, checkpoints that completed runs were asked not to keep, damaged\n"
+      "checkpoints and what broken-off work left behind. Runs that run or wait in the queue are "
+      "left\n"
+      "alone. Asks before it frees anything; where nobody can answer, --yes must say so.\n"
+      "\n"
+      "Examples:\n"
+      "  forge gc\n"
+      "  forge gc --verbose --cache\n"
+      "  forge gc --older-than 0 --yes       removed runs at once");
+  command
+      .add_option("--older-than",
+                  options->days,
+                  "Days that removed runs, and prepared data since its last change, are kept")
+      .non_negative()
+      .type_name("DAYS")
+      .capture_default();
+  command.add_flag("--cache", options->cache, "Prepared data of the user's cache, too");
+  command.add_flag("--verify",
+                   options->verify,
+                   "Read every byte of checkpoints for damage, not only their sizes");
+  command.add_flag("-v,--verbose", options->verbose, "List each folder");
+  command.add_flag("--yes", options->yes, "Free it without a question");
+  command.add_flag("--json", options->json, "As JSON; frees nothing without --yes");
+  command.callback([&program, options] {
+    program.action = [options](const Context& c) { return collect(c, *options); };
+  });
+}
+
+namespace {
+
+int rebuild(const Context& context, bool json) {
+  const std::filesystem::path runs_dir = context.runs_dir();
+  run::make_runs_dir(runs_dir);
+  const std::filesystem::path path = store::store_path(runs_dir);
+  const store::SyncReport report = store::reindex(path, runs_dir);
+  for (const std::string& warning : report.warnings) std::cerr << "warning: " << warning << "\n";
+  if (json) {
+    print_json(nlohmann::json{
+        {"store", path.string()}, {"runs", report.added}, {"benchmarks", report.benchmarks}});
+  } else {
+    std::cout << "rebuilt " << shown_path(path) << " from " << report.added << " run folders and "
+              << report.benchmarks << " benchmarks\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_store(const Command& app, Program& program) {
+  const Command store =
+      app.add_subcommand("store", "The index over the run folders").requires_subcommand();
+  auto json = std::make_shared<bool>(false);
+  const Command command =
+      store.add_subcommand("reindex", "Build the index anew from the run folders");
+  command.add_flag("--json", *json, "As JSON");
+  command.callback([&program, json] {
+    program.action = [json](const Context& c) { return rebuild(c, *json); };
+  });
+}
+
+}  // namespace forge::app

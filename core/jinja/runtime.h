@@ -1,0 +1,172 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/jinja/ast.h"
+#include "core/python/objects.h"
+#include "core/python/value.h"
+
+namespace forge::jinja {
+
+using VariableMap = std::map<std::string, Value>;
+
+/// Variables of one frame (a template's top level, a block, a loop's pass, a macro call …) and the
+/// frame around it that it sees into.
+struct Scope {
+  VariableMap variables;
+  std::shared_ptr<Scope> outer;
+  const ast::UnsetNames* unset = nullptr;
+
+  struct Lookup {
+    const Value* value = nullptr;
+    bool is_unset = false;  ///< a frame will assign the name and has not yet
+  };
+  Lookup find(const std::string& name) const;
+};
+using ScopePtr = std::shared_ptr<Scope>;
+
+/// A block as one template of an inheritance chain defines it.
+struct BlockDefinition {
+  const ast::Block* block;
+  const Usage* usage;
+};
+
+/// What the templates of one inheritance chain share: their top-level variables and their blocks.
+struct Context {
+  VariableMap variables;
+  std::set<std::string> exported;  ///< those that an import gives away
+  /// By name, the most derived definition first.
+  std::map<std::string, std::vector<BlockDefinition>> blocks;
+  /// Of an included template: what it sees of the one that includes it.
+  ScopePtr outer_scope;
+  std::shared_ptr<Context> outer;
+  const VariableMap* base =
+      nullptr;  ///< the caller's variables and the globals, or only the globals
+
+  const Value* find(const std::string& name) const;
+};
+using ContextPtr = std::shared_ptr<Context>;
+
+/// The inheritance chain that a template's top level runs in.
+struct RootState {
+  const Usage* parent = nullptr;  ///< set by `extends`: from then on the top level prints nothing
+};
+
+/// Where a statement runs.
+struct Frame {
+  const Usage* usage = nullptr;  ///< the template whose statement it is
+  ContextPtr context;
+  ScopePtr scope;
+  TracedText* output = nullptr;
+  RootState* root = nullptr;  ///< null where `extends` silences nothing: in blocks and macros
+  bool top_level = false;     ///< assignments reach the context
+
+  /// A frame of its own within this one.
+  Frame inner(const ast::UnsetNames& unset) const;
+  /// The same, printing into `text`.
+  Frame inner(const ast::UnsetNames& unset, TracedText& text) const;
+  /// The value of a name, or null.
+  const Value* find(const std::string& name) const;
+  bool is_silenced() const { return root && root->parent; }
+};
+
+/// Objects that run template text: macros, blocks, loops, imported templates.
+
+class Macro : public Object {
+ public:
+  Macro(const ast::Routine& routine, const Frame& frame) : routine_(routine), frame_(frame) {}
+  const ast::Routine& routine() const { return routine_; }
+  /// Where the macro was defined; it sees the variables there.
+  const Frame& frame() const { return frame_; }
+
+  std::string type_name() const override { return "jinja2.runtime.Macro"; }
+  std::string repr() const override;
+  bool callable() const override { return true; }
+  Value call(Evaluator& evaluator, const Arguments& arguments) override;
+  std::optional<Value> attribute(const std::string& name) override;
+
+ private:
+  const ast::Routine& routine_;
+  Frame frame_;
+};
+
+/// `super`, or `self.name`: a block that can be called to get its text.
+class BlockReference : public Object {
+ public:
+  BlockReference(ContextPtr context, std::string name, size_t index)
+      : context_(std::move(context)), name_(std::move(name)), index_(index) {}
+  std::string type_name() const override { return "jinja2.runtime.BlockReference"; }
+  bool callable() const override { return true; }
+  Value call(Evaluator& evaluator, const Arguments& arguments) override;
+  std::optional<Value> attribute(const std::string& name) override;
+
+ private:
+  ContextPtr context_;
+  std::string name_;
+  size_t index_;
+};
+
+/// The block at `index` of a chain (0 is the most derived), or an undefined value.
+Value block_reference(const ContextPtr& context, const std::string& name, size_t index);
+
+/// `self`: gives the template's blocks by name.
+class TemplateReference : public Object {
+ public:
+  explicit TemplateReference(ContextPtr context) : context_(std::move(context)) {}
+  std::string type_name() const override { return "jinja2.runtime.TemplateReference"; }
+  std::optional<Value> item(const Value& key) override;
+
+ private:
+  ContextPtr context_;
+};
+
+/// An imported template: its exported variables, and its text when printed.
+class Module : public Object {
+ public:
+  Module(std::string name, VariableMap exported, TracedText text)
+      : name_(std::move(name)), exported_(std::move(exported)), text_(std::move(text)) {}
+  std::string type_name() const override { return "jinja2.environment.TemplateModule"; }
+  std::string repr() const override { return "<TemplateModule '" + name_ + "'>"; }
+  std::string str() const override { return text_.text(); }
+  std::optional<Value> attribute(const std::string& name) override;
+  std::vector<std::string> attribute_names() const override;
+  const TracedText& text() const { return text_; }
+
+ private:
+  std::string name_;
+  VariableMap exported_;
+  TracedText text_;
+};
+
+/// `loop`.
+class LoopState : public Object, public std::enable_shared_from_this<LoopState> {
+ public:
+  LoopState(const ast::For& loop, const Frame& frame, const List& items, int depth)
+      : loop_(loop), frame_(frame), items_(items), depth_(depth) {}
+  void advance_to(size_t index) { index_ = index; }
+
+  std::string type_name() const override { return "jinja2.runtime.LoopContext"; }
+  std::string repr() const override;
+  std::optional<Value> attribute(const std::string& name) override;
+  bool callable() const override { return true; }
+  Value call(Evaluator& evaluator, const Arguments& arguments) override;
+  std::optional<size_t> length() const override { return items_.size(); }
+  std::vector<std::string> attribute_names() const override;
+
+ private:
+  Value cycle(const Arguments& arguments) const;
+  Value changed(const Arguments& arguments);
+
+  const ast::For& loop_;
+  Frame frame_;  ///< around the loop
+  List items_;
+  int depth_;  ///< of recursion, 0 for the outermost
+  size_t index_ = 0;
+  std::optional<List> last_changed_;
+};
+
+}  // namespace forge::jinja

@@ -1,0 +1,118 @@
+#include "core/lint/rules.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "core/config/document.h"
+#include "core/yaml/graph/read.h"
+#include "core/yaml/yaml.h"
+
+namespace forge::lint {
+
+const std::vector<jinja::PartSurvey>& Surveys::of(const jinja::TemplateFile& file) {
+  Slot* slot = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<Slot>& known = slots_[&file];
+    if (!known) known = std::make_unique<Slot>();
+    slot = known.get();
+  }
+  std::call_once(slot->once, [&] { slot->parts = jinja::survey(file); });
+  return slot->parts;
+}
+
+/// Every node of a tree, an aliased one once. They live as long as the root.
+std::vector<const yaml::Node*> nodes_of(const yaml::Node& root);
+
+std::vector<const yaml::Node*> nodes_of(const yaml::Node& root) {
+  std::vector<const yaml::Node*> nodes = {&root};
+  std::unordered_set<const yaml::Node*> seen = {&root};
+  const auto add = [&](const yaml::Node* node) {
+    if (seen.insert(node).second) nodes.push_back(node);
+  };
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const yaml::Node& node = *nodes[i];
+    for (const yaml::NodePtr& item : node.items) add(item.get());
+    for (const yaml::Entry& entry : node.entries) add(entry.value.get());
+  }
+  return nodes;
+}
+
+using jinja::LoadedTemplate;
+using jinja::PartSurvey;
+using jinja::TemplateFile;
+
+const UsedTemplate* Subject::find(const std::string& name) const {
+  const auto found =
+      std::find_if(templates.begin(), templates.end(), [&](const UsedTemplate& used) {
+        return used.loaded->name == name;
+      });
+  return found == templates.end() ? nullptr : &*found;
+}
+
+namespace {
+
+/// Adds `templates` and `parts` from what was rendered.
+void survey_templates(Subject& subject, Surveys& surveys) {
+  std::unordered_map<const SourceText*, const PartSurvey*> survey_of;
+  std::unordered_set<const TemplateFile*> seen;
+  for (const LoadedTemplate& loaded : subject.rendered.templates) {
+    if (!loaded.source->inline_name.empty()) continue;
+    const TemplateFile* file =
+        subject.project.shared->templates.find(subject.project.search_path, loaded.name);
+    if (!file || !seen.insert(file).second) continue;
+    for (const PartSurvey& part : surveys.of(*file)) {
+      survey_of[part.source.get()] = &part;
+      subject.parts.push_back(&part);
+    }
+  }
+  for (const LoadedTemplate& loaded : subject.rendered.templates) {
+    const auto found = survey_of.find(loaded.source.get());
+    if (found != survey_of.end()) subject.templates.push_back({&loaded, found->second});
+  }
+}
+
+void read_as_graph(Subject& subject) {
+  const bool takes_arguments = subject.root->find("dynamic_args") != nullptr;
+  if (subject.is_experiment && !takes_arguments) return;
+  try {
+    subject.graph = graph::read_graph(subject.root);
+  } catch (const Error& error) {
+    subject.graph_problem = error;
+    return;
+  }
+  try {
+    if (takes_arguments) subject.arguments = project::read_template_arguments(*subject.graph);
+  } catch (const Error& error) {
+    subject.arguments_problem = error;
+  }
+}
+
+}  // namespace
+
+std::optional<Subject> open_subject(const project::Project& project,
+                                    const project::Config& config,
+                                    const jinja::Surroundings& surroundings,
+                                    const jinja::Variables& variables,
+                                    Surveys& surveys,
+                                    Findings& findings) {
+  Subject subject{project, config, surroundings, variables};
+  const char* stage = "does-not-render";
+  try {
+    subject.rendered = project::render_config(project, config, surroundings, variables);
+    stage = "invalid-yaml";
+    subject.root = project::parse_rendered(project, subject.rendered);
+  } catch (const Error& error) {
+    findings.push_back(finding_of(error, stage));
+    return std::nullopt;
+  }
+  subject.nodes = nodes_of(*subject.root);
+  subject.is_experiment = config::is_experiment(*subject.root);
+  read_as_graph(subject);
+  survey_templates(subject, surveys);
+  return subject;
+}
+
+}  // namespace forge::lint

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/config/experiment.h"
+#include "core/run/run_folder.h"
+
+namespace forge::manage {
+
+/// A tar file (POSIX ustar) compressed with zstd, which `tar --zstd` reads. Written aside and
+/// renamed by finish(); without that nothing is left behind. The same files give the same bytes:
+/// owner, time and mode are not kept.
+class ArchiveWriter {
+ public:
+  explicit ArchiveWriter(std::filesystem::path file);
+  ~ArchiveWriter();
+  ArchiveWriter(const ArchiveWriter&) = delete;
+  ArchiveWriter& operator=(const ArchiveWriter&) = delete;
+
+  /// `name` is a relative path of at most 255 bytes. Throws Error for another.
+  void add_file(const std::string& name, const std::filesystem::path& file);
+  void add_text(const std::string& name, std::string_view text);
+  void finish();
+
+ private:
+  struct Stream;
+  void begin_entry(const std::string& name, int64_t bytes);
+  void end_entry(int64_t bytes);
+  void write(std::string_view bytes);
+
+  std::filesystem::path file_, aside_;
+  std::unique_ptr<Stream> stream_;
+};
+
+struct ExtractLimits {
+  int64_t files = 100'000;
+  int64_t bytes = int64_t{1} << 42;
+};
+
+/// Whether the file begins as a zstd stream does.
+bool is_archive(const std::filesystem::path& file);
+
+/// Writes the files of an archive below `folder`, which must be empty. An archive is not trusted:
+/// throws Error for a name that leads out of the folder, for anything but plain files and folders,
+/// for a file that is there twice, and where it is damaged or larger than the limits.
+void extract_archive(const std::filesystem::path& file,
+                     const std::filesystem::path& folder,
+                     const ExtractLimits& limits = {});
+
+/// Throws Error unless the name is a relative path without "..", "." or empty parts, of printable
+/// bytes, that is at most 255 bytes long.
+void require_inner_path(const std::string& name);
+
+/// A text that a run was trained on, and where it comes from.
+struct DataNeed {
+  std::string source;  ///< "toy_stories", "task", or the name of a source of a mixture
+  std::string path;    ///< where it lay, "": forge makes it
+  std::string how;     ///< to get it
+  bool is_here = true;
+};
+nlohmann::json to_json(const DataNeed& need);
+
+/// What the data of an experiment is made from; `is_here` of this machine.
+std::vector<DataNeed> data_needs(const config::Experiment& experiment);
+
+constexpr const char* pack_words = "pack.json";
+constexpr int pack_version = 1;
+
+struct PackOptions {
+  std::filesystem::path file;  ///< to be written
+  bool checkpoints = false;    ///< all of them, with the optimizer's state
+  std::string forge_version;
+  /// Templates that the config is made of: name below templates/, and file.
+  std::vector<std::pair<std::string, std::filesystem::path>> templates;
+};
+
+struct Packed {
+  int64_t files = 0;
+  int64_t bytes = 0;               ///< of the pack
+  std::vector<std::string> notes;  ///< what was left out
+};
+
+/// Writes all that reproduces a run into one file, a tar compressed with zstd:
+///
+///     pack.json     what it is: run, config, command, revision, fingerprints of the data and how
+///                   to get it, and of every file its size and hash
+///     run/          files of the run folder: of checkpoints the newest without the optimizer's
+///                   state where the run is completed, else or with `checkpoints` all of them whole
+///     templates/    what the config is made of
+///
+/// Throws Error where the run is running or waits in the queue.
+Packed pack_run(const run::RunFolder& folder, const PackOptions& options);
+
+/// Names of the files of a run folder that make the run, but for checkpoints.
+const std::vector<std::string>& files_of_run();
+
+struct TakenIn {
+  run::RunFolder folder;
+  bool made = false;               ///< false: this very run was here before
+  std::vector<std::string> notes;  ///< what was left out or does not fit
+  std::vector<DataNeed> missing;   ///< data that is not here
+};
+
+/// Takes a run in from another runs folder, or from a pack (a file, or its folder unpacked). What
+/// is taken in is not trusted: files of a run alone are copied, no links; the run's key must be
+/// that of its identity, every file of a pack must have the size and hash that pack.json says, and
+/// a damaged checkpoint is left out. Never replaces anything. Throws Error where there is a run of
+/// that name which is another, where the run is still running, and for what is no run.
+TakenIn take_in_run(const std::filesystem::path& origin, const std::filesystem::path& runs_dir);
+
+}  // namespace forge::manage
