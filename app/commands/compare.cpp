@@ -201,7 +201,7 @@ void add_compare(const Command& app, Program& program) {
       "  forge compare --table positions --where \"seed<44\" --strict\n"
       "  forge compare --table positions --pareto quality,speed --curves\n"
       "  forge compare --table positions --watch              until nothing of it runs\n"
-      "  forge compare --rows model.canon.set --cols model.position.kind --metric eval_loss\n"
+      "  forge compare --rows model.canon.set --cols model.attention.position.kind --metric eval_loss\n"
       "\n"
       "Runs that differ in nothing but the seed are a sample: their mean stands in the table with "
       "half\n"

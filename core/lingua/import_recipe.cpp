@@ -50,7 +50,7 @@ class Import {
   void take_vocabulary();
 
   int64_t data_parallel_ranks();
-  config::Precision precision() const;
+  model::Precision precision() const;
   void take_training();
   void take_optimizer();
   void take_schedule();
@@ -85,7 +85,7 @@ int intermediate_size(const Model& model) {
 
 void Import::take_shape() {
   const Model& from = recipe_.model;
-  config::ModelConfig& model = experiment_.model;
+  model::ModelConfig& model = experiment_.model;
   if (!from.n_heads) {
     refuse("model.n_heads", "is missing", "lingua's blocks do not do without it");
   }
@@ -103,55 +103,55 @@ void Import::take_shape() {
   if (width < 1 || width > 1 << 20) {
     refuse("model.ffn_dim_multiplier", "makes the MLP wider than " + with_thousands(1 << 20));
   }
-  state("model.family", model.family, "llama_canon");
+  state("model.layers", model.layers, std::vector<std::string>{"attention"});
   state("model.hidden_size", model.hidden_size, from.dim, "dim");
   state("model.num_layers", model.num_layers, from.n_layers, "n_layers");
-  state("model.num_heads", model.num_heads, heads, "n_heads");
-  state("model.num_kv_heads",
-        model.num_kv_heads,
+  state("model.attention.num_heads", model.attention.num_heads, heads, "n_heads");
+  state("model.attention.num_kv_heads",
+        model.attention.num_kv_heads,
         kv_heads,
         from.n_kv_heads ? "n_kv_heads" : "as n_heads");
-  state("model.head_dim",
-        model.head_dim,
+  state("model.attention.head_dim",
+        model.attention.head_dim,
         from.head_dim.value_or(from.dim / heads),
         from.head_dim ? "" : "dim / n_heads");
-  state("model.intermediate_size", model.intermediate_size, width, width_remark(from));
+  state("model.mlp.intermediate_size", model.mlp.intermediate_size, width, width_remark(from));
 }
 
 void Import::take_position() {
   const Model& from = recipe_.model;
-  config::PositionConfig& position = experiment_.model.position;
-  state("model.position.kind", position.kind, config::PositionKind::rope);
-  state("model.position.pairing", position.pairing, config::RopePairing::lingua);
-  state("model.position.theta", position.theta, from.rope_theta, "rope_theta");
+  model::PositionConfig& position = experiment_.model.attention.position;
+  state("model.attention.position.kind", position.kind, model::PositionKind::rope);
+  state("model.attention.position.pairing", position.pairing, model::RopePairing::lingua);
+  state("model.attention.position.theta", position.theta, from.rope_theta, "rope_theta");
   if (!from.rope_dim) return;
   const int rope_dim = *from.rope_dim;
-  if (rope_dim < 2 || rope_dim % 2 != 0 || rope_dim > experiment_.model.head_dim) {
+  if (rope_dim < 2 || rope_dim % 2 != 0 || rope_dim > experiment_.model.attention.head_dim) {
     refuse("model.rope_dim",
            std::to_string(rope_dim) + " is not an even number from 2 to the head's " +
-               std::to_string(experiment_.model.head_dim) + " channels",
+               std::to_string(experiment_.model.attention.head_dim) + " channels",
            rope_dim == 0 ? "lingua fails with it too; leave it out to rotate whole heads" : "");
   }
-  state("model.position.rope_dim", position.rope_dim, rope_dim);
+  state("model.attention.position.rope_dim", position.rope_dim, rope_dim);
 }
 
 void Import::take_rest_of_model() {
   const Model& from = recipe_.model;
-  config::ModelConfig& model = experiment_.model;
+  model::ModelConfig& model = experiment_.model;
   if (from.attn_impl == "fmha" && from.sliding_window) {
     refuse("model.sliding_window",
            std::to_string(*from.sliding_window) + " limits what attention sees",
            "forge's attention sees the whole row");
   }
-  state("model.rms_norm_eps", model.rms_norm_eps, from.norm_eps, "norm_eps");
-  state("model.rms_norm_rounding", model.rms_norm_rounding, config::RmsNormRounding::lingua);
+  state("model.norm.eps", model.norm.eps, from.norm_eps, "norm_eps");
+  state("model.norm.rounding", model.norm.rounding, model::NormRounding::lingua);
   state("model.tie_embeddings", model.tie_embeddings, from.weight_tying, "weight_tying");
-  state("model.qk_norm",
-        model.qk_norm,
-        from.qk_norm ? config::QkNorm::full : config::QkNorm::none,
+  state("model.attention.qk_norm",
+        model.attention.qk_norm,
+        from.qk_norm ? model::QkNorm::full : model::QkNorm::none,
         from.qk_norm ? "over the whole projection" : "");
-  state("model.init", model.init, config::ModelInit::lingua);
-  const std::vector<std::string>& factors = names_of(config::InitStdFactor());
+  state("model.init", model.init, model::ModelInit::lingua);
+  const std::vector<std::string>& factors = names_of(model::InitStdFactor());
   const auto factor = std::find(factors.begin(), factors.end(), from.init_std_factor);
   if (factor == factors.end()) refuse_word("model.init_std_factor", from.init_std_factor, factors);
   state("model.init_std_factor", model.init_std_factor, factor - factors.begin());
@@ -164,7 +164,7 @@ void Import::take_rest_of_model() {
 void Import::take_canon() {
   const Model& from = recipe_.model;
   const std::string letters = from.canon_set.value_or("");
-  config::CanonConfig& canon = experiment_.model.canon;
+  model::CanonConfig& canon = experiment_.model.canon;
   if (letters.find_first_not_of("ABCD") != std::string::npos) {
     note("model.canon_set '" + letters + "': letters besides ABCD mean nothing in a Llama");
   }
@@ -184,7 +184,7 @@ void Import::take_canon() {
   state("model.canon.residual", canon.residual, from.canon_residual);
   state("model.canon.activation",
         canon.activation,
-        from.canon_activation ? config::Activation::silu : config::Activation::none);
+        from.canon_activation ? model::Activation::silu : model::Activation::none);
 }
 
 void Import::take_data() {
@@ -322,10 +322,10 @@ void Import::take_training() {
   state("train.z_loss.coefficient", train.z_loss.coefficient, 1e-4);
 }
 
-config::Precision Import::precision() const {
+model::Precision Import::precision() const {
   const std::string& dtype = recipe_.distributed.model_dtype;
-  if (dtype == "bf16") return config::Precision::bfloat16;
-  if (dtype == "fp32") return config::Precision::float32;
+  if (dtype == "bf16") return model::Precision::bfloat16;
+  if (dtype == "fp32") return model::Precision::float32;
   refuse_word("distributed.model_dtype", dtype, {"bf16", "fp32"});
 }
 
@@ -399,7 +399,7 @@ void Import::refuse_word(const std::string& path,
 }
 
 void Import::take_names() {
-  const config::ModelConfig& model = experiment_.model;
+  const model::ModelConfig& model = experiment_.model;
   const config::TrainConfig& train = experiment_.train;
   std::string name = options_.name.empty() ? recipe_.name : options_.name;
   if (name.empty()) name = fs::path(read_.file_name).stem().string();

@@ -17,7 +17,7 @@ at::Tensor to_device(const std::vector<int64_t>& numbers, const at::TensorOption
 
 }  // namespace
 
-InferenceState::InferenceState(const config::ModelConfig& config,
+InferenceState::InferenceState(const model::ModelConfig& config,
                                int64_t rows,
                                int64_t most_tokens,
                                const at::TensorOptions& options)
@@ -26,11 +26,11 @@ InferenceState::InferenceState(const config::ModelConfig& config,
       most_tokens_(most_tokens),
       lengths_(static_cast<size_t>(rows), 0),
       layers_(static_cast<size_t>(config.num_layers)) {
-  const int64_t qkv_width = (config.num_heads + 2 * config.num_kv_heads) * config.head_dim;
+  const int64_t qkv_width = (config.attention.num_heads + 2 * config.attention.num_kv_heads) * config.attention.head_dim;
   const std::array<int64_t, 4> channels = {
-      config.hidden_size, qkv_width, config.hidden_size, 2 * config.intermediate_size};
+      config.hidden_size, qkv_width, config.hidden_size, 2 * config.mlp.intermediate_size};
   for (Layer& layer : layers_) {
-    layer.keys = at::empty({rows, config.num_kv_heads, 0, config.head_dim}, options_);
+    layer.keys = at::empty({rows, config.attention.num_kv_heads, 0, config.attention.head_dim}, options_);
     layer.values = layer.keys;
     for (size_t i = 0; i < channels.size(); ++i) {
       if (!config.canon.has(static_cast<char>('A' + i))) continue;
@@ -83,7 +83,7 @@ void InferenceState::begin_step(const std::vector<int64_t>& counts, int64_t widt
   step_.first = *longest == 0;
   step_.end = *longest + width;
   reserve(step_.end);
-  const int64_t groups = config_.num_kv_heads, past = config_.canon.kernel - 1;
+  const int64_t groups = config_.attention.num_kv_heads, past = config_.canon.kernel - 1;
   const at::Tensor starts = to_device(lengths_, options_).unsqueeze(1);
   const at::TensorOptions whole = starts.options();
   step_.positions = starts + at::arange(width, whole);

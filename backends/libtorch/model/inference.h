@@ -22,7 +22,7 @@ class InferenceState {
  public:
   /// Rows without tokens. `most_tokens` is how many a row will have at most, as far as one knows;
   /// memory grows towards it.
-  InferenceState(const config::ModelConfig& config,
+  InferenceState(const model::ModelConfig& config,
                  int64_t rows,
                  int64_t most_tokens,
                  const at::TensorOptions& options);
@@ -67,7 +67,7 @@ class InferenceState {
 
   void reserve(int64_t tokens);
 
-  config::ModelConfig config_;
+  model::ModelConfig config_;
   at::TensorOptions options_;
   int64_t most_tokens_;
   int64_t capacity_ = 0;

@@ -14,10 +14,10 @@
 
 namespace forge::libtorch {
 
-using config::PositionKind;
-using config::QkNorm;
+using model::PositionKind;
+using model::QkNorm;
 
-LlamaCanon::LlamaCanon(const config::ModelConfig& config,
+LlamaCanon::LlamaCanon(const model::ModelConfig& config,
                        const WeightTypes& types,
                        const at::Device& device)
     : config_(config) {
@@ -30,8 +30,8 @@ LlamaCanon::LlamaCanon(const config::ModelConfig& config,
     if (types.products) made.rounded = at::empty(shape, options.dtype(*types.products));
     return made;
   };
-  const int64_t hidden = config.hidden_size, mlp = config.intermediate_size, head = config.head_dim;
-  const int64_t q_width = config.num_heads * head, kv_width = config.num_kv_heads * head;
+  const int64_t hidden = config.hidden_size, mlp = config.mlp.intermediate_size, head = config.attention.head_dim;
+  const int64_t q_width = config.attention.num_heads * head, kv_width = config.attention.num_kv_heads * head;
   const auto canon = [&](char position, int64_t channels) {
     return config.canon.has(position) ? weight({channels, 1, config.canon.kernel}) : at::Tensor();
   };
@@ -41,8 +41,8 @@ LlamaCanon::LlamaCanon(const config::ModelConfig& config,
     block.input_norm = weight({hidden});
     block.canon_a = canon('A', hidden);
     block.qkv = matrix({q_width + 2 * kv_width, hidden});
-    if (config.qk_norm != QkNorm::none) {
-      const bool per_head = config.qk_norm == QkNorm::per_head;
+    if (config.attention.qk_norm != QkNorm::none) {
+      const bool per_head = config.attention.qk_norm == QkNorm::per_head;
       block.q_norm = weight({per_head ? head : q_width});
       block.k_norm = weight({per_head ? head : kv_width});
     }
@@ -59,7 +59,7 @@ LlamaCanon::LlamaCanon(const config::ModelConfig& config,
   if (!config.tie_embeddings) lm_head_ = matrix({config.vocab_size, hidden});
 }
 
-LlamaCanon::LlamaCanon(const config::ModelConfig& config, const at::TensorOptions& options)
+LlamaCanon::LlamaCanon(const model::ModelConfig& config, const at::TensorOptions& options)
     : LlamaCanon(config,
                  {c10::typeMetaToScalarType(options.dtype()),
                   c10::typeMetaToScalarType(options.dtype()),
@@ -92,7 +92,7 @@ at::Tensor LlamaCanon::logits(const at::Tensor& ids,
                               std::vector<at::Tensor>* residual_stream) const {
   Past past;
   past.documents = documents;
-  if (config_.position.kind == PositionKind::rope) past.rotary = rotary_table(ids.size(1));
+  if (config_.attention.position.kind == PositionKind::rope) past.rotary = rotary_table(ids.size(1));
   return head(stream(ids, std::move(past), residual_stream));
 }
 
@@ -115,7 +115,7 @@ at::Tensor LlamaCanon::loss_sum(const at::Tensor& ids,
 at::Tensor LlamaCanon::next_logits(const at::Tensor& ids,
                                    const std::vector<int64_t>& lengths,
                                    InferenceState* state) const {
-  const bool rope = config_.position.kind == PositionKind::rope;
+  const bool rope = config_.attention.position.kind == PositionKind::rope;
   Past past;
   past.state = state;
   if (state) {
@@ -149,7 +149,7 @@ at::Tensor LlamaCanon::stream(const at::Tensor& ids,
 at::Tensor LlamaCanon::head_inputs(const at::Tensor& ids, const ops::Documents& documents) const {
   Past past;
   past.documents = documents;
-  if (config_.position.kind == PositionKind::rope) past.rotary = rotary_table(ids.size(1));
+  if (config_.attention.position.kind == PositionKind::rope) past.rotary = rotary_table(ids.size(1));
   return norm(stream(ids, std::move(past)), final_norm_).flatten(0, 1);
 }
 
@@ -158,18 +158,18 @@ at::Tensor LlamaCanon::head(const at::Tensor& x) const {
 }
 
 at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const Past& past) const {
-  const int64_t batch = x.size(0), length = x.size(1), head = config_.head_dim;
-  const int64_t q_width = config_.num_heads * head, kv_width = config_.num_kv_heads * head;
+  const int64_t batch = x.size(0), length = x.size(1), head = config_.attention.head_dim;
+  const int64_t q_width = config_.attention.num_heads * head, kv_width = config_.attention.num_kv_heads * head;
   auto [qkv, residual] = project(x, block.input_norm, 'A', block.canon_a, block.qkv, past);
-  if (config_.qk_norm == QkNorm::full)
+  if (config_.attention.qk_norm == QkNorm::full)
     qkv = ops::rms_norm_of_parts(qkv, block.q_norm, block.k_norm, norm_options());
   if (!past.state) {
     ops::HeadNorms norms;
-    if (config_.qk_norm == QkNorm::per_head) norms = {block.q_norm, block.k_norm, norm_options()};
+    if (config_.attention.qk_norm == QkNorm::per_head) norms = {block.q_norm, block.k_norm, norm_options()};
     const at::Tensor mixed = ops::self_attention(qkv,
                                                  canon_layer(block.canon_b, past),
                                                  past.rotary,
-                                                 {config_.num_heads, config_.num_kv_heads, head},
+                                                 {config_.attention.num_heads, config_.attention.num_kv_heads, head},
                                                  past.documents,
                                                  products(),
                                                  norms);
@@ -177,14 +177,14 @@ at::Tensor LlamaCanon::attention(const Block& block, const at::Tensor& x, const 
   }
   qkv = canon('B', block.canon_b, qkv, past);
   const auto parts = at::split_with_sizes(qkv, {q_width, kv_width, kv_width}, 2);
-  at::Tensor q = parts[0].view({batch, length, config_.num_heads, head});
-  at::Tensor k = parts[1].view({batch, length, config_.num_kv_heads, head});
-  const at::Tensor v = parts[2].view({batch, length, config_.num_kv_heads, head});
-  if (config_.qk_norm == QkNorm::per_head) {
+  at::Tensor q = parts[0].view({batch, length, config_.attention.num_heads, head});
+  at::Tensor k = parts[1].view({batch, length, config_.attention.num_kv_heads, head});
+  const at::Tensor v = parts[2].view({batch, length, config_.attention.num_kv_heads, head});
+  if (config_.attention.qk_norm == QkNorm::per_head) {
     q = norm(q, block.q_norm);
     k = norm(k, block.k_norm);
   }
-  if (config_.position.kind == PositionKind::rope) {
+  if (config_.attention.position.kind == PositionKind::rope) {
     q = rotate(q, past);
     k = rotate(k, past);
   }
@@ -212,7 +212,7 @@ ops::NormLinear LlamaCanon::project(const at::Tensor& x,
 }
 
 ops::RmsNormOptions LlamaCanon::norm_options() const {
-  return {config_.rms_norm_eps, config_.rms_norm_rounding == config::RmsNormRounding::huggingface};
+  return {config_.norm.eps, config_.norm.rounding == model::NormRounding::huggingface};
 }
 
 at::Tensor LlamaCanon::norm(const at::Tensor& x, const at::Tensor& weight) const {
@@ -220,7 +220,7 @@ at::Tensor LlamaCanon::norm(const at::Tensor& x, const at::Tensor& weight) const
 }
 
 ops::CanonLayer LlamaCanon::canon_layer(const at::Tensor& weight, const Past& past) const {
-  const bool silu = config_.canon.activation == config::Activation::silu;
+  const bool silu = config_.canon.activation == model::Activation::silu;
   return {weight, {config_.canon.residual, silu}, past.documents.ids};
 }
 
@@ -248,9 +248,9 @@ const ops::RotaryTable& LlamaCanon::rotary_table(int64_t length) const {
     const c10::InferenceMode no_inference_mode(false);
     const at::NoGradGuard no_grad;
     rotary_.push_back(ops::rotary_table(length,
-                                        config_.position.rope_dim.value_or(config_.head_dim),
-                                        config_.position.theta,
-                                        config_.position.pairing == config::RopePairing::lingua,
+                                        config_.attention.position.rope_dim.value_or(config_.attention.head_dim),
+                                        config_.attention.position.theta,
+                                        config_.attention.position.pairing == model::RopePairing::lingua,
                                         final_norm_.options().requires_grad(false)));
   }
   return rotary_.back();
@@ -266,8 +266,8 @@ NamedTensors LlamaCanon::named(
       [&](const std::string& name, const at::Tensor& stored, int64_t first, int64_t rows) {
         list.emplace_back(name + ".weight", of_stored(stored).narrow(0, first, rows));
       };
-  const int64_t q_width = config_.num_heads * config_.head_dim,
-                kv_width = config_.num_kv_heads * config_.head_dim;
+  const int64_t q_width = config_.attention.num_heads * config_.attention.head_dim,
+                kv_width = config_.attention.num_kv_heads * config_.attention.head_dim;
   add("model.embed_tokens", embedding_.stored);
   for (size_t layer = 0; layer < blocks_.size(); ++layer) {
     const Block& block = blocks_[layer];
@@ -283,11 +283,11 @@ NamedTensors LlamaCanon::named(
     add(prefix + "self_attn.canonB", block.canon_b);
     add(prefix + "post_attention_layernorm", block.post_norm);
     add(prefix + "canonC", block.canon_c);
-    add_part(prefix + "mlp.gate_proj", block.gate_up.stored, 0, config_.intermediate_size);
+    add_part(prefix + "mlp.gate_proj", block.gate_up.stored, 0, config_.mlp.intermediate_size);
     add_part(prefix + "mlp.up_proj",
              block.gate_up.stored,
-             config_.intermediate_size,
-             config_.intermediate_size);
+             config_.mlp.intermediate_size,
+             config_.mlp.intermediate_size);
     add(prefix + "mlp.down_proj", block.down.stored);
     add(prefix + "mlp.canonD", block.canon_d);
   }

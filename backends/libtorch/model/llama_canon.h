@@ -46,11 +46,11 @@ struct Block {
 class LlamaCanon {
  public:
   /// Weights are allocated, not set: see load_initial in weights.h.
-  LlamaCanon(const config::ModelConfig& config, const WeightTypes& types, const at::Device& device);
+  LlamaCanon(const model::ModelConfig& config, const WeightTypes& types, const at::Device& device);
   /// All of one type.
-  LlamaCanon(const config::ModelConfig& config, const at::TensorOptions& options);
+  LlamaCanon(const model::ModelConfig& config, const at::TensorOptions& options);
 
-  const config::ModelConfig& config() const { return config_; }
+  const model::ModelConfig& config() const { return config_; }
   /// Device and dtype of the activations.
   at::TensorOptions options() const;
   /// Rounds the stored matrices for the products again, after they have changed.
@@ -137,7 +137,7 @@ class LlamaCanon {
   at::Tensor rotate(const at::Tensor& x, const Past& past) const;
   const ops::RotaryTable& rotary_table(int64_t length) const;
 
-  config::ModelConfig config_;
+  model::ModelConfig config_;
   ops::WeightMatrix embedding_;  ///< [V, hidden]
   std::vector<Block> blocks_;
   at::Tensor final_norm_;      ///< [hidden]
