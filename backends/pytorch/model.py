@@ -79,19 +79,19 @@ def causal_attention(q, k, v):
 class Attention(nn.Module):
     def __init__(self, model):
         super().__init__()
-        hidden, head = model["hidden_size"], model["head_dim"]
-        self.heads, self.kv_heads, self.head_dim = model["num_heads"], model["num_kv_heads"], head
+        hidden, head = model["hidden_size"], model["attention"]["head_dim"]
+        self.heads, self.kv_heads, self.head_dim = model["attention"]["num_heads"], model["attention"]["num_kv_heads"], head
         query, key = self.heads * head, self.kv_heads * head
         self.q_proj, self.k_proj, self.v_proj = (linear(hidden, query), linear(hidden, key),
                                                  linear(hidden, key))
         self.o_proj = linear(query, hidden)
-        self.qk_norm = model["qk_norm"]
+        self.qk_norm = model["attention"]["qk_norm"]
         full = self.qk_norm == "full"
         if self.qk_norm != "none":
-            self.q_norm = RMSNorm(query if full else head, model["rms_norm_eps"])
-            self.k_norm = RMSNorm(key if full else head, model["rms_norm_eps"])
+            self.q_norm = RMSNorm(query if full else head, model["norm"]["eps"])
+            self.k_norm = RMSNorm(key if full else head, model["norm"]["eps"])
         self.canonB = maybe_canon(model, "B", query + 2 * key)
-        self.position = model["position"]
+        self.position = model["attention"]["position"]
 
     def forward(self, x):
         batch, length, _ = x.shape
@@ -119,7 +119,7 @@ class Attention(nn.Module):
 class MLP(nn.Module):
     def __init__(self, model):
         super().__init__()
-        hidden, width = model["hidden_size"], model["intermediate_size"]
+        hidden, width = model["hidden_size"], model["mlp"]["intermediate_size"]
         self.gate_proj, self.up_proj = linear(hidden, width), linear(hidden, width)
         self.down_proj = linear(width, hidden)
         self.canonD = maybe_canon(model, "D", 2 * width)
@@ -134,7 +134,7 @@ class MLP(nn.Module):
 class Block(nn.Module):
     def __init__(self, model):
         super().__init__()
-        hidden, eps = model["hidden_size"], model["rms_norm_eps"]
+        hidden, eps = model["hidden_size"], model["norm"]["eps"]
         self.input_layernorm = RMSNorm(hidden, eps)
         self.canonA = maybe_canon(model, "A", hidden)
         self.self_attn = Attention(model)
@@ -154,7 +154,7 @@ class Body(nn.Module):
         super().__init__()
         self.embed_tokens = nn.Embedding(model["vocab_size"], model["hidden_size"])
         self.layers = nn.ModuleList(Block(model) for _ in range(model["num_layers"]))
-        self.norm = RMSNorm(model["hidden_size"], model["rms_norm_eps"])
+        self.norm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
 
     def forward(self, ids):
         x = self.embed_tokens(ids)

@@ -44,7 +44,7 @@ def lingua_recipe(model, layer):
     factor = {"disabled": 1, "global_depth": math.sqrt(2.0 * (model["num_layers"] + 1)),
               "current_depth": math.sqrt(2.0 * (layer + 1)),
               "dim_ratio": model["hidden_size"] / 4096.0}[model["init_std_factor"]]
-    down = (model["init_base_std"] or 1 / math.sqrt(model["intermediate_size"])) / factor
+    down = (model["init_base_std"] or 1 / math.sqrt(model["mlp"]["intermediate_size"])) / factor
     ends = truncated_normal(hidden_std, 3 * hidden_std)
     plain = truncated_normal(base, 3 * base)
     return {"embedding": ends, "qkv": plain, "output": truncated_normal(base / factor, 3 * base),
