@@ -18,6 +18,9 @@ INLINE_CODE = re.compile(r"`([^`\n]+)`")
 FOLDERS = "core app backends tests scripts docs cmake templates projects benchmarks".split()
 # A path without placeholders such as NAME, <kind>, *, {a,b}, …; files that a reader writes are exempt.
 PATH = re.compile(r"(?:%s)/[a-z0-9_./-]+" % "|".join(FOLDERS))
+SECTIONS = "model train data optimizer schedule tokenizer external".split()
+OTHER_FILE = re.compile(r"\.(json|yaml|txt|tokens|model|safetensors|cpp|h|py)$")  # tokenizer.json is a file, not a key
+WEIGHTS = {"model.embed_tokens", "model.norm", "model.layers"}  # names of weights look like keys
 OWN_FILE = re.compile(r"^templates/configs|/my_")
 COMMAND = re.compile(r"^(?:\$ )?(?:\S*/)?forge (.+)")
 
@@ -119,6 +122,20 @@ class Pages(unittest.TestCase):
                 if PATH.fullmatch(path) and not OWN_FILE.search(path) and not (ROOT / path).exists() and not (page.parent / path).exists():
                     missing.append(f"{page.relative_to(ROOT)}: no file {path}")
         self.assertFalse(missing, "\n".join(["", *missing]))
+
+    def test_keys_are_those_of_a_config(self):
+        listed = subprocess.run([FORGE, "keys"], stdout=subprocess.PIPE, check=True, text=True).stdout
+        keys = set(re.findall(r"^[a-z_.]+", listed, re.MULTILINE))
+        sections = {key.rsplit(".", depth)[0] for key in keys for depth in range(1, key.count(".") + 1)}
+        wrong = []
+        for page in PAGES:
+            if page.name == "errors.md":
+                continue
+            for code in code_of(text_of(page)):
+                for key in re.findall(r"(?<![\w./<-])((?:%s)\.[a-z_.]*[a-z_])(?![\w<.(/-])" % "|".join(SECTIONS), code):
+                    if key not in keys | sections | WEIGHTS and not key.startswith("data.sources.") and not OTHER_FILE.search(key):
+                        wrong.append(f"{page.relative_to(ROOT)}: no key {key}")
+        self.assertFalse(wrong, "\n".join(["", *wrong]))
 
     def test_commands_and_options_are_those_of_the_program(self):
         declared = template_arguments()
