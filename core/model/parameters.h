@@ -23,7 +23,7 @@ struct Parameter {
   std::string name;
   std::vector<int64_t> shape;  ///< linear: [out, in]; Canon: [channels, 1, kernel]
   InitRule init;
-  std::string part;        ///< what it is for: embedding, attention, canon_a, mlp, norm, …
+  std::string part = "";   ///< what it is for: embedding, attention, canon_a, mlp, norm, …
   bool is_matrix = false;  ///< of a matrix product or an embedding; others stay in float32
   int64_t count() const;
 };

@@ -89,7 +89,7 @@ constexpr double call_window_seconds = 0.05;  ///< at least, of each of the two
 constexpr int64_t most_calls = 1000;
 
 model::Precision precision_of(const std::string& name) {
-  const std::vector<std::string>& names = config::names_of(model::Precision());
+  const std::vector<std::string>& names = names_of(model::Precision());
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
     throw Error("there is no precision '" + name + "'", {}, "one of " + join(names, ", "));

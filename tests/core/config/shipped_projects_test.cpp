@@ -289,8 +289,8 @@ TEST_CASE("every variant trains on 20 tokens for each parameter of the reference
 TEST_CASE("canon is Canon-A without positions and with QK-norm per head in the same shape") {
   const ModelConfig canon = resolved("canon").model;
   CHECK(canon.canon.set == "A");
-  CHECK(canon.position.kind == model::PositionKind::nope);
-  CHECK(canon.qk_norm == model::QkNorm::per_head);
+  CHECK(canon.attention.position.kind == model::PositionKind::nope);
+  CHECK(canon.attention.qk_norm == model::QkNorm::per_head);
   for (const auto& [config, set] : {std::pair("canon_b_rope", "B"), {"canon_ac_rope", "AC"}}) {
     const ModelConfig model = resolved(config).model;
     CHECK(model.canon.set == set);
