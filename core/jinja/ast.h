@@ -11,6 +11,10 @@
 #include "core/python/operators.h"
 #include "core/python/value.h"
 
+namespace forge::jinja {
+using namespace python;  // templates compute with Python's values
+}
+
 /// Syntax trees of templates. A `position` is an offset into the preprocessed text.
 namespace forge::jinja::ast {
 

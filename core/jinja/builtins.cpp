@@ -1,8 +1,8 @@
 #include "core/jinja/builtins.h"
 
+#include <sys/utsname.h>
 #include <algorithm>
 #include <array>
-#include <sys/utsname.h>
 
 #include "core/jinja/evaluator.h"
 #include "core/python/objects.h"
@@ -44,20 +44,7 @@ std::vector<std::string> filter_names() {
 
 namespace {
 
-Value make_namespace(Evaluator& evaluator, const Arguments& arguments) {
-  if (arguments.positional.size() > 1)
-    throw OperationError("namespace() takes at most one mapping");
-  charge(work_of_call);
-  auto result = std::make_shared<Namespace>();
-  evaluator.keep_for_cleanup(result);
-  Dict initial;
-  if (!arguments.positional.empty()) update_dict(initial, arguments.positional[0]);
-  for (const auto& [key, value] : initial.entries()) result->set(str_of(key), value);
-  for (const auto& [name, value] : arguments.named) result->set(name, value);
-  return Value::object(std::move(result));
-}
-
-Value make_dict(Evaluator&, const Arguments& arguments) {
+Value make_dict(const Arguments& arguments) {
   if (arguments.positional.size() > 1) throw OperationError("dict() takes at most one mapping");
   Dict dict;
   if (!arguments.positional.empty()) update_dict(dict, arguments.positional[0]);
@@ -65,7 +52,7 @@ Value make_dict(Evaluator&, const Arguments& arguments) {
   return Value::dict(std::move(dict));
 }
 
-Value make_range(Evaluator&, const Arguments& arguments) {
+Value make_range(const Arguments& arguments) {
   const Parameters parameters("range()", arguments, {"start", "stop", "step"}, 1);
   const bool single = !parameters.given(1);
   const int64_t begin = single ? 0 : parameters.integer(0);
@@ -73,12 +60,12 @@ Value make_range(Evaluator&, const Arguments& arguments) {
   return Value::object(std::make_shared<Range>(begin, end, parameters.integer(2, 1)));
 }
 
-Value make_cycler(Evaluator&, const Arguments& arguments) {
+Value make_cycler(const Arguments& arguments) {
   if (arguments.positional.empty()) throw OperationError("cycler() needs at least one item");
   return Value::object(std::make_shared<Cycler>(arguments.positional));
 }
 
-Value make_joiner(Evaluator&, const Arguments& arguments) {
+Value make_joiner(const Arguments& arguments) {
   const Parameters parameters("joiner()", arguments, {"sep"});
   return Value::object(std::make_shared<Joiner>(parameters.value(0, Value::string(", "))));
 }
@@ -104,7 +91,7 @@ std::vector<std::string> path_parts(const std::string& function, const Arguments
 /// A function of one path.
 template <typename Body>
 Value path_function(const std::string& name, Body body) {
-  return make_function(name, [name, body](Evaluator&, const Arguments& arguments) {
+  return make_function(name, [name, body](const Arguments& arguments) {
     const std::string path = Parameters(name + "()", arguments, {"path"}, 1).text(0);
     charge_path(path);
     return body(path);
@@ -113,10 +100,10 @@ Value path_function(const std::string& name, Body body) {
 
 void add_path_functions(VariableMap& globals, const Surroundings& surroundings) {
   const std::string here = surroundings.working_directory;
-  globals["joinpath"] = make_function("joinpath", [](Evaluator&, const Arguments& arguments) {
+  globals["joinpath"] = make_function("joinpath", [](const Arguments& arguments) {
     return Value::string(join_path(path_parts("joinpath()", arguments)));
   });
-  globals["relpath"] = make_function("relpath", [here](Evaluator&, const Arguments& arguments) {
+  globals["relpath"] = make_function("relpath", [here](const Arguments& arguments) {
     const Parameters parameters("relpath()", arguments, {"path", "start"}, 1);
     charge_path(parameters.text(0));
     charge_path(parameters.text(1, "."));
@@ -142,7 +129,7 @@ void add_path_functions(VariableMap& globals, const Surroundings& surroundings) 
 
 /// A function without arguments that gives a text.
 Value text_function(const std::string& name, const std::string& text) {
-  return make_function(name, [name, text](Evaluator&, const Arguments& arguments) {
+  return make_function(name, [name, text](const Arguments& arguments) {
     Parameters(name + "()", arguments, {});
     return Value::string(text);
   });
@@ -155,17 +142,16 @@ void add_time_functions(VariableMap& globals, double unix_time) {
   globals["utcisotime"] = text_function("utcisotime", utc.format(iso));
   globals["filetime"] = text_function("filetime", local.format(file));
   globals["utcfiletime"] = text_function("utcfiletime", utc.format(file));
-  globals["now"] = make_function("now", [local](Evaluator&, const Arguments&) {
+  globals["now"] = make_function("now", [local](const Arguments&) {
     return Value::object(std::make_shared<DateTime>(local));
   });
-  globals["utcnow"] = make_function("utcnow", [utc](Evaluator&, const Arguments&) {
-    return Value::object(std::make_shared<DateTime>(utc));
-  });
+  globals["utcnow"] = make_function(
+      "utcnow", [utc](const Arguments&) { return Value::object(std::make_shared<DateTime>(utc)); });
 }
 
 /// user_data_dir('name') and its like of platformdirs: a folder for an application's files.
 Value application_folder(const std::string& name, const std::string& folder) {
-  return make_function(name, [name, folder](Evaluator&, const Arguments& arguments) {
+  return make_function(name, [name, folder](const Arguments& arguments) {
     const std::vector<std::string> names = {"appname", "appauthor", "version"};
     const Parameters parameters(name + "()", arguments, names);
     std::string path = folder;
@@ -213,12 +199,11 @@ void add_machine(VariableMap& globals, const Surroundings& surroundings) {
 
 VariableMap make_globals(const RenderRequest& request) {
   VariableMap globals;
-  globals["namespace"] = make_function("namespace", make_namespace);
   globals["dict"] = make_function("dict", make_dict);
   globals["range"] = make_function("range", make_range);
   globals["cycler"] = make_function("cycler", make_cycler);
   globals["joiner"] = make_function("joiner", make_joiner);
-  globals["repr"] = make_function("repr", [](Evaluator&, const Arguments& arguments) {
+  globals["repr"] = make_function("repr", [](const Arguments& arguments) {
     return Value::string(repr_of(Parameters("repr()", arguments, {"value"}, 1).value(0)));
   });
   globals["project_dir"] = Value::string(request.project_dir);
@@ -247,6 +232,7 @@ Value make_versions(const RenderRequest& request) {
 const std::set<std::string>& known_names() {
   static const std::set<std::string> names = [] {
     std::set<std::string> list = {"loop", "self", "super", "caller", "varargs", "kwargs"};
+    list.insert("namespace");
     list.insert("versions");
     list.insert("forge_library_dir");  // known on machines where forge is installed
     for (const auto& [name, value] : make_globals({})) list.insert(name);

@@ -5,10 +5,11 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/jinja/builtins.h"
-#include "core/python/objects.h"
-#include "core/python/operators.h"
 #include "core/jinja/runtime.h"
+#include "core/python/objects.h"
 #include "core/python/operation.h"
+#include "core/python/operators.h"
+#include "core/python/repr.h"
 
 namespace forge::jinja {
 namespace {
@@ -67,8 +68,10 @@ Evaluator::Evaluator(const RenderRequest& request, TemplateCache& cache, Rendere
     : request_(request),
       units_(units),
       loader_(request.search_path, cache, units.units),
-      globals_(make_globals(request)),
-      base_(globals_) {
+      globals_(make_globals(request)) {
+  globals_["namespace"] = make_function(
+      "namespace", [this](const Arguments& arguments) { return make_namespace(arguments); });
+  base_ = globals_;
   for (const auto& [name, variable] : request.variables) base_[name] = value_of(variable);
 }
 
@@ -83,6 +86,20 @@ Evaluator::~Evaluator() {
   for (const auto& context : contexts_) {
     if (const auto alive = context.lock()) alive->variables.clear();
   }
+}
+
+/// `namespace(mapping, name=value …)`. The end of the render cuts a cycle through it.
+Value Evaluator::make_namespace(const Arguments& arguments) {
+  if (arguments.positional.size() > 1)
+    throw OperationError("namespace() takes at most one mapping");
+  charge(work_of_call);
+  auto result = std::make_shared<Namespace>();
+  namespaces_.push_back(result);
+  Dict initial;
+  if (!arguments.positional.empty()) update_dict(initial, arguments.positional[0]);
+  for (const auto& [key, value] : initial.entries()) result->set(str_of(key), value);
+  for (const auto& [name, value] : arguments.named) result->set(name, value);
+  return Value::object(std::move(result));
 }
 
 TracedText Evaluator::render() {
@@ -158,7 +175,8 @@ void Evaluator::run_template(const Usage* usage, const ContextPtr& context, Trac
     frame.root = &root;
     frame.top_level = true;
     if (usage->unit->tree().uses_self) {
-      frame.scope->variables["self"] = Value::object(std::make_shared<TemplateReference>(context));
+      frame.scope->variables["self"] =
+          Value::object(std::make_shared<TemplateReference>(*this, context));
     }
     run(usage->unit->tree().body, frame);
     usage = root.parent;

@@ -18,10 +18,6 @@
 
 namespace forge::jinja {
 
-class Macro;
-class Namespace;
-class Module;
-
 /// Runs the templates of one render by walking their trees.
 ///
 /// Names are looked up in the frames around a statement, then in the context, then among the
@@ -47,8 +43,6 @@ class Evaluator {
   Value call_macro(const Macro& macro, const Arguments& arguments);
   TracedText render_block(const ContextPtr& context, const std::string& name, size_t index);
   TracedText run_loop(const ast::For& loop, const Frame& frame, List items, int depth);
-  /// Lets the end of the render cut a possible cycle through this namespace.
-  void keep_for_cleanup(std::weak_ptr<Namespace> ns) { namespaces_.push_back(std::move(ns)); }
 
  private:
   class Level;
@@ -125,6 +119,7 @@ class Evaluator {
                                         Place place);
   std::shared_ptr<Module> make_module(const Usage* usage, const ContextPtr& context);
   std::shared_ptr<Module> default_module(const Usage* usage);
+  Value make_namespace(const Arguments& arguments);
   Value make_macro(const ast::Routine& routine, const Frame& frame);
 
   // Errors and limits.

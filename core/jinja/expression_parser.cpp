@@ -3,7 +3,6 @@
 #include <charconv>
 #include <optional>
 
-
 namespace forge::jinja {
 
 using namespace expression_nodes;

@@ -255,13 +255,13 @@ Value Evaluator::make_macro(const ast::Routine& routine, const Frame& frame) {
   definition.output = nullptr;
   definition.root = nullptr;
   definition.top_level = false;
-  return Value::object(std::make_shared<Macro>(routine, definition));
+  return Value::object(std::make_shared<Macro>(*this, routine, definition));
 }
 
 Value Evaluator::call(const Value& callee, const Arguments& arguments) {
   require_defined(callee);
   if (callee.is_object() && callee.as_object()->callable())
-    return callee.as_object()->call(*this, arguments);
+    return callee.as_object()->call(arguments);
   throw OperationError("'" + type_name(callee) + "' object is not callable");
 }
 
@@ -356,10 +356,11 @@ void Evaluator::run_block(const ContextPtr& context,
   frame.scope->unset = &definition.block->unset;
   frame.output = &output;
   if (definition.block->uses_super) {
-    frame.scope->variables["super"] = block_reference(context, name, index + 1);
+    frame.scope->variables["super"] = block_reference(*this, context, name, index + 1);
   }
   if (definition.block->uses_self) {
-    frame.scope->variables["self"] = Value::object(std::make_shared<TemplateReference>(context));
+    frame.scope->variables["self"] =
+        Value::object(std::make_shared<TemplateReference>(*this, context));
   }
   run(definition.block->body, frame);
 }

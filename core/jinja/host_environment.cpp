@@ -1,5 +1,6 @@
 #include "core/jinja/host_environment.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -7,7 +8,6 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"

@@ -134,6 +134,12 @@ class Unit {
   const ParsedTemplate& parsed_;
 };
 
+/// A template in one use: the same template may be reached by several includes.
+struct Usage {
+  const Unit* unit = nullptr;
+  std::shared_ptr<const SourceSpan> via;  ///< the extends, include or import that led to it
+};
+
 SourceSpan span_of(const Place& place);
 
 /// The templates of one render and their uses: what a Place refers to. Addresses stay.

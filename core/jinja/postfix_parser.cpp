@@ -1,8 +1,8 @@
 // What may follow an operand: attributes, subscripts, calls, filters, tests.
 
 #include "core/base/text.h"
-#include "core/jinja/expression_parser.h"
 #include "core/jinja/builtins.h"
+#include "core/jinja/expression_parser.h"
 
 namespace forge::jinja {
 

@@ -1,11 +1,11 @@
 // Execution of statements.
 
 #include "core/jinja/evaluator.h"
+#include "core/jinja/runtime.h"
 #include "core/python/objects.h"
+#include "core/python/operation.h"
 #include "core/python/operators.h"
 #include "core/python/repr.h"
-#include "core/jinja/runtime.h"
-#include "core/python/operation.h"
 
 namespace forge::jinja {
 
@@ -83,7 +83,7 @@ void Evaluator::run_loop_bodies(const ast::For& loop, const Frame& frame, List i
   }
   std::shared_ptr<LoopState> state;
   if (loop.uses_loop) charge_items(2 * items.size());
-  if (loop.uses_loop) state = std::make_shared<LoopState>(loop, frame, items, depth);
+  if (loop.uses_loop) state = std::make_shared<LoopState>(*this, loop, frame, items, depth);
   bool ran = false;
   for (size_t i = 0; i < items.size(); ++i) {
     count_iteration(place);

@@ -65,6 +65,21 @@ Value replace_text(Evaluator&, const Value& input, const Arguments& arguments) {
       replace(str_of(input), str_of(parameters.value(0)), str_of(parameters.value(1)), limit));
 }
 
+/// Indents every line but the first (unless asked for) and the empty ones (likewise).
+std::string indent(std::string_view text, std::string_view indentation, bool first, bool blank) {
+  // The original appends a newline, so that a final line break leaves an empty last line.
+  const std::vector<std::string> lines = split_lines(std::string(text) + "\n", false);
+  std::string result;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i > 0) result += '\n';
+    const bool wanted = i == 0 ? first : blank || !lines[i].empty();
+    if (wanted) result += indentation;
+    result += lines[i];
+    require_text_size(result.size());
+  }
+  return result;
+}
+
 Value indent_text(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'indent'", arguments, {"width", "first", "blank"});
   const Value width = parameters.value(0, Value::integer(4));

@@ -100,11 +100,11 @@ std::string tree_as_text(const std::vector<TreeTemplate>& tree) {
   for (size_t i = 0; i < tree.size(); ++i) {
     const std::string relation = tree[i].relation.empty() ? "" : tree[i].relation + " ";
     names.push_back(branch_to(tree, i) + relation + tree[i].name);
-    width = std::max(width, jinja::length_of(names.back()));
+    width = std::max(width, python::length_of(names.back()));
   }
   std::string text;
   for (size_t i = 0; i < tree.size(); ++i) {
-    const std::string pad(width - jinja::length_of(names[i]) + 2, ' ');
+    const std::string pad(width - python::length_of(names[i]) + 2, ' ');
     text += names[i] + pad + place_of(tree[i]) + "\n";
   }
   return text;

@@ -11,7 +11,7 @@
 #include "core/python/repr.h"
 #include "core/python/unicode.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 bool is_alignment(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
@@ -376,4 +376,4 @@ std::string brace_format(std::string_view format, const Arguments& arguments) {
   return BraceFormatter(arguments).format(format, 2);
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -8,7 +8,7 @@
 #include "core/python/operators.h"
 #include "core/python/repr.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 Parameters::Parameters(const std::string& function,
                        const Arguments& arguments,
@@ -65,21 +65,8 @@ bool Parameters::flag(size_t index, bool fallback) const {
 
 std::optional<Value> Object::attribute(const std::string&) { return std::nullopt; }
 std::optional<Value> Object::item(const Value&) { return std::nullopt; }
-Value Object::call(Evaluator&, const Arguments&) {
+Value Object::call(const Arguments&) {
   throw OperationError("'" + type_name() + "' object is not callable");
-}
-
-std::string Namespace::repr() const { return "<Namespace " + repr_of_dict(attributes_) + ">"; }
-
-std::optional<Value> Namespace::attribute(const std::string& name) {
-  const Value* value = attributes_.find(Value::string(name));
-  return value ? std::optional<Value>(*value) : std::nullopt;
-}
-
-std::vector<std::string> Namespace::attribute_names() const {
-  std::vector<std::string> names;
-  for (const auto& [key, value] : attributes_.entries()) names.push_back(key.as_string());
-  return names;
 }
 
 Value make_function(std::string name, Function::Body body) {
@@ -195,40 +182,10 @@ List Record::values() const {
   return items;
 }
 
-Value make_group(Value grouper, Value list) {
-  Record::Fields fields = {{"grouper", std::move(grouper)}, {"list", std::move(list)}};
-  return Value::object(std::make_shared<Record>("", std::move(fields)));
-}
-
 std::vector<std::string> Record::attribute_names() const {
   std::vector<std::string> names;
   for (const auto& [field, value] : fields_) names.push_back(field);
   return names;
 }
 
-std::optional<Value> Cycler::attribute(const std::string& name) {
-  const Value current = (*items_)[*position_];
-  if (name == "current") return current;
-  if (name == "next") {
-    return make_function("next",
-                         [items = items_, position = position_](Evaluator&, const Arguments&) {
-                           const Value value = (*items)[*position];
-                           *position = (*position + 1) % items->size();
-                           return value;
-                         });
-  }
-  if (name == "reset") {
-    return make_function("reset", [position = position_](Evaluator&, const Arguments&) {
-      *position = 0;
-      return Value();
-    });
-  }
-  return std::nullopt;
-}
-
-Value Joiner::call(Evaluator&, const Arguments&) {
-  if (std::exchange(used_, true)) return separator_;
-  return Value::string("");
-}
-
-}  // namespace forge::jinja
+}  // namespace forge::python

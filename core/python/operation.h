@@ -9,7 +9,7 @@
 
 #include "core/python/value.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// A failed operation on values, which do not know where in a template they are used. The
 /// evaluator turns it into an Error with the place.
@@ -86,4 +86,4 @@ inline void charge_search(size_t bytes, size_t wanted) {
   charge(static_cast<int64_t>(bytes) + static_cast<int64_t>(bytes / 4 * (wanted / 4)));
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

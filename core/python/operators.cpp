@@ -7,13 +7,13 @@
 #include "core/python/operation.h"
 #include "core/python/unicode.h"
 
-namespace forge::jinja::detail {
+namespace forge::python::detail {
 
 void refuse_work() { throw OperationError("this template does too much work", work_hint); }
 
-}  // namespace forge::jinja::detail
+}  // namespace forge::python::detail
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 const char* symbol_of(BinaryOperator operation) {
@@ -375,4 +375,4 @@ Value slice(const Value& value, const Value& begin, const Value& end, const Valu
   return Value::string(std::move(text));
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

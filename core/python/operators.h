@@ -5,7 +5,7 @@
 
 #include "core/python/value.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// The operators of the language on values, with Python's meaning. Each throws OperationError for
 /// operands that it does not take, and UndefinedError for undefined ones.
@@ -54,4 +54,4 @@ Value calculate(BinaryOperator operation, const Value& left, const Value& right)
 /// What `+`, `*` and `%` mean for texts and sequences; nothing where they mean nothing.
 std::optional<Value> combine(BinaryOperator operation, const Value& left, const Value& right);
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -11,7 +11,7 @@
 #include "core/python/string_functions.h"
 #include "core/python/unicode.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 /// Writes nested containers. One that contains itself shows as "[...]", as in Python; so does
@@ -329,4 +329,4 @@ class PrettyPrinter {
 
 std::string pretty_text(const Value& value) { return PrettyPrinter().print(sorted(value, 0)); }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

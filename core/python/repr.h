@@ -5,7 +5,7 @@
 
 #include "core/python/value.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// Python's str(value). Throws UndefinedError for an undefined value that is not lenient.
 std::string str_of(const Value& value);
@@ -21,4 +21,4 @@ std::string repr_of_dict(const Dict& dict);
 /// characters, dicts sorted by their keys.
 std::string pretty_text(const Value& value);
 
-}  // namespace forge::jinja
+}  // namespace forge::python

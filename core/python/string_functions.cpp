@@ -8,7 +8,7 @@
 #include "core/python/operators.h"
 #include "core/python/unicode.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 bool is_line_break(int32_t c) {
@@ -184,20 +184,6 @@ std::vector<std::string> split_text_from_right(std::string_view text,
   return parts;
 }
 
-std::string indent(std::string_view text, std::string_view indentation, bool first, bool blank) {
-  // The original appends a newline, so that a final line break leaves an empty last line.
-  const std::vector<std::string> lines = split_lines(std::string(text) + "\n", false);
-  std::string result;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (i > 0) result += '\n';
-    const bool wanted = i == 0 ? first : blank || !lines[i].empty();
-    if (wanted) result += indentation;
-    result += lines[i];
-    require_text_size(result.size());
-  }
-  return result;
-}
-
 namespace {
 
 using Characters = std::u32string;
@@ -338,4 +324,4 @@ std::vector<std::string> wrap_words(std::string_view text, const WrapOptions& op
   return lines;
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

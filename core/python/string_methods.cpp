@@ -12,7 +12,7 @@
 #include "core/python/string_functions.h"
 #include "core/python/unicode.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 template <bool (*predicate)(int32_t), bool of_empty = false>
@@ -427,4 +427,4 @@ Method find_string_method(std::string_view name) {
   return found == methods.end() ? find_string_predicate(name) : found->second;
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -1,6 +1,6 @@
 #include "core/python/traced_text.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 void TracedText::add_run(Place place, bool literal) {
   if (!runs_.empty()) {
@@ -57,4 +57,4 @@ TracedText TracedText::substring(size_t begin, size_t size) const {
   return part;
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

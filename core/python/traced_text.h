@@ -9,18 +9,14 @@
 #include "core/base/error.h"
 
 namespace forge::jinja {
+struct Usage;
+}
 
-class Unit;
+namespace forge::python {
 
-/// A template in one use: the same template may be reached by several includes.
-struct Usage {
-  const Unit* unit = nullptr;
-  std::shared_ptr<const SourceSpan> via;  ///< the extends, include or import that led to it
-};
-
-/// A place in a template's preprocessed text.
+/// A place in a template's preprocessed text. Python only compares the pointers.
 struct Place {
-  const Usage* usage = nullptr;
+  const jinja::Usage* usage = nullptr;
   uint32_t position = 0;
 };
 
@@ -56,4 +52,4 @@ class TracedText {
   std::vector<Run> runs_;
 };
 
-}  // namespace forge::jinja
+}  // namespace forge::python

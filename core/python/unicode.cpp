@@ -8,7 +8,7 @@
 
 #include "core/python/letter_tables.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 constexpr int32_t replacement = 0xFFFD;
@@ -332,4 +332,4 @@ std::string swap_case(std::string_view text) {
   return result;
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

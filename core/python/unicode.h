@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// Text is UTF-8; positions that templates see count code points, as Python's str does.
 
@@ -54,4 +54,4 @@ std::string capitalize(std::string_view text);
 std::string swap_case(std::string_view text);
 std::string title_case(std::string_view text);  ///< str.title()
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -7,7 +7,7 @@
 #include "core/python/operation.h"
 #include "core/python/operators.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 struct Value::Tuple {
   List items;
@@ -150,4 +150,4 @@ void Dict::clear() {
   index_.clear();
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

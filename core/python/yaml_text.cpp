@@ -12,7 +12,7 @@
 #include "core/python/plain_scalar.h"
 #include "core/python/unicode.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 bool is_break(int32_t c) { return c == '\n' || c == 0x85 || c == 0x2028 || c == 0x2029; }
@@ -296,4 +296,4 @@ std::string double_quoted_yaml(std::string_view text) {
 
 std::string yaml_text(const Value& value) { return YamlWriter(value).write(value, 0); }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

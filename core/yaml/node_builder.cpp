@@ -19,9 +19,9 @@ constexpr int64_t max_exact_integer = int64_t{1} << 53;  ///< that a double hold
 
 /// What makes a key the same as another: 1, 1.0 and yes are one key, as in Python's dicts.
 std::string identity_of(const Entry& entry) {
-  using jinja::PlainScalar;
+  using python::PlainScalar;
   if (entry.key_is_string) return "s" + entry.key;
-  const PlainScalar scalar = jinja::resolve_plain_scalar(entry.key);
+  const PlainScalar scalar = python::resolve_plain_scalar(entry.key);
   switch (scalar.kind) {
     case PlainScalar::Kind::null: return "null";
     case PlainScalar::Kind::boolean: return scalar.boolean ? "n1.0" : "n0.0";
@@ -79,7 +79,7 @@ std::vector<Entry> MappingBuilder::finish() {
 
 namespace {
 
-using jinja::PlainScalar;
+using python::PlainScalar;
 
 // Bounds against hostile input; real configs stay below a hundredth of each.
 constexpr size_t max_depth = 200;
@@ -140,7 +140,7 @@ void apply_standard_tag(const std::string& tag, bool is_key, Node& node) {
   const std::string type = tag.substr(std::string(standard_prefix).size());
   if (type == "str") return;
   if (type.empty() && node.text.empty()) return apply({PlainScalar::Kind::null}, is_key, node);
-  PlainScalar scalar = jinja::resolve_plain_scalar(node.text);
+  PlainScalar scalar = python::resolve_plain_scalar(node.text);
   if (type == "float" && scalar.kind == PlainScalar::Kind::integer) {
     scalar.kind = PlainScalar::Kind::real;
     scalar.real = static_cast<double>(scalar.integer);
@@ -167,7 +167,7 @@ void NodeBuilder::OnDocumentStart(const YAML::Mark& mark) {
 void NodeBuilder::OnAnchor(const YAML::Mark& mark, const std::string& name) {
   static const char* const allowed =
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
-  if (name.find_first_not_of(allowed) != std::string::npos && jinja::is_ascii(name)) {
+  if (name.find_first_not_of(allowed) != std::string::npos && python::is_ascii(name)) {
     throw Error("'" + name + "' cannot be the name of an anchor",
                 place(mark),
                 "it may hold letters, digits, '_' and '-'");
@@ -283,7 +283,7 @@ void NodeBuilder::resolve_scalar(Node& node, const std::string& tag) const {
   node.kind = Node::Kind::string;
   node.plain = tag != "!";
   if (tag == "?") {
-    apply(jinja::resolve_plain_scalar(node.text), expects_key(), node);
+    apply(python::resolve_plain_scalar(node.text), expects_key(), node);
   } else if (is_standard(tag)) {
     apply_standard_tag(tag, expects_key(), node);
   } else {

@@ -42,7 +42,7 @@ std::vector<yaml::NodePtr> characters(const yaml::Node& scalar) {
     auto character = std::make_shared<yaml::Node>();
     character->kind = yaml::Node::Kind::string;
     character->origin = scalar.origin;
-    jinja::append_code_point(character->text, jinja::next_code_point(scalar.text, at));
+    python::append_code_point(character->text, python::next_code_point(scalar.text, at));
     found.push_back(std::move(character));
   }
   return found;
