@@ -119,6 +119,67 @@ struct Expression {
   int depth = 1;  ///< of the tree below, bounded by the parser
 };
 
+/// Calls `visit` with the operands of a call, which may be null.
+template <typename Visit>
+void for_each_operand(const CallArguments& arguments, const Visit& visit) {
+  for (const ExpressionPtr& value : arguments.positional) visit(value);
+  for (const auto& [name, value] : arguments.named) visit(value);
+  visit(arguments.more_positional);
+  visit(arguments.more_named);
+}
+
+/// Calls `visit` with each operand of an expression's node; some may be null.
+template <typename Visit>
+struct OperandWalk {
+  const Visit& visit;
+
+  void operator()(const Constant&) const {}
+  void operator()(const Name&) const {}
+  void operator()(const ListLiteral& node) const { all(node.items); }
+  void operator()(const TupleLiteral& node) const { all(node.items); }
+  void operator()(const DictLiteral& node) const {
+    for (const auto& [key, value] : node.entries) each(key, value);
+  }
+  void operator()(const Attribute& node) const { visit(node.object); }
+  void operator()(const Subscript& node) const { each(node.object, node.key); }
+  void operator()(const SliceOf& node) const { each(node.object, node.begin, node.end, node.step); }
+  void operator()(const Call& node) const {
+    visit(node.callee);
+    for_each_operand(node.arguments, visit);
+  }
+  void operator()(const Filter& node) const {
+    visit(node.input);
+    for_each_operand(node.arguments, visit);
+  }
+  void operator()(const Test& node) const {
+    visit(node.input);
+    for_each_operand(node.arguments, visit);
+  }
+  void operator()(const Binary& node) const { each(node.left, node.right); }
+  void operator()(const Logical& node) const { each(node.left, node.right); }
+  void operator()(const Unary& node) const { visit(node.operand); }
+  void operator()(const Concatenation& node) const { all(node.parts); }
+  void operator()(const ComparisonChain& node) const {
+    visit(node.first);
+    for (const auto& [comparison, operand] : node.rest) visit(operand);
+  }
+  void operator()(const Conditional& node) const { each(node.test, node.value, node.otherwise); }
+
+ private:
+  template <typename... Operands>
+  void each(const Operands&... operands) const {
+    (visit(operands), ...);
+  }
+  void all(const std::vector<ExpressionPtr>& expressions) const {
+    for (const ExpressionPtr& expression : expressions) visit(expression);
+  }
+};
+
+template <typename Visit>
+void for_each_operand(const Expression& expression, const Visit& visit) {
+  std::visit(OperandWalk<Visit>{visit}, expression.node);
+}
+
 // Statements.
 
 /// What `set`, `for` and `with` assign to: a name, `namespace.attribute`, or a tuple of targets.

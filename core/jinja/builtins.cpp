@@ -14,13 +14,8 @@
 namespace forge::jinja {
 namespace {
 
-std::array<const FilterTable*, 6> tables() {
-  return {&text_filters(),
-          &number_filters(),
-          &sequence_filters(),
-          &selection_filters(),
-          &conversion_filters(),
-          &web_filters()};
+std::array<const FilterTable*, 3> tables() {
+  return {&text_filters(), &sequence_filters(), &conversion_filters()};
 }
 
 }  // namespace

@@ -323,19 +323,6 @@ Value file_size(Evaluator&, const Value& input, const Arguments& arguments) {
                        (binary ? "iB" : "B"));
 }
 
-}  // namespace
-
-const FilterTable& number_filters() {
-  static const FilterTable filters = {{"int", to_integer},
-                                      {"float", to_real},
-                                      {"abs", absolute},
-                                      {"round", round_number},
-                                      {"filesizeformat", file_size}};
-  return filters;
-}
-
-namespace {
-
 Value use_default(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'default'", arguments, {"default_value", "boolean"});
   const bool replaced = input.is_undefined() || (parameters.flag(1) && !truth(input));
@@ -360,7 +347,16 @@ Value to_json(Evaluator&, const Value& input, const Arguments& arguments) {
 
 const FilterTable& conversion_filters() {
   static const FilterTable filters = {
-      {"default", use_default}, {"d", use_default}, {"toyaml", to_yaml}, {"tojson", to_json}};
+      {"default", use_default},
+      {"d", use_default},
+      {"toyaml", to_yaml},
+      {"tojson", to_json},
+      {"int", to_integer},
+      {"float", to_real},
+      {"abs", absolute},
+      {"round", round_number},
+      {"filesizeformat", file_size},
+  };
   return filters;
 }
 

@@ -25,9 +25,7 @@ std::string_view without_trailing_comment(std::string_view line) {
        at = line.rfind("##", at - 1)) {
     const std::string_view before = line.substr(0, at);
     if (trailing_space(before) == 0) continue;
-    size_t end = at - 1;
-    while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;
-    return line.substr(0, end);
+    return line.substr(0, previous_code_point(line, at));
   }
   return line;
 }

@@ -77,7 +77,10 @@ class Visitor {
   }
 
   void visit(const ast::ExpressionPtr& expression) {
-    if (expression) std::visit([this](const auto& node) { visit(node); }, expression->node);
+    if (!expression) return;
+    if (const auto* name = std::get_if<ast::Name>(&expression->node)) symbols_->load(name->name);
+    ast::for_each_operand(*expression,
+                          [this](const ast::ExpressionPtr& operand) { visit(operand); });
   }
 
   void declare(const ast::Target& target) {
@@ -89,67 +92,6 @@ class Visitor {
   }
 
  private:
-  // Expressions.
-  void visit(const ast::Constant&) {}
-  void visit(const ast::Name& node) { symbols_->load(node.name); }
-  void visit(const ast::ListLiteral& node) { visit(node.items); }
-  void visit(const ast::TupleLiteral& node) { visit(node.items); }
-  void visit(const ast::DictLiteral& node) {
-    for (const auto& [key, value] : node.entries) {
-      visit(key);
-      visit(value);
-    }
-  }
-  void visit(const ast::Attribute& node) { visit(node.object); }
-  void visit(const ast::Subscript& node) {
-    visit(node.object);
-    visit(node.key);
-  }
-  void visit(const ast::SliceOf& node) {
-    for (const ast::ExpressionPtr* part : {&node.object, &node.begin, &node.end, &node.step})
-      visit(*part);
-  }
-  void visit(const ast::CallArguments& arguments) {
-    visit(arguments.positional);
-    for (const auto& [name, value] : arguments.named) visit(value);
-    visit(arguments.more_positional);
-    visit(arguments.more_named);
-  }
-  void visit(const ast::Call& node) {
-    visit(node.callee);
-    visit(node.arguments);
-  }
-  void visit(const ast::Filter& node) {
-    visit(node.input);
-    visit(node.arguments);
-  }
-  void visit(const ast::Test& node) {
-    visit(node.input);
-    visit(node.arguments);
-  }
-  void visit(const ast::Binary& node) {
-    visit(node.left);
-    visit(node.right);
-  }
-  void visit(const ast::Logical& node) {
-    visit(node.left);
-    visit(node.right);
-  }
-  void visit(const ast::Unary& node) { visit(node.operand); }
-  void visit(const ast::Concatenation& node) { visit(node.parts); }
-  void visit(const ast::ComparisonChain& node) {
-    visit(node.first);
-    for (const auto& [comparison, operand] : node.rest) visit(operand);
-  }
-  void visit(const ast::Conditional& node) {
-    visit(node.test);
-    visit(node.value);
-    visit(node.otherwise);
-  }
-  void visit(const std::vector<ast::ExpressionPtr>& expressions) {
-    for (const ast::ExpressionPtr& expression : expressions) visit(expression);
-  }
-
   // Statements.
   void visit(const ast::Target& target) {
     if (target.is_tuple) {

@@ -289,32 +289,6 @@ Value to_list(Evaluator&, const Value& input, const Arguments& arguments) {
   return Value::list(iterate(input));
 }
 
-}  // namespace
-
-const FilterTable& sequence_filters() {
-  static const FilterTable filters = {
-      {"length", length},
-      {"count", length},
-      {"first", first},
-      {"last", last},
-      {"reverse", reverse},
-      {"join", join},
-      {"sort", sort},
-      {"dictsort", sort_dict},
-      {"unique", unique},
-      {"min", extreme<true>},
-      {"max", extreme<false>},
-      {"sum", sum},
-      {"batch", batch},
-      {"slice", slice_list},
-      {"items", dict_items},
-      {"list", to_list},
-  };
-  return filters;
-}
-
-namespace {
-
 /// The arguments behind the first `count` positional ones.
 Arguments behind(const Arguments& arguments, size_t count) {
   Arguments rest = arguments;
@@ -392,14 +366,32 @@ Value group_items(Evaluator&, const Value& input, const Arguments& arguments) {
 
 }  // namespace
 
-const FilterTable& selection_filters() {
-  static const FilterTable filters = {{"map", map_items},
-                                      {"select", select_items<true, false>},
-                                      {"reject", select_items<false, false>},
-                                      {"selectattr", select_items<true, true>},
-                                      {"rejectattr", select_items<false, true>},
-                                      {"attr", get_attribute},
-                                      {"groupby", group_items}};
+const FilterTable& sequence_filters() {
+  static const FilterTable filters = {
+      {"map", map_items},
+      {"select", select_items<true, false>},
+      {"reject", select_items<false, false>},
+      {"selectattr", select_items<true, true>},
+      {"rejectattr", select_items<false, true>},
+      {"attr", get_attribute},
+      {"groupby", group_items},
+      {"length", length},
+      {"count", length},
+      {"first", first},
+      {"last", last},
+      {"reverse", reverse},
+      {"join", join},
+      {"sort", sort},
+      {"dictsort", sort_dict},
+      {"unique", unique},
+      {"min", extreme<true>},
+      {"max", extreme<false>},
+      {"sum", sum},
+      {"batch", batch},
+      {"slice", slice_list},
+      {"items", dict_items},
+      {"list", to_list},
+  };
   return filters;
 }
 

@@ -64,7 +64,10 @@ class Surveyor {
   }
 
  private:
-  using Expressions = std::vector<ast::ExpressionPtr>;
+  struct VisitOperand {
+    Surveyor& surveyor;
+    void operator()(const ast::ExpressionPtr& operand) const { surveyor.visit(operand); }
+  };
 
   SourceSpan here(uint32_t position) const { return parsed_.span(position, nullptr); }
 
@@ -117,40 +120,15 @@ class Surveyor {
     if (!expression) return;
     const std::string path = path_of(*expression);
     if (!path.empty()) read(path, expression->position, false);
-    std::visit([&](const auto& node) { visit(node, expression->position); }, expression->node);
+    const auto& node = expression->node;
+    if (const auto* filter = std::get_if<ast::Filter>(&node)) return visit(*filter);
+    if (const auto* test = std::get_if<ast::Test>(&node)) return visit(*test);
+    if (const auto* choice = std::get_if<ast::Conditional>(&node)) return visit(*choice);
+    const auto* both = std::get_if<ast::Logical>(&node);
+    if (both && both->is_and) return visit_and(*both);
+    ast::for_each_operand(*expression, visit_operand_);
   }
-  void visit(const Expressions& expressions) {
-    for (const ast::ExpressionPtr& expression : expressions) visit(expression);
-  }
-  void visit(const ast::Constant&, uint32_t) {}
-  void visit(const ast::Name&, uint32_t) {}
-  void visit(const ast::ListLiteral& node, uint32_t) { visit(node.items); }
-  void visit(const ast::TupleLiteral& node, uint32_t) { visit(node.items); }
-  void visit(const ast::DictLiteral& node, uint32_t) {
-    for (const auto& [key, value] : node.entries) {
-      visit(key);
-      visit(value);
-    }
-  }
-  void visit(const ast::Attribute& node, uint32_t) { visit(node.object); }
-  void visit(const ast::Subscript& node, uint32_t) {
-    visit(node.object);
-    visit(node.key);
-  }
-  void visit(const ast::SliceOf& node, uint32_t) {
-    for (const auto* part : {&node.object, &node.begin, &node.end, &node.step}) visit(*part);
-  }
-  void visit(const ast::CallArguments& arguments) {
-    visit(arguments.positional);
-    for (const auto& [name, value] : arguments.named) visit(value);
-    visit(arguments.more_positional);
-    visit(arguments.more_named);
-  }
-  void visit(const ast::Call& node, uint32_t) {
-    visit(node.callee);
-    visit(node.arguments);
-  }
-  void visit(const ast::Filter& node, uint32_t) {
+  void visit(const ast::Filter& node) {
     const auto& arguments = node.arguments;
     const bool has_value = !arguments.positional.empty() || !arguments.named.empty() ||
                            arguments.more_positional || arguments.more_named;
@@ -161,32 +139,21 @@ class Surveyor {
     } else {
       visit(node.input);
     }
-    visit(arguments);
+    ast::for_each_operand(arguments, visit_operand_);
   }
-  void visit(const ast::Test& node, uint32_t) {
+  void visit(const ast::Test& node) {
     if (node.name == "defined" || node.name == "undefined") {
       visit_with_fallback(node.input);
     } else {
       visit(node.input);
     }
-    visit(node.arguments);
+    ast::for_each_operand(node.arguments, visit_operand_);
   }
-  void visit(const ast::Binary& node, uint32_t) {
+  void visit_and(const ast::Logical& node) {
     visit(node.left);
-    visit(node.right);
-  }
-  void visit(const ast::Logical& node, uint32_t) {
-    visit(node.left);
-    if (!node.is_and) return visit(node.right);
     where_it_holds(node.left, [&] { visit(node.right); });
   }
-  void visit(const ast::Unary& node, uint32_t) { visit(node.operand); }
-  void visit(const ast::Concatenation& node, uint32_t) { visit(node.parts); }
-  void visit(const ast::ComparisonChain& node, uint32_t) {
-    visit(node.first);
-    for (const auto& [comparison, operand] : node.rest) visit(operand);
-  }
-  void visit(const ast::Conditional& node, uint32_t) {
+  void visit(const ast::Conditional& node) {
     visit(node.test);
     where_it_holds(node.test, [&] { visit(node.value); });
     visit(node.otherwise);
@@ -260,7 +227,7 @@ class Surveyor {
     for (const std::string& name : routine.parameters) {
       write(name, VariableWrite::Kind::parameter, position_);
     }
-    visit(routine.defaults);
+    for (const ast::ExpressionPtr& value : routine.defaults) visit(value);
     visit(routine.body);
   }
   void visit(const ast::MacroDefinition& node) {
@@ -299,6 +266,7 @@ class Surveyor {
 
   const ParsedTemplate& parsed_;
   PartSurvey& result_;
+  const VisitOperand visit_operand_{*this};
   std::string block_;                 ///< the block around the statement
   std::vector<std::string> defined_;  ///< paths that tests around it found defined
   uint32_t position_ = 0;             ///< of the statement

@@ -130,7 +130,7 @@ Value truncate(Evaluator&, const Value& input, const Arguments& arguments) {
   const std::string& text = input.as_string();
   std::string kept = text.substr(0, byte_offset(text, static_cast<size_t>(length - end_length)));
   if (!parameters.flag(1))
-    kept = split_text_from_right(kept, &static_cast<const std::string&>(std::string(" ")), 1)[0];
+    kept = split_text(kept, &static_cast<const std::string&>(std::string(" ")), 1, true)[0];
   return Value::string(kept + end);
 }
 
@@ -176,31 +176,6 @@ Value pretty_print(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'pprint'", arguments, {});
   return Value::string(pretty_text(input));
 }
-
-}  // namespace
-
-const FilterTable& text_filters() {
-  static const FilterTable filters = {
-      {"upper", mapped<to_upper>},
-      {"lower", mapped<to_lower>},
-      {"capitalize", mapped<capitalize>},
-      {"title", mapped<title>},
-      {"trim", trim},
-      {"string", to_string},
-      {"safe", to_string},
-      {"replace", replace_text},
-      {"indent", indent_text},
-      {"center", center},
-      {"format", format_text},
-      {"truncate", truncate},
-      {"wordcount", count_words},
-      {"wordwrap", wrap},
-      {"pprint", pretty_print},
-  };
-  return filters;
-}
-
-namespace {
 
 std::string escape_html(std::string_view text) {
   std::string escaped;
@@ -343,13 +318,30 @@ Value strip_tags(Evaluator&, const Value& input, const Arguments& arguments) {
 
 }  // namespace
 
-const FilterTable& web_filters() {
-  static const FilterTable filters = {{"escape", escape},
-                                      {"e", escape},
-                                      {"forceescape", escape},
-                                      {"urlencode", encode_url},
-                                      {"xmlattr", xml_attributes},
-                                      {"striptags", strip_tags}};
+const FilterTable& text_filters() {
+  static const FilterTable filters = {
+      {"escape", escape},
+      {"e", escape},
+      {"forceescape", escape},
+      {"urlencode", encode_url},
+      {"xmlattr", xml_attributes},
+      {"striptags", strip_tags},
+      {"upper", mapped<to_upper>},
+      {"lower", mapped<to_lower>},
+      {"capitalize", mapped<capitalize>},
+      {"title", mapped<title>},
+      {"trim", trim},
+      {"string", to_string},
+      {"safe", to_string},
+      {"replace", replace_text},
+      {"indent", indent_text},
+      {"center", center},
+      {"format", format_text},
+      {"truncate", truncate},
+      {"wordcount", count_words},
+      {"wordwrap", wrap},
+      {"pprint", pretty_print},
+  };
   return filters;
 }
 

@@ -25,7 +25,6 @@ std::optional<Value> number_attribute(const Value& number, const std::string& na
 /// A method of a built-in type.
 using Method = Value (*)(const Value& self, const Arguments& arguments);
 Method find_string_method(std::string_view name);     ///< or null
-Method find_string_predicate(std::string_view name);  ///< str.isdigit() and its like, or null
 Method find_container_method(const Value& container,  ///< of a list, tuple or dict, or null
                              std::string_view name);
 

@@ -28,10 +28,8 @@ std::vector<std::string> split_lines(std::string_view text, bool keep_ends);
 /// A null separator splits at white space; a negative limit means no limit.
 std::vector<std::string> split_text(std::string_view text,
                                     const std::string* separator,
-                                    int64_t limit);
-std::vector<std::string> split_text_from_right(std::string_view text,
-                                               const std::string* separator,
-                                               int64_t limit);
+                                    int64_t limit,
+                                    bool from_right = false);
 struct WrapOptions {
   int64_t width = 79;            ///< in characters, at least 1
   bool break_long_words = true;  ///< what is longer than a line is cut

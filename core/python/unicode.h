@@ -10,6 +10,8 @@ namespace forge::python {
 
 /// The code point at `position` (U+FFFD for a broken sequence); moves `position` behind it.
 int32_t next_code_point(std::string_view text, size_t& position);
+/// Where the code point begins that ends at `end` (which is not 0).
+size_t previous_code_point(std::string_view text, size_t end);
 void append_code_point(std::string& text, int32_t code_point);
 
 bool is_ascii(std::string_view text);
