@@ -25,7 +25,7 @@ Context::Context(std::string command_line, GlobalOptions globals)
       globals_(std::move(globals)),
       here_(std::filesystem::current_path()),
       program_(program_path()),
-      surroundings_(jinja::Surroundings::of_this_machine()) {
+      surroundings_(jinja::HostEnvironment::current()) {
   surroundings_.library_dir = project::library_folder(program_).string();
   if (!globals_.now.empty()) surroundings_.unix_time = parse_time(globals_.now);
 }

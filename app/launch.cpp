@@ -68,7 +68,7 @@ Launch check_launch(const Context& context,
                     const LaunchOptions& options) {
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
-  resolve_options.surroundings = context.surroundings();
+  resolve_options.host_environment = context.host_environment();
   resolve_options.variables = config.variables;
   Launch launch{config.config.name,
                 config::resolve(config.project, config.config.name, resolve_options),
@@ -198,7 +198,7 @@ std::vector<Selected> all_that_train(const Context& context) {
   const project::Project project = context.project();
   std::vector<Selected> selected;
   for (const project::Config& config : project.configs) {
-    if (project::summarize(project, config, context.surroundings()).trains)
+    if (project::summarize(project, config, context.host_environment()).trains)
       selected.push_back({context.chosen({project, config}), {}});
   }
   if (selected.empty()) throw Error("project '" + project.path + "' has no training config");

@@ -7,8 +7,8 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/resolve.h"
-#include "core/results/tables/table_spec.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/table_spec.h"
 
 namespace forge::app {
 namespace {
@@ -69,7 +69,7 @@ class Models {
     const auto [entry, is_new] = models_.try_emplace({config, profile});
     if (is_new && project_.find(config)) {
       config::ResolveOptions options;
-      options.surroundings = context_.surroundings();
+      options.host_environment = context_.host_environment();
       options.overrides = {"profile=" + profile};
       entry->second = config::resolve(project_, config, options).json.at("model");
     }

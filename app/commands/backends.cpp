@@ -1,5 +1,5 @@
-#include <iostream>
 #include <unistd.h>
+#include <iostream>
 
 #include "app/command_line.h"
 #include "app/terminal.h"
@@ -100,7 +100,7 @@ int list_backends(const Context& context, bool json) {
   const auto found =
       backends::list_backends(config::backend_folders(project.value_or(fs::path()),
                                                       context.workspace().root,
-                                                      context.surroundings().library_dir),
+                                                      context.host_environment().library_dir),
                               context.program(),
                               launcher);
   if (json) {
@@ -176,10 +176,10 @@ run::WorkerCommand command_of(const Context& context, const std::vector<std::str
   command.arguments = words;
   if (words.size() == 1) {
     const auto project = context.project_folder();
-    for (const config::DeclaredBackend& declared :
-         config::declared_backends(config::backend_folders(project.value_or(fs::path()),
-                                                           context.workspace().root,
-                                                           context.surroundings().library_dir))) {
+    for (const config::DeclaredBackend& declared : config::declared_backends(
+             config::backend_folders(project.value_or(fs::path()),
+                                     context.workspace().root,
+                                     context.host_environment().library_dir))) {
       if (declared.name != words[0]) continue;
       config::Experiment experiment;
       experiment.backend = declared.name;

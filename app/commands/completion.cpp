@@ -76,7 +76,7 @@ Position position_of_last(const CLI::App& app, const std::vector<std::string>& w
 
 void add_projects(const Context& context, std::vector<Completion>& found) {
   const project::ProjectList list =
-      project::load_projects(context.workspace(), context.surroundings());
+      project::load_projects(context.workspace(), context.host_environment());
   for (const project::Project& project : list.projects)
     found.push_back({project.path, project.name});
 }
@@ -87,7 +87,7 @@ void add_configs(const Context& context, std::vector<Completion>& found) {
   if (context.project_folder()) {
     projects.push_back(context.project());
   } else {
-    projects = project::load_projects(context.workspace(), context.surroundings()).projects;
+    projects = project::load_projects(context.workspace(), context.host_environment()).projects;
   }
   for (const project::Project& project : projects) {
     for (const project::Config& config : project.configs)

@@ -1,5 +1,5 @@
-#include <iostream>
 #include <unistd.h>
+#include <iostream>
 
 #include <nlohmann/json.hpp>
 
@@ -25,7 +25,7 @@ int show(const Context& context, const ShowOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
-  resolve_options.surroundings = context.surroundings();
+  resolve_options.host_environment = context.host_environment();
   resolve_options.variables = chosen.variables;
   const config::ResolvedConfig resolved =
       config::resolve(chosen.project, chosen.config.name, resolve_options);
@@ -90,7 +90,7 @@ lint::Report report_of(const Context& context, const CheckOptions& options) {
     std::vector<project::Config> configs = project.configs;
     selections.push_back({std::move(project), std::move(configs), {}});
   }
-  return lint::check(selections, broken, context.surroundings());
+  return lint::check(selections, broken, context.host_environment());
 }
 
 int check(const Context& context, const CheckOptions& options) {
@@ -168,7 +168,7 @@ struct ArgumentsOptions {
 int list_arguments(const Context& context, const ArgumentsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const auto arguments =
-      project::template_arguments_of(chosen.project, chosen.config, context.surroundings());
+      project::template_arguments_of(chosen.project, chosen.config, context.host_environment());
   if (options.output.json) {
     hand_over(to_json(arguments), options.output);
     return 0;

@@ -135,7 +135,7 @@ config::Experiment experiment_of(const Context& context, const DataPrepareOption
   const ChosenConfig config = context.config(options.config);
   config::ResolveOptions resolve;
   resolve.overrides = options.overrides;
-  resolve.surroundings = context.surroundings();
+  resolve.host_environment = context.host_environment();
   resolve.variables = config.variables;
   const config::ResolvedConfig resolved =
       config::resolve(config.project, config.config.name, resolve);
@@ -282,7 +282,7 @@ config::DataConfig data_of(const Context& context, const DataSampleOptions& opti
   const ChosenConfig config = context.config(options.config);
   config::ResolveOptions resolve;
   resolve.overrides = options.overrides;
-  resolve.surroundings = context.surroundings();
+  resolve.host_environment = context.host_environment();
   resolve.variables = config.variables;
   const config::ResolvedConfig resolved =
       config::resolve(config.project, config.config.name, resolve);

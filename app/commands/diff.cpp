@@ -1,5 +1,5 @@
-#include <iostream>
 #include <unistd.h>
+#include <iostream>
 
 #include <nlohmann/json.hpp>
 
@@ -54,7 +54,7 @@ Side config_side(const Context& context, const std::string& name, const DiffOpti
   const ChosenConfig chosen = context.config(name);
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
-  resolve_options.surroundings = context.surroundings();
+  resolve_options.host_environment = context.host_environment();
   resolve_options.variables = chosen.variables;
   const config::OpenConfig open =
       config::open_config(chosen.project, chosen.config.name, resolve_options);

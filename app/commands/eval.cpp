@@ -54,7 +54,7 @@ run::EvaluationData open_data(const Context& context,
     throw Error("there is no file or folder '" + wanted + "'", {}, "--data also takes a config");
   const ChosenConfig config = context.config(wanted);
   config::ResolveOptions resolve_options;
-  resolve_options.surroundings = context.surroundings();
+  resolve_options.host_environment = context.host_environment();
   const config::ResolvedConfig resolved =
       config::resolve(config.project, config.config.name, resolve_options);
   config::require_no_obstacles(resolved);

@@ -46,7 +46,7 @@ std::vector<Explanation> explain(const Context& context, const ExplainOptions& o
   const ChosenConfig chosen = config_meant(context, options);
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
-  resolve_options.surroundings = context.surroundings();
+  resolve_options.host_environment = context.host_environment();
   resolve_options.variables = chosen.variables;
   const config::OpenConfig open =
       config::open_config(chosen.project, chosen.config.name, resolve_options);

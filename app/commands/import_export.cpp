@@ -83,7 +83,8 @@ int export_hf(const Context& context, const ExportHfOptions& options) {
   source.max_positions = model.experiment.train.seq_len;
   source.checkpoint = model.checkpoint;
   source.tokenizer = model.tokenizer;
-  const huggingface::Exported exported = huggingface::export_model(source, options.folder, export_options);
+  const huggingface::Exported exported =
+      huggingface::export_model(source, options.folder, export_options);
   options.json ? print_exported_json(run, model, options, exported)
                : print_text(run, model, options, exported);
   return 0;
@@ -209,7 +210,7 @@ WrittenConfig write_where_asked(const Context& context,
     request.project = project.folder;
     request.name = imported.experiment.name;
     request.text = lingua::write_config(imported, form);
-    return {request.text, create_config(request, context.surroundings())};
+    return {request.text, create_config(request, context.host_environment())};
   }
   const std::string text = lingua::write_config(imported, lingua::ConfigForm::standalone);
   if (!options.output.empty()) {

@@ -1,8 +1,8 @@
+#include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <map>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -33,7 +33,7 @@ std::vector<manage::BackendReport> ask_backends(const Context& context) {
   for (backends::ListedBackend& backend :
        backends::list_backends(config::backend_folders(project.value_or(fs::path()),
                                                        context.workspace().root,
-                                                       context.surroundings().library_dir),
+                                                       context.host_environment().library_dir),
                                context.program(),
                                launcher))
     reports.push_back({backend.name, std::move(backend.info), backend.problem});

@@ -79,7 +79,7 @@ int show_model(const Context& context, const ModelOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   config::ResolveOptions resolve_options;
   resolve_options.overrides = options.overrides;
-  resolve_options.surroundings = context.surroundings();
+  resolve_options.host_environment = context.host_environment();
   resolve_options.variables = chosen.variables;
   const config::ResolvedConfig resolved =
       config::resolve(chosen.project, chosen.config.name, resolve_options);

@@ -1,5 +1,5 @@
-#include <iostream>
 #include <unistd.h>
+#include <iostream>
 
 #include <nlohmann/json.hpp>
 
@@ -90,7 +90,8 @@ int list(const Context& context, const LsOptions& options) {
   } else {
     projects = context.all_projects(options.all);
   }
-  const auto listings = project::list_configs(std::move(projects.projects), context.surroundings());
+  const auto listings =
+      project::list_configs(std::move(projects.projects), context.host_environment());
   const int code = print(listings, context.workspace().root, options.json);
   for (const Error& problem : projects.problems) std::cerr << describe(problem) << "\n";
   return projects.problems.empty() ? code : static_cast<int>(ExitCode::usage);
@@ -193,7 +194,7 @@ int create(const Context& context, const CreateOptions& options) {
   if (!options.copied_config.empty()) {
     request.copied_config = context.config(options.copied_config).config.file;
   }
-  const project::CreatedProject created = create_project(request, context.surroundings());
+  const project::CreatedProject created = create_project(request, context.host_environment());
   if (options.json) {
     nlohmann::json files = nlohmann::json::array();
     for (const fs::path& file : created.files) files.push_back(file.string());
@@ -254,7 +255,7 @@ int new_config(const Context& context, const NewConfigOptions& options) {
   if (!options.copied_config.empty()) {
     request.copied_file = context.config(options.copied_config).config.file;
   }
-  const fs::path file = create_config(request, context.surroundings());
+  const fs::path file = create_config(request, context.host_environment());
   if (options.json) {
     print_json(nlohmann::json{{"file", file.string()}});
   } else {

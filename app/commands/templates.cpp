@@ -1,5 +1,5 @@
-#include <algorithm>
 #include <unistd.h>
+#include <algorithm>
 
 #include <nlohmann/json.hpp>
 
@@ -44,7 +44,7 @@ std::string annotated(const std::vector<project::AnnotatedLine>& lines, bool col
 int print_text(const Context& context, const PpOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const jinja::RenderedText rendered = project::render_config(
-      chosen.project, chosen.config, context.surroundings(), chosen.variables);
+      chosen.project, chosen.config, context.host_environment(), chosen.variables);
   if (options.output.json) {
     hand_over(nlohmann::ordered_json{{"project", chosen.project.path},
                                      {"config", chosen.config.name},
@@ -96,7 +96,7 @@ std::string in_format(const std::vector<project::TreeTemplate>& tree, const std:
 int print_templates(const Context& context, const TrefsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const jinja::RenderedText rendered = project::render_config(
-      chosen.project, chosen.config, context.surroundings(), chosen.variables);
+      chosen.project, chosen.config, context.host_environment(), chosen.variables);
   const auto tree = project::template_tree(rendered.templates, context.here());
   if (options.output.json) {
     hand_over(nlohmann::ordered_json{{"project", chosen.project.path},
@@ -141,7 +141,7 @@ struct GraphOptions {
 
 graph::Graph load(const Context& context, const ChosenConfig& chosen) {
   return project::load_graph(
-      chosen.project, chosen.config, context.surroundings(), chosen.variables);
+      chosen.project, chosen.config, context.host_environment(), chosen.variables);
 }
 
 int print_graph(const Context& context, const GraphOptions& options) {
@@ -225,7 +225,7 @@ struct ProjectPagesOptions {
 
 int print_meta(const Context& context, const ProjectPagesOptions& options) {
   const project::MetaPage page =
-      project::meta_page(context.project(), context.workspace(), context.surroundings());
+      project::meta_page(context.project(), context.workspace(), context.host_environment());
   if (options.output.json) {
     hand_over(to_json(page), options.output);
   } else {
@@ -236,7 +236,7 @@ int print_meta(const Context& context, const ProjectPagesOptions& options) {
 
 int print_index(const Context& context, const ProjectPagesOptions& options) {
   const project::IndexPage page =
-      project::index_page(context.project(), context.workspace(), context.surroundings());
+      project::index_page(context.project(), context.workspace(), context.host_environment());
   if (options.output.json) {
     hand_over(to_json(page), options.output);
   } else {

@@ -210,7 +210,8 @@ std::shared_ptr<Node> without_container_tag(const Node& node) {
 /// Replaces calls in a tree, keeping track of the configs that are being expanded.
 class Expander {
  public:
-  explicit Expander(const jinja::Surroundings& surroundings) : surroundings_(surroundings) {}
+  explicit Expander(const jinja::HostEnvironment& host_environment)
+      : surroundings_(host_environment) {}
 
   NodePtr document(const project::Project& project,
                    const std::string& config_name,
@@ -323,7 +324,7 @@ class Expander {
     return mapping;
   }
 
-  const jinja::Surroundings& surroundings_;
+  const jinja::HostEnvironment& surroundings_;
   std::vector<std::string> stack_;
   std::map<NodePtr, NodePtr> expanded_;  ///< holds the keys alive, so that no address is reused
 };
@@ -334,9 +335,9 @@ bool is_dotted(const std::string& key) { return key.find('.') != std::string::np
 
 NodePtr load_document(const project::Project& project,
                       const std::string& config_name,
-                      const jinja::Surroundings& surroundings,
+                      const jinja::HostEnvironment& host_environment,
                       const Variables& variables) {
-  Expander expander(surroundings);
+  Expander expander(host_environment);
   const std::string& name = project::config_of(project, config_name).name;
   expander.enter(project, name, {});
   return expander.expand(expander.document(project, name, variables), project);

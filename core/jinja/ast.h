@@ -194,7 +194,7 @@ struct Target {
 /// Names that a frame (the body of a template, block, loop, macro …) assigns before it reads them
 /// itself. Jinja decides that from the text alone: until the assignment runs, such a name is
 /// undefined in the frame and in all frames within it, whatever the context holds.
-using UnsetNames = std::vector<std::string>;
+using UnassignedNames = std::vector<std::string>;
 
 struct Literal {
   std::string_view text;
@@ -211,7 +211,7 @@ struct For {
   ExpressionPtr iterable;
   ExpressionPtr test;  ///< `if` of the loop, or null
   Body body, otherwise;
-  UnsetNames body_unset, otherwise_unset;
+  UnassignedNames body_unassigned, otherwise_unassigned;
   bool recursive = false;
   bool uses_loop = false;  ///< the variable `loop` exists only where the body names it
 };
@@ -223,17 +223,17 @@ struct SetBlock {
   Target target;
   ExpressionPtr filter;  ///< or null
   Body body;
-  UnsetNames unset;
+  UnassignedNames unassigned;
 };
 struct FilterBlock {
   ExpressionPtr filter;
   Body body;
-  UnsetNames unset;
+  UnassignedNames unassigned;
 };
 struct With {
   std::vector<std::pair<Target, ExpressionPtr>> assignments;
   Body body;
-  UnsetNames unset;
+  UnassignedNames unassigned;
 };
 /// Parameters and body of a macro or of a call block.
 struct Routine {
@@ -241,7 +241,7 @@ struct Routine {
   std::vector<std::string> parameters;
   std::vector<ExpressionPtr> defaults;  ///< of the last parameters
   Body body;
-  UnsetNames unset;
+  UnassignedNames unassigned;
   bool uses_caller = false, uses_named = false,
        uses_positional = false;  ///< caller, kwargs, varargs
 };
@@ -257,7 +257,7 @@ struct Block {
   bool scoped = false, required = false;
   bool uses_self = false, uses_super = false;
   Body body;
-  UnsetNames unset;
+  UnassignedNames unassigned;
 };
 struct BlockUse {
   const Block* block;  ///< owned by the Template
@@ -302,7 +302,7 @@ struct Statement {
 
 struct Template {
   Body body;
-  UnsetNames unset;
+  UnassignedNames unassigned;
   std::map<std::string, std::unique_ptr<Block>> blocks;
   bool uses_self = false;
 };

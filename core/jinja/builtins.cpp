@@ -93,8 +93,8 @@ Value path_function(const std::string& name, Body body) {
   });
 }
 
-void add_path_functions(VariableMap& globals, const Surroundings& surroundings) {
-  const std::string here = surroundings.working_directory;
+void add_path_functions(VariableMap& globals, const HostEnvironment& host_environment) {
+  const std::string here = host_environment.working_directory;
   globals["joinpath"] = make_function("joinpath", [](const Arguments& arguments) {
     return Value::string(join_path(path_parts("joinpath()", arguments)));
   });
@@ -158,29 +158,29 @@ Value application_folder(const std::string& name, const std::string& folder) {
   });
 }
 
-void add_folder_functions(VariableMap& globals, const Surroundings& surroundings) {
+void add_folder_functions(VariableMap& globals, const HostEnvironment& host_environment) {
   const auto below_home = [&](const std::string& folder, const char* fallback) {
-    return folder.empty() ? join_path({surroundings.home_directory, fallback}) : folder;
+    return folder.empty() ? join_path({host_environment.home_directory, fallback}) : folder;
   };
-  const std::string config = below_home(surroundings.config_home, ".config");
-  globals["user_home_dir"] = text_function("user_home_dir", surroundings.home_directory);
-  globals["getcwd"] = text_function("getcwd", surroundings.working_directory);
+  const std::string config = below_home(host_environment.config_home, ".config");
+  globals["user_home_dir"] = text_function("user_home_dir", host_environment.home_directory);
+  globals["getcwd"] = text_function("getcwd", host_environment.working_directory);
   globals["forgather_config_dir"] =
       text_function("forgather_config_dir", join_path({config, "forgather"}));
   globals["user_config_dir"] = application_folder("user_config_dir", config);
   globals["user_data_dir"] =
-      application_folder("user_data_dir", below_home(surroundings.data_home, ".local/share"));
+      application_folder("user_data_dir", below_home(host_environment.data_home, ".local/share"));
   globals["user_cache_dir"] =
-      application_folder("user_cache_dir", below_home(surroundings.cache_home, ".cache"));
+      application_folder("user_cache_dir", below_home(host_environment.cache_home, ".cache"));
   globals["site_data_dir"] = application_folder("site_data_dir", "/usr/local/share");
   globals["site_config_dir"] = application_folder("site_config_dir", "/etc/xdg");
 }
 
-void add_machine(VariableMap& globals, const Surroundings& surroundings) {
-  globals["hostname"] = Value::string(surroundings.host_name);
+void add_machine(VariableMap& globals, const HostEnvironment& host_environment) {
+  globals["hostname"] = Value::string(host_environment.host_name);
   struct utsname system {};
   ::uname(&system);
-  const std::string node = surroundings.host_name;
+  const std::string node = host_environment.host_name;
   globals["uname"] = Value::object(std::make_shared<Record>(
       "uname_result",
       Record::Fields{{"system", Value::string(std::string(system.sysname))},
@@ -203,19 +203,20 @@ VariableMap make_globals(const RenderRequest& request) {
   });
   globals["project_dir"] = Value::string(request.project_dir);
   globals["workspace_root"] = Value::string(request.workspace_root);
-  if (!request.surroundings.library_dir.empty()) {
-    globals["forge_library_dir"] = Value::string(request.surroundings.library_dir);
+  if (!request.host_environment.library_dir.empty()) {
+    globals["forge_library_dir"] = Value::string(request.host_environment.library_dir);
   }
-  add_path_functions(globals, request.surroundings);
-  add_time_functions(globals, request.surroundings.unix_time);
-  add_folder_functions(globals, request.surroundings);
-  add_machine(globals, request.surroundings);
+  add_path_functions(globals, request.host_environment);
+  add_time_functions(globals, request.host_environment.unix_time);
+  add_folder_functions(globals, request.host_environment);
+  add_machine(globals, request.host_environment);
   return globals;
 }
 
 Value make_versions(const RenderRequest& request) {
   PythonVersions versions;
-  if (request.surroundings.python_versions) versions = request.surroundings.python_versions();
+  if (request.host_environment.python_versions)
+    versions = request.host_environment.python_versions();
   Dict dict;
   dict.set(Value::string("python"), Value::string(versions.python));
   dict.set(Value::string("torch"), Value::string(versions.torch));

@@ -23,7 +23,7 @@ namespace forge::jinja {
 
 /// The text of Jinja's `tojson`: json.dumps with sorted keys, non-ASCII escaped, and the
 /// characters that mean something in HTML escaped too.
-std::string json_text(const Value& value, std::optional<int64_t> indentation);
+std::string tojson_text(const Value& value, std::optional<int64_t> indentation);
 
 namespace {
 
@@ -75,7 +75,7 @@ class JsonWriter {
   }
 
   std::string write(const Value& value, int level) {
-    charge_walk(work_of_value);
+    charge_walk(cost_of_value);
     if (level > 100)
       throw OperationError("this value is nested too deeply for JSON, or contains itself");
     switch (require_defined(value).kind()) {
@@ -143,7 +143,7 @@ class JsonWriter {
 
 }  // namespace
 
-std::string json_text(const Value& value, std::optional<int64_t> indentation) {
+std::string tojson_text(const Value& value, std::optional<int64_t> indentation) {
   return JsonWriter(indentation).write(value, 0);
 }
 
@@ -325,7 +325,7 @@ Value file_size(Evaluator&, const Value& input, const Arguments& arguments) {
 
 Value use_default(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'default'", arguments, {"default_value", "boolean"});
-  const bool replaced = input.is_undefined() || (parameters.flag(1) && !truth(input));
+  const bool replaced = input.is_undefined() || (parameters.flag(1) && !is_truthy(input));
   return replaced ? parameters.value(0, Value::string(std::string())) : input;
 }
 
@@ -340,7 +340,7 @@ Value to_json(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'tojson'", arguments, {"indent"});
   const bool pretty = !parameters.value(0).is_none();
   return Value::string(
-      json_text(input, pretty ? std::optional<int64_t>(parameters.integer(0)) : std::nullopt));
+      tojson_text(input, pretty ? std::optional<int64_t>(parameters.integer(0)) : std::nullopt));
 }
 
 }  // namespace

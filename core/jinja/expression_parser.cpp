@@ -70,12 +70,12 @@ class ExpressionParser::Nesting {
   ExpressionParser& parser_;
 };
 
-std::vector<NameUses*> ExpressionParser::exchange_watchers(std::vector<NameUses*> watchers) {
-  return std::exchange(watchers_, std::move(watchers));
+std::vector<NameUses*> ExpressionParser::swap_trackers(std::vector<NameUses*> trackers) {
+  return std::exchange(trackers_, std::move(trackers));
 }
 
 void ExpressionParser::note_loop_use() {
-  for (NameUses* uses : watchers_) uses->loop = true;
+  for (NameUses* uses : trackers_) uses->loop = true;
 }
 
 ExpressionPtr ExpressionParser::parse() { return checked(parse_conditional()); }
@@ -241,7 +241,7 @@ ExpressionPtr ExpressionParser::parse_name() {
   if (name == "false" || name == "False")
     return make(ast::Constant{Value::boolean(false)}, token.position);
   if (name == "none" || name == "None") return make(ast::Constant{Value()}, token.position);
-  for (NameUses* uses : watchers_) {
+  for (NameUses* uses : trackers_) {
     if (name == "loop") uses->loop = true;
     if (name == "caller") uses->caller = true;
     if (name == "kwargs") uses->kwargs = true;

@@ -28,10 +28,10 @@ class ExpressionParser {
   /// The filters `name(…) | name(…)` on a text that comes later.
   ast::ExpressionPtr parse_filter_chain();
   /// `uses` are updated with the names read until it is removed again.
-  void watch(NameUses* uses) { watchers_.push_back(uses); }
-  void unwatch() { watchers_.pop_back(); }
-  /// Takes all watchers away (a block's body is nobody else's) and returns them.
-  std::vector<NameUses*> exchange_watchers(std::vector<NameUses*> watchers);
+  void begin_tracking(NameUses* uses) { trackers_.push_back(uses); }
+  void end_tracking() { trackers_.pop_back(); }
+  /// Takes all trackers away (a block's body is nobody else's) and returns them.
+  std::vector<NameUses*> swap_trackers(std::vector<NameUses*> trackers);
   void note_loop_use();
 
   /// Inside `if` an unknown filter is an error only when it runs.
@@ -74,7 +74,7 @@ class ExpressionParser {
   bool at_tuple_end(std::string_view end_name) const;
 
   TokenStream& tokens_;
-  std::vector<NameUses*> watchers_;
+  std::vector<NameUses*> trackers_;
   /// An unknown filter or test outside of every condition met so far.
   std::optional<SyntaxError> unknown_;
   int nesting_ = 0;

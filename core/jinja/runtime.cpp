@@ -14,8 +14,9 @@ Scope::Lookup Scope::find(const std::string& name) const {
   for (const Scope* scope = this; scope; scope = scope->outer.get()) {
     const auto found = scope->variables.find(name);
     if (found != scope->variables.end()) return {&found->second, false};
-    if (!scope->unset) continue;
-    if (std::find(scope->unset->begin(), scope->unset->end(), name) != scope->unset->end()) {
+    if (!scope->unassigned) continue;
+    if (std::find(scope->unassigned->begin(), scope->unassigned->end(), name) !=
+        scope->unassigned->end()) {
       return {nullptr, true};
     }
   }
@@ -35,24 +36,24 @@ const Value* Context::find(const std::string& name) const {
   return nullptr;
 }
 
-Frame Frame::inner(const ast::UnsetNames& unset) const {
+Frame Frame::inner(const ast::UnassignedNames& unassigned) const {
   Frame frame = *this;
   frame.scope = std::make_shared<Scope>();
-  frame.scope->unset = &unset;
+  frame.scope->unassigned = &unassigned;
   frame.scope->outer = scope;
   frame.top_level = false;
   return frame;
 }
 
-Frame Frame::inner(const ast::UnsetNames& unset, TracedText& text) const {
-  Frame frame = inner(unset);
+Frame Frame::inner(const ast::UnassignedNames& unassigned, TracedText& text) const {
+  Frame frame = inner(unassigned);
   frame.output = &text;
   return frame;
 }
 
 const Value* Frame::find(const std::string& name) const {
   const Scope::Lookup local = scope->find(name);
-  return local.value || local.is_unset ? local.value : context->find(name);
+  return local.value || local.is_unassigned ? local.value : context->find(name);
 }
 
 namespace {

@@ -21,11 +21,11 @@ using VariableMap = std::map<std::string, Value>;
 struct Scope {
   VariableMap variables;
   std::shared_ptr<Scope> outer;
-  const ast::UnsetNames* unset = nullptr;
+  const ast::UnassignedNames* unassigned = nullptr;
 
   struct Lookup {
     const Value* value = nullptr;
-    bool is_unset = false;  ///< a frame will assign the name and has not yet
+    bool is_unassigned = false;  ///< a frame will assign the name and has not yet
   };
   Lookup find(const std::string& name) const;
 };
@@ -34,7 +34,7 @@ using ScopePtr = std::shared_ptr<Scope>;
 /// A block as one template of an inheritance chain defines it.
 struct BlockDefinition {
   const ast::Block* block;
-  const Usage* usage;
+  const TemplateUse* use;
 };
 
 /// What the templates of one inheritance chain share: their top-level variables and their blocks.
@@ -54,26 +54,27 @@ struct Context {
 using ContextPtr = std::shared_ptr<Context>;
 
 /// The inheritance chain that a template's top level runs in.
-struct RootState {
-  const Usage* parent = nullptr;  ///< set by `extends`: from then on the top level prints nothing
+struct TopLevelState {
+  const TemplateUse* parent =
+      nullptr;  ///< set by `extends`: from then on the top level prints nothing
 };
 
 /// Where a statement runs.
 struct Frame {
-  const Usage* usage = nullptr;  ///< the template whose statement it is
+  const TemplateUse* use = nullptr;  ///< the template whose statement it is
   ContextPtr context;
   ScopePtr scope;
   TracedText* output = nullptr;
-  RootState* root = nullptr;  ///< null where `extends` silences nothing: in blocks and macros
-  bool top_level = false;     ///< assignments reach the context
+  TopLevelState* root = nullptr;  ///< null where `extends` silences nothing: in blocks and macros
+  bool top_level = false;         ///< assignments reach the context
 
   /// A frame of its own within this one.
-  Frame inner(const ast::UnsetNames& unset) const;
+  Frame inner(const ast::UnassignedNames& unassigned) const;
   /// The same, printing into `text`.
-  Frame inner(const ast::UnsetNames& unset, TracedText& text) const;
+  Frame inner(const ast::UnassignedNames& unassigned, TracedText& text) const;
   /// The value of a name, or null.
   const Value* find(const std::string& name) const;
-  bool is_silenced() const { return root && root->parent; }
+  bool discards_output() const { return root && root->parent; }
 };
 
 /// What `namespace()` gives: attributes that `set ns.x = …` changes from anywhere.
@@ -209,7 +210,7 @@ class LoopState : public Object, public std::enable_shared_from_this<LoopState> 
   LoopState(
       Evaluator& evaluator, const ast::For& loop, const Frame& frame, const List& items, int depth)
       : evaluator_(evaluator), loop_(loop), frame_(frame), items_(items), depth_(depth) {}
-  void advance_to(size_t index) { index_ = index; }
+  void set_index(size_t index) { index_ = index; }
 
   std::string type_name() const override { return "jinja2.runtime.LoopContext"; }
   std::string repr() const override;

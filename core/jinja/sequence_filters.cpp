@@ -103,13 +103,13 @@ namespace {
 
 Value length(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'length'", arguments, {});
-  return Value::integer(static_cast<int64_t>(length_of(input)));
+  return Value::integer(static_cast<int64_t>(len(input)));
 }
 
 Value first(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'first'", arguments, {});
   if (Generator* generator = input.object_as<Generator>()) {
-    if (auto item = generator->take_next()) return *item;
+    if (auto item = generator->next()) return *item;
     return Value::undefined_because("no first item: the sequence is empty");
   }
   const List items = iterate(input);
@@ -307,7 +307,7 @@ std::string name_at(const Arguments& arguments, size_t index, const char* what) 
 
 Value map_items(Evaluator& evaluator, const Value& input, const Arguments& arguments) {
   List results;
-  if (!truth(input)) return make_generator({});
+  if (!is_truthy(input)) return make_generator({});
   if (arguments.positional.empty() && arguments.find("attribute")) {
     const Parameters parameters("filter 'map'", arguments, {"attribute", "default"});
     const ItemKey key(parameters.value(0), true, parameters.value(1));
@@ -324,7 +324,7 @@ Value map_items(Evaluator& evaluator, const Value& input, const Arguments& argum
 /// select, reject, selectattr, rejectattr: keeps the items whose test comes out as `wanted`.
 template <bool wanted, bool by_attribute>
 Value select_items(Evaluator& evaluator, const Value& input, const Arguments& arguments) {
-  if (!truth(input)) return make_generator({});
+  if (!is_truthy(input)) return make_generator({});
   const size_t skipped = by_attribute ? 1 : 0;
   if (by_attribute && arguments.positional.empty())
     throw OperationError("this filter needs the name of an attribute");
@@ -335,7 +335,7 @@ Value select_items(Evaluator& evaluator, const Value& input, const Arguments& ar
   List kept;
   for (const Value& item : iterate(input)) {
     const Value value = key.of(item);
-    const bool passes = has_test ? evaluator.apply_test(test, value, rest) : truth(value);
+    const bool passes = has_test ? evaluator.apply_test(test, value, rest) : is_truthy(value);
     if (passes == wanted) kept.push_back(item);
   }
   return make_generator(std::move(kept));

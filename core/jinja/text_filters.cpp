@@ -119,11 +119,11 @@ Value truncate(Evaluator&, const Value& input, const Arguments& arguments) {
       "filter 'truncate'", arguments, {"length", "killwords", "end", "leeway"});
   const std::string end = parameters.text(2, "...");
   const auto length = parameters.integer(0, 255);
-  const auto end_length = static_cast<int64_t>(length_of(std::string_view(end)));
+  const auto end_length = static_cast<int64_t>(length_of(end));
   const int64_t leeway = parameters.value(3).is_none() ? 5 : parameters.integer(3);
   if (length < end_length || leeway < 0)
     throw OperationError("filter 'truncate': the length is too small");
-  const auto size = static_cast<int64_t>(length_of(input));
+  const auto size = static_cast<int64_t>(len(input));
   if (size - leeway <= length) return input;
   if (!input.is_string())
     throw OperationError("filter 'truncate' takes a string, not '" + type_name(input) + "'");
@@ -174,7 +174,7 @@ Value wrap(Evaluator&, const Value& input, const Arguments& arguments) {
 
 Value pretty_print(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'pprint'", arguments, {});
-  return Value::string(pretty_text(input));
+  return Value::string(pformat(input));
 }
 
 std::string escape_html(std::string_view text) {

@@ -12,7 +12,7 @@
 namespace forge::project {
 namespace {
 
-using jinja::Surroundings;
+using jinja::HostEnvironment;
 
 bool lies_below(const fs::path& file, const fs::path& folder) {
   const fs::path below = file.lexically_relative(folder);
@@ -141,7 +141,8 @@ std::optional<fs::path> project_folder_at(const std::string& name, const fs::pat
   return is_project_folder(folder) ? std::optional(folder) : std::nullopt;
 }
 
-ProjectList load_all(const std::vector<ProjectFolder>& folders, const Surroundings& surroundings) {
+ProjectList load_all(const std::vector<ProjectFolder>& folders,
+                     const HostEnvironment& host_environment) {
   const auto shared = std::make_shared<SharedWork>();
   std::vector<std::variant<Project, Error>> loaded(folders.size(), Project());
   parallel_for(folders.size(), [&](size_t i) {
@@ -152,7 +153,7 @@ ProjectList load_all(const std::vector<ProjectFolder>& folders, const Surroundin
                     {},
                     "a folder above it must hold forge_workspace/ or forgather_workspace/");
       }
-      loaded[i] = load_project(*project.workspace, project.folder, surroundings, shared);
+      loaded[i] = load_project(*project.workspace, project.folder, host_environment, shared);
     } catch (const Error& problem) {
       loaded[i] = problem;
     }
@@ -170,22 +171,22 @@ ProjectList load_all(const std::vector<ProjectFolder>& folders, const Surroundin
 
 }  // namespace
 
-ProjectList load_projects(const Workspace& workspace, const Surroundings& surroundings) {
-  return load_all(projects_of(workspace), surroundings);
+ProjectList load_projects(const Workspace& workspace, const HostEnvironment& host_environment) {
+  return load_all(projects_of(workspace), host_environment);
 }
 
-ProjectList load_projects_below(const fs::path& folder, const Surroundings& surroundings) {
-  return load_all(projects_below(folder), surroundings);
+ProjectList load_projects_below(const fs::path& folder, const HostEnvironment& host_environment) {
+  return load_all(projects_below(folder), host_environment);
 }
 
 Project find_project(const Workspace& workspace,
                      const std::string& name,
                      const fs::path& here,
-                     const Surroundings& surroundings) {
+                     const HostEnvironment& host_environment) {
   if (const auto folder = project_folder_at(name, here)) {
-    return load_project(workspace, *folder, surroundings);
+    return load_project(workspace, *folder, host_environment);
   }
-  const ProjectList list = load_projects(workspace, surroundings);
+  const ProjectList list = load_projects(workspace, host_environment);
   std::vector<Project> meant;
   std::vector<std::string> known;
   for (const Project& project : list.projects) {
@@ -210,16 +211,16 @@ Project find_project(const Workspace& workspace,
 NamedConfig find_config(const Workspace& workspace,
                         const std::string& name,
                         const fs::path& here,
-                        const Surroundings& surroundings) {
+                        const HostEnvironment& host_environment) {
   std::optional<Project> own;
   if (const auto folder = enclosing_project_folder(workspace, here)) {
-    own = load_project(workspace, *folder, surroundings);
+    own = load_project(workspace, *folder, host_environment);
     const std::vector<const Config*> found = configs_called(*own, name, Match::whole);
     if (!found.empty()) return {*own, *found.front()};
     const std::vector<const Config*> begun = configs_called(*own, name, Match::beginning);
     if (begun.size() == 1) return {*own, *begun.front()};
   }
-  const ProjectList list = load_projects(workspace, surroundings);
+  const ProjectList list = load_projects(workspace, host_environment);
   if (const auto found = the_one(candidates(list.projects, name, Match::whole), name))
     return *found;
   if (own) {
@@ -261,10 +262,10 @@ namespace {
 
 ListedConfig list_config(const Project& project,
                          const Config& config,
-                         const jinja::Surroundings& surroundings) {
+                         const jinja::HostEnvironment& host_environment) {
   ListedConfig listed;
   try {
-    listed.summary = summarize(project, config, surroundings);
+    listed.summary = summarize(project, config, host_environment);
   } catch (const Error& error) {
     listed.problem = error;
   }
@@ -275,7 +276,7 @@ ListedConfig list_config(const Project& project,
 }  // namespace
 
 std::vector<ListedProject> list_configs(std::vector<Project> projects,
-                                        const jinja::Surroundings& surroundings) {
+                                        const jinja::HostEnvironment& host_environment) {
   struct Task {
     size_t project, config;
   };
@@ -289,7 +290,7 @@ std::vector<ListedProject> list_configs(std::vector<Project> projects,
   parallel_for(tasks.size(), [&](size_t i) {
     ListedProject& listed = listing[tasks[i].project];
     const Config& config = listed.project.configs[tasks[i].config];
-    listed.configs[tasks[i].config] = list_config(listed.project, config, surroundings);
+    listed.configs[tasks[i].config] = list_config(listed.project, config, host_environment);
   });
   return listing;
 }

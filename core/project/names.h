@@ -21,11 +21,12 @@ struct ProjectList {
   std::vector<Project> projects;  ///< sorted bytewise by path
   std::vector<Error> problems;
 };
-ProjectList load_projects(const Workspace& workspace, const jinja::Surroundings& surroundings);
+ProjectList load_projects(const Workspace& workspace,
+                          const jinja::HostEnvironment& host_environment);
 
 /// All projects below a folder, whatever workspaces they are in.
 ProjectList load_projects_below(const std::filesystem::path& folder,
-                                const jinja::Surroundings& surroundings);
+                                const jinja::HostEnvironment& host_environment);
 
 /// The project that a user means by `name`: a folder (from `here`), a path below the workspace or
 /// the end of one ("canon", "projects/canon"), or a display name. Throws Error where none or more
@@ -33,7 +34,7 @@ ProjectList load_projects_below(const std::filesystem::path& folder,
 Project find_project(const Workspace& workspace,
                      const std::string& name,
                      const std::filesystem::path& here,
-                     const jinja::Surroundings& surroundings);
+                     const jinja::HostEnvironment& host_environment);
 
 /// The config that a user means by `name` from the folder `here`: "train_x", "train_x.yaml" or,
 /// where that is no whole name, the beginning of just one, of any project, or qualified by a
@@ -44,7 +45,7 @@ Project find_project(const Workspace& workspace,
 NamedConfig find_config(const Workspace& workspace,
                         const std::string& name,
                         const std::filesystem::path& here,
-                        const jinja::Surroundings& surroundings);
+                        const jinja::HostEnvironment& host_environment);
 
 /// The config of that name or with a name that begins so, or Error with near misses. An empty name
 /// is the default config.
@@ -72,6 +73,6 @@ struct ListedProject {
 /// Summarises every config of the projects, on all cores; what is wrong with one config stays with
 /// it. The order of the projects is kept.
 std::vector<ListedProject> list_configs(std::vector<Project> projects,
-                                        const jinja::Surroundings& surroundings);
+                                        const jinja::HostEnvironment& host_environment);
 
 }  // namespace forge::project

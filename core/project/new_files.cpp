@@ -1,8 +1,8 @@
 #include "core/project/new_files.h"
 
+#include <unistd.h>
 #include <cctype>
 #include <string>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -360,12 +360,12 @@ Workspace workspace_around(const fs::path& folder) {
 Project preview(const Workspace& workspace,
                 const fs::path& parent,
                 const std::string& meta,
-                const jinja::Surroundings& surroundings) {
+                const jinja::HostEnvironment& host_environment) {
   const fs::path folder = parent / (".forge-preview-" + std::to_string(::getpid()));
   make_directories(folder);
   try {
     write_file_atomic(folder / "meta.yaml", meta);
-    Project project = load_project(workspace, folder, surroundings);
+    Project project = load_project(workspace, folder, host_environment);
     remove_tree(folder);
     return project;
   } catch (...) {
@@ -377,8 +377,8 @@ Project preview(const Workspace& workspace,
 /// Whether a template ends its chain at forge's root of all configs, so that [overrides] works.
 bool extends_library_root(const Project& project,
                           const Config& config,
-                          const jinja::Surroundings& surroundings) {
-  for (const auto& loaded : render_config(project, config, surroundings).templates) {
+                          const jinja::HostEnvironment& host_environment) {
+  for (const auto& loaded : render_config(project, config, host_environment).templates) {
     if (loaded.name == library_root) return true;
   }
   return false;
@@ -435,7 +435,7 @@ std::vector<fs::path> create_workspace(const NewWorkspace& request) {
 }
 
 CreatedProject create_project(const NewProject& request,
-                              const jinja::Surroundings& surroundings) {
+                              const jinja::HostEnvironment& host_environment) {
   const fs::path parent = absolute_folder(request.parent);
   const Workspace workspace = workspace_around(parent);
   ProjectTexts texts;
@@ -449,7 +449,7 @@ CreatedProject create_project(const NewProject& request,
       request.folder_name.empty() ? folder_name_of(request.name) : request.folder_name;
   check_relative(texts.folder_name, "the project's folder");
   make_directories(parent);
-  const bool library = has_library(preview(workspace, parent, meta_text(texts), surroundings));
+  const bool library = has_library(preview(workspace, parent, meta_text(texts), host_environment));
   const bool runs = library && request.copied_config.empty();
   texts.default_config = !request.default_config.empty() ? without_yaml(request.default_config)
                          : runs                          ? "train_baseline"
@@ -465,9 +465,9 @@ CreatedProject create_project(const NewProject& request,
   return created;
 }
 
-fs::path create_config(const NewConfig& request, const jinja::Surroundings& surroundings) {
+fs::path create_config(const NewConfig& request, const jinja::HostEnvironment& host_environment) {
   const Workspace workspace = workspace_around(request.project);
-  const Project project = load_project(workspace, request.project, surroundings);
+  const Project project = load_project(workspace, request.project, host_environment);
   const std::string name = without_yaml(request.name);
   check_relative(name, "a config");
   check_text(name, "name");
@@ -491,7 +491,7 @@ fs::path create_config(const NewConfig& request, const jinja::Surroundings& surr
                                : base                   ? base->template_name
                                                         : "";
     const bool from_default = request.extends.empty() && base;
-    const bool overrides = from_default && extends_library_root(project, *base, surroundings);
+    const bool overrides = from_default && extends_library_root(project, *base, host_environment);
     text = config_text(name, request.description, parent, overrides);
   }
   make_directories(file.parent_path());

@@ -59,19 +59,19 @@ struct Project {
 /// that of another project that was loaded before; null: the project begins anew.
 Project load_project(const Workspace& workspace,
                      const std::filesystem::path& folder,
-                     const jinja::Surroundings& surroundings,
+                     const jinja::HostEnvironment& host_environment,
                      std::shared_ptr<SharedWork> shared = nullptr);
 
 /// The text of the project's meta.yaml.
 jinja::RenderedText render_meta(const Project& project,
-                                     const Workspace& workspace,
-                                     const jinja::Surroundings& surroundings);
+                                const Workspace& workspace,
+                                const jinja::HostEnvironment& host_environment);
 
 /// The config's YAML text with the place that each line came from.
 jinja::RenderedText render_config(const Project& project,
-                                       const Config& config,
-                                       const jinja::Surroundings& surroundings,
-                                       const jinja::Variables& variables = {});
+                                  const Config& config,
+                                  const jinja::HostEnvironment& host_environment,
+                                  const jinja::Variables& variables = {});
 
 /// The text that was rendered for a project, as YAML; every node knows its place in a template.
 yaml::NodePtr parse_rendered(const Project& project, const jinja::RenderedText& rendered);
@@ -87,7 +87,7 @@ struct ConfigSummary {
 /// `meta` target's config_name and config_description.
 ConfigSummary summarize(const Project& project,
                         const Config& config,
-                        const jinja::Surroundings& surroundings);
+                        const jinja::HostEnvironment& host_environment);
 
 /// `name` less a final ".yaml".
 std::string without_yaml(std::string_view name);
@@ -95,7 +95,7 @@ std::string without_yaml(std::string_view name);
 /// Renders a config and reads it as a graph. Throws Error with the place in the template.
 graph::Graph load_graph(const Project& project,
                         const Config& config,
-                        const jinja::Surroundings& surroundings,
+                        const jinja::HostEnvironment& host_environment,
                         const jinja::Variables& variables = {});
 
 }  // namespace forge::project

@@ -88,8 +88,8 @@ json to_json(const IndexedConfig& config, const Project& project) {
 
 MetaPage meta_page(const Project& project,
                    const project::Workspace& workspace,
-                   const jinja::Surroundings& surroundings) {
-  const jinja::RenderedText rendered = render_meta(project, workspace, surroundings);
+                   const jinja::HostEnvironment& host_environment) {
+  const jinja::RenderedText rendered = render_meta(project, workspace, host_environment);
   MetaPage page;
   page.project = project;
   page.keys = graph::read_graph(project::parse_rendered(project, rendered));
@@ -103,16 +103,16 @@ MetaPage meta_page(const Project& project,
 
 IndexPage index_page(const Project& project,
                      const project::Workspace& workspace,
-                     const jinja::Surroundings& surroundings) {
+                     const jinja::HostEnvironment& host_environment) {
   IndexPage page;
-  page.meta = meta_page(project, workspace, surroundings);
+  page.meta = meta_page(project, workspace, host_environment);
   page.readme = readme_of(project.folder);
-  const project::ListedProject listed = project::list_configs({project}, surroundings).front();
+  const project::ListedProject listed = project::list_configs({project}, host_environment).front();
   for (size_t i = 0; i < project.configs.size(); ++i) {
     IndexedConfig config{project.configs[i], listed.configs[i], {}};
     try {
       if (!config.listed.problem) {
-        config.arguments = template_arguments_of(project, config.config, surroundings);
+        config.arguments = template_arguments_of(project, config.config, host_environment);
       }
     } catch (const Error& error) {
       config.listed.problem = error;

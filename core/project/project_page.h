@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "core/yaml/graph/graph.h"
-#include "core/project/templates.h"
 #include "core/project/names.h"
 #include "core/project/template_arguments.h"
+#include "core/project/templates.h"
+#include "core/yaml/graph/graph.h"
 
 namespace forge::project {
 
@@ -27,7 +27,7 @@ struct MetaPage {
 };
 MetaPage meta_page(const project::Project& project,
                    const project::Workspace& workspace,
-                   const jinja::Surroundings& surroundings);
+                   const jinja::HostEnvironment& host_environment);
 
 /// A config with the arguments that its templates take; none are known of a broken one.
 struct IndexedConfig {
@@ -46,7 +46,7 @@ struct IndexPage {
 };
 IndexPage index_page(const project::Project& project,
                      const project::Workspace& workspace,
-                     const jinja::Surroundings& surroundings);
+                     const jinja::HostEnvironment& host_environment);
 
 /// As Markdown; folders are named relative to `here`.
 std::string to_markdown(const MetaPage& page, const std::filesystem::path& here);

@@ -4,8 +4,8 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/yaml/graph/graph.h"
 #include "core/project/project.h"
+#include "core/yaml/graph/graph.h"
 
 namespace forge::project {
 namespace {
@@ -221,10 +221,9 @@ std::vector<TemplateArgument> read_template_arguments(const graph::Graph& graph)
   return arguments;
 }
 
-std::vector<TemplateArgument> template_arguments_of(const Project& project,
-                                                    const Config& config,
-                                                    const jinja::Surroundings& surroundings) {
-  return read_template_arguments(load_graph(project, config, surroundings));
+std::vector<TemplateArgument> template_arguments_of(
+    const Project& project, const Config& config, const jinja::HostEnvironment& host_environment) {
+  return read_template_arguments(load_graph(project, config, host_environment));
 }
 
 std::string usage_of(const TemplateArgument& argument) {

@@ -179,7 +179,7 @@ std::vector<std::string> names_below(const fs::path& folder) {
 }
 
 void add_parts(const std::string& name, const fs::path& file, std::vector<ListedTemplate>& list) {
-  for (const jinja::PartSurvey& part : survey(jinja::read_template_file(file))) {
+  for (const jinja::TemplateAnalysis& part : analyze_template(jinja::read_template_file(file))) {
     ListedTemplate listed;
     listed.is_inline = !part.inline_name.empty();
     listed.name = listed.is_inline ? part.inline_name : name;
@@ -189,12 +189,10 @@ void add_parts(const std::string& name, const fs::path& file, std::vector<Listed
     if (const jinja::Reference* parent = part.parent()) {
       listed.extends = parent->names.front();
     } else {
-      listed.is_dynamic =
-          std::any_of(part.references.begin(),
-                      part.references.end(),
-                      [](const jinja::Reference& reference) {
-                        return reference.kind == jinja::Reference::Kind::extends;
-                      });
+      listed.is_dynamic = std::any_of(
+          part.references.begin(), part.references.end(), [](const jinja::Reference& reference) {
+            return reference.kind == jinja::Reference::Kind::extends;
+          });
     }
     list.push_back(std::move(listed));
   }

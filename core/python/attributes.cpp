@@ -36,7 +36,7 @@ std::optional<Value> own_attribute(const Value& value, const std::string& name) 
   Method method = value.is_string() ? find_string_method(name) : find_container_method(value, name);
   if (!method) return std::nullopt;
   return make_function(name, [value, method](const Arguments& arguments) {
-    charge_walk(value.is_string() ? value.as_string().size() : 16 * length_of(value));
+    charge_walk(value.is_string() ? value.as_string().size() : 16 * len(value));
     return method(value, arguments);
   });
 }
@@ -57,7 +57,7 @@ Value attribute_of(const Value& value, const std::string& name, Place place) {
     return guarded(value, name, std::move(*attribute));
   const bool has_items = value.is_dict() || value.is_object();
   if (has_items) {
-    if (auto item = item_of(value, Value::string(name))) return *item;
+    if (auto item = get_item(value, Value::string(name))) return *item;
   }
   return missing_attribute(value, name, place);
 }
@@ -71,7 +71,7 @@ Value own_attribute_of(const Value& value, const std::string& name) {
 
 Value subscript_of(const Value& value, const Value& key, Place place) {
   require_defined(value);
-  if (auto item = item_of(value, require_defined(key))) return *item;
+  if (auto item = get_item(value, require_defined(key))) return *item;
   if (key.is_string()) {
     const std::string& name = key.as_string();
     if (auto attribute = own_attribute(value, name))

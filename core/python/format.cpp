@@ -106,7 +106,7 @@ std::string FormatSpecification::truncated(const std::string& text) const {
 std::string FormatSpecification::pad(const std::string& text,
                                      const std::string& prefix,
                                      char where) const {
-  const size_t size = length_of(std::string_view(text)) + prefix.size();
+  const size_t size = length_of(text) + prefix.size();
   const size_t missing = width > size ? width - size : 0;
   switch (where) {
     case '<': return prefix + text + repeated(fill, missing);

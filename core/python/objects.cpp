@@ -60,7 +60,7 @@ int64_t Parameters::integer(size_t index, int64_t fallback) const {
 }
 
 bool Parameters::flag(size_t index, bool fallback) const {
-  return values_[index] ? truth(*values_[index]) : fallback;
+  return values_[index] ? is_truthy(*values_[index]) : fallback;
 }
 
 std::optional<Value> Object::attribute(const std::string&) { return std::nullopt; }
@@ -121,7 +121,7 @@ Value Range::slice(int64_t begin, int64_t end, int64_t step) const {
       std::make_shared<Range>(begin_ + begin * step_, begin_ + end * step_, stride));
 }
 
-std::optional<Value> Generator::take_next() {
+std::optional<Value> Generator::next() {
   if (items_.empty()) return std::nullopt;
   Value first = items_.front();
   items_.erase(items_.begin());
@@ -174,7 +174,9 @@ std::optional<Value> Record::attribute(const std::string& name) {
   return std::nullopt;
 }
 
-std::optional<Value> Record::item(const Value& key) { return item_of(Value::tuple(values()), key); }
+std::optional<Value> Record::item(const Value& key) {
+  return get_item(Value::tuple(values()), key);
+}
 
 List Record::values() const {
   List items;

@@ -112,7 +112,7 @@ class Generator : public Object {
   std::string type_name() const override { return "generator"; }
   bool iterable() const override { return true; }
   List iterate() override { return std::exchange(items_, {}); }
-  std::optional<Value> take_next();
+  std::optional<Value> next();
 
  private:
   List items_;

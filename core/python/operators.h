@@ -30,15 +30,15 @@ bool equals(const Value& left, const Value& right);
 /// Python's `<`.
 bool less(const Value& left, const Value& right);
 bool contains(const Value& container, const Value& item);
-bool truth(const Value& value);
+bool is_truthy(const Value& value);
 
 /// len(value).
-size_t length_of(const Value& value);
+size_t len(const Value& value);
 /// All items of an iterable: of a list, a dict's keys, a string's characters …
 List iterate(const Value& value);
 bool is_iterable(const Value& value);
 /// value[key], or nothing when there is no such item (or no items at all).
-std::optional<Value> item_of(const Value& value, const Value& key);
+std::optional<Value> get_item(const Value& value, const Value& key);
 /// value[begin:end:step]; none leaves a bound open.
 Value slice(const Value& value, const Value& begin, const Value& end, const Value& step);
 

@@ -19,6 +19,6 @@ std::string repr_of_dict(const Dict& dict);
 
 /// Python's pprint.pformat(value): its repr, spread over lines where it is longer than 80
 /// characters, dicts sorted by their keys.
-std::string pretty_text(const Value& value);
+std::string pformat(const Value& value);
 
 }  // namespace forge::python

@@ -292,7 +292,7 @@ std::vector<std::string> wrap_words(std::string_view text, const WrapOptions& op
   std::vector<std::string> lines;
   while (!chunks.empty()) {
     if (!lines.empty() && is_only_blanks(chunks.front())) chunks.pop_front();
-    charge_walk(work_of_value);
+    charge_walk(cost_of_value);
     const Characters line = take_line(chunks, options);
     if (!line.empty()) lines.push_back(text_of(line));
   }

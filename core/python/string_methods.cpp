@@ -157,7 +157,7 @@ Value replace_text(const Value& self, const Arguments& arguments) {
 struct SearchedPart {
   SearchedPart(const Value& self, const Parameters& parameters) {
     const std::string& whole = self.as_string();
-    const auto length = static_cast<int64_t>(length_of(std::string_view(whole)));
+    const auto length = static_cast<int64_t>(length_of(whole));
     const auto bound = [&](size_t index, int64_t fallback) {
       const bool given = !parameters.value(index).is_none();
       const int64_t value = given ? parameters.integer(index) : fallback;
@@ -247,8 +247,7 @@ Value padded(const Value& self, const Arguments& arguments) {
   const Parameters parameters(
       "this method", positional_only("this method", arguments), {"width", "fillchar"}, 1);
   const std::string fill = parameters.text(1, " ");
-  if (length_of(std::string_view(fill)) != 1)
-    throw OperationError("the fill character must be one character");
+  if (length_of(fill) != 1) throw OperationError("the fill character must be one character");
   const auto width = static_cast<size_t>(std::max<int64_t>(0, parameters.integer(0)));
   return Value::string(pad(self.as_string(), align, width, fill));
 }
@@ -304,8 +303,7 @@ Value make_translation(const Value&, const Arguments& arguments) {
   const Parameters parameters(
       "maketrans()", positional_only("maketrans()", arguments), {"x", "y", "z"}, 1);
   const auto number_of = [](const Value& character) {
-    const bool is_one =
-        character.is_string() && length_of(std::string_view(character.as_string())) == 1;
+    const bool is_one = character.is_string() && length_of(character.as_string()) == 1;
     if (!is_one) throw OperationError("maketrans() takes single characters as keys");
     size_t position = 0;
     return Value::integer(next_code_point(character.as_string(), position));
@@ -335,7 +333,7 @@ Value translate(const Value& self, const Arguments& arguments) {
   for (const Value& character : iterate(self)) {
     size_t position = 0;
     const int32_t number = next_code_point(character.as_string(), position);
-    const std::optional<Value> item = item_of(table, Value::integer(number));
+    const std::optional<Value> item = get_item(table, Value::integer(number));
     if (!item) {
       text += character.as_string();
     } else if (item->is_string()) {

@@ -9,19 +9,19 @@
 #include "core/base/error.h"
 
 namespace forge::jinja {
-struct Usage;
+struct TemplateUse;
 }
 
 namespace forge::python {
 
 /// A place in a template's preprocessed text. Python only compares the pointers.
 struct Place {
-  const jinja::Usage* usage = nullptr;
+  const jinja::TemplateUse* use = nullptr;
   uint32_t position = 0;
 };
 
 /// A text that knows which template wrote each part of it, through block inheritance, macros and
-/// trimming. It costs one Run for each stretch; lines and columns are worked out at the end.
+/// trimming. It costs one Run for each segment; lines and columns are worked out at the end.
 class TracedText {
  public:
   struct Run {

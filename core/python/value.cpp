@@ -124,7 +124,7 @@ const Value* Dict::find(const Value& key) const {
 }
 
 void Dict::set(const Value& key, Value value) {
-  charge_walk(work_of_item);
+  charge_walk(cost_of_item);
   const auto [found, inserted] = index_.emplace(key, entries_.size());
   if (inserted) {
     entries_.emplace_back(key, std::move(value));

@@ -246,8 +246,7 @@ class YamlWriter {
     if (!key.is_string()) return true;
     constexpr size_t limit = 128, tag_size = 5;  // PyYAML counts the "!!str" that it does not write
     const std::string& text = key.as_string();
-    return !text.empty() && !analyze(text).multiline &&
-           length_of(std::string_view(text)) + tag_size < limit;
+    return !text.empty() && !analyze(text).multiline && length_of(text) + tag_size < limit;
   }
 
   Anchors anchors_;

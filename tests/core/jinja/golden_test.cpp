@@ -89,7 +89,7 @@ jinja::Variable variable_of(const json& value) {
 Templates templates_of(const json& golden_case) {
   const auto files = golden_case["files"].get<std::map<std::string, std::string>>();
   Templates templates({files.begin(), files.end()});
-  templates.request.surroundings.working_directory = "/cwd";
+  templates.request.host_environment.working_directory = "/cwd";
   if (!golden_case.contains("variables")) return templates;
   for (const auto& [name, value] : golden_case["variables"].items()) {
     templates.request.variables[name] = variable_of(value);
@@ -139,7 +139,7 @@ TEST_CASE("every golden expression prints as by Jinja") {
     const std::string expression = golden_case[0];
     INFO(expression);
     Templates templates({{"main", "{{ " + expression + " }}"}});
-    templates.request.surroundings.working_directory = "/cwd";
+    templates.request.host_environment.working_directory = "/cwd";
     if (golden_case[1].is_null()) {
       INFO("Jinja raises " + golden_case[3].get<std::string>());
       CHECK(statement_of(templates.error()) == golden_case[2]);
