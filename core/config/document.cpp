@@ -184,13 +184,13 @@ NodePtr without_template_arguments(const NodePtr& root) {
 std::shared_ptr<Node> without_container_tag(const Node& node) {
   auto copy = std::make_shared<Node>(node);
   const graph::Tag tag = graph::parse_tag(node);
-  switch (tag.word) {
-    case graph::Tag::Word::list:
-    case graph::Tag::Word::tuple:
-    case graph::Tag::Word::dict:
+  switch (tag.kind) {
+    case graph::Tag::Kind::list:
+    case graph::Tag::Kind::tuple:
+    case graph::Tag::Kind::dict:
       if (!node.is_scalar()) copy->tag.clear();
       break;
-    case graph::Tag::Word::dlist:
+    case graph::Tag::Kind::dlist:
       if (!node.is_mapping()) break;
       copy->tag.clear();
       copy->kind = Node::Kind::sequence;
@@ -199,7 +199,7 @@ std::shared_ptr<Node> without_container_tag(const Node& node) {
         if (!entry.value->is_null()) copy->items.push_back(entry.value);
       }
       break;
-    case graph::Tag::Word::variable:
+    case graph::Tag::Kind::variable:
       if (const Node* standard = node.find("default")) return without_container_tag(*standard);
       throw Error("a config of forge has no variables, so '!var' needs a default", node.origin);
     default: break;

@@ -188,8 +188,8 @@ void Evaluator::visit(const ast::BlockUse& node, const Frame& frame, Place) {
   if (frame.top_level && frame.discards_output()) return;
   const std::vector<BlockDefinition>& definitions = frame.context->blocks[block.name];
   if (block.required && definitions.size() <= 1) {
-    throw OperationError("the required block '" + block.name +
-                         "' is not filled by any template that extends this one");
+    throw OperationError("required block '" + block.name + "' is not defined",
+                         "define it in a template that extends this one");
   }
   run_block(block.scoped ? nested_context(frame) : frame.context, block.name, 0, *frame.output);
 }

@@ -129,7 +129,7 @@ class YamlWriter {
     switch (node.kind) {
       case Node::Kind::variable: return "!var";
       case Node::Kind::call:
-        tag = std::string("!") + graph::name_of(node.calling) + ":" + node.text;
+        tag = std::string("!") + graph::name_of(node.call_kind) + ":" + node.text;
         break;
       case Node::Kind::tuple: tag = "!tuple"; break;
       case Node::Kind::list: tag = node.is_object ? "!list" : ""; break;
