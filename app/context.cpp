@@ -90,7 +90,7 @@ ChosenConfig Context::config(const std::string& name) const {
 ChosenConfig Context::chosen(project::NamedConfig named) const {
   if (globals_.template_arguments.empty()) return {std::move(named), {}};
   const auto declared = project::template_arguments_of(named.project, named.config, surroundings_);
-  jinja::Variables variables = project::read_argument_words(
+  jinja::Variables variables = project::parse_template_arguments(
       declared,
       globals_.template_arguments,
       {named.config.name, globals_.command_options, surroundings_.home_directory});

@@ -235,14 +235,14 @@ int print_meta(const Context& context, const ProjectPagesOptions& options) {
 }
 
 int print_index(const Context& context, const ProjectPagesOptions& options) {
-  const project::IndexPage page =
-      project::index_page(context.project(), context.workspace(), context.host_environment());
+  const project::ProjectPage page =
+      project::project_page(context.project(), context.workspace(), context.host_environment());
   if (options.output.json) {
     hand_over(to_json(page), options.output);
   } else {
     hand_over(to_markdown(page, context.here()), options.output);
   }
-  return static_cast<int>(page.is_sound() ? ExitCode::done : ExitCode::usage);
+  return static_cast<int>(page.all_configs_valid() ? ExitCode::done : ExitCode::usage);
 }
 
 int print_templates(const Context& context, const ProjectPagesOptions& options) {

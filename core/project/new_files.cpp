@@ -357,11 +357,11 @@ Workspace workspace_around(const fs::path& folder) {
 }
 
 /// The project as its meta.yaml will make it, before anything is written in its place.
-Project preview(const Workspace& workspace,
-                const fs::path& parent,
-                const std::string& meta,
-                const jinja::HostEnvironment& host_environment) {
-  const fs::path folder = parent / (".forge-preview-" + std::to_string(::getpid()));
+Project load_preview(const Workspace& workspace,
+                     const fs::path& parent,
+                     const std::string& meta,
+                     const jinja::HostEnvironment& host_environment) {
+  const fs::path folder = parent / (".forge-load_preview-" + std::to_string(::getpid()));
   make_directories(folder);
   try {
     write_file_atomic(folder / "meta.yaml", meta);
@@ -449,7 +449,8 @@ CreatedProject create_project(const NewProject& request,
       request.folder_name.empty() ? folder_name_of(request.name) : request.folder_name;
   check_relative(texts.folder_name, "the project's folder");
   make_directories(parent);
-  const bool library = has_library(preview(workspace, parent, meta_text(texts), host_environment));
+  const bool library =
+      has_library(load_preview(workspace, parent, meta_text(texts), host_environment));
   const bool runs = library && request.copied_config.empty();
   texts.default_config = !request.default_config.empty() ? without_yaml(request.default_config)
                          : runs                          ? "train_baseline"

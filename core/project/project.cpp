@@ -67,7 +67,7 @@ void read_key(const yaml::Entry& entry, Project& project) {
   }
 }
 
-std::vector<Config> list_configs(const Project& project) {
+std::vector<Config> find_config_files(const Project& project) {
   std::map<std::string, Config> found;
   for (const fs::path& folder : project.search_path) {
     const fs::path top = folder / project.config_prefix;
@@ -137,9 +137,9 @@ RenderedText render_meta(const Project& project,
 Project load_project(const Workspace& workspace,
                      const fs::path& folder,
                      const HostEnvironment& host_environment,
-                     std::shared_ptr<SharedWork> shared) {
+                     std::shared_ptr<RenderCache> shared) {
   Project project;
-  project.shared = shared ? std::move(shared) : std::make_shared<SharedWork>();
+  project.shared = shared ? std::move(shared) : std::make_shared<RenderCache>();
   project.folder = absolute_folder(folder);
   project.workspace_root = workspace.root;
   project.path = path_in_workspace(workspace, project.folder);
@@ -151,7 +151,7 @@ Project load_project(const Workspace& workspace,
     throw Error("meta.yaml is " + describe_kind(*root), root->origin, "it is a mapping of keys");
   }
   for (const yaml::Entry& entry : root->entries) read_key(entry, project);
-  project.configs = list_configs(project);
+  project.configs = find_config_files(project);
   if (project.default_config.empty() && !project.configs.empty()) {
     project.default_config = project.configs.front().name;
   }

@@ -28,9 +28,8 @@ struct UnknownKey {
   SourceSpan origin;
 };
 
-/// What the renders of one command share, so that nothing is read or parsed twice. The files of a
-/// project are seen as they were when they were first needed.
-struct SharedWork {
+/// Files read and parsed by the renders of one command: each once, as it was when first needed.
+struct RenderCache {
   jinja::TemplateCache templates;
   yaml::SectionCache sections;
 };
@@ -47,7 +46,7 @@ struct Project {
   std::vector<Config> configs;  ///< sorted bytewise by name
   std::string default_config;   ///< name without ".yaml": the declared one, else the first
   std::vector<UnknownKey> unknown_keys;
-  std::shared_ptr<SharedWork> shared;  ///< with the projects that were loaded together with it
+  std::shared_ptr<RenderCache> shared;  ///< with the projects that were loaded together with it
 
   /// The config of that name, with or without ".yaml", or null.
   const Config* find(std::string_view config_name) const;
@@ -56,11 +55,11 @@ struct Project {
 /// Renders and reads the folder's meta.yaml and lists its configs. meta.yaml is a template that is
 /// searched in the project, the workspace's settings folder and the user's
 /// ~/.config/forgather/templates. Throws Error with the place in the template. `shared` is
-/// that of another project that was loaded before; null: the project begins anew.
+/// that of a project loaded before; null makes a new one.
 Project load_project(const Workspace& workspace,
                      const std::filesystem::path& folder,
                      const jinja::HostEnvironment& host_environment,
-                     std::shared_ptr<SharedWork> shared = nullptr);
+                     std::shared_ptr<RenderCache> shared = nullptr);
 
 /// The text of the project's meta.yaml.
 jinja::RenderedText render_meta(const Project& project,

@@ -19,9 +19,9 @@ namespace {
 using jinja::LoadedTemplate;
 
 /// Lays the templates out depth first.
-class Builder {
+class TemplateTreeBuilder {
  public:
-  Builder(const std::vector<LoadedTemplate>& loaded, const fs::path& here)
+  TemplateTreeBuilder(const std::vector<LoadedTemplate>& loaded, const fs::path& here)
       : loaded_(loaded), here_(here), children_(loaded.size()) {
     std::map<std::string, size_t> index;
     for (size_t i = 0; i < loaded.size(); ++i) {
@@ -85,7 +85,7 @@ std::string branch_to(const std::vector<TreeTemplate>& tree, size_t index) {
 
 std::vector<TreeTemplate> template_tree(const std::vector<LoadedTemplate>& loaded,
                                         const fs::path& here) {
-  return Builder(loaded, here).build();
+  return TemplateTreeBuilder(loaded, here).build();
 }
 
 std::string tree_as_files(const std::vector<TreeTemplate>& tree) {
@@ -203,9 +203,9 @@ std::string relative_to(const fs::path& file, const fs::path& here) {
 }
 
 /// Puts every template below the one that it extends.
-class Forest {
+class ExtendsTree {
  public:
-  Forest(const std::vector<ListedTemplate>& templates, const fs::path& here)
+  ExtendsTree(const std::vector<ListedTemplate>& templates, const fs::path& here)
       : templates_(templates), here_(here), children_(templates.size()) {
     for (size_t i = 0; i < templates.size(); ++i) {
       const auto parent = parent_of(i);
@@ -301,7 +301,7 @@ std::string list_as_files(const std::vector<ListedTemplate>& templates, const fs
 }
 
 std::string list_as_markdown(const std::vector<ListedTemplate>& templates, const fs::path& here) {
-  return Forest(templates, here).write();
+  return ExtendsTree(templates, here).write();
 }
 
 nlohmann::ordered_json to_json(const std::vector<ListedTemplate>& templates) {
