@@ -21,10 +21,6 @@
 
 namespace forge::jinja {
 
-/// The text of Jinja's `tojson`: json.dumps with sorted keys, non-ASCII escaped, and the
-/// characters that mean something in HTML escaped too.
-std::string tojson_text(const Value& value, std::optional<int64_t> indentation);
-
 namespace {
 
 void append_unit(std::string& text, unsigned unit) {
@@ -141,13 +137,11 @@ class JsonWriter {
   std::optional<int64_t> indentation_;
 };
 
-}  // namespace
-
+/// The text of Jinja's `tojson`: json.dumps with sorted keys, non-ASCII escaped, and the
+/// characters that mean something in HTML escaped too.
 std::string tojson_text(const Value& value, std::optional<int64_t> indentation) {
   return JsonWriter(indentation).write(value, 0);
 }
-
-namespace {
 
 /// Digits with single underscores between them, without the underscores; nothing for others.
 std::optional<std::string> digits_of_number(std::string_view text) {

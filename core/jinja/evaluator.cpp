@@ -14,7 +14,7 @@
 namespace forge::jinja {
 namespace {
 
-/// Templates inside templates (extends, include, import): more is a cycle, or as good as one.
+/// Limit of templates within templates (extends, include, import). More is taken for a cycle.
 constexpr int max_template_depth = 100;
 constexpr int64_t max_iterations = 10'000'000;
 constexpr size_t max_contexts = 1'000'000;
@@ -78,7 +78,7 @@ Evaluator::Evaluator(const RenderRequest& request,
 }
 
 Evaluator::~Evaluator() {
-  // In order of creation, so that a long chain of them never falls all at once.
+  // In order of creation: destroying a long chain at once would recurse too deeply.
   for (const auto& scope : scopes_) {
     if (const auto alive = scope.lock()) alive->variables.clear();
   }
@@ -194,6 +194,11 @@ ContextPtr Evaluator::make_context(const TemplateUse* use) {
   for (const auto& [name, block] : use->instance->tree().blocks) {
     context->blocks[name].push_back({block.get(), use});
   }
+  return keep(std::move(context));
+}
+
+/// Lets the end of the render break a cycle through the context.
+ContextPtr Evaluator::keep(ContextPtr context) {
   if (contexts_.size() >= max_contexts)
     throw OperationError("more than a million includes in one render");
   contexts_.push_back(context);
@@ -206,10 +211,7 @@ ContextPtr Evaluator::nested_context(const Frame& frame) {
   context->outer = frame.context;
   context->outer_scope = frame.scope;
   context->blocks = frame.context->blocks;
-  if (contexts_.size() >= max_contexts)
-    throw OperationError("more than a million includes in one render");
-  contexts_.push_back(context);
-  return context;
+  return keep(std::move(context));
 }
 
 /// As nested_context, but with the variables as they are now.
@@ -293,7 +295,7 @@ void Evaluator::fail_nesting(const TemplateUse* use) const {
                 last_step ? *last_step : SourceSpan{});
   }
   std::string message = "template cycle: '" + use->instance->name() + "'";
-  std::shared_ptr<const SourceSpan> via;  // of one turn only, not of all hundred
+  std::shared_ptr<const SourceSpan> via;  // the chain of one turn of the cycle, not of all turns
   for (size_t i = steps.size(); i-- > 0;) {
     const std::string target = i > 0 ? name_of(*steps[i - 1]->source) : use->instance->name();
     message += " uses '" + target + "'";

@@ -111,6 +111,7 @@ class Evaluator {
   const TemplateUse* intern_use(const TemplateInstance* instance, Place place);
   std::vector<std::string> template_names(const Value& value, bool many, Place place) const;
   void run_template(const TemplateUse* use, const ContextPtr& context, TracedText& output);
+  ContextPtr keep(ContextPtr context);
   ContextPtr make_context(const TemplateUse* use);
   ContextPtr nested_context(const Frame& frame);
   ContextPtr snapshot_context(const Frame& frame);

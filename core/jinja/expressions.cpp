@@ -291,7 +291,7 @@ Value Evaluator::call_macro(const Macro& macro, const Arguments& arguments) {
   const Place call_place = call_place_;
   TracedText text;
   Frame frame = macro.frame().inner(routine.unassigned, text);
-  // What a macro writes is reached through its call.
+  // Origins in the macro's text lead through the place of its call.
   frame.use = intern_use(macro.frame().use->instance, call_place);
   VariableMap& variables = frame.scope->variables;
   Arguments rest = arguments;

@@ -297,12 +297,6 @@ const Reference* TemplateAnalysis::parent() const {
   return found == references.end() ? nullptr : &*found;
 }
 
-const BlockInfo* TemplateAnalysis::find_block(std::string_view name) const {
-  const auto found = std::find_if(
-      blocks.begin(), blocks.end(), [&](const BlockInfo& block) { return block.name == name; });
-  return found == blocks.end() ? nullptr : &*found;
-}
-
 const BlockInfo* TemplateAnalysis::block_at(int line) const {
   const BlockInfo* innermost = nullptr;  // blocks stand in order: an inner one comes later
   for (const BlockInfo& block : blocks) {

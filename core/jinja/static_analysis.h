@@ -49,7 +49,7 @@ struct VariableWrite {
 /// A name that the template reads, by path as above; whether it is a global is not known here.
 struct VariableRead {
   std::string path;
-  /// Whether an undefined value does no harm here: in `x | default(…)`, `x | toyaml(…)`,
+  /// Whether an undefined value is not an error here: in `x | default(…)`, `x | toyaml(…)`,
   /// `x is defined` and below `if x is defined`.
   bool is_optional = false;
   SourceSpan span;
@@ -81,7 +81,6 @@ struct TemplateAnalysis {
 
   /// The first `extends` by a name that the text spells out, or null.
   const Reference* parent() const;
-  const BlockInfo* find_block(std::string_view name) const;
   /// The innermost block around a line, or null.
   const BlockInfo* block_at(int line) const;
   bool is_conditional(int line) const;

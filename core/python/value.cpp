@@ -46,7 +46,7 @@ void Value::release(Data data) {
   if (is_draining) return;
   is_draining = true;
   while (!pending.empty()) {
-    // What this container holds alone comes back here and is put on the pile.
+    // Destroying `last` re-enters release() for nested containers, which appends to `pending`.
     const Data last = std::move(pending.back());
     pending.pop_back();
   }

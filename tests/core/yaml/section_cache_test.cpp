@@ -52,10 +52,10 @@ TEST_CASE("a document is cut where keys begin in the first column") {
   const auto cut = cut_sections(text);
   REQUIRE(cut);
   REQUIRE(cut->sections.size() == 3);
-  CHECK(cut->sections[0].outline == "a: 0\n  b\n");
+  CHECK(cut->sections[0].skeleton == "a: 0\n  b\n");
   CHECK(cut->sections[0].line == 2);
-  CHECK(cut->sections[1].outline == "d: |\n  x\n\n");  // a block scalar keeps its end
-  CHECK(cut->sections[2].outline == ".e: 0\n- f\n\n");
+  CHECK(cut->sections[1].skeleton == "d: |\n  x\n\n");  // a block scalar keeps its end
+  CHECK(cut->sections[2].skeleton == ".e: 0\n- f\n\n");
   CHECK(cut->sections[2].position == Section::Position::last);
   CHECK(!cut_sections("a: 1\n"));
   CHECK(!cut_sections("a: 1\n---\nb: 2\n"));
@@ -75,15 +75,15 @@ TEST_CASE("an outline leaves out values at the end of lines and what comments sa
   const auto cut = cut_sections(text);
   REQUIRE(cut);
   std::string outlines;
-  for (const Section& section : cut->sections) outlines += section.outline;
+  for (const Section& section : cut->sections) outlines += section.skeleton;
   CHECK(outlines ==
         "a: \"\"\nb: !t \"\"\n  #@comment@\n  - \"\"\nc: \"\\n\"\nd: 0\n  - 0\n  e: 0\n  f: x 1\n"
         "g: 1 # \"e\"\nh: |\n  # i: 1\nj: \"g");
-  CHECK(cut->sections[0].leaves.at(0).text == "x y");
-  CHECK(cut->sections[1].leaves.at(1).text == "z");
-  CHECK(cut->sections[1].leaves.at(1).line == 2);
-  CHECK(cut->sections[1].leaves.at(1).column == 5);
-  CHECK(cut->sections[3].leaves.at(1).text == "2");
+  CHECK(cut->sections[0].literals.at(0).text == "x y");
+  CHECK(cut->sections[1].literals.at(1).text == "z");
+  CHECK(cut->sections[1].literals.at(1).line == 2);
+  CHECK(cut->sections[1].literals.at(1).column == 5);
+  CHECK(cut->sections[3].literals.at(1).text == "2");
 }
 
 TEST_CASE("sections that differ in names, numbers and comments keep theirs") {
