@@ -211,13 +211,13 @@ std::shared_ptr<Node> without_container_tag(const Node& node) {
 class Expander {
  public:
   explicit Expander(const jinja::HostEnvironment& host_environment)
-      : surroundings_(host_environment) {}
+      : host_environment_(host_environment) {}
 
   NodePtr document(const project::Project& project,
                    const std::string& config_name,
                    const Variables& variables) {
     const project::Config& config = project::config_of(project, config_name);
-    const auto rendered = project::render_config(project, config, surroundings_, variables);
+    const auto rendered = project::render_config(project, config, host_environment_, variables);
     const NodePtr root = project::parse_rendered(project, rendered);
     if (root->is_mapping()) {
       require_experiment(*root);
@@ -284,7 +284,7 @@ class Expander {
                   call.project_origin,
                   "a project is a folder with meta.yaml in a workspace");
     }
-    return project::load_project(*workspace, folder, surroundings_, caller.shared);
+    return project::load_project(*workspace, folder, host_environment_, caller.shared);
   }
 
   static Error located_unknown_config(const project::Project& project, const FromProject& call) {
@@ -324,7 +324,7 @@ class Expander {
     return mapping;
   }
 
-  const jinja::HostEnvironment& surroundings_;
+  const jinja::HostEnvironment& host_environment_;
   std::vector<std::string> stack_;
   std::map<NodePtr, NodePtr> expanded_;  ///< holds the keys alive, so that no address is reused
 };
