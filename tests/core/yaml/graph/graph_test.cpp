@@ -148,7 +148,7 @@ TEST_CASE("what no graph can hold is refused where it stands") {
   CHECK(contains(graph_error("a: 2001-01-01\n"), "is a date"));
   CHECK(contains(graph_error("a: !!set {x}\n"), "!!set"));
   CHECK(contains(graph_error("a: !!binary eA==\n"), "!!binary"));
-  CHECK(contains(graph_error("1: x\n"), "a target is called '1'"));
+  CHECK(contains(graph_error("1: x\n"), "target names must be strings, not '1'"));
   CHECK(contains(graph_error("a: !call:f {1: x}\n"), "argument names must be strings"));
   CHECK(contains(graph_error("a: !call:f {args: x}\n"), "'args' is the string 'x'"));
   CHECK(contains(graph_error("a: !call:f {args: [], kwargs: []}\n"), "'kwargs' is a sequence"));
