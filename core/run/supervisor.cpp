@@ -154,7 +154,7 @@ class Supervisor {
     const FoundCheckpoint checkpoint = folder_.find_checkpoint();
     request_.resume_from = checkpoint.folder.empty() ? beginning_ : checkpoint.folder;
     // Not in request.json: the list is long, and every old run would be slower to read.
-    request_.weights = nlohmann::json::array();
+    request_.weights.clear();
     if (request_.resume_from.empty() && request_.initial_weights.empty()) {
       request_.weights =
           worker::weights_json(config::experiment_from_json(request_.experiment).model);

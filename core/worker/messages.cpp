@@ -360,7 +360,7 @@ Json object_from_line(const std::string& line, size_t max_bytes) {
   throw Error("not a line of the protocol (one JSON object): " + excerpt(line));
 }
 
-Json weights_json(const config::ModelConfig& model) {
+std::vector<Json> weights_json(const config::ModelConfig& model) {
   using Kind = model::InitRule::Kind;
   const auto json_of = [](const model::InitRule& rule) -> Json {
     switch (rule.kind) {
@@ -372,7 +372,7 @@ Json weights_json(const config::ModelConfig& model) {
     }
     throw Error("a weight without an initial distribution");
   };
-  Json list = Json::array();
+  std::vector<Json> list;
   for (const model::Parameter& weight : model::parameters(model))
     list.push_back(
         {{"name", weight.name}, {"shape", weight.shape}, {"init", json_of(weight.init)}});

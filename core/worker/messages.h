@@ -108,8 +108,8 @@ struct Request {
   std::string resume_from;           ///< a checkpoint folder, "" = start from the initial weights
   std::string initial_weights;       ///< folder of the weights to begin from, "": they are drawn
   std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there
-  nlohmann::json weights = nlohmann::json::array();  ///< train, where they are drawn: see below
-  std::string output;                                ///< logits: the file to write
+  std::vector<nlohmann::json> weights;  ///< train, where they are drawn: weights_json()
+  std::string output;                   ///< logits: the file to write
   std::optional<Generation> generation;
   int64_t window_steps = 0;  ///< bench: steps of a window, 0: about a second's
   std::optional<OperationBench> operation_bench;
@@ -120,7 +120,7 @@ struct Request {
 /// `weights` of a request: every weight of the model with its initial distribution,
 /// [{"name": …, "shape": [out, in], "init": {"kind": "normal", "std": 0.02}}, …]. Kinds:
 /// constant (value), normal (std), truncated_normal (std, cut), uniform (bound).
-nlohmann::json weights_json(const config::ModelConfig& model);
+std::vector<nlohmann::json> weights_json(const config::ModelConfig& model);
 
 /// First line of every worker.
 struct Hello {

@@ -75,7 +75,7 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
   request.answers = {AnswerKind::likeliest, AnswerKind::continuation};
   request.answer_rows = 100;
   request.resume_from = "/runs/a-1/checkpoints/000000100";
-  request.weights = {{{"name", "a.weight"}, {"shape", {2, 3}}, {"init", {{"kind", "uniform"}}}}};
+  request.weights = {json{{"name", "a.weight"}, {"shape", {2, 3}}}};
   request.device = "cuda:1";
   request.threads = 2;
   REQUIRE(to_line(request_from_line(to_line(request))) == to_line(request));
@@ -107,7 +107,7 @@ TEST_CASE("a request says how each weight of the model is drawn", "[protocol]") 
   model.num_heads = model.num_kv_heads = 2;
   model.head_dim = 8;
   model.canon.set = "A";
-  const json weights = weights_json(model);
+  const std::vector<json> weights = weights_json(model);
   const auto weight = [&](const std::string& name) {
     for (const json& each : weights) {
       if (each.at("name") == name) return each;
