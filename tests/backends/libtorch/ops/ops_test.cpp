@@ -308,10 +308,10 @@ TEST_CASE("what lies between the matrix products has the same bits at any number
       all.push_back(at::empty_like(shape));
       return all.back();
     };
-    at::Tensor y = like(x), half = like(grad_half), prepared = like(x), again = like(grad_half);
+    at::Tensor y = like(x), half = like(grad_half), heads = like(x), again = like(grad_half);
     ops::norm_canon_forward_cpu(x, norm_w, {}, layer, y);
     ops::canon_swiglu_forward_cpu(x, layer, half);
-    ops::prepare_heads_cpu(x, layer, table, {2, 2, 4}, prepared);
+    ops::canon_rope_forward_cpu(x, {layer, table, {2, 2, 4}, {}}, heads);
     at::Tensor grad_x = like(x), grad_norm = like(norm_w), grad_canon = like(layer.weight);
     ops::norm_canon_backward_cpu(x, norm_w, {}, layer, upstream, x, grad_x, grad_norm, grad_canon);
     at::Tensor grad_gate_up = like(x), grad_taps = like(layer.weight);
