@@ -49,10 +49,10 @@ std::vector<std::pair<std::string, fs::path>> templates_of(const Context& contex
     if (file.extension() == ".yaml" && !below.empty() && *below.begin() != "..") add(file);
   }
   try {
-    const project::Project project =
-        project::load_project(context.workspace(), root / record.project, context.surroundings());
+    const project::Project project = project::load_project(
+        context.workspace(), root / record.project, context.host_environment());
     const auto rendered = project::render_config(
-        project, project::config_of(project, record.config), context.surroundings(), {});
+        project, project::config_of(project, record.config), context.host_environment(), {});
     add(project.folder / "meta.yaml");
     for (const jinja::LoadedTemplate& loaded : rendered.templates) add(loaded.source->name);
   } catch (const Error& problem) {
