@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/experiment.h"
+#include "core/model/config.h"
 #include "core/model/weights/safetensors.h"
 
 namespace forge::weights {
