@@ -12,10 +12,10 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/token_cache.h"
-#include "core/worker/messages.h"
-#include "core/run/run_folder.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/run_folder.h"
+#include "core/worker/messages.h"
 
 namespace forge::manage {
 namespace {
@@ -156,10 +156,9 @@ class Search {
     for (const run::RunFolder& folder : folders) {
       if (folder.state() == run::RunState::completed) continue;
       try {
-        const worker::Request request =
-            worker::request_from_line(read_file(folder.request_file()));
+        const worker::Request request = worker::request_from_line(read_file(folder.request_file()));
         for (const auto* sources :
-             {&request.train_tokens, &request.evaluation_tokens, &request.selection_tokens}) {
+             {&request.train_tokens, &request.evaluation_tokens, &request.validation_tokens}) {
           for (const worker::TokenSource& source : *sources)
             needed.insert(fs::path(source.path).parent_path());
         }

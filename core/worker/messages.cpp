@@ -82,7 +82,7 @@ void fields(Visitor& visit, Request& request) {
   visit.optional("experiment", request.experiment);
   visit.optional("train_tokens", request.train_tokens);
   visit.optional("evaluation_tokens", request.evaluation_tokens);
-  visit.optional("selection_tokens", request.selection_tokens);
+  visit.optional("validation_tokens", request.validation_tokens);
   visit.optional("answers", request.answers);
   visit.optional("answer_rows", request.answer_rows);
   visit.optional("resume_from", request.resume_from);
@@ -164,7 +164,7 @@ void fields(Visitor& visit, Evaluation& evaluation) {
   visit.field("tokens", evaluation.tokens);
   visit.field("seconds", evaluation.seconds);
   visit.optional("scores", evaluation.scores);
-  visit.optional("selection_loss", evaluation.selection_loss);
+  visit.optional("validation_loss", evaluation.validation_loss);
 }
 
 template <class Visitor>

@@ -98,9 +98,9 @@ struct Request {
   nlohmann::json experiment = nlohmann::json::object();  ///< resolved, complete (config.json)
   std::vector<TokenSource> train_tokens;
   std::vector<TokenSource> evaluation_tokens;
-  std::vector<TokenSource> selection_tokens;  ///< of no part of a `loss`: for selection_loss
-  std::vector<AnswerKind> answers;            ///< that an evaluation gives beside the loss
-  int64_t answer_rows = 0;                    ///< `continuation` is asked of the first so many rows
+  std::vector<TokenSource> validation_tokens;  ///< for validation_loss alone
+  std::vector<AnswerKind> answers;             ///< that an evaluation gives beside the loss
+  int64_t answer_rows = 0;           ///< `continuation` is asked of the first so many rows
   std::string resume_from;           ///< a checkpoint folder, "" = start from the initial weights
   std::string initial_weights;       ///< folder of the weights to begin from, "": they are drawn
   std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there
@@ -200,8 +200,9 @@ struct Evaluation {
   double loss = 0;  ///< token-weighted mean over the fixed held-out set
   int64_t tokens = 0;
   double seconds = 0;
-  std::map<std::string, Score> scores = {};   ///< by name; forge adds them, no worker sends them
-  std::optional<double> selection_loss = {};  ///< after the last step, over selection_tokens
+  std::map<std::string, Score> scores = {};  ///< by name; forge adds them, no worker sends them
+  std::optional<double> validation_loss =
+      {};  ///< nats a token over validation_tokens, after the last step
 };
 
 struct CheckpointSaved {

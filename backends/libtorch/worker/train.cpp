@@ -3,14 +3,14 @@
 #include <cmath>
 #include <iostream>
 
-#include "backends/libtorch/worker/evaluate.h"
-#include "backends/libtorch/worker/checkpoint.h"
 #include "backends/libtorch/worker/batch.h"
+#include "backends/libtorch/worker/checkpoint.h"
+#include "backends/libtorch/worker/device.h"
+#include "backends/libtorch/worker/evaluate.h"
+#include "backends/libtorch/worker/events.h"
 #include "backends/libtorch/worker/loss_watch.h"
 #include "backends/libtorch/worker/memory.h"
 #include "backends/libtorch/worker/trainer.h"
-#include "backends/libtorch/worker/events.h"
-#include "backends/libtorch/worker/device.h"
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
 #include "core/config/experiment.h"
@@ -261,15 +261,15 @@ class TrainingRun {
       show_progress("answer", fraction);
     });
     last_evaluation_ = {progress_.step, result.loss, result.tokens, steady_seconds() - began};
-    if (is_last_step()) last_evaluation_->selection_loss = selection_loss();
+    if (is_last_step()) last_evaluation_->validation_loss = validation_loss();
     events_.send(*last_evaluation_);
     stopwatch_.resume();
   }
 
-  /// Over held-out rows of which nothing else is reported.
-  std::optional<double> selection_loss() {
-    if (request_.selection_tokens.empty()) return std::nullopt;
-    const data::Dataset rows = held_out_rows(request_.selection_tokens, experiment_);
+  /// The loss over the validation rows, in nats a token; none without such rows.
+  std::optional<double> validation_loss() {
+    if (request_.validation_tokens.empty()) return std::nullopt;
+    const data::Dataset rows = held_out_rows(request_.validation_tokens, experiment_);
     Evaluator evaluator(
         trainer_.model(), rows, evaluator_.batch_size(), device_, [this](const Halving& halving) {
           keep_evaluation_halving(halving);
@@ -363,9 +363,9 @@ class TrainingRun {
     last_written_ = written->step;
     events_.send(
         worker::CheckpointSaved{written->step,
-                                  written->folder.lexically_relative(request_.run_dir).string(),
-                                  written->bytes,
-                                  pause_seconds_});
+                                written->folder.lexically_relative(request_.run_dir).string(),
+                                written->bytes,
+                                pause_seconds_});
   }
 
   void finish(bool completed) {

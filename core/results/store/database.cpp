@@ -1,9 +1,9 @@
 #include "core/results/store/database.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cstdlib>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <sqlite3.h>
@@ -129,7 +129,7 @@ ALTER TABLE runs ADD COLUMN micro_batch_size INTEGER;
 
 /// Version 7: what runs are chosen by, and who else used the machine.
 constexpr const char* add_selection_and_others = R"sql(
-ALTER TABLE runs ADD COLUMN selection_loss REAL;   -- of rows of which nothing else is reported
+ALTER TABLE runs ADD COLUMN validation_loss REAL;   -- of rows of which nothing else is reported
 ALTER TABLE runs ADD COLUMN busy_elsewhere REAL;   -- share of the cores, from 0 to 1
 ALTER TABLE runs ADD COLUMN shared_device INTEGER NOT NULL DEFAULT 0;  -- 1: a GPU with another user
 )sql";

@@ -65,7 +65,7 @@ class Effects {
     run_.step = evaluation.step;
     run_.eval_step = evaluation.step;
     run_.eval_loss = evaluation.loss;
-    run_.selection_loss = evaluation.selection_loss;
+    run_.validation_loss = evaluation.validation_loss;
   }
   void operator()(const worker::Finished& finished) {
     run_.step = finished.step;

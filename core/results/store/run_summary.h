@@ -59,7 +59,7 @@ struct RunSummary {
   std::string note;
   std::vector<std::string> tags;            ///< sorted
   std::optional<int64_t> micro_batch_size;  ///< rows computed at once; none: all of a step
-  std::optional<double> selection_loss;     ///< at eval_step, of train.selection_rows
+  std::optional<double> validation_loss;    ///< at eval_step, of train.validation_rows
   /// Share of the machine's cores that other processes kept busy meanwhile, in the attempt where it
   /// was the most; none: not known.
   std::optional<double> busy_elsewhere;
@@ -113,7 +113,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("note", run.note);
   visit.column("tags", run.tags);
   visit.column("micro_batch_size", run.micro_batch_size);
-  visit.column("selection_loss", run.selection_loss);
+  visit.column("validation_loss", run.validation_loss);
   visit.column("busy_elsewhere", run.busy_elsewhere);
   visit.column("shared_device", run.shared_device);
 }

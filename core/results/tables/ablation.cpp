@@ -8,10 +8,10 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/model/cost.h"
+#include "core/results/store/result_store.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/metrics.h"
 #include "core/results/tables/provenance.h"
-#include "core/results/store/result_store.h"
 
 namespace forge::tables {
 namespace {
@@ -346,7 +346,7 @@ std::string selection_note(const TableSpec& table) {
       });
   if (!is_shown || table.best_of->by == train_loss_name) return "";
   return ", which is the figure that is shown: rows with many values or noisy figures are "
-         "flattered (by: selection_loss chooses by other rows, train.selection_rows)";
+         "flattered (by: validation_loss chooses by other rows, train.validation_rows)";
 }
 
 SetupEntry describe(const TableSpec& table) {

@@ -21,7 +21,7 @@ bool is_share(const std::string& name) {
 const std::vector<std::string>& run_figures() {
   static const std::vector<std::string> names = {eval_loss_name,
                                                  train_loss_name,
-                                                 selection_loss_name,
+                                                 validation_loss_name,
                                                  tokens_per_second_name,
                                                  peak_memory_name,
                                                  parameters_name,
@@ -45,7 +45,7 @@ bool is_a_time(const std::string& name) {
 std::optional<double> figure_of(const store::RunSummary& run, const std::string& name) {
   if (name == eval_loss_name) return run.eval_loss;
   if (name == train_loss_name) return run.train_loss;
-  if (name == selection_loss_name) return run.selection_loss;
+  if (name == validation_loss_name) return run.validation_loss;
   if (name == tokens_per_second_name) return run.tokens_per_second;
   if (name == parameters_name) return static_cast<double>(run.parameters);
   if (name == wall_seconds_name) return run.wall_seconds;

@@ -25,7 +25,7 @@ const Scores::value_type* headline(const Scores& scores);
 constexpr const char* eval_loss_name = "eval_loss";
 
 constexpr const char* train_loss_name = "train_loss";
-constexpr const char* selection_loss_name = "selection_loss";
+constexpr const char* validation_loss_name = "validation_loss";
 constexpr const char* tokens_per_second_name = "tokens_per_second";
 constexpr const char* peak_memory_name = "peak_memory_bytes";
 constexpr const char* parameters_name = "parameters";

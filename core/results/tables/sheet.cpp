@@ -6,11 +6,11 @@
 #include <map>
 
 #include "core/base/text.h"
-#include "core/results/tables/row_comparison.h"
-#include "core/results/tables/estimate.h"
-#include "core/results/tables/provenance.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/estimate.h"
 #include "core/results/tables/metrics.h"
+#include "core/results/tables/provenance.h"
+#include "core/results/tables/row_comparison.h"
 
 namespace forge::tables {
 namespace {
@@ -58,7 +58,7 @@ SheetCell overhead_cell(const AblationRow& row, const Ablation& ablation) {
 }
 
 bool is_loss(const std::string& figure) {
-  return figure == eval_loss_name || figure == train_loss_name || figure == selection_loss_name ||
+  return figure == eval_loss_name || figure == train_loss_name || figure == validation_loss_name ||
          figure == loss_at_equal_time_name || figure == loss_at_equal_flops_name;
 }
 

@@ -91,11 +91,12 @@ template <class Visitor>
 void fields(Visitor& visit, BestOfSpec& best_of) {
   visit.field("key", best_of.key, "config key that the runs of a row differ in", required());
   visit.field("values", best_of.values, "that it takes", required());
-  visit.field("by", best_of.by, "the figure that decides, a score or eval_loss", required());
+  visit.field(
+      "by", best_of.by, "metric that decides: validation_loss, eval_loss, a score", required());
   visit.field("take", best_of.take, "highest or lowest", required());
-  visit.field("selection_rows",
-              best_of.selection_rows,
-              "train.selection_rows of the runs that the table's commands make",
+  visit.field("validation_rows",
+              best_of.validation_rows,
+              "train.validation_rows of the runs that the table's commands make",
               config::up_to(1 << 20));
 }
 

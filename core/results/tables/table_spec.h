@@ -122,7 +122,7 @@ struct BestOfSpec {
   std::vector<double> values;  ///< of equally good ones the first is shown
   std::string by;              ///< the figure that decides, a score or eval_loss
   Extreme take = Extreme::highest;
-  int64_t selection_rows = 0;  ///< train.selection_rows of the runs that are made for the table
+  int64_t validation_rows = 0;  ///< train.validation_rows of the runs that are made for the table
 };
 
 /// Where tokens_per_second and the throughput of `overhead` come from: the runs shown, or what

@@ -1,8 +1,8 @@
+#include <sys/wait.h>
+#include <unistd.h>
 #include <csignal>
 #include <cstdlib>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
@@ -102,7 +102,7 @@ namespace {
 
 void drop_columns_since_version_5(SQLite::Database& database) {
   for (const char* column :
-       {"micro_batch_size", "selection_loss", "busy_elsewhere", "shared_device"})
+       {"micro_batch_size", "validation_loss", "busy_elsewhere", "shared_device"})
     database.exec(std::string("ALTER TABLE runs DROP COLUMN ") + column);
 }
 

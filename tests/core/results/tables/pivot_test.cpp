@@ -1,8 +1,8 @@
 #include "core/results/tables/pivot.h"
 
+#include "core/results/store/result_store.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/sheet.h"
-#include "core/results/store/result_store.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
 
@@ -62,7 +62,7 @@ TEST_CASE("a pivot says what its cells pool and what else they differ in", "[rep
 TEST_CASE("nothing and an empty text have labels of their own", "[report][pivot]") {
   PivotLab lab;
   lab.add("", 1e-3, 1, 3.5, 20);
-  const Pivot pivot = build_pivot(lab.read(), {"model.canon.set", "selection_loss", "eval_loss"});
+  const Pivot pivot = build_pivot(lab.read(), {"model.canon.set", "validation_loss", "eval_loss"});
   CHECK(pivot.row_values == std::vector<std::string>{"\"\"", "A", "AC"});
   CHECK(pivot.column_values == std::vector<std::string>{"\u2014"});
 }
