@@ -1,5 +1,6 @@
 #include "app/follow_runs.h"
 
+#include <unistd.h>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -10,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <unistd.h>
 
 #include "app/terminal.h"
 #include "core/base/clock.h"
@@ -18,7 +18,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/manage/run_log.h"
-#include "core/results/tables/metrics.h"
+#include "core/results/store/run_summary.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
@@ -74,7 +74,7 @@ void RunView::take(const worker::Event& event) {
     tokens_per_second_ = metrics->tokens_per_second;
   } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
     eval_loss_ = evaluation->loss;
-    const auto* score = tables::headline(evaluation->scores);
+    const auto* score = store::headline(evaluation->scores);
     score_ = score ? tables::printable(score->first) + " " + fixed(score->second.value) : "";
   }
 }

@@ -1,11 +1,11 @@
 #include "app/runs.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <set>
-#include <unistd.h>
 
 #include "app/terminal.h"
 #include "core/base/display_text.h"
@@ -114,8 +114,8 @@ std::string speed_text(const std::optional<double>& speed) {
   return speed ? with_thousands(std::llround(*speed)) : "-";
 }
 
-std::string memory_text(const std::optional<int64_t>& bytes) {
-  return bytes ? human_bytes(double(*bytes)) : "-";
+std::string memory_text(const std::optional<double>& bytes) {
+  return bytes ? human_bytes(*bytes) : "-";
 }
 
 std::string status_text(const store::RunSummary& run) {
@@ -165,28 +165,29 @@ std::string result_text(const store::RunSummary& run,
                         bool colour) {
   std::string head = styled(run.config, Style::bold, colour) + "  " +
                      styled(status_text(run), style_of(run.status), colour);
-  if (run.wall_seconds) head += "  " + human_duration(*run.wall_seconds);
+  if (const auto seconds = run.metric(results::wall_seconds_name))
+    head += "  " + human_duration(*seconds);
   if (run.status == run::RunState::stopped) head += "  at step " + std::to_string(run.step);
   std::vector<std::vector<std::string>> lines;
-  if (run.eval_loss)
-    lines.push_back({"  eval loss", loss_text(run.eval_loss) + "  (" + run.evaluation + ")"});
+  if (const auto loss = run.metric(results::eval_loss_name))
+    lines.push_back({"  eval loss", loss_text(loss) + "  (" + run.evaluation + ")"});
   for (const auto& [name, score] : run.scores) {
     lines.push_back({"  " + tables::printable(name), score_text(score)});
   }
-  if (run.train_loss) lines.push_back({"  train loss", loss_text(run.train_loss)});
-  if (run.tokens_per_second)
-    lines.push_back({"  speed", speed_text(run.tokens_per_second) + " tok/s"});
+  if (const auto loss = run.metric(results::train_loss_name))
+    lines.push_back({"  train loss", loss_text(loss)});
+  if (const auto speed = run.metric(results::tokens_per_second_name))
+    lines.push_back({"  speed", speed_text(speed) + " tok/s"});
   if (const std::string disturbance = tables::disturbance_of(run); !disturbance.empty())
     lines.push_back({"", disturbance});
   if (run.micro_batch_size)
     lines.push_back({"  micro-batch",
                      with_thousands(*run.micro_batch_size) +
                          (*run.micro_batch_size == 1 ? " row" : " rows") + " at once"});
-  if (run.peak_memory_bytes) {
+  if (const auto memory = run.metric(results::peak_memory_name))
     lines.push_back({"  peak memory",
-                     memory_text(run.peak_memory_bytes) + " in tensors, " +
-                         memory_text(run.peak_resident_bytes) + " resident"});
-  }
+                     memory_text(memory) + " in tensors, " +
+                         memory_text(run.metric(results::peak_resident_name)) + " resident"});
   if (run.parameters > 0) lines.push_back({"  parameters", with_thousands(run.parameters)});
   lines.push_back({"  profile",
                    run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
@@ -215,10 +216,10 @@ std::string result_table(const std::vector<store::RunSummary>& runs, bool colour
                      status_text(run),
                      run.profile,
                      std::to_string(run.seed),
-                     loss_text(run.eval_loss),
-                     loss_text(run.train_loss),
-                     speed_text(run.tokens_per_second),
-                     memory_text(run.peak_memory_bytes),
+                     loss_text(run.metric(results::eval_loss_name)),
+                     loss_text(run.metric(results::train_loss_name)),
+                     speed_text(run.metric(results::tokens_per_second_name)),
+                     memory_text(run.metric(results::peak_memory_name)),
                      run.parameters > 0 ? with_thousands(run.parameters) : "-",
                      run.id});
   }

@@ -1,8 +1,8 @@
+#include <unistd.h>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "app/command_line.h"
@@ -14,7 +14,6 @@
 #include "core/base/text.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/result_store.h"
-#include "core/results/tables/metrics.h"
 #include "core/run/host.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"

@@ -6,15 +6,15 @@
 #include <thread>
 
 #include "app/command_line.h"
-#include "app/terminal.h"
 #include "app/tables.h"
+#include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/results/tables/metrics.h"
-#include "core/results/tables/sheet.h"
-#include "core/results/tables/row_comparison.h"
+#include "core/results/metrics.h"
 #include "core/results/tables/pivot.h"
+#include "core/results/tables/row_comparison.h"
+#include "core/results/tables/sheet.h"
 
 namespace forge::app {
 namespace {
@@ -23,7 +23,7 @@ struct CompareOptions {
   std::string table;
   std::string format = "text";
   std::string rows, columns, metric;  ///< of a table that nobody declared
-  std::string pareto;                 ///< two figures with a comma between, ""
+  std::string pareto;                 ///< two metrics with a comma between, ""
   std::string against;                ///< "published" or ""
   bool json = false;
   bool strict = false;
@@ -74,28 +74,28 @@ int print_pivot(const Context& context, const CompareOptions& options) {
   return 0;
 }
 
-/// The two figures of --pareto.
-std::pair<std::string, std::string> pareto_figures(const tables::TableSpec& table,
+/// The two metrics of --pareto.
+std::pair<std::string, std::string> pareto_metrics(const tables::TableSpec& table,
                                                    const std::string& words) {
   const std::vector<std::string> names = split(words, ',');
   if (names.size() != 2)
-    throw Error("--pareto takes two figures", {}, "--pareto quality,speed", ExitCode::usage);
-  return {tables::figure_named(table, names[0]), tables::figure_named(table, names[1])};
+    throw Error("--pareto takes two metrics", {}, "--pareto quality,speed", ExitCode::usage);
+  return {tables::metric_by_word(table, names[0]), tables::metric_by_word(table, names[1])};
 }
 
 std::string pareto_text(const tables::Ablation& table, const std::string& words) {
-  const auto [first, second] = pareto_figures(table.table, words);
+  const auto [first, second] = pareto_metrics(table.table, words);
   std::vector<std::vector<std::string>> lines = {{"Model", first, second, "Dominated by"}};
   for (const tables::ParetoPoint& point : tables::pareto(table, first, second))
     lines.push_back({point.name,
-                     tables::figure_text(point.first, first),
-                     tables::figure_text(point.second, second),
+                     results::text(point.first, results::metric_named(first)),
+                     results::text(point.second, results::metric_named(second)),
                      point.dominated_by.empty() ? "none" : join(point.dominated_by, ", ")});
   return aligned(lines, {1, 2});
 }
 
 nlohmann::ordered_json pareto_json(const tables::Ablation& table, const std::string& words) {
-  const auto [first, second] = pareto_figures(table.table, words);
+  const auto [first, second] = pareto_metrics(table.table, words);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const tables::ParetoPoint& point : tables::pareto(table, first, second))
     list.push_back({{"config", point.config},
@@ -232,12 +232,12 @@ void add_compare(const Command& app, Program& program) {
   command.add_option("--rows", options->rows, "Instead of a declared table: rows by this key")
       .type_name("KEY");
   command.add_option("--cols", options->columns, "And columns by this one").type_name("KEY");
-  command.add_option("--metric", options->metric, "The figure of such a table; default: eval_loss")
+  command.add_option("--metric", options->metric, "The metric of such a table; default: eval_loss")
       .type_name("FIGURE");
   command
       .add_option("--pareto",
                   options->pareto,
-                  "Who is dominated in two figures: quality, speed, memory, or their names")
+                  "Who is dominated in two metrics: quality, speed, memory, or their names")
       .type_name("A,B");
   command.add_flag(
       "--points", options->points, "Of a table of best values: all that each row was chosen from");
@@ -249,7 +249,7 @@ void add_compare(const Command& app, Program& program) {
       .one_of({"published"})
       .type_name("WHAT");
   command.add_flag("--archived", options->tables.archived, "Archived runs count, too");
-  command.add_flag("--published", options->tables.published, "Published figures beside ours");
+  command.add_flag("--published", options->tables.published, "Published results beside ours");
   command.add_option("--format", options->format, "text, markdown, csv or json")
       .one_of({"text", "markdown", "csv", "json"})
       .capture_default();

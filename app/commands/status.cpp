@@ -6,13 +6,13 @@
 #include <thread>
 
 #include "app/command_line.h"
-#include "app/terminal.h"
 #include "app/runs.h"
+#include "app/terminal.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/results/store/result_store.h"
 #include "core/results/store/overview.h"
+#include "core/results/store/result_store.h"
 
 namespace forge::app {
 namespace {
@@ -61,12 +61,13 @@ std::string running_text(const std::vector<store::RunningRun>& running) {
   for (const store::RunningRun& now : running) {
     const store::RunSummary& run = now.run;
     const bool known = run.max_steps > 0;
+    const std::optional<double> speed = run.metric(results::tokens_per_second_name);
     lines.push_back({run.id,
                      known ? with_thousands(now.step) + "/" + with_thousands(run.max_steps) : "-",
                      known ? std::to_string(100 * now.step / run.max_steps) + " %" : "-",
-                     fixed(run.train_loss),
-                     fixed(run.eval_loss),
-                     run.tokens_per_second ? with_thousands(int64_t(*run.tokens_per_second)) : "-",
+                     fixed(run.metric(results::train_loss_name)),
+                     fixed(run.metric(results::eval_loss_name)),
+                     speed ? with_thousands(int64_t(*speed)) : "-",
                      duration(now.seconds_left),
                      now.device.empty() ? run.device_type : now.device});
   }

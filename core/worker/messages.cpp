@@ -403,6 +403,47 @@ Event event_from_json(const Json& json) {
   return event;
 }
 
+namespace {
+
+/// Collects the numbers of an event.
+struct NumberCollector {
+  std::vector<std::pair<std::string, double>> numbers = {};
+
+  template <class T>
+  void field(const char* key, const T& value) {
+    if constexpr (std::is_same_v<T, double> || std::is_same_v<T, int64_t>)
+      numbers.emplace_back(key, static_cast<double>(value));
+  }
+  void field(const char* key, const std::optional<double>& value) {
+    if (value) numbers.emplace_back(key, *value);
+  }
+  template <class T>
+  void optional(const char* key, const T& value) {
+    field(key, value);
+  }
+};
+
+template <class Struct>
+std::vector<std::pair<std::string, double>> numbers_of(Struct event, const char* loss_name) {
+  NumberCollector collector;
+  fields(collector, event);
+  for (auto& [name, value] : collector.numbers) {
+    if (name == "loss") name = loss_name;
+  }
+  return std::move(collector.numbers);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> metrics_of(const Event& event) {
+  if (const auto* train = std::get_if<TrainMetrics>(&event))
+    return numbers_of(*train, "train_loss");
+  if (const auto* evaluation = std::get_if<Evaluation>(&event))
+    return numbers_of(*evaluation, "eval_loss");
+  if (const auto* finished = std::get_if<Finished>(&event)) return numbers_of(*finished, "");
+  return {};
+}
+
 const char* name_of(const Event& event) { return event_names[event.index()]; }
 
 }  // namespace forge::worker

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -301,6 +302,11 @@ Request request_from_line(const std::string& line);
 WindowRequest window_request_from_line(const std::string& line);
 Event event_from_line(const std::string& line);
 Event event_from_json(const nlohmann::json& json);
+
+/// The numbers of a train, evaluation or finished event, by the names under which forge stores and
+/// compares them (core/results/metrics.h): a "loss" is train_loss or eval_loss. Scores are not
+/// among them. Empty for other events.
+std::vector<std::pair<std::string, double>> metrics_of(const Event& event);
 
 /// "hello", "environment", "started", "progress", "train", "evaluation", "checkpoint", "finished",
 /// "failed", "tokens", "answers", "ready", "window", "result", "supports", "micro_batch".

@@ -67,7 +67,7 @@ TEST_CASE("nothing and an empty text have labels of their own", "[report][pivot]
   CHECK(pivot.column_values == std::vector<std::string>{"\u2014"});
 }
 
-TEST_CASE("a pivot refuses keys and figures that there are not", "[report][pivot]") {
+TEST_CASE("a pivot refuses keys and metrics that there are not", "[report][pivot]") {
   const PivotLab lab;
   const auto error = [&](const PivotOptions& options) {
     return error_of([&] { build_pivot(lab.read(), options); });
@@ -100,10 +100,10 @@ TEST_CASE("a row is dominated where another is better in one and no worse in the
   CHECK(points[1].dominated_by.empty());
   CHECK(points[2].dominated_by == std::vector<std::string>{"Llama 4M", "Canon-A"});
   const TableSpec table = small_table();
-  CHECK(figure_named(table, "quality") == "eval_loss");
-  CHECK(figure_named(table, "speed") == "tokens_per_second");
-  CHECK(figure_named(table, "memory") == "peak_memory_bytes");
-  CHECK(contains(error_of([&] { figure_named(table, "qualty"); }), "did you mean 'quality'"));
+  CHECK(metric_by_word(table, "quality") == "eval_loss");
+  CHECK(metric_by_word(table, "speed") == "tokens_per_second");
+  CHECK(metric_by_word(table, "memory") == "peak_memory_bytes");
+  CHECK(contains(error_of([&] { metric_by_word(table, "qualty"); }), "did you mean 'quality'"));
 }
 
 TEST_CASE("a plot draws each curve with its letter within its axes", "[report][plot]") {
