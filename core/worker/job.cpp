@@ -5,8 +5,8 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/text.h"
 #include "core/base/tail.h"
+#include "core/base/text.h"
 
 namespace forge::run {
 
@@ -82,10 +82,10 @@ std::optional<worker::Event> JobSession::next() {
   const auto* hello = std::get_if<worker::Hello>(&event);
   greeted_ = greeted_ || (hello && hello->protocol == worker::version);
   if (!greeted_) {
-    refuse("the worker does not speak version " + std::to_string(worker::version) +
-               " of the protocol",
-           "build forge and its worker from the same sources",
-           errors_->path());
+    refuse(
+        "the worker does not speak version " + std::to_string(worker::version) + " of the protocol",
+        "build forge and its worker from the same sources",
+        errors_->path());
   }
   return event;
 }
@@ -101,9 +101,10 @@ void run_job(Launcher& launcher,
 
 std::string line_of_tool(Launcher& launcher, const std::vector<std::string>& arguments) {
   try {
-    const auto tool = launcher.start({{arguments, {}}, "", "", "/dev/null"});
+    const ScratchFile errors;
+    const auto tool = launcher.start({{arguments, {}}, "", "", errors.path()});
     std::string line;
-    const double deadline = steady_seconds() + 2;
+    const double deadline = steady_seconds() + 10;
     while (steady_seconds() < deadline) {
       Output output = tool->next(0.5);
       if (auto* said = std::get_if<OutputLine>(&output)) line = std::move(said->text);

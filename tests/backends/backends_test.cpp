@@ -34,8 +34,8 @@ TEST_CASE("the folder of the command is where the program starts, whatever the l
   folder.write("at/place", "");
   run::LocalLauncher launcher;
   run::WorkerCommand command{{"ls"}, {}, folder / "at"};
-  const auto started = launcher.start({command, "", folder.path(), "/dev/null"});
-  const run::Output output = started->next(10);
+  const auto started = launcher.start({command, "", folder.path(), folder / "stderr.log"});
+  const run::Output output = started->next(600);
   CHECK(std::get<run::OutputLine>(output).text == "place");
 }
 

@@ -162,8 +162,8 @@ using nlohmann::json;
 TEST_CASE("an installed tree works from anywhere") {
   Program forge;
   const std::string prefix = (forge.folder() / "prefix").string();
-  const std::string install =
-      "cmake --install " + std::string(FORGE_BUILD_DIR) + " --prefix " + prefix + " > /dev/null";
+  const std::string install = "cmake --install " + std::string(FORGE_BUILD_DIR) + " --prefix " +
+                              prefix + " > " + (forge.folder() / "install.log").string();
   REQUIRE(std::system(install.c_str()) == 0);
   forge.binary = std::filesystem::path(prefix) / "bin" / "forge";
   forge.working_directory = forge.folder().path();

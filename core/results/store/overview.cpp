@@ -52,6 +52,38 @@ Forecast forecast(const std::vector<RunSummary>& past,
 
 namespace {
 
+bool is_locked(const fs::path& runs_dir, const std::string& run) {
+  return FileLock::is_held(run::RunFolder(runs_dir / run).lock_file());
+}
+
+/// Queue and runs as they were at one moment.
+struct Snapshot {
+  std::vector<queue::Entry> entries;
+  std::vector<RunSummary> runs;
+  std::vector<std::string> warnings;
+};
+
+/// The queue is read before the runs, so that no run is missed that begins in between. Where one
+/// ends meanwhile, both are read again: the next one may have begun already.
+Snapshot take_snapshot(ResultStore& store, const fs::path& runs_dir) {
+  constexpr int max_attempts = 20;
+  Snapshot snapshot;
+  for (int attempt = 0; attempt < max_attempts; ++attempt) {
+    snapshot = {};
+    snapshot.entries = queue::read_entries(runs_dir, &snapshot.warnings);
+    const SyncReport synced = store.sync(runs_dir);
+    snapshot.warnings.insert(
+        snapshot.warnings.end(), synced.warnings.begin(), synced.warnings.end());
+    snapshot.runs = store.runs();
+    const bool one_has_ended =
+        std::any_of(snapshot.runs.begin(), snapshot.runs.end(), [&](const RunSummary& run) {
+          return run.status == run::RunState::running && !is_locked(runs_dir, run.id);
+        });
+    if (!one_has_ended) break;
+  }
+  return snapshot;
+}
+
 std::vector<DeviceUse> devices_in_use(const fs::path& runs_dir) {
   const fs::path folder = queue::leases_folder(runs_dir);
   std::vector<DeviceUse> devices;
@@ -108,27 +140,27 @@ WaitingRun waiting(const queue::Entry& entry,
 }  // namespace
 
 Overview overview(ResultStore& store, const fs::path& runs_dir, size_t most_ended) {
+  Snapshot snapshot = take_snapshot(store, runs_dir);
   Overview overview;
-  overview.warnings = store.sync(runs_dir).warnings;
+  overview.warnings = std::move(snapshot.warnings);
   overview.devices = devices_in_use(runs_dir);
-  const std::vector<RunSummary> runs = store.runs();
-  const std::vector<queue::Entry> entries = queue::read_entries(runs_dir, &overview.warnings);
-  std::map<std::string, std::string> device_of;
-  for (const queue::Entry& entry : entries) {
-    const run::RunFolder folder(runs_dir / entry.run);
-    if (FileLock::is_held(folder.lock_file())) {
-      device_of[entry.run] = entry.device;
-    } else {
-      overview.waiting.push_back(waiting(entry, runs, store));
+  std::map<std::string, const queue::Entry*> queued;
+  for (const queue::Entry& entry : snapshot.entries) queued[entry.run] = &entry;
+  for (const RunSummary& run : snapshot.runs) {
+    if (run.status == run::RunState::running) {
+      const auto entry = queued.find(run.id);
+      const std::string device = entry == queued.end() ? "" : entry->second->device;
+      overview.running.push_back(running(run, run::RunFolder(runs_dir / run.id), device));
+      if (entry != queued.end()) queued.erase(entry);
+    } else if (is_final(run.status)) {
+      if (overview.ended.size() < most_ended) overview.ended.push_back(run);
+      // It may have ended since the queue was read.
+      if (!queue::is_queued(runs_dir, run.id)) queued.erase(run.id);
     }
   }
-  for (const RunSummary& run : runs) {
-    const run::RunFolder folder(runs_dir / run.id);
-    if (run.status == run::RunState::running && FileLock::is_held(folder.lock_file())) {
-      overview.running.push_back(running(run, folder, device_of[run.id]));
-    } else if (is_final(run.status) && overview.ended.size() < most_ended) {
-      overview.ended.push_back(run);
-    }
+  for (const queue::Entry& entry : snapshot.entries) {
+    if (queued.count(entry.run) > 0)
+      overview.waiting.push_back(waiting(entry, snapshot.runs, store));
   }
   std::reverse(overview.running.begin(), overview.running.end());
   return overview;

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <sys/wait.h>
+#include <unistd.h>
 #include <fstream>
 #include <functional>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -17,9 +17,9 @@
 
 namespace forge::tests {
 
-/// Waits until the condition holds; false after half a minute.
+/// Waits until the condition holds; false after ten minutes, which only a hang takes.
 inline bool until(const std::function<bool()>& condition) {
-  const double deadline = steady_seconds() + 30;
+  const double deadline = steady_seconds() + 600;
   while (!condition()) {
     if (steady_seconds() > deadline) return false;
     ::usleep(1000);

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/data/corpus/corpus.h"
@@ -192,7 +194,8 @@ TEST_CASE("what is no text is refused with the reason") {
   REQUIRE(contains(error(folder.write("binary.txt", std::string("ab\0c", 4))), "byte 2 is NUL"));
   make_directories(folder / "no_texts");
   REQUIRE(contains(error(folder / "no_texts"), "holds no .txt files"));
-  REQUIRE(contains(error("/dev/null"), "neither a file nor a folder"));
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  REQUIRE(contains(error(folder / "pipe"), "neither a file nor a folder"));
   config::DataConfig config = text_config(folder.write("one.txt", "a single line"), 0.05);
   config.documents = DocumentKind::line;
   REQUIRE(contains(tests::error_of([&] { Corpus corpus(config); }),
