@@ -2,15 +2,16 @@
 
 #include <unistd.h>
 
+#include "core/base/archive.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/config/experiment.h"
-#include "core/run/event_log.h"
-#include "core/run/run_folder.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/event_log.h"
+#include "core/run/run_folder.h"
 
 namespace forge::manage {
 namespace {
