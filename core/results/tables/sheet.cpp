@@ -391,7 +391,7 @@ Sheet make_sheet(const Ablation& ablation) {
   sheet.left_out = left_out_lines(ablation);
   if (ablation.published) {
     const Published& published = *ablation.published;
-    sheet.sources.push_back("Published results: " + published.source +
+    sheet.sources.push_back("Published figures: " + published.source +
                             (published.url.empty() ? "" : ", " + published.url));
     if (!published.setup.empty()) sheet.sources.push_back("Their setup: " + published.setup);
   }

@@ -117,7 +117,7 @@ TEST_CASE("a choice by rows of which nothing is reported flatters nobody", "[rep
         "--set profile=quick");
   CHECK(scores_of(table) == std::vector<std::string>{"token_accuracy", "kl_divergence"});
   table.best_of->by = results::eval_loss_name;
-  CHECK(contains(note(lab.scored(table)), "flattered"));
+  CHECK(contains(note(lab.scored(table)), "favours rows with many values"));
 }
 
 TEST_CASE("of each value the newest completed run counts and other values are left out",
