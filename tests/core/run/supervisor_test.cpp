@@ -285,7 +285,9 @@ TEST_CASE("a worker killed by a signal is started again from the newest checkpoi
   const auto first = worker::request_from_line(scene.launcher.launches.at(0).input);
   const auto second = worker::request_from_line(scene.launcher.launches.at(1).input);
   REQUIRE(first.resume_from.empty());
+  REQUIRE_FALSE(first.weights.empty());
   REQUIRE(second.resume_from == checkpoint.string());
+  REQUIRE(second.weights.empty());
 }
 
 TEST_CASE("a damaged checkpoint is named and the one before it used", "[run][supervisor]") {
@@ -323,8 +325,7 @@ TEST_CASE("a worker that could not write what must be kept gives the run an exit
           "[run][supervisor]") {
   const std::string failed =
       R"({"event":"failed","message":"the checkpoint of step 9 could not be written"})";
-  SupervisedScene scene(
-      {{then(greeting(), {Says{failed}, Exits{{worker::exit_storage, 0}}}), {}}});
+  SupervisedScene scene({{then(greeting(), {Says{failed}, Exits{{worker::exit_storage, 0}}}), {}}});
   REQUIRE(scene.supervise() == supervised_storage);
   REQUIRE(scene.folder.status().exit_status == worker::exit_storage);
   REQUIRE(contains(scene.folder.status().reason, "could not be written"));
