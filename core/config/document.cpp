@@ -184,13 +184,13 @@ NodePtr without_template_arguments(const NodePtr& root) {
 std::shared_ptr<Node> without_container_tag(const Node& node) {
   auto copy = std::make_shared<Node>(node);
   const graph::Tag tag = graph::parse_tag(node);
-  switch (tag.word) {
-    case graph::Tag::Word::list:
-    case graph::Tag::Word::tuple:
-    case graph::Tag::Word::dict:
+  switch (tag.kind) {
+    case graph::Tag::Kind::list:
+    case graph::Tag::Kind::tuple:
+    case graph::Tag::Kind::dict:
       if (!node.is_scalar()) copy->tag.clear();
       break;
-    case graph::Tag::Word::dlist:
+    case graph::Tag::Kind::dlist:
       if (!node.is_mapping()) break;
       copy->tag.clear();
       copy->kind = Node::Kind::sequence;
@@ -199,7 +199,7 @@ std::shared_ptr<Node> without_container_tag(const Node& node) {
         if (!entry.value->is_null()) copy->items.push_back(entry.value);
       }
       break;
-    case graph::Tag::Word::variable:
+    case graph::Tag::Kind::variable:
       if (const Node* standard = node.find("default")) return without_container_tag(*standard);
       throw Error("a config of forge has no variables, so '!var' needs a default", node.origin);
     default: break;
@@ -210,13 +210,14 @@ std::shared_ptr<Node> without_container_tag(const Node& node) {
 /// Replaces calls in a tree, keeping track of the configs that are being expanded.
 class Expander {
  public:
-  explicit Expander(const jinja::Surroundings& surroundings) : surroundings_(surroundings) {}
+  explicit Expander(const jinja::HostEnvironment& host_environment)
+      : host_environment_(host_environment) {}
 
   NodePtr document(const project::Project& project,
                    const std::string& config_name,
                    const Variables& variables) {
     const project::Config& config = project::config_of(project, config_name);
-    const auto rendered = project::render_config(project, config, surroundings_, variables);
+    const auto rendered = project::render_config(project, config, host_environment_, variables);
     const NodePtr root = project::parse_rendered(project, rendered);
     if (root->is_mapping()) {
       require_experiment(*root);
@@ -283,7 +284,7 @@ class Expander {
                   call.project_origin,
                   "a project is a folder with meta.yaml in a workspace");
     }
-    return project::load_project(*workspace, folder, surroundings_, caller.shared);
+    return project::load_project(*workspace, folder, host_environment_, caller.shared);
   }
 
   static Error located_unknown_config(const project::Project& project, const FromProject& call) {
@@ -323,7 +324,7 @@ class Expander {
     return mapping;
   }
 
-  const jinja::Surroundings& surroundings_;
+  const jinja::HostEnvironment& host_environment_;
   std::vector<std::string> stack_;
   std::map<NodePtr, NodePtr> expanded_;  ///< holds the keys alive, so that no address is reused
 };
@@ -334,9 +335,9 @@ bool is_dotted(const std::string& key) { return key.find('.') != std::string::np
 
 NodePtr load_document(const project::Project& project,
                       const std::string& config_name,
-                      const jinja::Surroundings& surroundings,
+                      const jinja::HostEnvironment& host_environment,
                       const Variables& variables) {
-  Expander expander(surroundings);
+  Expander expander(host_environment);
   const std::string& name = project::config_of(project, config_name).name;
   expander.enter(project, name, {});
   return expander.expand(expander.document(project, name, variables), project);

@@ -25,7 +25,7 @@ void require_experiment(const yaml::Node& root);
 /// something it names does not exist or where configs refer to each other in a circle.
 yaml::NodePtr load_document(const project::Project& project,
                             const std::string& config_name,
-                            const jinja::Surroundings& surroundings,
+                            const jinja::HostEnvironment& host_environment,
                             const jinja::Variables& variables);
 
 /// Whether a root key is a dotted path, to be applied like an override.

@@ -193,7 +193,8 @@ OpenConfig open_config(const project::Project& project,
   const project::Config& config = project::config_of(project, config_name);
   OpenConfig open;
   open.root = project::parse_rendered(
-      project, project::render_config(project, config, options.surroundings, options.variables));
+      project,
+      project::render_config(project, config, options.host_environment, options.variables));
   if (is_experiment(*open.root)) {
     open.resolved = resolve(project, config.name, options);
   } else if (!options.overrides.empty()) {

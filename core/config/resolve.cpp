@@ -4,10 +4,10 @@
 #include "core/base/text.h"
 #include "core/config/backend.h"
 #include "core/config/check.h"
+#include "core/config/document.h"
 #include "core/config/experiment.h"
 #include "core/config/keys.h"
 #include "core/config/tree.h"
-#include "core/config/document.h"
 #include "core/project/names.h"
 
 namespace forge::config {
@@ -184,7 +184,8 @@ ResolvedConfig resolve(const project::Project& project,
   ResolveOptions options = given_options;
   options.on_problem = without_consequences(options.on_problem);
   const project::Config& config = project::config_of(project, config_name);
-  const NodePtr root = load_document(project, config.name, options.surroundings, options.variables);
+  const NodePtr root =
+      load_document(project, config.name, options.host_environment, options.variables);
   const Document document = take_apart(root, options.on_problem);
   Draft draft = lay_layers(document, options);
   ResolvedConfig resolved;
@@ -192,9 +193,10 @@ ResolvedConfig resolve(const project::Project& project,
   if (resolved.trains) {
     check_and_complete(
         draft,
-        {options.surroundings.working_directory,
+        {options.host_environment.working_directory,
          project.folder,
-         backend_folders(project.folder, project.workspace_root, options.surroundings.library_dir)},
+         backend_folders(
+             project.folder, project.workspace_root, options.host_environment.library_dir)},
         keeping_obstacles(options.on_problem, resolved.obstacles));
   } else {
     check_and_complete_model(draft, options.on_problem);

@@ -93,22 +93,22 @@ void apply_rules(const Subject& subject, Findings& findings) {
 }
 
 Outcome check_config(const Task& task,
-                     Surveys& surveys,
-                     const jinja::Surroundings& surroundings) {
+                     TemplateAnalyses& analyses,
+                     const jinja::HostEnvironment& host_environment) {
   const Selection& selection = *task.selection;
   Outcome outcome;
   const std::optional<Subject> subject = open_subject(selection.project,
                                                       *task.config,
-                                                      surroundings,
+                                                      host_environment,
                                                       selection.variables,
-                                                      surveys,
+                                                      analyses,
                                                       outcome.findings);
   if (!subject) return outcome;
   apply_rules(*subject, outcome.findings);
   for (const UsedTemplate& used : subject->templates) {
-    outcome.witnessed.push_back(used.survey->source);
+    outcome.witnessed.push_back(used.analysis->source);
   }
-  for (const jinja::PartSurvey* part : subject->parts) {
+  for (const jinja::TemplateAnalysis* part : subject->parts) {
     if (part->marker) outcome.witnessed.push_back(part->marker.source);
   }
   outcome.passed = passed_variables(*subject);
@@ -174,17 +174,17 @@ size_t Report::count(Severity severity) const {
 
 Report check(const std::vector<Selection>& selections,
              const std::vector<Error>& broken,
-             const jinja::Surroundings& surroundings) {
+             const jinja::HostEnvironment& host_environment) {
   std::vector<Task> tasks;
   for (const Selection& selection : selections) {
     for (const project::Config& config : selection.configs) {
       tasks.push_back({&selection, &config, selection.project.path + ":" + config.name});
     }
   }
-  Surveys surveys;
+  TemplateAnalyses analyses;
   std::vector<Outcome> outcomes(tasks.size());
   parallel_for(tasks.size(),
-               [&](size_t i) { outcomes[i] = check_config(tasks[i], surveys, surroundings); });
+               [&](size_t i) { outcomes[i] = check_config(tasks[i], analyses, host_environment); });
 
   Gathering gathering;
   for (const Error& error : broken) gathering.add(finding_of(error, "invalid-meta"), "");

@@ -119,7 +119,7 @@ void check_texts(const config::ResolvedConfig& resolved, Findings& findings) {
 
 void check_experiment(const Subject& subject, Findings& findings) {
   config::ResolveOptions options;
-  options.surroundings = subject.surroundings;
+  options.host_environment = subject.host_environment;
   options.variables = subject.variables;
   bool wrong = false;
   options.on_problem = [&](const Problem& problem) {
@@ -201,10 +201,10 @@ void check_arguments(const Subject& subject, Findings& findings) {
 
 namespace {
 
-using jinja::PartSurvey;
+using jinja::TemplateAnalysis;
 
-const PartSurvey* part_of(const Subject& subject, const SourceSpan& span) {
-  for (const PartSurvey* part : subject.parts) {
+const TemplateAnalysis* part_of(const Subject& subject, const SourceSpan& span) {
+  for (const TemplateAnalysis* part : subject.parts) {
     if (part->source == span.source) return part;
   }
   return nullptr;
@@ -214,7 +214,7 @@ const PartSurvey* part_of(const Subject& subject, const SourceSpan& span) {
 /// condition, in the same block of the same template.
 bool looks_accidental(const Subject& subject, const SourceSpan& first, const SourceSpan& second) {
   if (!first || first.source != second.source || first.line >= second.line) return false;
-  const PartSurvey* part = part_of(subject, first);
+  const TemplateAnalysis* part = part_of(subject, first);
   if (!part || part->block_at(first.line) != part->block_at(second.line)) return false;
   return !part->is_conditional(first.line) && !part->is_conditional(second.line);
 }

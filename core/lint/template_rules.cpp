@@ -29,13 +29,13 @@ void check_parent(const Subject& subject, Findings& findings) {
 
 namespace {
 
-using jinja::BlockFact;
+using jinja::BlockInfo;
 using jinja::Reference;
 
 /// The templates that this one extended in the render.
 std::vector<const UsedTemplate*> parents_of(const UsedTemplate& used, const Subject& subject) {
   std::vector<const UsedTemplate*> parents;
-  for (const Reference& reference : used.survey->references) {
+  for (const Reference& reference : used.analysis->references) {
     if (reference.kind != Reference::Kind::extends) continue;
     for (const std::string& name : reference.names) {
       if (const UsedTemplate* parent = subject.find(name)) parents.push_back(parent);
@@ -66,7 +66,7 @@ std::vector<const UsedTemplate*> ancestors_of(const UsedTemplate& used, const Su
 std::vector<std::string> blocks_of(const std::vector<const UsedTemplate*>& templates) {
   std::vector<std::string> names;
   for (const UsedTemplate* used : templates) {
-    for (const BlockFact& block : used->survey->blocks) names.push_back(block.name);
+    for (const BlockInfo& block : used->analysis->blocks) names.push_back(block.name);
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -80,7 +80,7 @@ void check_blocks(const Subject& subject, Findings& findings) {
     const std::vector<const UsedTemplate*> ancestors = ancestors_of(used, subject);
     if (ancestors.empty()) continue;
     const std::vector<std::string> known = blocks_of(ancestors);
-    for (const BlockFact& block : used.survey->blocks) {
+    for (const BlockInfo& block : used.analysis->blocks) {
       // A block within another is a place for others to fill.
       if (!block.enclosing.empty()) continue;
       if (std::binary_search(known.begin(), known.end(), block.name)) continue;
@@ -102,36 +102,38 @@ void check_blocks(const Subject& subject, Findings& findings) {
 
 namespace {
 
-using jinja::PartSurvey;
 using jinja::Reference;
+using jinja::TemplateAnalysis;
 
-bool is_used(const Subject& subject, const PartSurvey& part) {
+bool is_used(const Subject& subject, const TemplateAnalysis& part) {
   return std::any_of(subject.templates.begin(),
                      subject.templates.end(),
-                     [&](const UsedTemplate& used) { return used.survey == &part; });
+                     [&](const UsedTemplate& used) { return used.analysis == &part; });
 }
 
 bool is_named(const Subject& subject, const std::string& name) {
   const auto names_it = [&](const Reference& reference) {
     return std::find(reference.names.begin(), reference.names.end(), name) != reference.names.end();
   };
-  return std::any_of(subject.parts.begin(), subject.parts.end(), [&](const PartSurvey* part) {
+  return std::any_of(subject.parts.begin(), subject.parts.end(), [&](const TemplateAnalysis* part) {
     return std::any_of(part->references.begin(), part->references.end(), names_it);
   });
 }
 
 /// Of several templates of one name the one that is used, else the one loaded last.
-const PartSurvey& winner_of(const Subject& subject, const std::vector<const PartSurvey*>& parts) {
-  const auto used = std::find_if(
-      parts.begin(), parts.end(), [&](const PartSurvey* part) { return is_used(subject, *part); });
+const TemplateAnalysis& winner_of(const Subject& subject,
+                                  const std::vector<const TemplateAnalysis*>& parts) {
+  const auto used = std::find_if(parts.begin(), parts.end(), [&](const TemplateAnalysis* part) {
+    return is_used(subject, *part);
+  });
   return used == parts.end() ? *parts.back() : **used;
 }
 
 void check_duplicates(const Subject& subject,
-                      const std::vector<const PartSurvey*>& parts,
+                      const std::vector<const TemplateAnalysis*>& parts,
                       Findings& findings) {
-  const PartSurvey& winner = winner_of(subject, parts);
-  for (const PartSurvey* part : parts) {
+  const TemplateAnalysis& winner = winner_of(subject, parts);
+  for (const TemplateAnalysis* part : parts) {
     if (part == &winner || part->source->text == winner.source->text) continue;
     findings.push_back({Severity::warning,
                         "duplicate-inline",
@@ -152,13 +154,13 @@ bool looks_like_a_title(const std::string& name) {
 }  // namespace
 
 void check_inline_templates(const Subject& subject, Findings& findings) {
-  std::map<std::string, std::vector<const PartSurvey*>> by_name;
-  for (const PartSurvey* part : subject.parts) {
+  std::map<std::string, std::vector<const TemplateAnalysis*>> by_name;
+  for (const TemplateAnalysis* part : subject.parts) {
     if (!part->inline_name.empty()) by_name[part->inline_name].push_back(part);
   }
   for (const auto& [name, parts] : by_name) {
     if (parts.size() > 1) check_duplicates(subject, parts, findings);
-    for (const PartSurvey* part : parts) {
+    for (const TemplateAnalysis* part : parts) {
       if (!looks_like_a_title(name) || is_used(subject, *part) || is_named(subject, name)) continue;
       findings.push_back({Severity::note,
                           "unused-inline",
@@ -174,7 +176,7 @@ void check_inline_templates(const Subject& subject, Findings& findings) {
 
 namespace {
 
-using jinja::PartSurvey;
+using jinja::TemplateAnalysis;
 using jinja::VariableRead;
 using jinja::VariableWrite;
 
@@ -199,8 +201,8 @@ std::vector<const VariableRead*> reads_with_fallback(const Subject& subject) {
   Views seen;
   Views relied_on;
   for (const UsedTemplate& used : subject.templates) {
-    for (const VariableRead& read : used.survey->reads) {
-      if (!read.has_fallback) {
+    for (const VariableRead& read : used.analysis->reads) {
+      if (!read.is_optional) {
         relied_on.insert(read.path);
       } else if (seen.insert(read.path).second) {
         first.push_back(&read);
@@ -263,7 +265,7 @@ void take_out_set(const Subject& subject, std::vector<const VariableRead*>& read
   Views wanted;
   for (const VariableRead* read : reads) wanted.insert(read->path);
   Views namespaces;
-  for (const PartSurvey* part : subject.parts) {
+  for (const TemplateAnalysis* part : subject.parts) {
     for (const VariableWrite& write : part->writes) {
       wanted.erase(write.path);
       if (write.makes_namespace) namespaces.insert(write.path);
@@ -279,7 +281,7 @@ void take_out_set(const Subject& subject, std::vector<const VariableRead*>& read
 /// Every path that is set or given, sorted.
 std::vector<std::string> known_paths(const Subject& subject, const Views& given) {
   std::set<std::string> paths(given.begin(), given.end());
-  for (const PartSurvey* part : subject.parts) {
+  for (const TemplateAnalysis* part : subject.parts) {
     for (const VariableWrite& write : part->writes) paths.insert(write.path);
   }
   return {paths.begin(), paths.end()};
