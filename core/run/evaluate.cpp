@@ -1,9 +1,9 @@
 #include "core/run/evaluate.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <unistd.h>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -128,7 +128,7 @@ EvaluationData prepared(const RunModel& model,
   // Of generated training text as little as can be: it is not what is wanted.
   experiment.train.max_steps = 1;
   experiment.train.batch_size = 1;
-  experiment.train.selection_rows = 0;
+  experiment.train.validation_rows = 0;
   experiment.train.seq_len = model.experiment.train.seq_len;
   experiment.train.document_mask = model.experiment.train.document_mask;
   const data::PreparedData made = data::prepare(experiment, cache_dir, progress);
@@ -205,9 +205,9 @@ int64_t bytes_of(const RunModel& model, const EvaluationData& data) {
 }
 
 worker::Request request_of(const RunModel& model,
-                             const EvaluationData& data,
-                             const std::string& device,
-                             int threads) {
+                           const EvaluationData& data,
+                           const std::string& device,
+                           int threads) {
   worker::Request request;
   request.job = worker::Job::evaluate;
   request.experiment = config::to_json(model.experiment);

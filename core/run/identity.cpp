@@ -36,7 +36,7 @@ constexpr const char* later_keys[][2] = {{"data", "documents"},
                                          {"data", "training_fraction"},
                                          {"train", "bfloat16_weights"},
                                          {"train", "eval_prompts"},
-                                         {"train", "selection_rows"},
+                                         {"train", "validation_rows"},
                                          {"train", "micro_batch_size"}};
 
 void drop_later_keys_at_default(Json& part) {

@@ -1,8 +1,8 @@
 #include "core/run/plan.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -160,7 +160,7 @@ worker::Request request_of(const PlannedRun& planned, const RunInputs& inputs) {
   request.experiment = inputs.experiment;
   request.train_tokens = inputs.train_tokens;
   request.evaluation_tokens = inputs.evaluation_tokens;
-  request.selection_tokens = inputs.selection_tokens;
+  request.validation_tokens = inputs.validation_tokens;
   ask_for_answers(config::experiment_from_json(inputs.experiment), request);
   request.resume_from = inputs.continuation.checkpoint.string();
   request.initial_weights = inputs.initial_weights.folder.string();

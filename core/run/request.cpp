@@ -12,7 +12,7 @@ namespace forge::run {
 namespace {
 
 std::vector<worker::TokenSource> sources_of(const data::PreparedData& prepared,
-                                              const std::vector<data::PreparedRows>& files) {
+                                            const std::vector<data::PreparedRows>& files) {
   std::vector<worker::TokenSource> sources;
   for (const data::PreparedRows& file : files) {
     worker::TokenSource source;
@@ -39,8 +39,8 @@ std::vector<worker::TokenSource> evaluation_sources(const data::PreparedData& pr
   return sources_of(prepared, prepared.evaluation);
 }
 
-std::vector<worker::TokenSource> selection_sources(const data::PreparedData& prepared) {
-  return sources_of(prepared, prepared.selection);
+std::vector<worker::TokenSource> validation_sources(const data::PreparedData& prepared) {
+  return sources_of(prepared, prepared.validation);
 }
 
 namespace {
@@ -176,7 +176,7 @@ void renew_request(const RunFolder& folder,
   request.run_dir = fs::absolute(folder.path()).string();
   request.train_tokens = training_sources(data);
   request.evaluation_tokens = evaluation_sources(data);
-  request.selection_tokens = selection_sources(data);
+  request.validation_tokens = validation_sources(data);
   write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
 }
 

@@ -1,7 +1,7 @@
+#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -149,8 +149,7 @@ Record make_record(const Call& call,
                    const MeasuredConfig& measured,
                    const Measurement& measurement) {
   const config::Experiment experiment = config::experiment_from_json(measured.experiment);
-  const auto result =
-      worker::read_fields<WorkerResult>(measurement.result, "the worker's result");
+  const auto result = worker::read_fields<WorkerResult>(measurement.result, "the worker's result");
   Record record;
   record.call = call;
   record.device = device_of(measurement.hello, measurement.environment);
@@ -231,7 +230,7 @@ nlohmann::json speed_keys(const nlohmann::json& experiment) {
                           "max_bad_steps",
                           "hung_after_seconds",
                           "eval_rows",
-                          "selection_rows",
+                          "validation_rows",
                           "eval_batch_size",
                           "eval_prompts",
                           "initial_weights"}) {
