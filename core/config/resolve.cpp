@@ -4,10 +4,10 @@
 #include "core/base/text.h"
 #include "core/config/backend.h"
 #include "core/config/check.h"
+#include "core/config/document.h"
 #include "core/config/experiment.h"
 #include "core/config/keys.h"
 #include "core/config/tree.h"
-#include "core/config/document.h"
 #include "core/project/names.h"
 
 namespace forge::config {
@@ -180,11 +180,22 @@ nlohmann::json model_only(const nlohmann::json& json) {
 
 ResolvedConfig resolve(const project::Project& project,
                        const std::string& config_name,
+                       const ResolveOptions& options) {
+  const project::Config& config = project::config_of(project, config_name);
+  return resolve(project,
+                 config.name,
+                 parse_config(project, config, options.surroundings, options.variables),
+                 options);
+}
+
+ResolvedConfig resolve(const project::Project& project,
+                       const std::string& config_name,
+                       const ParsedConfig& parsed,
                        const ResolveOptions& given_options) {
   ResolveOptions options = given_options;
   options.on_problem = without_consequences(options.on_problem);
   const project::Config& config = project::config_of(project, config_name);
-  const NodePtr root = load_document(project, config.name, options.surroundings, options.variables);
+  const NodePtr root = load_document(project, config.name, parsed, options.surroundings);
   const Document document = take_apart(root, options.on_problem);
   Draft draft = lay_layers(document, options);
   ResolvedConfig resolved;
