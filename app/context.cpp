@@ -102,7 +102,7 @@ std::filesystem::path Context::runs_dir() const {
   return run::runs_dir(workspace().shipped ? here_ : workspace().root);
 }
 
-std::unique_ptr<run::Backend> Context::backend(const config::Experiment& experiment) const {
+std::unique_ptr<worker::Backend> Context::backend(const config::Experiment& experiment) const {
   return backends::make_backend(experiment, program_);
 }
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/config/experiment.h"
+#include "core/jinja/render.h"
 #include "core/project/names.h"
 #include "core/project/workspace.h"
 #include "core/worker/launcher.h"
-#include "core/jinja/render.h"
 
 namespace forge::app {
 
@@ -60,7 +60,7 @@ class Context {
 
   std::filesystem::path runs_dir() const;
   /// The backend of a resolved config.
-  std::unique_ptr<run::Backend> backend(const config::Experiment& experiment) const;
+  std::unique_ptr<worker::Backend> backend(const config::Experiment& experiment) const;
 
  private:
   std::string command_line_;

@@ -1,5 +1,6 @@
 #include "app/follow_runs.h"
 
+#include <unistd.h>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -10,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <unistd.h>
 
 #include "app/terminal.h"
 #include "core/base/clock.h"
@@ -111,8 +111,8 @@ bool is_to_be_started(const ToDo& run) {
   return run.planned.action == run::Action::start || run.planned.action == run::Action::resume;
 }
 
-queue::Entry entry_of(const ToDo& run, const ConductOptions& options) {
-  queue::Entry entry;
+queue::QueueEntry entry_of(const ToDo& run, const ConductOptions& options) {
+  queue::QueueEntry entry;
   entry.run = run.planned.record.id;
   entry.priority = options.priority;
   entry.host = run::host_name();
@@ -189,8 +189,8 @@ class Conductor {
     const double now = steady_seconds();
     if (now < dispatch_at_) return;
     dispatch_at_ = now + dispatch_seconds;
-    const queue::Dispatch done = queue::dispatch(runs_dir_, context_.program());
-    for (const queue::Started& started : done.started) {
+    const queue::DispatchResult done = queue::dispatch(runs_dir_, context_.program());
+    for (const queue::StartedRun& started : done.started) {
       if (Followed* followed = find(started.run)) {
         if (followed->supervisor != 0)
           say(*followed, followed->run.label + ": its supervisor was killed, going on");
@@ -276,7 +276,7 @@ class Conductor {
       if (!ended_well && outcome.status.attempt == followed.attempt_before) {
         // It could not even begin to record.
         outcome.status.state = run::RunState::failed;
-        outcome.status.reason = run::reason_of_silence(folder);
+        outcome.status.reason = run::supervisor_error(folder);
         outcome.status.hint.clear();
       }
     }
@@ -291,7 +291,7 @@ class Conductor {
     for (const auto& followed : followed_) {
       if (!followed->outcome) runs.push_back(followed->run.planned.record.id);
     }
-    queue::withdraw(runs_dir_, runs);
+    queue::cancel_queued(runs_dir_, runs);
   }
 
   void answer_interrupts() {
@@ -300,7 +300,8 @@ class Conductor {
     begin_nothing_more();
     for (const auto& followed : followed_) {
       if (followed->outcome || !followed->running) continue;
-      followed->run.planned.folder.request_stop(answered_ == 1 ? run::Stop::save : run::Stop::now);
+      followed->run.planned.folder.request_stop(answered_ == 1 ? run::StopRequest::after_checkpoint
+                                                               : run::StopRequest::immediately);
       say(*followed,
           answered_ == 1 ? "stopping " + followed->run.label +
                                " after saving a checkpoint; Ctrl-C again stops it now"
@@ -341,7 +342,7 @@ void enqueue(const Context& context, const std::vector<ToDo>& runs, const Conduc
   queue::Queue queue(context.runs_dir());
   for (const ToDo& run : runs) {
     if (!is_to_be_started(run)) continue;
-    queue::Entry entry = entry_of(run, options);
+    queue::QueueEntry entry = entry_of(run, options);
     entry.group = group;
     entry.submitted = submitted;
     entry.position = position++;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "app/context.h"
-#include "core/run/queue/queue.h"
 #include "core/run/plan.h"
+#include "core/run/queue/queue.h"
 
 namespace forge::app {
 
@@ -15,7 +15,7 @@ struct ToDo {
   std::string label;  ///< what to call it
   std::string what;   ///< "starting, profile quick: …"
   run::PlannedRun planned;
-  queue::Demand demand;
+  queue::ResourceRequest demand;
 };
 
 struct ConductOptions {

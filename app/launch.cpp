@@ -46,10 +46,10 @@ void refuse_what_cannot_run_here(const ChosenConfig& config,
   if (!elsewhere.obstacles.empty()) config::require_no_obstacles(resolved);
 }
 
-run::BackendInfo describe_backend(const Context& context,
-                                  const config::Experiment& experiment,
-                                  const LaunchOptions& options) {
-  run::LocalLauncher launcher;
+worker::BackendInfo describe_backend(const Context& context,
+                                     const config::Experiment& experiment,
+                                     const LaunchOptions& options) {
+  worker::LocalLauncher launcher;
   return context.backend(experiment)->describe(launcher, options.device, options.threads);
 }
 
@@ -109,12 +109,12 @@ Launch check_launch(const Context& context,
   return launch;
 }
 
-benchmark::Subject benchmark_subject(const Context& context,
-                                     const Launch& launch,
-                                     const LaunchOptions& options,
-                                     int64_t window_steps) {
+benchmark::BenchTarget benchmark_subject(const Context& context,
+                                         const Launch& launch,
+                                         const LaunchOptions& options,
+                                         int64_t window_steps) {
   run::require_job(worker::Job::bench, launch.backend);
-  benchmark::Subject subject;
+  benchmark::BenchTarget subject;
   subject.name = launch.resolved.config_name;
   subject.request.job = worker::Job::bench;
   subject.request.experiment = launch.resolved.json;
@@ -138,13 +138,13 @@ PreparedLaunch prepare_launch(const Context& context,
         });
   }
   warn_of_differences(launch, data);
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   run::RunInputs inputs;
   inputs.project = resolved.project;
   inputs.config = resolved.config_name;
   inputs.command = context.command_line();
-  inputs.revision =
-      launch.saved ? launch.saved->revision : run::git_revision(launcher, context.workspace().root);
+  inputs.revision = launch.saved ? launch.saved->revision
+                                 : worker::git_revision(launcher, context.workspace().root);
   inputs.experiment = resolved.json;
   inputs.origins = launch.saved ? launch.saved->origins : config::to_json(resolved.origins);
   inputs.data_fingerprint = data.data_fingerprint;
@@ -160,10 +160,10 @@ PreparedLaunch prepare_launch(const Context& context,
       launch.saved ? run::plan_as_saved(inputs, *launch.saved, context.runs_dir())
                    : run::plan_run(inputs, context.runs_dir(), options.force);
   if (!options.continue_run.empty() && planned.action == run::Action::start) {
-    inputs.continuation =
-        run::find_continuation(run::named_run(context.runs_dir(), options.continue_run),
-                               planned.record.identity,
-                               inputs.experiment);
+    inputs.continue_from = run::find_continue_checkpoint(
+        run::find_run_by_name_or_path(context.runs_dir(), options.continue_run),
+        planned.record.identity,
+        inputs.experiment);
   }
   return {std::move(inputs), planned};
 }
@@ -288,7 +288,7 @@ std::vector<Launch> launches_of(const Context& context,
   std::vector<run::Sweep> sweeps = sweeps_of(selection, asked, own_seed);
   sweeps.insert(sweeps.end(), selected.sweeps.begin(), selected.sweeps.end());
   std::vector<Launch> launches;
-  for (const run::Variation& variation : run::variations_of(sweeps)) {
+  for (const run::Overrides& variation : run::sweep_points(sweeps)) {
     LaunchOptions changed = options;
     changed.overrides.insert(changed.overrides.end(), variation.begin(), variation.end());
     launches.push_back(check_launch(context, selected.config, changed));

@@ -24,7 +24,7 @@ struct LaunchOptions {
 struct Launch {
   std::string label;  ///< what to call it: the config's name, and what a sweep changes
   config::ResolvedConfig resolved;
-  run::BackendInfo backend;
+  worker::BackendInfo backend;
   run::InitialWeights initial_weights;
   std::optional<run::SavedRun> saved;  ///< of a plan that is executed as it is
 };
@@ -41,10 +41,10 @@ Launch check_launch(const Context& context,
                     const LaunchOptions& options);
 
 /// The launch's config as something to be measured; 0 steps: windows of about a second.
-benchmark::Subject benchmark_subject(const Context& context,
-                                     const Launch& launch,
-                                     const LaunchOptions& options,
-                                     int64_t window_steps = 0);
+benchmark::BenchTarget benchmark_subject(const Context& context,
+                                         const Launch& launch,
+                                         const LaunchOptions& options,
+                                         int64_t window_steps = 0);
 
 /// Prepares the data (with progress on stderr) and says what is left to do for the run.
 struct PreparedLaunch {

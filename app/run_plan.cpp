@@ -10,9 +10,9 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/benchmark/benchmark.h"
-#include "core/worker/launcher.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
+#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
@@ -72,7 +72,7 @@ void probe_the_unknown(const Context& context,
                        const LaunchOptions& options,
                        std::vector<PlannedLaunch>& plan) {
   std::map<std::string, std::optional<benchmark::Probe>> probes;
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   for (PlannedLaunch& entry : plan) {
     if (!entry.to_do() || entry.known != Known::nothing) continue;
     const auto [found, is_new] = probes.try_emplace(cost_key(*entry.launch));

@@ -1,11 +1,11 @@
 #include "app/runs.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <set>
-#include <unistd.h>
 
 #include "app/terminal.h"
 #include "core/base/display_text.h"
@@ -45,7 +45,7 @@ std::vector<run::RunFolder> named(const fs::path& runs_dir, const std::vector<st
   };
   for (const std::string& name : names) {
     if (!project::is_pattern(name)) {
-      add(run::named_run(runs_dir, name));
+      add(run::find_run_by_name_or_path(runs_dir, name));
       continue;
     }
     store::RunQuery query;

@@ -76,14 +76,15 @@ int export_hf(const Context& context, const ExportHfOptions& options) {
   huggingface::ExportOptions export_options;
   export_options.dtype = huggingface::dtype_from_name(options.dtype);
   export_options.replace = options.force;
-  const run::RunFolder run = run::named_run(context.runs_dir(), options.run);
+  const run::RunFolder run = run::find_run_by_name_or_path(context.runs_dir(), options.run);
   const run::RunModel model = run::open_run(run, options.step);
   huggingface::ExportSource source;
   source.model = model.experiment.model;
   source.max_positions = model.experiment.train.seq_len;
   source.checkpoint = model.checkpoint;
   source.tokenizer = model.tokenizer;
-  const huggingface::Exported exported = huggingface::export_model(source, options.folder, export_options);
+  const huggingface::Exported exported =
+      huggingface::export_model(source, options.folder, export_options);
   options.json ? print_exported_json(run, model, options, exported)
                : print_text(run, model, options, exported);
   return 0;

@@ -1,8 +1,8 @@
+#include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <map>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -27,7 +27,7 @@ using manage::Finding;
 using manage::Health;
 
 std::vector<manage::BackendReport> ask_backends(const Context& context) {
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   const auto project = context.project_folder();
   std::vector<manage::BackendReport> reports;
   for (backends::ListedBackend& backend :

@@ -7,10 +7,10 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/manage/pack.h"
 #include "core/project/project.h"
 #include "core/run/open_model.h"
 #include "core/run/run_folder.h"
-#include "core/manage/pack.h"
 
 namespace forge::app {
 namespace {
@@ -62,7 +62,7 @@ std::vector<std::pair<std::string, fs::path>> templates_of(const Context& contex
 }
 
 int pack(const Context& context, const PackCommand& options) {
-  const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
+  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   std::vector<std::string> notes;
   manage::PackOptions pack;
   pack.file = options.file.empty() ? fs::path(folder.id() + ".tar.zst") : fs::path(options.file);

@@ -1,7 +1,7 @@
+#include <unistd.h>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
-#include <unistd.h>
 
 #include "app/command_line.h"
 #include "app/follow_runs.h"
@@ -60,7 +60,7 @@ ToDo prepare(const Context& context, const Launch& launch, const RunOptions& opt
     case run::Action::start:
     case run::Action::resume:
       run.what = what_it_does(launch, prepared.planned);
-      run.demand = queue::demand_of(
+      run.demand = queue::resource_request(
           launch.backend.environment, options.launch.device, options.conduct.jobs, usable_cores());
       run::write_run_folder(prepared.planned, prepared.inputs);
   }
@@ -240,13 +240,13 @@ int supervise(const Context& context, const SuperviseOptions& options) {
     supervision.retry_waits = run::retry_waits_from_text(waits);
   supervision.device = options.device;
   supervision.lease = options.lease;
-  supervision.meanwhile = start_what_waits;
+  supervision.periodic_task = start_what_waits;
   supervision.at_end = [&](int exit_code) {
     const bool failed =
         exit_code != run::supervised_completed && exit_code != run::supervised_stopped;
-    try_to([&] { queue::finish(runs_dir, folder.id(), failed); });
+    try_to([&] { queue::finish_queued_run(runs_dir, folder.id(), failed); });
   };
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   const int exit_code = run::supervise(folder, *backend, launcher, supervision);
   if (options.lease >= 0) ::close(options.lease);  // for the next run, which may begin at once
   if (exit_code != run::supervised_storage) start_what_waits();

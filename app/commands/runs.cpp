@@ -1,8 +1,8 @@
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <thread>
-#include <unistd.h>
 
 #include "app/command_line.h"
 #include "app/runs.h"
@@ -74,7 +74,7 @@ int list_runs(const Context& context, const RunsOptions& options) {
 
 int show_run(const Context& context, const std::string& name, bool json) {
   const std::filesystem::path runs_dir = context.runs_dir();
-  const run::RunFolder folder = run::named_run(runs_dir, name);
+  const run::RunFolder folder = run::find_run_by_name_or_path(runs_dir, name);
   const store::ResultStore store = synchronized_store(runs_dir);
   const std::optional<store::RunSummary> run = store.run(folder.id());
   if (!run || !std::filesystem::equivalent(folder.path(), runs_dir / run->id)) {
@@ -222,7 +222,7 @@ bool is_over(const run::RunFolder& folder) {
 }
 
 int print_logs(const Context& context, const RunsLogsOptions& options) {
-  const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
+  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   const bool colour = use_colour(STDOUT_FILENO);
   manage::Chronicle chronicle(folder, source_of(options));
   bool any = false;

@@ -59,7 +59,7 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
 std::string stop_begun(const run::RunFolder& folder, bool now) {
   if (folder.state() != run::RunState::running)
     return run::name_of(folder.state()) + ", does not run";
-  folder.request_stop(now ? run::Stop::now : run::Stop::save);
+  folder.request_stop(now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint);
   return now ? "stops now" : "saves after this step and stops";
 }
 
@@ -69,7 +69,7 @@ int stop(const Context& context, const RunsStopOptions& options) {
   std::vector<std::string> ids;
   for (const run::RunFolder& folder : folders) ids.push_back(folder.id());
   const std::vector<std::string> withdrawn =
-      ids.empty() ? ids : queue::withdraw(context.runs_dir(), ids);
+      ids.empty() ? ids : queue::cancel_queued(context.runs_dir(), ids);
   const std::set<std::string> waited(withdrawn.begin(), withdrawn.end());
   nlohmann::json list = nlohmann::json::array();
   for (const run::RunFolder& folder : folders) {
@@ -164,7 +164,7 @@ void require_able(const run::RunFolder& folder, double seconds) {
 
 /// The next checkpoint, or nothing where the run ends or the time is over before.
 std::optional<worker::CheckpointSaved> wait_for_checkpoint(run::Follower& follower,
-                                                             double seconds) {
+                                                           double seconds) {
   const double deadline = steady_seconds() + seconds;
   while (true) {
     const run::Update update = follower.poll();
@@ -178,7 +178,7 @@ std::optional<worker::CheckpointSaved> wait_for_checkpoint(run::Follower& follow
 }
 
 int save(const Context& context, const RunsSaveOptions& options) {
-  const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
+  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   require_able(folder, options.wait_seconds);
   run::Follower follower(folder);
   follower.skip_to_end();
@@ -247,10 +247,10 @@ struct RunsResumeOptions {
 /// What is left to do for a run, with a request that holds here and now.
 ToDo renewed(const Context& context, const run::RunFolder& folder, int jobs) {
   const run::RunRecord record = folder.record();
-  const worker::Request request = run::request_of(folder);
+  const worker::Request request = run::read_request(folder);
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  run::LocalLauncher launcher;
-  const run::BackendInfo backend =
+  worker::LocalLauncher launcher;
+  const worker::BackendInfo backend =
       context.backend(experiment)->describe(launcher, request.device, request.threads);
   run::require_same_backend(record, backend);
   data::PreparedData data;
@@ -261,7 +261,7 @@ ToDo renewed(const Context& context, const run::RunFolder& folder, int jobs) {
           line.show_phase(fraction, phase);
         });
   }
-  run::renew_request(folder, request, data);
+  run::refresh_request(folder, request, data);
   const std::string checkpoint = folder.newest_checkpoint();
   const std::string from =
       checkpoint.empty()
@@ -270,7 +270,7 @@ ToDo renewed(const Context& context, const run::RunFolder& folder, int jobs) {
   return {record.id,
           "going on " + from + " of " + std::to_string(experiment.train.max_steps),
           {record, folder, run::Action::resume},
-          queue::demand_of(backend.environment, request.device, jobs, usable_cores())};
+          queue::resource_request(backend.environment, request.device, jobs, usable_cores())};
 }
 
 /// Why there is nothing to go on with, "" where there is.

@@ -6,13 +6,13 @@
 #include <thread>
 
 #include "app/command_line.h"
-#include "app/terminal.h"
 #include "app/runs.h"
+#include "app/terminal.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/results/store/result_store.h"
 #include "core/results/store/overview.h"
+#include "core/results/store/result_store.h"
 
 namespace forge::app {
 namespace {
@@ -78,7 +78,7 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
       {"Waiting", "Steps", "Takes", "Priority", "Since", "For"}};
   for (const store::WaitingRun& run : waiting) {
     std::vector<std::string> devices;
-    for (const queue::Device& device : run.entry.devices) devices.push_back(device.name);
+    for (const queue::LeaseDevice& device : run.entry.devices) devices.push_back(device.name);
     lines.push_back({run.entry.run,
                      with_thousands(run.steps_left),
                      duration(run.seconds),

@@ -15,8 +15,8 @@
 #include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
-#include "core/run/queue/queue.h"
 #include "core/results/store/result_store.h"
+#include "core/run/queue/queue.h"
 
 namespace forge::manage {
 namespace {
@@ -110,7 +110,7 @@ Finding examine_locks(const fs::path& folder) {
   const auto first = FileLock::try_acquire(folder / "lock");
   const bool held =
       first && FileLock::is_held(folder / "lock") && !FileLock::try_acquire(folder / "lock");
-  const queue::Device device{"device", 1};
+  const queue::LeaseDevice device{"device", 1};
   const auto lease = queue::Lease::try_take(folder, device, 1);
   const bool leased = lease && !queue::Lease::try_take(folder, device, 1);
   if (held && leased) return finding;
@@ -206,7 +206,7 @@ std::vector<Finding> examine_backend(const BackendReport& report, bool is_own) {
              "not here: " + first_line(report.problem),
              is_own ? "install forge's worker, or build forge with FORGE_WITH_TORCH=ON" : ""}};
   }
-  const run::BackendInfo& info = *report.info;
+  const worker::BackendInfo& info = *report.info;
   Finding finding{what, Health::ok, info.hello.backend_version, ""};
   for (const auto& [key, name] :
        {std::pair("torch", "Torch"), std::pair("cxx", "compiler"), std::pair("python", "Python")}) {

@@ -7,10 +7,10 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/config/experiment.h"
-#include "core/run/event_log.h"
-#include "core/run/run_folder.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/event_log.h"
+#include "core/run/run_folder.h"
 
 namespace forge::manage {
 namespace {
@@ -126,7 +126,7 @@ run::RunRecord checked_record(const run::RunFolder& folder, std::vector<std::str
   }
   const Json config = json_of(folder.config_file());
   config::experiment_from_json(config);
-  if (run::identifying_part(config) != record.identity.experiment)
+  if (run::identity_config(config) != record.identity.experiment)
     notes.push_back("config.json differs from what the run's identity says");
   run::read_events(folder.events_file());
   return record;

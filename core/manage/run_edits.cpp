@@ -1,7 +1,7 @@
 #include "core/manage/run_edits.h"
 
-#include <algorithm>
 #include <sys/stat.h>
+#include <algorithm>
 #include <tuple>
 
 #include "core/base/clock.h"
@@ -46,13 +46,13 @@ bool is_plain_name(const std::string& name) {
          name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
 }
 
-run::Remarks change_remarks(const run::RunFolder& folder,
-                            const std::function<void(run::Remarks&)>& change) {
+run::Annotations change_remarks(const run::RunFolder& folder,
+                                const std::function<void(run::Annotations&)>& change) {
   const queue::Queue one_at_a_time(folder.path().parent_path());
-  run::Remarks remarks = run::read_remarks(folder);
+  run::Annotations remarks = run::read_annotations(folder);
   change(remarks);
-  run::write_remarks(folder, remarks);
-  return run::read_remarks(folder);
+  run::write_annotations(folder, remarks);
+  return run::read_annotations(folder);
 }
 
 template <class Visitor>

@@ -31,8 +31,8 @@ bool is_plain_name(const std::string& name);
 
 /// Changes what is said of a run and returns it as it is then. Of several that do so at once none
 /// is lost. The run may be running.
-run::Remarks change_remarks(const run::RunFolder& folder,
-                            const std::function<void(run::Remarks&)>& change);
+run::Annotations change_remarks(const run::RunFolder& folder,
+                                const std::function<void(run::Annotations&)>& change);
 
 /// Runs that were removed lie in .trash of the runs folder until they are brought back or the
 /// garbage is collected:

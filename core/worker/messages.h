@@ -20,7 +20,7 @@ constexpr int version = 1;
 /// Limits of a line: a longer or deeper one is rubbish, whatever it says.
 constexpr size_t max_line_bytes = size_t{1} << 20;
 constexpr int max_depth = 32;
-/// Of a text in an event: what is longer is cut.
+/// Longer texts in an event are truncated.
 constexpr size_t max_text_bytes = size_t{1} << 14;
 
 /// Exit status of a worker.
@@ -39,7 +39,7 @@ struct TokenSource {
   int64_t rows = 0;
   std::optional<int32_t> document_start = {};  ///< begins a document; none: rows are not divided
   bool short_last_row = false;  ///< the last row may lack ids at its end, which are not scored
-  std::optional<int32_t> pad_id = {};  ///< a row is a document, with this id behind it; none: not
+  std::optional<int32_t> pad_id = {};  ///< each row is one document, padded with this id
   std::string name = {};               ///< among several, ""
   double weight = 1;                   ///< among several: its share of the rows over that of all
   nlohmann::json task = nlohmann::json::object();  ///< core/data/tasks/spec.h; {}: it is none
@@ -48,14 +48,14 @@ struct TokenSource {
 
 /// The first of several, which are alike in all but file, name and weight; one without rows where
 /// there is none.
-TokenSource first_of(const std::vector<TokenSource>& sources);
+TokenSource first_source(const std::vector<TokenSource>& sources);
 
 enum class Job { describe, train, evaluate, generate, bench, logits, bench_ops };
 const std::vector<std::string>& names_of(Job);
 
 /// Why a sample ended; `none`: it goes on.
-enum class Ending { none, stop_text, end_of_sequence, length, context };
-const std::vector<std::string>& names_of(Ending);
+enum class FinishReason { none, stop_text, end_of_sequence, length, context };
+const std::vector<std::string>& names_of(FinishReason);
 
 /// What a task asks of a model at an evaluation, for each row beside its loss.
 enum class AnswerKind {
@@ -98,7 +98,7 @@ struct Request {
   nlohmann::json experiment = nlohmann::json::object();  ///< resolved, complete (config.json)
   std::vector<TokenSource> train_tokens;
   std::vector<TokenSource> evaluation_tokens;
-  std::vector<TokenSource> selection_tokens;  ///< of no part of a `loss`: for selection_loss
+  std::vector<TokenSource> selection_tokens;  ///< for selection_loss; in no other loss
   std::vector<AnswerKind> answers;            ///< that an evaluation gives beside the loss
   int64_t answer_rows = 0;                    ///< `continuation` is asked of the first so many rows
   std::string resume_from;           ///< a checkpoint folder, "" = start from the initial weights
@@ -117,7 +117,7 @@ struct Hello {
   int protocol = version;
   std::string backend;            ///< "libtorch"
   std::string backend_version;    ///< of the program
-  int numerics_version = 0;       ///< raised by hand when a loss bit may change
+  int numerics_version = 0;       ///< increased by hand when any bit of a loss may change
   bool saves_on_request = false;  ///< SIGUSR1 makes it save a checkpoint and go on
 };
 
@@ -131,7 +131,7 @@ struct Environment {
   nlohmann::json libraries = nlohmann::json::object();  ///< name -> version or path, BLAS in use
 };
 
-/// What the backend can do on this machine: the last word of `describe`. Without it nothing is
+/// What the backend can do on this machine: the last event of `describe`. Without it nothing is
 /// known, and nothing is refused before a worker is started.
 struct Supports {
   std::vector<std::string> jobs;  ///< names_of(Job)
@@ -236,8 +236,8 @@ struct Failed {
 /// One more token of each sample that goes on. Sample s of prompt p has the number p * samples + s.
 struct Tokens {
   std::vector<int64_t> samples;
-  std::vector<int32_t> ids;   ///< of each the token
-  std::vector<Ending> ended;  ///< and whether it was its last
+  std::vector<int32_t> ids;         ///< of each the token
+  std::vector<FinishReason> ended;  ///< and whether it was its last
 };
 
 /// `bench` has warmed up and waits for windows to measure.

@@ -123,7 +123,7 @@ Answers::Answers(const worker::Request& request,
       events_(events),
       seq_len_(experiment.train.seq_len),
       batch_size_(experiment.train.eval_batch_size) {
-  const worker::TokenSource source = worker::first_of(request.evaluation_tokens);
+  const worker::TokenSource source = worker::first_source(request.evaluation_tokens);
   const bool of_task = !source.task.empty() && source.path.empty();
   if (of_task) {
     task_ = data::tasks::task_of(source.task);
@@ -188,8 +188,7 @@ void Answers::send_rows(int64_t step,
   for (const worker::Answers& answers : made) events_.send(answers);
 }
 
-worker::Answers Answers::probabilities(worker::Answers answers,
-                                         const at::Tensor& logits) const {
+worker::Answers Answers::probabilities(worker::Answers answers, const at::Tensor& logits) const {
   const auto text = static_cast<int64_t>(rows_->first_instance(answers.row).tokens.size());
   const at::Tensor values = logits.slice(0, 0, std::min<int64_t>(text, seq_len_))
                                 .to(at::kDouble)
@@ -213,7 +212,7 @@ void Answers::send_continuations(int64_t step,
   wanted.context = seq_len_;
   wanted.batch_size = batch_size_;
   wanted.temperature = task_->asked() == data::tasks::Asked::sampled ? 1 : 0;
-  wanted.seed = data::tasks::seed_of(worker::first_of(request_.evaluation_tokens).task);
+  wanted.seed = data::tasks::seed_of(worker::first_source(request_.evaluation_tokens).task);
   std::vector<worker::Answers> answers;
   for (int64_t row = 0; row < request_.answer_rows; ++row) {
     std::optional<data::tasks::Prompt> prompt = rows_->prompt(row);
@@ -229,7 +228,7 @@ void Answers::send_continuations(int64_t step,
     for (size_t i = 0; i < tokens.samples.size(); ++i) {
       worker::Answers& answer = answers[static_cast<size_t>(tokens.samples[i])];
       answer.ids.push_back(tokens.ids[i]);
-      if (tokens.ended[i] == worker::Ending::none) continue;
+      if (tokens.ended[i] == worker::FinishReason::none) continue;
       events_.send(answer);
       ++ended;
     }
@@ -252,8 +251,8 @@ LlamaCanon load_model(const worker::Request& request,
 }  // namespace
 
 worker::Result evaluate_model(const worker::Request& request,
-                                const at::Device& device,
-                                const EventWriter& events) {
+                              const at::Device& device,
+                              const EventWriter& events) {
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   const LlamaCanon model = load_model(request, experiment, device);
   const data::Dataset dataset = held_out_rows(request.evaluation_tokens, experiment);

@@ -1,7 +1,7 @@
 #include "core/results/store/ingest.h"
 
-#include <map>
 #include <sys/stat.h>
+#include <map>
 
 #include <SQLiteCpp/Savepoint.h>
 
@@ -77,7 +77,7 @@ FileStamp stamp_of(const fs::path& path) {
 Source stamps_of(const run::RunFolder& folder) {
   return {stamp_of(folder.record_file()),
           stamp_of(folder.events_file()),
-          stamp_of(folder.remarks_file()),
+          stamp_of(folder.annotations_file()),
           0};
 }
 
@@ -168,13 +168,13 @@ void Ingester::ingest(const run::RunFolder& folder,
   savepoint.release();
 }
 
-/// Remarks that cannot be read are no reason to leave a run out.
+/// Annotations that cannot be read are no reason to leave a run out.
 void Ingester::add_remarks(const run::RunFolder& folder,
                            RunSummary& run,
                            std::vector<std::string>& warnings) {
-  run::Remarks remarks;
+  run::Annotations remarks;
   try {
-    remarks = run::read_remarks(folder);
+    remarks = run::read_annotations(folder);
   } catch (const Error& problem) {
     warnings.push_back(problem.message());
   }

@@ -8,9 +8,9 @@
 #include "core/base/json.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
+#include "core/results/store/result_store.h"
 #include "core/results/tables/metrics.h"
 #include "core/run/identity.h"
-#include "core/results/store/result_store.h"
 
 namespace forge::tables {
 namespace {
@@ -56,7 +56,7 @@ std::vector<nlohmann::json> each_once(std::vector<nlohmann::json> values) {
 
 Parts parts_of(const ConfiguredRun& run) {
   const store::RunSummary& summary = run.summary;
-  Parts parts{run::identifying_part(run.config),
+  Parts parts{run::identity_config(run.config),
               {summary.data_fingerprint,
                summary.tokenizer_fingerprint,
                summary.evaluation,
