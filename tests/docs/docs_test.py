@@ -9,8 +9,10 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = sorted(page for pattern in ("*.md", "docs/*.md", "projects/*/README.md", "core/**/README.md", "tests/*/README.md")
+PAGES = sorted(page for pattern in ("*.md", "docs/*.md", "projects/*/README.md", "core/*/README.md", "backends/*/README.md",
+                                                         "tests/*/README.md")
                for page in ROOT.glob(pattern))
+OWN_PAGES = [page for page in PAGES if page.name != "errors.md"]  # it shows mistakes, in a workspace of its own
 FORGE = "forge"
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -18,6 +20,9 @@ INLINE_CODE = re.compile(r"`([^`\n]+)`")
 FOLDERS = "core app backends tests scripts docs cmake templates projects benchmarks".split()
 # A path without placeholders such as NAME, <kind>, *, {a,b}, …; files that a reader writes are exempt.
 PATH = re.compile(r"(?:%s)/[a-z0-9_./-]+" % "|".join(FOLDERS))
+SECTIONS = "model train data optimizer schedule tokenizer external".split()
+OTHER_FILE = re.compile(r"\.(json|yaml|txt|tokens|model|safetensors|cpp|h|py)$")  # tokenizer.json is a file, not a key
+WEIGHTS = {"model.embed_tokens", "model.norm", "model.layers"}  # names of weights look like keys
 OWN_FILE = re.compile(r"^templates/configs|/my_")
 COMMAND = re.compile(r"^(?:\$ )?(?:\S*/)?forge (.+)")
 
@@ -111,20 +116,38 @@ class Pages(unittest.TestCase):
 
     def test_named_files_exist(self):
         missing = []
-        for page in PAGES:
-            if page.name == "errors.md":  # its files are those of a workspace of its own
-                continue
+        for page in OWN_PAGES:
             for code in INLINE_CODE.findall(without_code_blocks(text_of(page))):
                 path = code.split(" ")[0].rstrip("/")
-                if PATH.fullmatch(path) and not OWN_FILE.search(path) and not (ROOT / path).exists() and not (page.parent / path).exists():
+                if not PATH.fullmatch(path) or OWN_FILE.search(path):
+                    continue
+                if not (ROOT / path).exists() and not (page.parent / path).exists():
                     missing.append(f"{page.relative_to(ROOT)}: no file {path}")
         self.assertFalse(missing, "\n".join(["", *missing]))
+
+    def test_sources_that_a_room_names_are_in_it(self):
+        missing = [f"{page.relative_to(ROOT)}: no {name} in this room"
+                   for page in PAGES if page.relative_to(ROOT).parts[0] in ("core", "backends")
+                   for name in re.findall(r"`([a-z_]+\.(?:h|cpp))`", text_of(page)) if not any(page.parent.rglob(name))]
+        self.assertFalse(missing, "\n".join(["", *missing]))
+
+    def test_keys_are_those_of_a_config(self):
+        listed = subprocess.run([FORGE, "keys"], stdout=subprocess.PIPE, check=True, text=True).stdout
+        keys = set(re.findall(r"^[a-z_.]+", listed, re.MULTILINE))
+        sections = {key.rsplit(".", depth)[0] for key in keys for depth in range(1, key.count(".") + 1)}
+        wrong = []
+        for page in OWN_PAGES:
+            for code in code_of(text_of(page)):
+                for key in re.findall(r"(?<![\w./<-])((?:%s)\.[a-z_.]*[a-z_])(?![\w<.(/-])" % "|".join(SECTIONS), code):
+                    if key not in keys | sections | WEIGHTS and not key.startswith("data.sources.") and not OTHER_FILE.search(key):
+                        wrong.append(f"{page.relative_to(ROOT)}: no key {key}")
+        self.assertFalse(wrong, "\n".join(["", *wrong]))
 
     def test_commands_and_options_are_those_of_the_program(self):
         declared = template_arguments()
         wrong = [f"{page.relative_to(ROOT)}: {problem}"
-                 for page in PAGES if page.name != "errors.md"  # whose mistakes are meant
-                 for words in commands_of(text_of(page)) for problem in problems_of(words, declared)]
+                 for page in OWN_PAGES for words in commands_of(text_of(page))
+                 for problem in problems_of(words, declared)]
         self.assertFalse(wrong, "\n".join(["", *wrong]))
 
 

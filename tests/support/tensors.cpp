@@ -53,7 +53,7 @@ at::Tensor float32_tensor_of(const nlohmann::json& numbers,
   return tensor_of(numbers, shape, at::kFloat).to(type);
 }
 
-void set_weights(const libtorch::LlamaCanon& model, const nlohmann::json& weights) {
+void set_weights(const libtorch::Model& model, const nlohmann::json& weights) {
   for (const auto& [name, weight] : model.named_weights()) {
     const std::string stored = vector_weight_name(name, model.config());
     if (!weights.at("data").contains(stored)) throw Error("no weight '" + stored + "'");

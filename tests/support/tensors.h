@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "backends/libtorch/model/llama_canon.h"
+#include "backends/libtorch/model/model.h"
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/torch_precompiled.h"
 #include "tests/support/vector_case.h"
@@ -31,7 +31,7 @@ at::Tensor float32_tensor_of(const nlohmann::json& numbers,
                              at::ScalarType type);
 
 /// Gives a model the shared weights, whose JSON this is. Throws Error naming one that is missing.
-void set_weights(const libtorch::LlamaCanon& model, const nlohmann::json& weights);
+void set_weights(const libtorch::Model& model, const nlohmann::json& weights);
 
 /// Largest absolute difference; infinite where one is not finite or shapes differ in size.
 double largest_difference(const at::Tensor& a, const at::Tensor& b);

@@ -1,94 +1,103 @@
 #pragma once
 
-#include <array>
+#include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "backends/libtorch/model/llama_canon.h"
-#include "backends/libtorch/ops/rotary/rotary.h"
+#include "backends/libtorch/model/block.h"
 #include "backends/libtorch/torch_precompiled.h"
-#include "core/config/experiment.h"
 
 namespace forge::libtorch {
 
-/// What the rows of a batch have seen so far, so that one more token costs no second look at them:
-/// of every layer the keys (as they are after Canon-B, norm and rotation) and values of all tokens,
-/// and the last kernel - 1 inputs of each Canon layer. Rows may differ in length: each has its own
-/// positions from 0 on, and no padding lies between its tokens.
-///
-/// LlamaCanon::next_logits leads it through a step: begin_step, then for every layer
-/// with_last_inputs and attend, then end_step.
+class Model;
+
+/// The next tokens of the rows of a batch: row b, which has lengths[b] tokens, gets counts[b]
+/// (1 … width) more. Blocks store what they remember of the tokens through it, so that positions
+/// and indices are computed once a step and not once a block.
+class GenerationStep {
+ public:
+  /// `capacity`: tokens of a row that the blocks' states have room for.
+  GenerationStep(const std::vector<int64_t>& lengths,
+                 const std::vector<int64_t>& counts,
+                 int64_t width,
+                 int64_t capacity,
+                 const at::Device& device);
+
+  int64_t rows() const { return positions_.size(0); }
+  int64_t width() const { return width_; }
+  int64_t capacity() const { return capacity_; }
+  /// No row had tokens before.
+  bool is_first() const { return end_ == width_; }
+  /// Tokens of the longest row, with `width` new ones.
+  int64_t end() const { return end_; }
+  /// int64 [B, width]
+  const at::Tensor& positions() const { return positions_; }
+  /// bool [B, 1, 1, width, end()]: the later tokens, which a token may not see. Undefined where
+  /// there are none.
+  const at::Tensor& later_tokens() const { return later_tokens_; }
+
+  /// Writes x [B, width, H, D] into `cache` [B, H, capacity(), D] at the tokens' positions.
+  void write(at::Tensor& cache, const at::Tensor& x) const;
+  /// The last `count` tokens of each row, [B, count, C]. `x` [B, count + width, C] holds the
+  /// `count` tokens before the step and then the step's.
+  at::Tensor last_tokens(const at::Tensor& x, int64_t count) const;
+
+ private:
+  std::vector<int64_t> counts_;
+  int64_t width_, capacity_, end_;
+  at::Tensor positions_, later_tokens_;
+  mutable std::map<int64_t, at::Tensor> cache_rows_;   ///< by heads
+  mutable std::map<int64_t, at::Tensor> last_tokens_;  ///< by count
+};
+
+/// What a model remembers of the rows of a batch, so that one more token costs no second look at
+/// them. Rows may differ in length: each has its own positions from 0 on, and no padding lies
+/// between its tokens.
 class InferenceState {
  public:
-  /// Rows without tokens. `most_tokens` is how many a row will have at most, as far as one knows;
-  /// memory grows towards it.
-  InferenceState(const config::ModelConfig& config,
-                 int64_t rows,
-                 int64_t most_tokens,
-                 const at::TensorOptions& options);
+  /// Rows without tokens. A row will have about `most_tokens`; memory grows towards that.
+  InferenceState(const Model& model, int64_t rows, int64_t most_tokens);
 
   int64_t rows() const { return static_cast<int64_t>(lengths_.size()); }
   /// Tokens of each row.
   const std::vector<int64_t>& lengths() const { return lengths_; }
   /// Tokens of a row that there is memory for.
   int64_t capacity() const { return capacity_; }
+  /// The state of the model's block of that number.
+  BlockState& block(size_t index) { return *blocks_.at(index); }
 
-  /// Row i becomes what row `rows[i]` is: rows are dropped, put in order, or repeated.
+  /// Row i becomes what row `rows[i]` is: rows are dropped, reordered or repeated.
   void select(const std::vector<int64_t>& rows);
 
-  /// Each row goes on with counts[b] tokens (1 … width) of `width` that are handed over.
-  void begin_step(const std::vector<int64_t>& counts, int64_t width);
-  /// Angles of the positions of the step's tokens, row after row: [B * width, r/2].
-  ops::RotaryTable at_positions(const ops::RotaryTable& table) const;
-  /// The inputs x [B, width, C] of a Canon layer behind the last ones before them:
-  /// [B, kernel - 1 + width, C]. They are zero where a row begins. Remembers the last of x.
-  at::Tensor with_last_inputs(size_t layer, char position, const at::Tensor& x);
-  /// Attention of q [B, width, H, D] to every earlier token and to k and v [B, width, G, D], which
-  /// are remembered. Returns [B, width, H, D], contiguous.
-  at::Tensor attend(size_t layer, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
-  void end_step();
+  /// Makes room for counts[b] (1 … width) more tokens of each row and describes them.
+  GenerationStep begin_step(const std::vector<int64_t>& counts, int64_t width);
+  /// All blocks have seen the step's tokens.
+  void end_step(const std::vector<int64_t>& counts);
 
  private:
-  struct Layer {
-    at::Tensor keys, values;           ///< [B, G, capacity, D]
-    std::array<at::Tensor, 4> inputs;  ///< of Canon A to D [B, kernel - 1, C], or undefined
-  };
-  /// What all layers need to know of the step's tokens.
-  struct Step {
-    std::vector<int64_t> counts;
-    int64_t width = 0;
-    bool first = false;    ///< no row has tokens yet
-    int64_t end = 0;       ///< keys to look at: those of the longest row
-    at::Tensor positions;  ///< int64 [B, width]
-    at::Tensor slots;      ///< int64 [B * G * width]: where keys and values go
-    at::Tensor hidden;  ///< bool [B, 1, 1, width, end]: keys a token may not see; undefined: none
-    at::Tensor last_inputs;  ///< int64 [B * (kernel - 1)], undefined where all rows have `width`
-  };
-
   void reserve(int64_t tokens);
 
-  config::ModelConfig config_;
-  at::TensorOptions options_;
+  at::Device device_;
   int64_t most_tokens_;
   int64_t capacity_ = 0;
   std::vector<int64_t> lengths_;
-  std::vector<Layer> layers_;
-  Step step_;
+  std::vector<std::unique_ptr<BlockState>> blocks_;
 };
 
 using TokenIds = std::vector<int32_t>;
 
-/// Carries a batch of rows on, token by token. Without caches every token is computed from its
-/// whole row again: slow, and the measure of what is right.
+/// Extends a batch of rows token by token. Without caches every token is computed from its whole
+/// row again: slow, and what the cached path is tested against.
 class Decoder {
  public:
-  /// `most_tokens`: of a row, as far as one knows.
-  Decoder(const LlamaCanon& model, bool cache, int64_t most_tokens);
+  /// A row will have about `most_tokens`.
+  Decoder(const Model& model, bool cache, int64_t most_tokens);
 
-  /// Begins with rows of any lengths, none of them empty. Returns the logits [B, V] of the tokens
+  /// Starts with rows of any lengths, none of them empty. Returns the logits [B, V] of the tokens
   /// that follow, as next does.
   at::Tensor begin(std::vector<TokenIds> rows);
-  /// Every row goes on with one token.
+  /// Appends one token to every row.
   at::Tensor next(const TokenIds& tokens);
   /// Row i becomes what row `rows[i]` is: rows are dropped or repeated.
   void select(const std::vector<int64_t>& rows);
@@ -96,7 +105,7 @@ class Decoder {
  private:
   at::Tensor read(const std::vector<TokenIds>& rows);
 
-  const LlamaCanon& model_;
+  const Model& model_;
   bool cache_;
   int64_t most_tokens_;
   std::optional<InferenceState> state_;  ///< with caches

@@ -116,7 +116,7 @@ std::map<std::string, weights::TensorView> Snapshot::copy(const NamedTensors& te
 
 Progress load_checkpoint(const std::string& folder,
                          const config::Experiment& experiment,
-                         LlamaCanon& model,
+                         Model& model,
                          const Optimizer& optimizer) {
   const weights::CheckpointState state = weights::read_checkpoint_state(folder);
   const std::filesystem::path path = folder;

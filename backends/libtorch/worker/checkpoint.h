@@ -53,7 +53,7 @@ class Snapshot {
 /// optimizer, or where the steps were done under a config that this one does not continue.
 Progress load_checkpoint(const std::string& folder,
                          const config::Experiment& experiment,
-                         LlamaCanon& model,
+                         Model& model,
                          const Optimizer& optimizer);
 
 }  // namespace forge::libtorch

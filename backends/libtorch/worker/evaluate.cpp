@@ -20,7 +20,7 @@
 
 namespace forge::libtorch {
 
-Evaluator::Evaluator(const LlamaCanon& model,
+Evaluator::Evaluator(const Model& model,
                      const data::Dataset& dataset,
                      int batch_size,
                      const at::Device& device,
@@ -204,7 +204,7 @@ worker::Answers Answers::probabilities(worker::Answers answers, const at::Tensor
 }
 
 void Answers::send_continuations(int64_t step,
-                                 const LlamaCanon& model,
+                                 const Model& model,
                                  const std::function<void(double)>& progress) const {
   if (!wants(AnswerKind::continuation)) return;
   const c10::InferenceMode inference_mode;
@@ -240,10 +240,10 @@ void Answers::send_continuations(int64_t step,
 
 namespace {
 
-LlamaCanon load_model(const worker::Request& request,
-                      const config::Experiment& experiment,
-                      const at::Device& device) {
-  LlamaCanon model(experiment.model, weight_types(experiment.train), device);
+Model load_model(const worker::Request& request,
+                 const config::Experiment& experiment,
+                 const at::Device& device) {
+  Model model(experiment.model, weight_types(experiment.train), device);
   load_beginning(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
   return model;
 }
@@ -254,7 +254,7 @@ worker::Result evaluate_model(const worker::Request& request,
                               const at::Device& device,
                               const EventWriter& events) {
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  const LlamaCanon model = load_model(request, experiment, device);
+  const Model model = load_model(request, experiment, device);
   const data::Dataset dataset = held_out_rows(request.evaluation_tokens, experiment);
   const Answers answers(request, experiment, events);
   const auto progress = [&](double fraction) {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "backends/libtorch/model/llama_canon.h"
+#include "backends/libtorch/model/model.h"
 #include "backends/libtorch/worker/batch.h"
 #include "backends/libtorch/worker/cuda.h"
 #include "backends/libtorch/worker/events.h"
@@ -29,7 +29,7 @@ using RowSink =
 class Evaluator {
  public:
   /// The model and the data set outlive it.
-  Evaluator(const LlamaCanon& model,
+  Evaluator(const Model& model,
             const data::Dataset& dataset,
             int batch_size,
             const at::Device& device,
@@ -51,7 +51,7 @@ class Evaluator {
   Batch load(int64_t row, int count);
   void add(const Batch& batch);
 
-  const LlamaCanon& model_;
+  const Model& model_;
   const data::Dataset& dataset_;
   int batch_size_;
   at::Device device_;
@@ -75,7 +75,7 @@ class Answers {
 
   /// What the model writes behind the prompts. `progress` is told which part is done.
   void send_continuations(int64_t step,
-                          const LlamaCanon& model,
+                          const Model& model,
                           const std::function<void(double)>& progress) const;
 
  private:

@@ -34,7 +34,7 @@ using Stopped = std::function<bool()>;
 
 class Generator {
  public:
-  Generator(const LlamaCanon& model,
+  Generator(const Model& model,
             const Generation& wanted,
             const Teller& tell,
             const Stopped& stopped);
@@ -54,7 +54,7 @@ class Generator {
             TokenIds& tokens);
   FinishReason ending_of(Sample& sample, int32_t token) const;
 
-  const LlamaCanon& model_;
+  const Model& model_;
   const Generation& wanted_;
   const Teller& tell_;
   const Stopped& stopped_;
@@ -64,7 +64,7 @@ class Generator {
   GenerationEffort effort_;
 };
 
-Generator::Generator(const LlamaCanon& model,
+Generator::Generator(const Model& model,
                      const Generation& wanted,
                      const Teller& tell,
                      const Stopped& stopped)
@@ -192,7 +192,7 @@ void check(const Generation& wanted, const config::ModelConfig& model) {
 
 }  // namespace
 
-GenerationEffort generate_tokens(const LlamaCanon& model,
+GenerationEffort generate_tokens(const Model& model,
                                  const Generation& wanted,
                                  const Teller& tell,
                                  const Stopped& stopped) {
@@ -212,7 +212,7 @@ worker::Result generate(const worker::Request& request,
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   check(*request.generation, experiment.model);  // before the weights are read
   const c10::InferenceMode inference_mode;
-  LlamaCanon model(experiment.model, weight_types(experiment.train), device);
+  Model model(experiment.model, weight_types(experiment.train), device);
   load_beginning(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
   const GenerationEffort effort = generate_tokens(
       model,

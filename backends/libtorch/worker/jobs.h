@@ -3,7 +3,7 @@
 #include <functional>
 #include <istream>
 
-#include "backends/libtorch/model/llama_canon.h"
+#include "backends/libtorch/model/model.h"
 #include "backends/libtorch/torch_precompiled.h"
 #include "backends/libtorch/worker/events.h"
 #include "core/worker/messages.h"
@@ -17,8 +17,8 @@ bool train(const worker::Request& request, const at::Device& device, const Event
 /// The job `evaluate`: the loss of a model at one of its checkpoints over the evaluation rows of
 /// the request. The result holds loss, tokens and seconds.
 worker::Result evaluate_model(const worker::Request& request,
-                                const at::Device& device,
-                                const EventWriter& events);
+                              const at::Device& device,
+                              const EventWriter& events);
 
 /// How many tokens were read and drawn, and how long that took.
 struct GenerationEffort {
@@ -28,7 +28,7 @@ struct GenerationEffort {
 
 /// Samples how prompts go on and tells of each step of a batch, until all are done or `stopped`.
 /// Throws Error for what cannot be done.
-GenerationEffort generate_tokens(const LlamaCanon& model,
+GenerationEffort generate_tokens(const Model& model,
                                  const worker::Generation& wanted,
                                  const std::function<void(const worker::Tokens&)>& tell,
                                  const std::function<bool()>& stopped);
@@ -38,8 +38,8 @@ GenerationEffort generate_tokens(const LlamaCanon& model,
 /// prefill_tokens and prefill_seconds (prompts, once each), decode_tokens and decode_seconds (all
 /// tokens but the first of each sample). Throws Error for a request that cannot be done.
 worker::Result generate(const worker::Request& request,
-                          const at::Device& device,
-                          const EventWriter& events);
+                        const at::Device& device,
+                        const EventWriter& events);
 
 /// Writes `request.output`, a safetensors file with the rows of the evaluation tokens as
 /// `input_ids` (I32 [rows, T]) and the model's `logits` for them (F32, or F64 in train.precision

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "backends/libtorch/model/llama_canon.h"
+#include "backends/libtorch/model/model.h"
 #include "core/config/experiment.h"
 
 namespace forge::libtorch {

@@ -13,7 +13,7 @@ namespace forge::libtorch {
 namespace {
 
 /// The rounded copy of a stored matrix, or an undefined tensor.
-at::Tensor rounded_copy_of(const at::Tensor& stored, const LlamaCanon& model) {
+at::Tensor rounded_copy_of(const at::Tensor& stored, const Model& model) {
   for (const ops::WeightMatrix& matrix : model.rounded_matrices()) {
     if (matrix.stored.is_same(stored)) return matrix.rounded;
   }
@@ -22,7 +22,7 @@ at::Tensor rounded_copy_of(const at::Tensor& stored, const LlamaCanon& model) {
 
 }  // namespace
 
-Optimizer::Optimizer(const config::Experiment& experiment, const LlamaCanon& model)
+Optimizer::Optimizer(const config::Experiment& experiment, const Model& model)
     : experiment_(experiment), model_(model), weights_(model.trainable()) {
   const bool copies = experiment.train.bfloat16_weights == config::Bfloat16Weights::master_copies;
   for (const at::Tensor& weight : weights_) {
@@ -133,19 +133,13 @@ void Optimizer::copy_weights() {
 NamedTensors Optimizer::named_state() const {
   NamedTensors state;
   const auto add = [&](const std::vector<at::Tensor>& tensors, const std::string& suffix) {
-    std::vector<bool> kept;
     const auto of_weight = [&](const at::Tensor& stored) {
       for (size_t i = 0; i < weights_.size(); ++i) {
-        if (!weights_[i].is_same(stored)) continue;
-        kept.push_back(tensors[i].defined());
-        return tensors[i].defined() ? tensors[i] : stored.detach();
+        if (weights_[i].is_same(stored)) return tensors[i];
       }
       TORCH_CHECK(false, "a weight without optimizer state");
     };
-    size_t index = 0;
-    for (auto& [name, tensor] : model_.named(of_weight)) {
-      if (kept[index++]) state.emplace_back(name + suffix, tensor);
-    }
+    for (auto& [name, tensor] : model_.named(of_weight)) state.emplace_back(name + suffix, tensor);
   };
   add(first_moments_, ".first_moment");
   add(second_moments_, ".second_moment");

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "backends/libtorch/model/llama_canon.h"
+#include "backends/libtorch/model/model.h"
 #include "backends/libtorch/ops/adamw/adamw.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/worker/batch.h"
@@ -23,7 +23,7 @@ struct StepTotals {
 /// optimizer may keep float32 copies of them, which are what it updates.
 class Optimizer {
  public:
-  Optimizer(const config::Experiment& experiment, const LlamaCanon& model);
+  Optimizer(const config::Experiment& experiment, const Model& model);
 
   /// Whether update() is done by the device alone, so that it may be recorded.
   bool is_recordable() const { return state_.step.defined(); }
@@ -53,7 +53,7 @@ class Optimizer {
   void update_one_by_one(const at::Tensor& loss);
 
   const config::Experiment experiment_;
-  const LlamaCanon& model_;
+  const Model& model_;
   std::vector<at::Tensor> weights_;  ///< as the model stores them
   std::vector<at::Tensor> masters_;  ///< float32 copies; undefined where there is none
   std::vector<at::Tensor> rounded_;  ///< the model's rounded copies; undefined where there is none
@@ -72,7 +72,7 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  LlamaCanon& model() { return model_; }
+  Model& model() { return model_; }
   Optimizer& optimizer() { return optimizer_; }
 
   /// How many rows of a batch are computed at once, their gradients added up; 0: all of them.
@@ -102,7 +102,7 @@ class Trainer {
   at::Tensor loss_and_gradients(const Batch& batch);
 
   const config::Experiment experiment_;
-  LlamaCanon model_;
+  Model model_;
   Optimizer optimizer_;
   StepGraph graph_;
   int rows_at_once_;

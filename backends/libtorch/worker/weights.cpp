@@ -3,12 +3,13 @@
 #include <ATen/Parallel.h>
 
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "core/base/error.h"
-#include "core/model/weights/model_files.h"
 #include "core/model/parameters.h"
 #include "core/model/weights/dtype.h"
+#include "core/model/weights/model_files.h"
 
 namespace forge::libtorch {
 namespace {
@@ -74,31 +75,29 @@ WeightTypes weight_types(const config::TrainConfig& train) {
   return {at::kFloat, at::kFloat, at::kBFloat16};
 }
 
-void load_initial(LlamaCanon& model, uint64_t seed) {
+void load_initial(Model& model, uint64_t seed) {
   const at::NoGradGuard no_grad;
   const std::vector<model::Parameter> parameters = model::parameters(model.config());
-  const NamedTensors weights = model.named_weights();
+  const NamedTensors named = model.named_weights();
+  const std::map<std::string, at::Tensor> weights(named.begin(), named.end());
   TORCH_CHECK(parameters.size() == weights.size(),
               "the model has ",
               weights.size(),
               " weights, its description ",
               parameters.size());
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const auto& [name, weight] = weights[i];
-    TORCH_CHECK(
-        name == parameters[i].name && weight.sizes() == at::IntArrayRef(parameters[i].shape),
-        "weight ",
-        name,
-        " ",
-        weight.sizes(),
-        " is described as ",
-        parameters[i].name);
-    at::Tensor(weight).copy_(draw(parameters[i], seed));
+  for (const model::Parameter& parameter : parameters) {
+    const auto found = weights.find(parameter.name);
+    TORCH_CHECK(found != weights.end() && found->second.sizes() == at::IntArrayRef(parameter.shape),
+                "the model has no weight ",
+                parameter.name,
+                " ",
+                at::IntArrayRef(parameter.shape));
+    at::Tensor(found->second).copy_(draw(parameter, seed));
   }
   model.round_matrices();
 }
 
-void load_beginning(LlamaCanon& model,
+void load_beginning(Model& model,
                     uint64_t seed,
                     const std::string& folder,
                     const std::string& hash) {

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "backends/libtorch/model/llama_canon.h"
+#include "backends/libtorch/model/model.h"
 #include "core/model/weights/checkpoint.h"
 
 namespace forge::libtorch {
@@ -11,12 +11,12 @@ namespace forge::libtorch {
 WeightTypes weight_types(const config::TrainConfig& train);
 
 /// Draws every weight from the counter-based generator: the same bits on every device.
-void load_initial(LlamaCanon& model, uint64_t seed);
+void load_initial(Model& model, uint64_t seed);
 
 /// The weights that a run begins with: those of `folder`, a checkpoint's or a model's of Hugging
 /// Face, or drawn ones where it is "". `hash`, where given, is what weights::content_hash must say
 /// of them. Throws forge::Error where the weights are not those of the model or no longer the same.
-void load_beginning(LlamaCanon& model,
+void load_beginning(Model& model,
                     uint64_t seed,
                     const std::string& folder,
                     const std::string& hash);

@@ -20,11 +20,11 @@ namespace {
 
 using libtorch::Decoder;
 using libtorch::InferenceState;
-using libtorch::LlamaCanon;
+using libtorch::Model;
 using libtorch::TokenIds;
 
-LlamaCanon make_model(const config::ModelConfig& config, at::ScalarType type = at::kDouble) {
-  LlamaCanon model(config, at::TensorOptions(test_device()).dtype(type));
+Model make_model(const config::ModelConfig& config, at::ScalarType type = at::kDouble) {
+  Model model(config, at::TensorOptions(test_device()).dtype(type));
   libtorch::load_initial(model, 7);
   return model;
 }
@@ -86,7 +86,7 @@ TEST_CASE("caches give the logits of the whole row for every architecture", "[mo
   double worst = 0;
   for (const config::ModelConfig& config : all_variants()) {
     INFO("seed " << seed << ", canon " << config.canon.set << ", kernel " << config.canon.kernel);
-    const LlamaCanon model = make_model(config);
+    const Model model = make_model(config);
     // Longer than a block of memory, so that it grows on the way.
     const TokenIds row = random_ids(random, 70);
     const at::Tensor whole = model.logits(tensor_of_ids({row})).squeeze(0);
@@ -111,7 +111,7 @@ TEST_CASE("rows of different lengths give what each gives alone", "[model]") {
   double worst = 0;
   for (const config::ModelConfig& config : all_variants()) {
     INFO("seed " << seed << ", canon " << config.canon.set << ", kernel " << config.canon.kernel);
-    const LlamaCanon model = make_model(config);
+    const Model model = make_model(config);
     for (const bool cache : {true, false}) {
       std::vector<TokenIds> rows;
       for (const int64_t length : {3, 1, 9, 2, 5}) rows.push_back(random_ids(random, length));
@@ -153,12 +153,12 @@ TEST_CASE("a row read in parts of any size gives what it gives at once", "[model
   const c10::InferenceMode inference_mode;
   for (const config::ModelConfig& config : all_variants()) {
     INFO("seed " << seed << ", canon " << config.canon.set << ", kernel " << config.canon.kernel);
-    const LlamaCanon model = make_model(config);
+    const Model model = make_model(config);
     constexpr int64_t length = 20, width = 6;
     std::vector<TokenIds> rows;
     for (int i = 0; i < 3; ++i) rows.push_back(random_ids(random, length));
     const at::Tensor whole = model.logits(tensor_of_ids(rows));
-    InferenceState state(config, 3, length, model.options());
+    InferenceState state(model, 3, length);
     std::vector<int64_t> left = {0, 1, 2};  // rows that are not at their end
     while (!left.empty()) {
       // Each goes on by a number of tokens of its own; what stands behind them does not matter.
@@ -190,7 +190,7 @@ TEST_CASE("single precision decodes within its rounding", "[model]") {
   const c10::InferenceMode inference_mode;
   RandomStream random(3, 0);
   for (const config::ModelConfig& config : all_variants()) {
-    const LlamaCanon model = make_model(config, at::kFloat);
+    const Model model = make_model(config, at::kFloat);
     const TokenIds row = random_ids(random, 24);
     const at::Tensor whole = model.logits(tensor_of_ids({row})).squeeze(0);
     Decoder decoder(model, true, 24);
@@ -204,7 +204,7 @@ TEST_CASE("single precision decodes within its rounding", "[model]") {
 }
 
 TEST_CASE("a model that has generated can still be trained", "[model]") {
-  const LlamaCanon model = make_model(small_model("ABCD", config::PositionKind::rope));
+  const Model model = make_model(small_model("ABCD", config::PositionKind::rope));
   {
     const c10::InferenceMode inference_mode;
     Decoder decoder(model, true, 8);
@@ -226,7 +226,7 @@ namespace {
 using nlohmann::json;
 
 /// Checks a case; returns the largest difference of the logits of its last token.
-double check_greedy(const libtorch::LlamaCanon& model, const json& expected, bool cache) {
+double check_greedy(const libtorch::Model& model, const json& expected, bool cache) {
   const auto prompt = expected.at("prompt").get<libtorch::TokenIds>();
   const auto greedy = expected.at("greedy").get<libtorch::TokenIds>();
   model::Sampler sampler({0, 0, 1});
@@ -262,7 +262,7 @@ TEST_CASE("greedy decoding gives the reference tokens with and without caches", 
   for (const json& expected : cases) {
     const config::ModelConfig config = read_vector_case(expected.at("config")).model;
     for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-      const libtorch::LlamaCanon model(config, at::TensorOptions(test_device()).dtype(type));
+      const libtorch::Model model(config, at::TensorOptions(test_device()).dtype(type));
       set_weights(model, weights);
       for (const bool cache : {true, false}) {
         INFO(expected.at("name") << " " << expected.at("prompt") << " " << at::toString(type)

@@ -1,6 +1,6 @@
 #include <fcntl.h>
-#include <fstream>
 #include <unistd.h>
+#include <fstream>
 
 #include "backends/libtorch/worker/evaluate.h"
 #include "backends/libtorch/worker/jobs.h"
@@ -54,8 +54,8 @@ TEST_CASE("a loss without whole logits is the loss of the logits", "[worker]") {
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     for (const std::optional<int32_t> document_start : {std::optional<int32_t>(), {7}}) {
       const Rows rows(document_start);
-      libtorch::LlamaCanon model(small_model("ABCD", config::PositionKind::rope),
-                               at::TensorOptions(test_device()).dtype(type));
+      libtorch::Model model(small_model("ABCD", config::PositionKind::rope),
+                            at::TensorOptions(test_device()).dtype(type));
       libtorch::load_initial(model, 5);
       libtorch::Evaluator evaluator(model, rows.dataset(), batch_size, test_device());
       std::vector<int64_t> shown;
@@ -80,8 +80,8 @@ TEST_CASE("a loss without whole logits is the loss of the logits", "[worker]") {
 
 TEST_CASE("an evaluation sees what has become of the weights and says how far it is", "[worker]") {
   const Rows rows({});
-  libtorch::LlamaCanon model(small_model("", config::PositionKind::rope),
-                           at::TensorOptions(test_device()).dtype(at::kFloat));
+  libtorch::Model model(small_model("", config::PositionKind::rope),
+                        at::TensorOptions(test_device()).dtype(at::kFloat));
   libtorch::load_initial(model, 5);
   libtorch::Evaluator evaluator(model, rows.dataset(), batch_size, test_device());
   std::vector<double> said;

@@ -17,7 +17,7 @@
 namespace forge::tests {
 namespace {
 
-at::Tensor small_model_loss(const libtorch::LlamaCanon& model, const libtorch::Batch& batch) {
+at::Tensor small_model_loss(const libtorch::Model& model, const libtorch::Batch& batch) {
   const at::Tensor logits = model.logits(batch.inputs);
   return ops::cross_entropy(logits.view({-1, logits.size(-1)}), batch.targets.view({-1}));
 }
@@ -33,7 +33,7 @@ TEST_CASE("the gradient of every variant is the slope of its loss", "[model]") {
   at::manual_seed(11);
   for (const config::ModelConfig& config : small_variants()) {
     INFO(describe(config));
-    libtorch::LlamaCanon model(config, at::TensorOptions(at::kDouble));
+    libtorch::Model model(config, at::TensorOptions(at::kDouble));
     libtorch::load_initial(model, 3);
     const libtorch::Batch batch = random_batch(2, 9, config.vocab_size);
     small_model_loss(model, batch).backward();
@@ -63,7 +63,7 @@ TEST_CASE("a row of divided documents gives what each of them gives alone", "[mo
   const at::NoGradGuard no_grad;
   for (const config::ModelConfig& config : small_variants()) {
     INFO(describe(config));
-    libtorch::LlamaCanon model(config, at::TensorOptions(at::kDouble));
+    libtorch::Model model(config, at::TensorOptions(at::kDouble));
     libtorch::load_initial(model, 3);
     const at::Tensor ids = at::randint(0, config.vocab_size, {1, 12}, at::kInt);
     const at::Tensor doc_ids = at::tensor({0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 2}, at::kInt);

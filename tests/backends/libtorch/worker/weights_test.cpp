@@ -29,7 +29,7 @@ TEST_CASE("weights are what one thread draws, whatever the number of threads", "
   const int threads_before = at::get_num_threads();
   for (const int threads : {1, 2, 3, 7}) {
     at::set_num_threads(threads);
-    libtorch::LlamaCanon model(config, at::TensorOptions(at::kFloat));
+    libtorch::Model model(config, at::TensorOptions(at::kFloat));
     libtorch::load_initial(model, 42);
     const libtorch::NamedTensors weights = model.named_weights();
     for (size_t i = 0; i < parameters.size(); ++i) {
@@ -43,20 +43,20 @@ TEST_CASE("weights are what one thread draws, whatever the number of threads", "
   at::set_num_threads(threads_before);
 }
 
-libtorch::LlamaCanon make_model(const config::ModelConfig& config) {
-  return libtorch::LlamaCanon(config, at::TensorOptions(at::kFloat));
+libtorch::Model make_model(const config::ModelConfig& config) {
+  return libtorch::Model(config, at::TensorOptions(at::kFloat));
 }
 
-at::Tensor logits_of(const libtorch::LlamaCanon& model) {
+at::Tensor logits_of(const libtorch::Model& model) {
   const at::NoGradGuard no_grad;
   const at::Tensor ids = at::arange(2 * 11, at::TensorOptions(at::kInt)).remainder(29);
   return model.logits(ids.to(at::kInt).view({2, 11}));
 }
 
 /// Writes the model's weights as a checkpoint and exports that to `folder`/out.
-huggingface::Exported leave(const libtorch::LlamaCanon& model,
-                   const std::filesystem::path& folder,
-                   const huggingface::ExportOptions& options) {
+huggingface::Exported leave(const libtorch::Model& model,
+                            const std::filesystem::path& folder,
+                            const huggingface::ExportOptions& options) {
   std::vector<at::Tensor> owners;
   huggingface::ExportSource source;
   source.model = model.config();
@@ -67,12 +67,12 @@ huggingface::Exported leave(const libtorch::LlamaCanon& model,
 }
 
 /// The model that a folder holds, as config.json describes it.
-libtorch::LlamaCanon come_back(const std::filesystem::path& folder) {
+libtorch::Model come_back(const std::filesystem::path& folder) {
   const huggingface::ReadConfig config =
       huggingface::read_config(nlohmann::json::parse(read_file(folder / "config.json")));
   const weights::ModelFiles files(folder);
   const auto named = huggingface::model_weights(config.model, files.tensors());
-  libtorch::LlamaCanon model = make_model(config.model);
+  libtorch::Model model = make_model(config.model);
   libtorch::load_beginning(model, 0, folder.string(), weights::content_hash(named));
   return model;
 }
@@ -80,7 +80,7 @@ libtorch::LlamaCanon come_back(const std::filesystem::path& folder) {
 TEST_CASE("every architecture comes back from its export with the same bits in every logit",
           "[worker]") {
   for (const config::ModelConfig& config : small_variants()) {
-    libtorch::LlamaCanon model = make_model(config);
+    libtorch::Model model = make_model(config);
     libtorch::load_initial(model, 5);
     for (const int64_t shard_bytes : {weights::default_shard_bytes, int64_t{4000}}) {
       const TemporaryFolder folder;
@@ -94,7 +94,7 @@ TEST_CASE("every architecture comes back from its export with the same bits in e
 }
 
 TEST_CASE("a bfloat16 export comes back as the rounded weights", "[worker]") {
-  libtorch::LlamaCanon model = make_model(small_model("ABCD", config::PositionKind::rope));
+  libtorch::Model model = make_model(small_model("ABCD", config::PositionKind::rope));
   libtorch::load_initial(model, 5);
   for (const auto& [dtype, type] : {std::pair(weights::Dtype::bf16, at::kBFloat16),
                                     std::pair(weights::Dtype::f16, at::kHalf)}) {
@@ -102,7 +102,7 @@ TEST_CASE("a bfloat16 export comes back as the rounded weights", "[worker]") {
     huggingface::ExportOptions options;
     options.dtype = dtype;
     leave(model, folder.path(), options);
-    const libtorch::LlamaCanon back = come_back(folder / "out");
+    const libtorch::Model back = come_back(folder / "out");
     const libtorch::NamedTensors before = model.named_weights();
     const libtorch::NamedTensors after = back.named_weights();
     for (size_t i = 0; i < before.size(); ++i) {
@@ -114,14 +114,14 @@ TEST_CASE("a bfloat16 export comes back as the rounded weights", "[worker]") {
 TEST_CASE("a checkpoint of float32 or bfloat16 weights loads into either", "[worker]") {
   const config::ModelConfig config = small_model("ABCD", config::PositionKind::rope);
   for (const at::ScalarType stored : {at::kFloat, at::kBFloat16}) {
-    libtorch::LlamaCanon saved(config, at::TensorOptions(stored));
+    libtorch::Model saved(config, at::TensorOptions(stored));
     libtorch::load_initial(saved, 5);
     const TemporaryFolder folder;
     std::vector<at::Tensor> owners;
     const std::filesystem::path checkpoint = weights::write_checkpoint(
         folder.path(), {}, libtorch::views_of(saved.named_weights(), owners), {});
     for (const at::ScalarType loaded : {at::kFloat, at::kBFloat16}) {
-      libtorch::LlamaCanon model(config, at::TensorOptions(loaded));
+      libtorch::Model model(config, at::TensorOptions(loaded));
       libtorch::load_beginning(model, 0, checkpoint.string(), "");
       const libtorch::NamedTensors before = saved.named_weights();
       const libtorch::NamedTensors after = model.named_weights();
@@ -133,7 +133,7 @@ TEST_CASE("a checkpoint of float32 or bfloat16 weights loads into either", "[wor
 }
 
 TEST_CASE("weights that changed since the run was planned are refused", "[worker]") {
-  libtorch::LlamaCanon model = make_model(small_model("", config::PositionKind::rope));
+  libtorch::Model model = make_model(small_model("", config::PositionKind::rope));
   libtorch::load_initial(model, 5);
   const TemporaryFolder folder;
   leave(model, folder.path(), {});
@@ -143,18 +143,18 @@ TEST_CASE("weights that changed since the run was planned are refused", "[worker
 }
 
 TEST_CASE("weights of another model are refused by name", "[worker]") {
-  libtorch::LlamaCanon model = make_model(small_model("", config::PositionKind::rope));
+  libtorch::Model model = make_model(small_model("", config::PositionKind::rope));
   libtorch::load_initial(model, 5);
   const TemporaryFolder folder;
   leave(model, folder.path(), {});
-  libtorch::LlamaCanon canon = make_model(small_model("A", config::PositionKind::rope));
+  libtorch::Model canon = make_model(small_model("A", config::PositionKind::rope));
   const std::string message =
       error_of([&] { libtorch::load_beginning(canon, 0, (folder / "out").string(), ""); });
   REQUIRE(message.find("missing 2: 'model.layers.0.canonA.weight'") != std::string::npos);
 }
 
 TEST_CASE("data at an odd address is read", "[worker]") {
-  libtorch::LlamaCanon model = make_model(small_model("", config::PositionKind::rope));
+  libtorch::Model model = make_model(small_model("", config::PositionKind::rope));
   libtorch::load_initial(model, 5);
   std::vector<at::Tensor> owners;
   auto views = libtorch::views_of(model.named_weights(), owners);
@@ -169,7 +169,7 @@ TEST_CASE("data at an odd address is read", "[worker]") {
   for (size_t i = 0; i < 8; ++i) header |= size_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
   bytes.insert(8 + header - 1, " ");
   const auto path = folder.write("odd/model.safetensors", bytes);
-  libtorch::LlamaCanon back = make_model(model.config());
+  libtorch::Model back = make_model(model.config());
   libtorch::load_beginning(back, 0, path.parent_path().string(), weights::content_hash(views));
   REQUIRE(at::equal(logits_of(back), logits_of(model)));
 }
