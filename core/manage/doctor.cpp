@@ -111,8 +111,8 @@ Finding examine_locks(const fs::path& folder) {
   const bool held =
       first && FileLock::is_held(folder / "lock") && !FileLock::try_acquire(folder / "lock");
   const queue::LeaseDevice device{"device", 1};
-  const auto lease = queue::Lease::try_take(folder, device, 1);
-  const bool leased = lease && !queue::Lease::try_take(folder, device, 1);
+  const auto lease = queue::Lease::try_acquire(folder, device, 1);
+  const bool leased = lease && !queue::Lease::try_acquire(folder, device, 1);
   if (held && leased) return finding;
   finding.health = Health::problem;
   finding.text = held ? "leases of devices do not exclude each other here"
