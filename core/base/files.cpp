@@ -1,13 +1,13 @@
 #include "core/base/files.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include <ftw.h>
@@ -27,21 +27,21 @@ int remove_entry(const char* path, const struct stat*, int, struct FTW*) {
   return ::remove(path) == 0 || errno == ENOENT ? 0 : -1;
 }
 
-void write_all(int fd, std::string_view text, const fs::path& path) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0)
-      throw system_error("write '" + path.string() + "'", written < 0 ? errno : EIO);
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-}
-
 void sync_descriptor(int fd, const fs::path& path) {
   if (::fsync(fd) != 0) throw system_error("sync '" + path.string() + "'", errno);
 }
 
 }  // namespace
+
+void write_all(int fd, std::string_view bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0)
+      throw system_error("write '" + path.string() + "'", written < 0 ? errno : EIO);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+}
 
 std::string read_file(const fs::path& path) {
   const FileDescriptor file = open_file(path, O_RDONLY, "read");
@@ -279,14 +279,7 @@ OutputFile::~OutputFile() {
   if (!aside_.empty()) ::unlink(aside_.c_str());
 }
 
-void OutputFile::write(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file_.get(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw system_error("write '" + path_.string() + "'", errno);
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-}
+void OutputFile::write(std::string_view text) { write_all(file_.get(), text, path_); }
 
 void OutputFile::finish() {
   if (aside_.empty()) return;

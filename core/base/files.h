@@ -58,6 +58,9 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
+/// Writes all bytes to a descriptor. Throws Error naming `path`.
+void write_all(int fd, std::string_view bytes, const fs::path& path);
+
 /// A log that only grows. Opening it cuts a torn last line (one without a newline), which a crash
 /// in mid-write leaves. One writer at a time; that is the caller's lock to hold.
 class AppendFile {

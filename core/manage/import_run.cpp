@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "core/base/archive.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"

@@ -1,14 +1,14 @@
 #include "core/data/fetch/download.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <dlfcn.h>
 #include <exception>
-#include <fcntl.h>
 #include <memory>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <curl/curl.h>
@@ -133,6 +133,7 @@ const Curl& curl() {
 
 /// What comes over one connection, appended to a file.
 struct Transfer {
+  fs::path path;
   FileDescriptor file;
   int64_t begun_at = 0;  ///< bytes that were there before
   int64_t size = 0;      ///< and are there now
@@ -159,14 +160,8 @@ struct Transfer {
                   "the file there is another one now",
                   ExitCode::failed);
     }
-    while (count > 0) {
-      const ssize_t written = ::write(file.get(), bytes, count);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) throw system_error("write what is downloaded", errno);
-      bytes += written;
-      count -= static_cast<size_t>(written);
-      size += written;
-    }
+    write_all(file.get(), {bytes, count}, path);
+    size += static_cast<int64_t>(count);
     if (*progress) (*progress)(double(size) / double(expected), "downloading");
   }
 };
@@ -260,6 +255,7 @@ void get_rest(const RemoteFile& file,
               const data::Progress& progress) {
   while (size_of(partial) < file.bytes) {
     Transfer transfer;
+    transfer.path = partial;
     transfer.begun_at = transfer.size = size_of(partial);
     transfer.expected = file.bytes;
     transfer.progress = &progress;

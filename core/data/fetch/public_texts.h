@@ -8,12 +8,6 @@
 
 namespace forge::data {
 
-/// Writes the file `member` of a zip archive (stored or deflated, without zip64) to `target`, aside
-/// and then renamed. Throws Error where the archive is damaged or has no such file.
-void extract(const std::filesystem::path& archive,
-             const std::string& member,
-             const std::filesystem::path& target);
-
 /// A text that anybody can get.
 struct PublicText {
   std::string name;  ///< also of its folder

@@ -1,15 +1,15 @@
 #include "core/data/rows/token_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <fcntl.h>
 #include <optional>
 #include <string>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -194,14 +194,7 @@ class WorkFile {
   int get() const { return file_.get(); }
 
   void write(const void* data, size_t size) {
-    const char* bytes = static_cast<const char*>(data);
-    while (size > 0) {
-      const ssize_t written = ::write(file_.get(), bytes, size);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail();
-      bytes += written;
-      size -= static_cast<size_t>(written);
-    }
+    write_all(file_.get(), {static_cast<const char*>(data), size}, path_);
   }
 
   /// Writes over what the file begins with; what is written next comes after that.

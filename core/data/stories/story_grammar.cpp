@@ -81,7 +81,7 @@ class Grammar::Compiler {
   void compile(const RuleText& rule, size_t index) {
     rule_ = rule.name;
     Choice choice;
-    for (const string_view alternative : rule.alternatives) {
+    for (const string& alternative : rule.alternatives) {
       rest_ = alternative;
       choice.push_back(sequence());
       if (!rest_.empty()) fail("a bracket too many");
@@ -104,7 +104,7 @@ class Grammar::Compiler {
         ops.push_back(bracket());
       } else {
         const size_t end = std::min(rest_.find_first_of("{[|]"), rest_.size());
-        ops.push_back({OpKind::literal, 0, 0, rest_.substr(0, end)});
+        ops.push_back({OpKind::literal, 0, 0, string(rest_.substr(0, end))});
         rest_.remove_prefix(end);
       }
     }
@@ -173,8 +173,7 @@ Grammar::Grammar(const std::vector<WordList>& lists,
     const auto named = [&](const List& list) { return list.name == source.name; };
     auto list = std::find_if(lists_.begin(), lists_.end(), named);
     if (list == lists_.end()) list = lists_.insert(list, {source.name, source.kind, {}});
-    for (const string_view word : source.words)
-      list->words.push_back({forms_of(word, source.kind)});
+    for (const string& word : source.words) list->words.push_back({forms_of(word, source.kind)});
   }
   for (const RuleText& rule : rules) rule_names_.push_back(rule.name);
   for (const VariableText& source : variables) {

@@ -22,17 +22,10 @@ enum class WordKind {
 };
 
 struct WordList {
-  std::string_view name;  ///< under which rules pick from it; two lists of one name are one list
+  std::string name;  ///< by which rules draw from it; two lists of one name are one list
   WordKind kind;
-  std::vector<std::string_view> words;
+  std::vector<std::string> words;
 };
-
-const std::vector<WordList>& people();     // words_people.cpp
-const std::vector<WordList>& objects();    // words_objects.cpp
-const std::vector<WordList>& nature();     // words_nature.cpp
-const std::vector<WordList>& actions();    // words_actions.cpp
-const std::vector<WordList>& qualities();  // words_qualities.cpp
-const std::vector<WordList>& settings();   // words_settings.cpp
 
 /// A rule of the stories' grammar: its name and the texts that it may become, each as likely. In a
 /// text
@@ -41,22 +34,21 @@ const std::vector<WordList>& settings();   // words_settings.cpp
 ///     [a|b|]       is one of the alternatives, which may be empty.
 /// The first letter of a sentence becomes a capital by itself.
 struct RuleText {
-  std::string_view name;
-  std::vector<std::string_view> alternatives;
+  std::string name;
+  std::vector<std::string> alternatives;
 };
 
 /// A variable keeps what it first stood for until the story ends; this is how a story refers back.
 /// `source` is the word list or the rule that it draws from.
 struct VariableText {
-  std::string_view name;
-  std::string_view source;
+  std::string name;
+  std::string source;
 };
 
 /// A grammar in a form that is quick to expand. Immutable after construction.
 class Grammar {
  public:
-  /// The views in its arguments must outlive it. Throws Error for an unknown name or form or an
-  /// unbalanced bracket.
+  /// Throws Error for an unknown name or form or an unbalanced bracket.
   Grammar(const std::vector<WordList>& lists,
           const std::vector<VariableText>& variables,
           const std::vector<RuleText>& rules);
@@ -71,12 +63,12 @@ class Grammar {
     std::vector<std::string> forms;
   };
   struct List {
-    std::string_view name;
+    std::string name;
     WordKind kind;
     std::vector<Word> words;
   };
   struct Variable {
-    std::string_view name;
+    std::string name;
     uint16_t list = none;  ///< or
     uint16_t rule = none;
   };
@@ -85,7 +77,7 @@ class Grammar {
     OpKind kind = OpKind::literal;
     uint8_t form = 0;
     uint16_t index = 0;  ///< of a list, variable or choice
-    std::string_view literal;
+    std::string literal;
   };
   using Sequence = std::vector<Op>;
   using Choice = std::vector<Sequence>;  ///< a rule or a bracket
@@ -95,14 +87,7 @@ class Grammar {
   std::vector<List> lists_;
   std::vector<Variable> variables_;
   std::vector<Choice> choices_;  ///< those of the rules first, in their order
-  std::vector<std::string_view> rule_names_;
+  std::vector<std::string> rule_names_;
 };
-
-const std::vector<VariableText>& variables();
-const std::vector<RuleText>& common_rules();    ///< facts, openings, small pieces, endings
-const std::vector<RuleText>& scene_rules();     ///< what happens around a story
-const std::vector<RuleText>& keeping_plots();   ///< things lost, lent, promised and given
-const std::vector<RuleText>& learning_plots();  ///< skills, school, messages, ways
-const std::vector<RuleText>& doing_plots();     ///< making, growing, contests, animals
 
 }  // namespace forge::data::stories

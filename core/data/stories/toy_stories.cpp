@@ -1,6 +1,10 @@
 #include "core/data/stories/toy_stories.h"
 
+#include <map>
+
+#include "core/base/error.h"
 #include "core/base/random.h"
+#include "core/data/sections.h"
 #include "core/data/stories/story_grammar.h"
 
 namespace forge::data {
@@ -12,48 +16,48 @@ constexpr int min_words = 60;
 constexpr int max_words = 250;
 constexpr int numbers_bits = 20;  // each story has 2^20 numbers of the stream to itself
 
-template <class T>
-std::vector<T> joined(std::initializer_list<std::vector<T>> parts) {
-  std::vector<T> all;
-  for (const std::vector<T>& part : parts) all.insert(all.end(), part.begin(), part.end());
-  return all;
+/// `title` of a list of words.txt: "thing noun".
+WordList word_list(const Section& section) {
+  static const std::map<std::string, WordKind> kinds = {{"noun", WordKind::noun},
+                                                        {"verb", WordKind::verb},
+                                                        {"adjective", WordKind::adjective},
+                                                        {"plain", WordKind::plain},
+                                                        {"woman", WordKind::woman},
+                                                        {"man", WordKind::man}};
+  const size_t space = section.title.find(' ');
+  const auto kind = kinds.find(section.title.substr(space + 1));
+  if (kind == kinds.end()) throw Error("the words [" + section.title + "] are of no kind");
+  return {section.title.substr(0, space), kind->second, section.items};
 }
 
-/// The plots are as likely as they are varied.
-const RuleText& story_rule() {
-  static const RuleText rule = {"story",
-                                {"{plot_lost}",
-                                 "{plot_lost}",
-                                 "{plot_promise}",
-                                 "{plot_promise}",
-                                 "{plot_gift}",
-                                 "{plot_owners}",
-                                 "{plot_skill}",
-                                 "{plot_skill}",
-                                 "{plot_school}",
-                                 "{plot_message}",
-                                 "{plot_way}",
-                                 "{plot_market}",
-                                 "{plot_build}",
-                                 "{plot_animal}",
-                                 "{plot_animal}",
-                                 "{plot_mystery}",
-                                 "{plot_contest}",
-                                 "{plot_garden}",
-                                 "{plot_night}"}};
-  return rule;
+/// With a line's end for each "\\n".
+std::string unescaped(std::string text) {
+  for (size_t at; (at = text.find("\\n")) != std::string::npos;) text.replace(at, 2, "\n");
+  return text;
+}
+
+Grammar read_grammar() {
+  std::vector<WordList> lists;
+  for (const Section& section : read_sections(story_words_text()))
+    lists.push_back(word_list(section));
+  std::vector<VariableText> variables;
+  std::vector<RuleText> rules;
+  for (const Section& section : read_sections(story_rules_text())) {
+    if (section.title != "variables") {
+      RuleText& rule = rules.emplace_back(RuleText{section.title, {}});
+      for (const std::string& item : section.items) rule.alternatives.push_back(unescaped(item));
+      continue;
+    }
+    for (const std::string& item : section.items) {
+      const size_t equals = item.find(" = ");
+      variables.push_back({item.substr(0, equals), item.substr(equals + 3)});
+    }
+  }
+  return Grammar(lists, variables, rules);
 }
 
 const Grammar& grammar() {
-  static const Grammar shared(
-      joined({people(), objects(), nature(), actions(), qualities(), settings()}),
-      variables(),
-      joined({common_rules(),
-              scene_rules(),
-              keeping_plots(),
-              learning_plots(),
-              doing_plots(),
-              {story_rule()}}));
+  static const Grammar shared = read_grammar();
   return shared;
 }
 

@@ -40,7 +40,4 @@ class HttpServer {
   std::thread thread_;
 };
 
-/// A zip archive of these names and contents, deflated.
-std::string zipped(const std::vector<std::pair<std::string, std::string>>& files);
-
 }  // namespace forge::tests
