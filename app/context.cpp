@@ -72,7 +72,7 @@ project::Project Context::project() const {
   if (workspace().default_project.empty()) {
     throw Error("no project here, and the workspace names no default project",
                 {},
-                "go into a project's folder or name one with -p");
+                "go into a project's folder, or name a project with -p");
   }
   return project::load_project(
       workspace(), workspace().root / workspace().default_project, surroundings_);
@@ -97,13 +97,39 @@ ChosenConfig Context::chosen(project::NamedConfig named) const {
   return {std::move(named), std::move(variables)};
 }
 
+config::ResolveOptions Context::resolve_options(const ChosenConfig& config,
+                                                const std::vector<std::string>& overrides) const {
+  config::ResolveOptions options;
+  options.overrides = overrides;
+  options.surroundings = surroundings_;
+  options.variables = config.variables;
+  return options;
+}
+
+config::ResolvedConfig Context::resolve(const ChosenConfig& config,
+                                        const std::vector<std::string>& overrides) const {
+  return config::resolve(config.project, config.config.name, resolve_options(config, overrides));
+}
+
 std::filesystem::path Context::runs_dir() const {
   // Nothing is written into the workspace that came with the program, even where it could be.
   return run::runs_dir(workspace().shipped ? here_ : workspace().root);
 }
 
+std::vector<std::filesystem::path> Context::backend_folders() const {
+  return config::backend_folders(
+      project_folder().value_or(fs::path()), workspace().root, surroundings_.library_dir);
+}
+
 std::unique_ptr<worker::Backend> Context::backend(const config::Experiment& experiment) const {
   return backends::make_backend(experiment, program_);
+}
+
+void require_training(const config::ResolvedConfig& resolved, const std::string& lacks) {
+  if (resolved.trains) return;
+  throw Error("'" + resolved.config_name + "' is a model for other configs to use: " + lacks,
+              {},
+              "name a training config; 'forge ls' lists them");
 }
 
 }  // namespace forge::app

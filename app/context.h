@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/config/experiment.h"
+#include "core/config/backend.h"
+#include "core/config/resolve.h"
 #include "core/jinja/render.h"
 #include "core/project/names.h"
 #include "core/project/workspace.h"
@@ -40,6 +41,7 @@ class Context {
   const std::filesystem::path& here() const { return here_; }
   const std::filesystem::path& program() const { return program_; }
   const jinja::Surroundings& surroundings() const { return surroundings_; }
+  bool names_project() const { return !globals_.project.empty(); }  ///< whether -p is given
 
   /// The workspace around the folder of -p, else around the current one, else the one that came
   /// with the program.
@@ -58,7 +60,15 @@ class Context {
   /// The config with what the command line gives its templates, whose arguments it declares.
   ChosenConfig chosen(project::NamedConfig named) const;
 
+  /// The config with its overrides, the values of --set.
+  config::ResolveOptions resolve_options(const ChosenConfig& config,
+                                         const std::vector<std::string>& overrides) const;
+  config::ResolvedConfig resolve(const ChosenConfig& config,
+                                 const std::vector<std::string>& overrides) const;
+
   std::filesystem::path runs_dir() const;
+  /// Where backends may be declared: in the project, the workspace and forge's own library.
+  std::vector<std::filesystem::path> backend_folders() const;
   /// The backend of a resolved config.
   std::unique_ptr<worker::Backend> backend(const config::Experiment& experiment) const;
 
@@ -70,5 +80,8 @@ class Context {
   jinja::Surroundings surroundings_;
   mutable std::optional<project::Workspace> workspace_;
 };
+
+/// Throws Error for a model that other configs use: `lacks` says what it lacks, "it has no data".
+void require_training(const config::ResolvedConfig& resolved, const std::string& lacks);
 
 }  // namespace forge::app

@@ -27,8 +27,9 @@
 #include "core/worker/messages.h"
 
 namespace forge::app {
+namespace {
 
-/// What a live line shows of a run, gathered from its events.
+/// The live line of a run, gathered from its events.
 class RunView {
  public:
   void take(const worker::Event& event);
@@ -49,16 +50,6 @@ class RunView {
   double began_ = 0;
 };
 
-namespace {
-
-std::string fixed(double number) {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%.4f", number);
-  return digits;
-}
-
-}  // namespace
-
 void RunView::take(const worker::Event& event) {
   if (const auto* started = std::get_if<worker::Started>(&event)) {
     max_steps_ = started->max_steps;
@@ -75,7 +66,9 @@ void RunView::take(const worker::Event& event) {
   } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
     eval_loss_ = evaluation->loss;
     const auto* score = tables::headline(evaluation->scores);
-    score_ = score ? tables::printable(score->first) + " " + fixed(score->second.value) : "";
+    score_ =
+        score ? tables::printable(score->first) + " " + tables::fixed_text(score->second.value, 4)
+              : "";
   }
 }
 
@@ -83,8 +76,8 @@ double RunView::fraction() const { return max_steps_ > 0 ? double(step_) / doubl
 
 std::string RunView::text() const {
   std::string text = "step " + std::to_string(step_) + "/" + std::to_string(max_steps_);
-  if (loss_) text += "  loss " + fixed(*loss_);
-  if (eval_loss_) text += "  eval " + fixed(*eval_loss_);
+  if (loss_) text += "  loss " + tables::fixed_text(*loss_, 4);
+  if (eval_loss_) text += "  eval " + tables::fixed_text(*eval_loss_, 4);
   if (!score_.empty()) text += "  " + score_;
   if (tokens_per_second_ > 0)
     text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
@@ -98,20 +91,18 @@ std::string RunView::text() const {
 
 std::string RunView::short_text() const {
   std::string text = std::to_string(std::lround(100 * fraction())) + " %";
-  if (loss_) text += "  loss " + fixed(*loss_);
+  if (loss_) text += "  loss " + tables::fixed_text(*loss_, 4);
   return text;
 }
-
-namespace {
 
 constexpr auto poll_interval = std::chrono::milliseconds(100);
 constexpr double dispatch_seconds = 0.5;
 
-bool is_to_be_started(const ToDo& run) {
+bool is_pending(const PendingRun& run) {
   return run.planned.action == run::Action::start || run.planned.action == run::Action::resume;
 }
 
-queue::QueueEntry entry_of(const ToDo& run, const ConductOptions& options) {
+queue::QueueEntry entry_of(const PendingRun& run, const QueueOptions& options) {
   queue::QueueEntry entry;
   entry.run = run.planned.record.id;
   entry.priority = options.priority;
@@ -123,13 +114,13 @@ queue::QueueEntry entry_of(const ToDo& run, const ConductOptions& options) {
   return entry;
 }
 
-/// What is wrong with the checkpoints that an attempt did not go on from.
-std::vector<std::string> skipped_by(const run::StoredEvent& stored) {
+/// What is wrong with the checkpoints that an attempt skipped.
+std::vector<std::string> skipped_checkpoints(const run::StoredEvent& stored) {
   if (stored.name != "attempt" || !stored.json.contains("damaged")) return {};
   return stored.json.at("damaged").get<std::vector<std::string>>();
 }
 
-/// What is said of an event as soon as it comes: that memory ran out, that a worker is tried again.
+/// A warning for an event: memory ran out, or the worker is restarted.
 std::string notice_of(const run::StoredEvent& stored) {
   const bool tried_again =
       stored.name == "ended" && stored.json.value("retry", nlohmann::json()) == true;
@@ -138,41 +129,41 @@ std::string notice_of(const run::StoredEvent& stored) {
 
 /// A run while it is followed.
 struct Followed {
-  explicit Followed(const ToDo& to_do)
-      : run(to_do),
-        follower(to_do.planned.folder),
-        line(to_do.label),
-        attempt_before(to_do.planned.folder.status().attempt) {}
+  explicit Followed(const PendingRun& pending)
+      : run(pending),
+        follower(pending.planned.folder),
+        line(pending.label),
+        attempt_before(pending.planned.folder.status().attempt) {}
 
-  const ToDo& run;
+  const PendingRun& run;
   run::Follower follower;
   RunView view;
   ProgressLine line;
   int attempt_before;
-  int supervisor = 0;  ///< where it is a child of ours
+  int supervisor = 0;  ///< process id, if it is our child
   bool announced = false;
   bool running = false;
   bool reported = false;  ///< its end
   std::optional<Outcome> outcome;
 };
 
-class Conductor {
+class RunFollower {
  public:
-  Conductor(const Context& context,
-            const std::vector<ToDo>& runs,
-            const std::function<void(size_t)>& at_end)
+  RunFollower(const Context& context,
+              const std::vector<PendingRun>& runs,
+              const std::function<void(size_t)>& at_end)
       : context_(context),
         runs_dir_(context.runs_dir()),
         at_end_(at_end),
         together_(std::to_string(runs.size()) + " runs"),
         live_(is_terminal(STDERR_FILENO) && runs.size() > 1) {
-    for (const ToDo& run : runs) followed_.push_back(std::make_unique<Followed>(run));
+    for (const PendingRun& run : runs) followed_.push_back(std::make_unique<Followed>(run));
   }
 
   std::vector<Outcome> run() {
     while (true) {
-      start_what_waits();
-      for (size_t i = 0; i < followed_.size(); ++i) look_at(i);
+      dispatch_queue();
+      for (size_t i = 0; i < followed_.size(); ++i) update(i);
       if (ended_ == followed_.size()) break;
       answer_interrupts();
       show();
@@ -185,7 +176,7 @@ class Conductor {
   }
 
  private:
-  void start_what_waits() {
+  void dispatch_queue() {
     const double now = steady_seconds();
     if (now < dispatch_at_) return;
     dispatch_at_ = now + dispatch_seconds;
@@ -193,7 +184,7 @@ class Conductor {
     for (const queue::StartedRun& started : done.started) {
       if (Followed* followed = find(started.run)) {
         if (followed->supervisor != 0)
-          say(*followed, followed->run.label + ": its supervisor was killed, going on");
+          print_line(*followed, followed->run.label + ": its supervisor was killed, restarting it");
         followed->supervisor = started.supervisor;
         announce(*followed);
       }
@@ -211,13 +202,13 @@ class Conductor {
   }
 
   /// A line that stays.
-  void say(Followed& followed, const std::string& text) {
-    (live_ ? together_ : followed.line).say(text);
+  void print_line(Followed& followed, const std::string& text) {
+    (live_ ? together_ : followed.line).print_line(text);
   }
 
   void announce(Followed& followed) {
     if (!followed.announced && !followed.run.what.empty())
-      say(followed, followed.run.label + ": " + followed.run.what);
+      print_line(followed, followed.run.label + ": " + followed.run.what);
     followed.announced = true;
   }
 
@@ -230,7 +221,7 @@ class Conductor {
     followed.outcome = outcome;
   }
 
-  void look_at(size_t index) {
+  void update(size_t index) {
     Followed& followed = *followed_[index];
     if (followed.reported) return;
     if (!followed.outcome) {
@@ -241,22 +232,22 @@ class Conductor {
     followed.line.clear();
     ++ended_;
     dispatch_at_ = 0;
-    if (followed.outcome->status.storage) begin_nothing_more();
+    if (followed.outcome->status.storage) withdraw_queued();
     at_end_(index);
   }
 
   void follow(Followed& followed) {
-    // In this order: a run leaves the queue before its lock is given back.
+    // Poll before asking the queue: a run leaves the queue before it releases its lock.
     const run::Update update = followed.follower.poll();
     for (const run::StoredEvent& stored : update.events) {
       if (stored.event) followed.view.take(*stored.event);
-      for (const std::string& problem : skipped_by(stored))
-        say(followed,
-            "warning: " + followed.run.label + ": " + problem +
-                "; going on from the one before it");
+      for (const std::string& problem : skipped_checkpoints(stored))
+        print_line(
+            followed,
+            "warning: " + followed.run.label + ": " + problem + "; using the checkpoint before it");
       const std::string notice = notice_of(stored);
       if (!notice.empty() && stored.attempt > followed.attempt_before)
-        say(followed, "warning: " + followed.run.label + ": " + tables::printable(notice));
+        print_line(followed, "warning: " + followed.run.label + ": " + tables::printable(notice));
     }
     if (update.progress) followed.view.take(*update.progress);
     followed.running = !update.over;
@@ -269,24 +260,24 @@ class Conductor {
     const run::RunFolder& folder = followed.run.planned.folder;
     Outcome outcome{folder.status()};
     if (followed.supervisor != 0) {
-      // On a disk that is full to the last byte nothing but the exit code can say so.
+      // On a completely full disk only the exit code can report it.
       const int code = run::wait_for_supervisor(followed.supervisor);
       if (code == run::supervised_storage) outcome.status.storage = true;
       const bool ended_well = code == run::supervised_completed || code == run::supervised_stopped;
       if (!ended_well && outcome.status.attempt == followed.attempt_before) {
-        // It could not even begin to record.
+        // It failed before it could record anything.
         outcome.status.state = run::RunState::failed;
         outcome.status.reason = run::supervisor_error(folder);
         outcome.status.hint.clear();
       }
     }
-    outcome.begun = followed.supervisor != 0 || followed.announced ||
-                    outcome.status.state == run::RunState::completed ||
-                    outcome.status.attempt > followed.attempt_before;
+    outcome.started = followed.supervisor != 0 || followed.announced ||
+                      outcome.status.state == run::RunState::completed ||
+                      outcome.status.attempt > followed.attempt_before;
     return outcome;
   }
 
-  void begin_nothing_more() {
+  void withdraw_queued() {
     std::vector<std::string> runs;
     for (const auto& followed : followed_) {
       if (!followed->outcome) runs.push_back(followed->run.planned.record.id);
@@ -297,15 +288,15 @@ class Conductor {
   void answer_interrupts() {
     if (interrupts_.count() <= answered_) return;
     answered_ = interrupts_.count();
-    begin_nothing_more();
+    withdraw_queued();
     for (const auto& followed : followed_) {
       if (followed->outcome || !followed->running) continue;
       followed->run.planned.folder.request_stop(answered_ == 1 ? run::StopRequest::after_checkpoint
                                                                : run::StopRequest::immediately);
-      say(*followed,
-          answered_ == 1 ? "stopping " + followed->run.label +
-                               " after saving a checkpoint; Ctrl-C again stops it now"
-                         : "stopping " + followed->run.label + " now");
+      print_line(*followed,
+                 answered_ == 1 ? "stopping " + followed->run.label +
+                                      " after saving a checkpoint; Ctrl-C again stops it now"
+                                : "stopping " + followed->run.label + " now");
     }
   }
 
@@ -335,13 +326,15 @@ class Conductor {
 
 }  // namespace
 
-void enqueue(const Context& context, const std::vector<ToDo>& runs, const ConductOptions& options) {
+void enqueue(const Context& context,
+             const std::vector<PendingRun>& runs,
+             const QueueOptions& options) {
   const std::string submitted = utc_timestamp();
   const std::string group = submitted + "-" + std::to_string(::getpid());
   int64_t position = 0;
   queue::Queue queue(context.runs_dir());
-  for (const ToDo& run : runs) {
-    if (!is_to_be_started(run)) continue;
+  for (const PendingRun& run : runs) {
+    if (!is_pending(run)) continue;
     queue::QueueEntry entry = entry_of(run, options);
     entry.group = group;
     entry.submitted = submitted;
@@ -350,10 +343,10 @@ void enqueue(const Context& context, const std::vector<ToDo>& runs, const Conduc
   }
 }
 
-std::vector<Outcome> conduct(const Context& context,
-                             const std::vector<ToDo>& runs,
-                             const std::function<void(size_t)>& at_end) {
-  return Conductor(context, runs, at_end).run();
+std::vector<Outcome> follow_runs(const Context& context,
+                                 const std::vector<PendingRun>& runs,
+                                 const std::function<void(size_t)>& at_end) {
+  return RunFollower(context, runs, at_end).run();
 }
 
 }  // namespace forge::app

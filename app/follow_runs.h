@@ -10,36 +10,37 @@
 
 namespace forge::app {
 
-/// A run that is to come to its end, from wherever it stands.
-struct ToDo {
-  std::string label;  ///< what to call it
+/// A run that is to be started, resumed or followed.
+struct PendingRun {
+  std::string label;  ///< its name in messages
   std::string what;   ///< "starting, profile quick: …"
   run::PlannedRun planned;
   queue::ResourceRequest demand;
 };
 
-struct ConductOptions {
+struct QueueOptions {
   int priority = 0;
-  int jobs = 0;            ///< so many of these runs at once; 0: as many as find room
-  bool fail_fast = false;  ///< after a run that failed no other is begun
+  int jobs = 0;            ///< maximum concurrent runs; 0: as many as the devices take
+  bool fail_fast = false;  ///< start no more runs after the first failure
 };
 
-/// How a run came out.
+/// How a run ended.
 struct Outcome {
   run::RunStatus status;
-  bool begun = true;  ///< nobody has worked on it, if not
+  bool started = true;
 };
 
-/// Puts those of the runs into the queue that have something left to do. Their folders have been
-/// written.
-void enqueue(const Context& context, const std::vector<ToDo>& runs, const ConductOptions& options);
+/// Puts the runs that are to be started or resumed into the queue. Their folders exist already.
+void enqueue(const Context& context,
+             const std::vector<PendingRun>& runs,
+             const QueueOptions& options);
 
-/// Follows runs that are queued or run until nobody has anything left to do for them, with a live
-/// line on stderr; starts what finds room meanwhile. The first Ctrl-C lets those that run save and
-/// stop, and nothing more begin; the second stops them now. `at_end` is called as each ends, with
-/// its index. The outcomes are in the order of `runs`.
-std::vector<Outcome> conduct(const Context& context,
-                             const std::vector<ToDo>& runs,
-                             const std::function<void(size_t)>& at_end);
+/// Follows queued and active runs until all have ended, with a live line on stderr, and starts runs
+/// from the queue when a device has room. The first Ctrl-C lets active runs save and stop and
+/// starts no more; the second stops them at once. Calls `at_end` with the index of each run that
+/// ends. The outcomes are in the order of `runs`.
+std::vector<Outcome> follow_runs(const Context& context,
+                                 const std::vector<PendingRun>& runs,
+                                 const std::function<void(size_t)>& at_end);
 
 }  // namespace forge::app

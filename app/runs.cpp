@@ -16,6 +16,7 @@
 #include "core/project/names.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/metrics.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/supervisor.h"
@@ -23,21 +24,21 @@
 namespace forge::app {
 namespace {
 
-/// Ids of the runs that a query selects, looked at anew.
-std::vector<std::string> ids_like(const fs::path& runs_dir, const store::RunQuery& query) {
+/// Ids of the runs that a query selects.
+std::vector<std::string> matching_ids(const Context& context, const store::RunQuery& query) {
   std::vector<std::string> ids;
-  if (!fs::exists(runs_dir)) return ids;
-  store::ResultStore store(store::store_path(runs_dir));
-  for (const std::string& warning : store.sync(runs_dir).warnings)
-    std::cerr << "warning: " << warning << "\n";
+  const std::optional<store::ResultStore> store = find_store(context);
+  if (!store) return ids;
   store::RunFilter filter;
   filter.archived = true;
-  for (const store::RunSummary& run : store::select(store.runs(filter), query))
+  for (const store::RunSummary& run : store::select(store->runs(filter), query))
     ids.push_back(run.id);
   return ids;
 }
 
-std::vector<run::RunFolder> named(const fs::path& runs_dir, const std::vector<std::string>& names) {
+std::vector<run::RunFolder> named_runs(const Context& context,
+                                       const std::vector<std::string>& names) {
+  const fs::path runs_dir = context.runs_dir();
   std::vector<run::RunFolder> folders;
   std::set<fs::path> seen;
   const auto add = [&](run::RunFolder folder) {
@@ -50,9 +51,9 @@ std::vector<run::RunFolder> named(const fs::path& runs_dir, const std::vector<st
     }
     store::RunQuery query;
     query.patterns = {name};
-    const std::vector<std::string> ids = ids_like(runs_dir, query);
+    const std::vector<std::string> ids = matching_ids(context, query);
     if (ids.empty())
-      throw Error("no run is like '" + name + "'", {}, "'forge runs --archived' lists them all");
+      throw Error("no runs match '" + name + "'", {}, "'forge runs --archived' lists all runs");
     for (const std::string& id : ids) add(run::RunFolder(runs_dir / id));
   }
   return folders;
@@ -60,31 +61,38 @@ std::vector<run::RunFolder> named(const fs::path& runs_dir, const std::vector<st
 
 }  // namespace
 
-void add_run_choice(const Command& command, RunChoice& choice) {
-  command.add_option("RUN", choice.names, "Ids, beginnings of them, patterns, or folders")
-      .type_name("RUN|DIR");
+store::ResultStore open_store(const Context& context) {
+  run::make_runs_dir(context.runs_dir());
+  store::ResultStore store(store::store_path(context.runs_dir()));
+  print_warnings(store.sync(context.runs_dir()).warnings);
+  return store;
+}
+
+std::optional<store::ResultStore> find_store(const Context& context) {
+  if (!fs::exists(context.runs_dir())) return std::nullopt;
+  return open_store(context);
+}
+
+void add_run_selector(const Command& command, RunSelector& selector) {
+  command.add_option("RUN", selector.names, "Run ids, prefixes of them, patterns, or run folders");
   command
-      .add_option("--where",
-                  choice.conditions,
-                  "COLUMN=VALUE as for 'forge runs'; may be repeated: all must hold")
-      .type_name("CONDITION")
+      .add_option("--where <CONDITION>",
+                  selector.conditions,
+                  "Select runs by COLUMN=VALUE (also !=, <, <=, >, >=); all conditions must hold")
       .repeated();
 }
 
-std::vector<run::RunFolder> chosen_runs(const Context& context, const RunChoice& choice) {
-  if (choice.names.empty() && choice.conditions.empty()) {
-    throw Error("name the runs, or say with --where which ones",
-                {},
-                "'forge runs' lists them",
-                ExitCode::usage);
+std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelector& selector) {
+  if (selector.names.empty() && selector.conditions.empty()) {
+    throw Error("name runs or use --where", {}, "'forge runs' lists them");
   }
   const fs::path runs_dir = context.runs_dir();
-  std::vector<run::RunFolder> folders = named(runs_dir, choice.names);
-  if (choice.conditions.empty()) return folders;
+  std::vector<run::RunFolder> folders = named_runs(context, selector.names);
+  if (selector.conditions.empty()) return folders;
   store::RunQuery query;
-  query.conditions = choice.conditions;
-  const std::vector<std::string> ids = ids_like(runs_dir, query);
-  if (choice.names.empty()) {
+  query.conditions = selector.conditions;
+  const std::vector<std::string> ids = matching_ids(context, query);
+  if (selector.names.empty()) {
     for (const std::string& id : ids) folders.emplace_back(runs_dir / id);
     return folders;
   }
@@ -99,10 +107,7 @@ std::vector<run::RunFolder> chosen_runs(const Context& context, const RunChoice&
 namespace {
 
 std::string loss_text(const std::optional<double>& loss) {
-  if (!loss) return "-";
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%.4f", *loss);
-  return digits;
+  return loss ? tables::fixed_text(*loss, 4) : "-";
 }
 
 std::string score_text(const worker::Score& score) {
@@ -179,9 +184,9 @@ std::string result_text(const store::RunSummary& run,
   if (const std::string disturbance = tables::disturbance_of(run); !disturbance.empty())
     lines.push_back({"", disturbance});
   if (run.micro_batch_size)
-    lines.push_back({"  micro-batch",
-                     with_thousands(*run.micro_batch_size) +
-                         (*run.micro_batch_size == 1 ? " row" : " rows") + " at once"});
+    lines.push_back(
+        {"  micro-batch",
+         with_thousands(*run.micro_batch_size) + (*run.micro_batch_size == 1 ? " row" : " rows")});
   if (run.peak_memory_bytes) {
     lines.push_back({"  peak memory",
                      memory_text(run.peak_memory_bytes) + " in tensors, " +
@@ -269,7 +274,7 @@ void report_failure(const std::string& label,
   std::cerr << "error: " << label << " failed: " << status.reason << "\n";
   for (const std::string& line : status.stderr_lines) std::cerr << "    " << line << "\n";
   if (!status.hint.empty()) std::cerr << "hint: " << status.hint << "\n";
-  std::cerr << "its whole log: " << shown_path(folder.stderr_file()) << "\n";
+  std::cerr << "full log: " << shown_path(folder.stderr_file()) << "\n";
 }
 
 /// As the supervisor's own: a stop and a full disk have a code each.
@@ -296,10 +301,9 @@ void print_results(const std::vector<store::RunSummary>& runs,
   }
 }
 
-/// What a command says that does not wait.
-void print_queued(const std::vector<ToDo>& runs, bool json) {
+void print_queued(const std::vector<PendingRun>& runs, bool json) {
   nlohmann::json list = nlohmann::json::array();
-  for (const ToDo& run : runs) {
+  for (const PendingRun& run : runs) {
     list.push_back({{"run", run.planned.record.id},
                     {"label", run.label},
                     {"action", name_of(run.planned.action)}});
@@ -308,26 +312,20 @@ void print_queued(const std::vector<ToDo>& runs, bool json) {
     print_json(list);
     return;
   }
-  for (const ToDo& run : runs) std::cout << run.planned.record.id << "\n";
-  std::cerr << "'forge status' shows how they stand, 'forge runs stop' stops them\n";
+  for (const PendingRun& run : runs) std::cout << run.planned.record.id << "\n";
+  std::cerr << "'forge status' shows their progress, 'forge runs stop' stops them\n";
 }
 
-}  // namespace
-
-int conduct_and_report(const Context& context,
-                       store::ResultStore& store,
-                       const std::vector<ToDo>& runs,
-                       bool json) {
+int follow_and_report(const Context& context, const std::vector<PendingRun>& runs, bool json) {
+  store::ResultStore store = open_store(context);
   const std::filesystem::path runs_dir = context.runs_dir();
-  const std::vector<Outcome> outcomes = conduct(context, runs, [&](size_t) {
-    for (const std::string& warning : store.sync(runs_dir).warnings)
-      std::cerr << "warning: " << warning << "\n";
-  });
+  const std::vector<Outcome> outcomes =
+      follow_runs(context, runs, [&](size_t) { print_warnings(store.sync(runs_dir).warnings); });
   std::vector<store::RunSummary> results;
   int worst = run::supervised_completed;
   for (size_t i = 0; i < runs.size(); ++i) {
     const Outcome& outcome = outcomes[i];
-    if (!outcome.begun) {
+    if (!outcome.started) {
       std::cerr << runs[i].label << ": not started\n";
       continue;
     }
@@ -337,12 +335,31 @@ int conduct_and_report(const Context& context,
     if (auto summary = store.run(runs[i].planned.record.id)) results.push_back(std::move(*summary));
   }
   if (worst == run::supervised_stopped)
-    std::cerr << "the same command goes on from the saved checkpoint\n";
+    std::cerr << "the same command continues from the saved checkpoint\n";
   print_results(results, store, runs_dir, json);
   return worst;
 }
 
-int leave_in_queue(const Context& context, const std::vector<ToDo>& runs, bool json) {
+}  // namespace
+
+void add_queue_options(const Command& command, QueueOptions& queue, bool& detach) {
+  command
+      .add_option("--jobs",
+                  queue.jobs,
+                  "Maximum concurrent runs; on a CPU they share the cores equally "
+                  "[default: one per GPU, or one on the CPU]")
+      .at_least(1);
+  command.add_option("--priority", queue.priority, "Higher priority starts first").show_default();
+  command.add_flag("--detach", detach, "Queue and return; 'forge status' shows the progress");
+}
+
+int execute_runs(const Context& context,
+                 const std::vector<PendingRun>& runs,
+                 const QueueOptions& queue,
+                 bool detach,
+                 bool json) {
+  enqueue(context, runs, queue);
+  if (!detach) return follow_and_report(context, runs, json);
   queue::dispatch(context.runs_dir(), context.program());
   print_queued(runs, json);
   return 0;

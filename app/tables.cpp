@@ -2,18 +2,19 @@
 
 #include <iostream>
 
+#include "app/runs.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/resolve.h"
-#include "core/results/tables/table_spec.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/table_spec.h"
 
 namespace forge::app {
 namespace {
 
-/// What is known of a project's configs.
+/// Measurements of a project's configs.
 struct Findings {
   std::vector<store::ConfiguredRun> runs;
   std::vector<benchmark::Record> benchmarks;
@@ -23,19 +24,16 @@ struct Findings {
 Findings find(const Context& context,
               const project::Project& project,
               const TableOptions& options) {
-  const std::filesystem::path runs_dir = context.runs_dir();
-  if (!std::filesystem::exists(runs_dir)) return {};
-  store::ResultStore store(store::store_path(runs_dir));
-  for (const std::string& warning : store.sync(runs_dir).warnings)
-    std::cerr << "warning: " << warning << "\n";
+  const std::optional<store::ResultStore> store = find_store(context);
+  if (!store) return {};
   store::RunFilter filter;
   filter.project = project.path;
   filter.archived = options.archived;
   store::BenchmarkFilter benchmark_filter;
   benchmark_filter.project = project.path;
   benchmark_filter.kind = benchmark::Kind::training;
-  return {store::select(store.configured_runs(filter), options.where),
-          store.benchmarks(benchmark_filter),
+  return {store::select(store->configured_runs(filter), options.where),
+          store->benchmarks(benchmark_filter),
           {}};
 }
 
@@ -81,20 +79,20 @@ class Models {
   std::map<std::pair<std::string, std::string>, nlohmann::json> models_;  // by config and profile
 };
 
-/// Takes out what was found of models that are not those of their configs as they stand: ones that
-/// --set changed, or from before the config was edited. They must not stand under its name.
-void take_out_other_models(const Context& context,
-                           const project::Project& project,
-                           Findings& findings) {
+/// Removes measurements whose model is not their config's current one, because of --set or a later
+/// edit: they must not stand under the config's name.
+void remove_other_models(const Context& context,
+                         const project::Project& project,
+                         Findings& findings) {
   Models models(context, project);
-  const auto leave_out = [&](const std::string& config, const std::string& reason) {
+  const auto exclude = [&](const std::string& config, const std::string& reason) {
     if (!reason.empty()) findings.left_out.push_back({config, reason, 1});
     return !reason.empty();
   };
   const auto is_other_run = [&](const store::ConfiguredRun& run) {
     const nlohmann::json model = run.config.value("model", nlohmann::json());
-    return leave_out(run.summary.config,
-                     models.difference(run.summary.config, run.summary.profile, model));
+    return exclude(run.summary.config,
+                   models.difference(run.summary.config, run.summary.profile, model));
   };
   const auto is_other_benchmark = [&](const benchmark::Record& record) {
     return !models.difference(record.config, record.profile, record.model).empty();
@@ -117,12 +115,29 @@ std::vector<std::string> table_names(const project::Project& project) {
   std::error_code missing;
   for (const auto& entry : std::filesystem::directory_iterator(tables_folder(project), missing)) {
     const std::filesystem::path file = entry.path();
-    // Published figures lie beside the tables that show them.
+    // published.yaml holds the published results that the tables show.
     if (file.extension() == ".yaml" && file.stem() != "published")
       names.push_back(file.stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+void add_table_options(const Command& command, TableOptions& options) {
+  command.add_option("--profile",
+                     options.profile,
+                     "Use runs of this profile [default: the one that fills most rows]");
+  command.add_flag("--archived", options.archived, "Include archived runs");
+  command.add_flag("--published", options.published, "Show published results beside ours");
+}
+
+std::vector<std::string> chosen_tables(const project::Project& project, const std::string& name) {
+  if (!name.empty()) return {name};
+  std::vector<std::string> names = table_names(project);
+  if (!names.empty()) return names;
+  throw Error("project '" + project.path + "' has no tables",
+              {},
+              "a table is a file of the project: tables/NAME.yaml");
 }
 
 tables::TableSpec read_table(const project::Project& project, const std::string& name) {
@@ -132,7 +147,7 @@ tables::TableSpec read_table(const project::Project& project, const std::string&
     throw Error("project '" + project.path + "' has no table '" + name + "'",
                 {},
                 !near.empty()   ? near
-                : known.empty() ? "tables are files of the project: tables/NAME.yaml"
+                : known.empty() ? "a table is a file of the project: tables/NAME.yaml"
                                 : "its tables: " + join(known, ", "));
   }
   std::vector<std::string> configs;
@@ -145,7 +160,7 @@ std::vector<tables::Ablation> build_tables(const Context& context,
                                            const std::vector<std::string>& names,
                                            const TableOptions& options) {
   Findings findings = find(context, project, options);
-  take_out_other_models(context, project, findings);
+  remove_other_models(context, project, findings);
   std::vector<tables::Ablation> tables;
   std::optional<store::ResultStore> curves;  // few tables ask for them
   for (const std::string& name : names) {
@@ -154,7 +169,8 @@ std::vector<tables::Ablation> build_tables(const Context& context,
     tables::AblationOptions ablation_options;
     ablation_options.profile = options.profile;
     if (options.published) {
-      if (table.published.empty()) throw Error("table '" + name + "' names no published figures");
+      if (table.published.empty())
+        throw Error("table '" + name + "' declares no published results");
       ablation_options.published =
           tables::read_published(shown_path(tables_folder(project) / table.published));
     }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "app/command_line.h"
 #include "app/context.h"
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/sheet.h"
@@ -10,15 +11,22 @@
 namespace forge::app {
 
 struct TableOptions {
-  std::string profile;             ///< "": the one that fills the most rows
-  std::string by;                  ///< key to divide the rows by, "": none
-  std::vector<std::string> where;  ///< conditions that runs must meet (core/results/store/result_store.h)
-  bool archived = false;           ///< archived runs count, too
-  bool published = false;          ///< put the published figures beside ours
+  std::string profile;  ///< "": the one that fills the most rows
+  std::string by;       ///< key to split the rows by, "": none
+  std::vector<std::string>
+      where;               ///< conditions that runs must meet (core/results/store/result_store.h)
+  bool archived = false;   ///< include archived runs
+  bool published = false;  ///< show published results beside ours
 };
+
+/// --profile, --archived and --published
+void add_table_options(const Command& command, TableOptions& options);
 
 /// Names of a project's tables: the files tables/*.yaml that are tables, sorted.
 std::vector<std::string> table_names(const project::Project& project);
+
+/// The table of that name, or all of the project for "". Throws Error where there is none.
+std::vector<std::string> chosen_tables(const project::Project& project, const std::string& name);
 
 /// The table of that name as its file describes it. Throws Error with near misses for an unknown
 /// name.
@@ -31,8 +39,8 @@ std::vector<tables::Ablation> build_tables(const Context& context,
                                            const std::vector<std::string>& names,
                                            const TableOptions& options);
 
-/// The runs of the project that the options let count, with those of other models than their
-/// configs'.
+/// The runs of the project that the options select, also those whose model is not their config's
+/// current one.
 std::vector<store::ConfiguredRun> runs_for_tables(const Context& context,
                                                   const project::Project& project,
                                                   const TableOptions& options);

@@ -1,5 +1,7 @@
 #include "app/terminal.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <csignal>
@@ -7,8 +9,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <iostream>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -81,11 +81,12 @@ void print_json(const nlohmann::json& json) { std::cout << json_text(json, 2) <<
 void print_json(const nlohmann::ordered_json& json) { std::cout << json_text(json, 2) << "\n"; }
 
 void add_output_options(const Command& command, OutputOptions& options) {
-  command.add_option("-o,--output", options.file, "Write to a file instead").type_name("FILE");
-  command.add_flag("--json", options.json, "As JSON");
+  command.add_option(
+      "-o,--output <FILE>", options.file, "File to write [default: standard output]");
+  add_json_option(command, options.json);
 }
 
-void hand_over(const std::string& text, const OutputOptions& options) {
+void write_output(const std::string& text, const OutputOptions& options) {
   if (options.file.empty()) {
     std::cout << text;
     return;
@@ -94,9 +95,25 @@ void hand_over(const std::string& text, const OutputOptions& options) {
   std::cout << "Wrote output to " << options.file << "\n";
 }
 
-void hand_over(const nlohmann::ordered_json& json, const OutputOptions& options) {
-  // A text of any bytes has to come out; JSON knows only Unicode.
-  hand_over(json_text(json, 2) + "\n", options);
+void write_output(const nlohmann::ordered_json& json, const OutputOptions& options) {
+  // json_text replaces bytes that are not UTF-8, which JSON cannot hold.
+  write_output(json_text(json, 2) + "\n", options);
+}
+
+void print_written_files(const std::vector<std::filesystem::path>& files,
+                         nlohmann::json values,
+                         bool json) {
+  if (!json) {
+    for (const fs::path& file : files) std::cout << "wrote " << shown_path(file) << "\n";
+    return;
+  }
+  values["files"] = nlohmann::json::array();
+  for (const fs::path& file : files) values["files"].push_back(file.string());
+  print_json(values);
+}
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) std::cerr << "warning: " << warning << "\n";
 }
 
 namespace {
@@ -151,7 +168,7 @@ void ProgressLine::show_phase(double fraction, const std::string& phase) {
   show(fraction, can_tell ? phase + ", " + human_duration(left) + " left" : phase);
 }
 
-void ProgressLine::show_last(const std::string& text) {
+void ProgressLine::show_status(const std::string& text) {
   if (!terminal_) {
     std::cerr << label_ << "  " << text << "\n";
     return;
@@ -160,7 +177,7 @@ void ProgressLine::show_last(const std::string& text) {
   drawn_ = true;
 }
 
-void ProgressLine::say(const std::string& text) {
+void ProgressLine::print_line(const std::string& text) {
   clear();
   std::cerr << text << "\n";
 }

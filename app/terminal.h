@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
 
@@ -28,7 +29,7 @@ std::string styled(const std::string& text, Style style, bool colour);
 std::string aligned(const std::vector<std::vector<std::string>>& lines,
                     const std::vector<size_t>& right = {});
 
-/// How a command that prints a text hands it over.
+/// Where a command that prints a text writes it.
 struct OutputOptions {
   std::string file;  ///< -o, "": standard output
   bool json = false;
@@ -42,8 +43,16 @@ void print_json(const nlohmann::json& json);
 void print_json(const nlohmann::ordered_json& json);
 
 /// Prints the text, or writes it to the file of -o and says so.
-void hand_over(const std::string& text, const OutputOptions& options);
-void hand_over(const nlohmann::ordered_json& json, const OutputOptions& options);
+void write_output(const std::string& text, const OutputOptions& options);
+void write_output(const nlohmann::ordered_json& json, const OutputOptions& options);
+
+/// "wrote FILE" for each file, or as JSON: `values` and the list "files".
+void print_written_files(const std::vector<std::filesystem::path>& files,
+                         nlohmann::json values,
+                         bool json);
+
+/// "warning: …" on stderr, a line for each.
+void print_warnings(const std::vector<std::string>& warnings);
 
 /// Progress on stderr: on a terminal one line that is redrawn in place, elsewhere plain lines, one
 /// for each tenth of the work at most.
@@ -54,14 +63,14 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// `fraction` of the work done, 0 to 1, and what to say of it.
+  /// `fraction` of the work done, 0 to 1, and a text about it.
   void show(double fraction, const std::string& text);
-  /// The same with the time that a phase of the work will still take, once that can be told.
+  /// The same with an estimate of the time that is left.
   void show_phase(double fraction, const std::string& phase);
-  /// For work whose end is not known: what was done last.
-  void show_last(const std::string& text);
-  /// A line that stays; the progress goes on below it.
-  void say(const std::string& text);
+  /// For work of unknown length: the latest status.
+  void show_status(const std::string& text);
+  /// A line that stays; the progress continues below it.
+  void print_line(const std::string& text);
   /// Removes the redrawn line.
   void clear();
 
@@ -76,8 +85,8 @@ class ProgressLine {
   double phase_fraction_ = 0;
 };
 
-/// Counts Ctrl-C while it lives, instead of ending the program. SIGTERM, SIGHUP and SIGUSR2 count
-/// as the first one.
+/// Counts Ctrl-C during its lifetime, instead of ending the program. SIGTERM, SIGHUP and SIGUSR2
+/// count as the first one.
 class Interrupts {
  public:
   Interrupts();

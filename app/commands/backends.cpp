@@ -88,21 +88,16 @@ std::string text_of(const ListedBackend& backend, bool colour) {
       }
     }
   } else {
-    add("not here", split(backend.problem, '\n').front());
+    add("unavailable", split(backend.problem, '\n').front());
   }
   if (!backend.declaration.empty()) add("declared", shown_path(backend.declaration));
   return text + aligned(lines);
 }
 
 int list_backends(const Context& context, bool json) {
-  const auto project = context.project_folder();
   worker::LocalLauncher launcher;
   const auto found =
-      backends::list_backends(config::backend_folders(project.value_or(fs::path()),
-                                                      context.workspace().root,
-                                                      context.surroundings().library_dir),
-                              context.program(),
-                              launcher);
+      backends::list_backends(context.backend_folders(), context.program(), launcher);
   if (json) {
     Json list = Json::array();
     for (const ListedBackend& backend : found) list.push_back(to_json(backend));
@@ -116,52 +111,29 @@ int list_backends(const Context& context, bool json) {
   return 0;
 }
 
-}  // namespace
-
-void add_backends(const Command& app, Program& program) {
-  auto json = std::make_shared<bool>(false);
-  const Command command = app.add_subcommand(
-      "backends", "List the programs that can train, their devices and what they can do");
-  command.footer(
-      "Examples:\n"
-      "  forge backends\n"
-      "  forge run train_canon_ac --backend pytorch\n"
-      "\n"
-      "A backend is declared in backends/NAME/backend.yaml of a project or of the workspace:\n"
-      "  command: [/usr/bin/python3, worker.py]\n"
-      "docs/PROTOCOL.md says what such a program reads and writes; 'forge backend-test' tries it.");
-  add_project_option(command, program);
-  command.add_flag("--json", *json, "As JSON");
-  command.callback([&program, json] {
-    program.action = [json](const Context& context) { return list_backends(context, *json); };
-  });
-}
-
-namespace {
-
 using conformance::Verdict;
 
 struct BackendTestOptions {
   std::vector<std::string> command;
-  double patience = 60;
+  double timeout = 60;
   bool keep = false;
   bool json = false;
 };
 
-/// A folder for the time of a test.
-class Scratch {
+/// A folder that lives as long as the object, unless it is kept.
+class TempFolder {
  public:
-  explicit Scratch(bool keep) : keep_(keep) {
+  explicit TempFolder(bool keep) : keep_(keep) {
     std::string pattern = (fs::temp_directory_path() / "forge-backend-test-XXXXXX").string();
     if (!::mkdtemp(pattern.data())) throw system_error("make a folder '" + pattern + "'", errno);
     path_ = pattern;
   }
-  ~Scratch() {
+  ~TempFolder() {
     std::error_code ignored;
     if (!keep_) fs::remove_all(path_, ignored);
   }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
   const fs::path& path() const { return path_; }
 
  private:
@@ -175,11 +147,8 @@ worker::WorkerCommand command_of(const Context& context, const std::vector<std::
   command.working_folder = context.here();
   command.arguments = words;
   if (words.size() == 1) {
-    const auto project = context.project_folder();
     for (const config::DeclaredBackend& declared :
-         config::declared_backends(config::backend_folders(project.value_or(fs::path()),
-                                                           context.workspace().root,
-                                                           context.surroundings().library_dir))) {
+         config::declared_backends(context.backend_folders())) {
       if (declared.name != words[0]) continue;
       config::Experiment experiment;
       experiment.backend = declared.name;
@@ -217,15 +186,15 @@ nlohmann::ordered_json to_json(const std::vector<conformance::Finding>& findings
 }
 
 int test(const Context& context, const BackendTestOptions& options) {
-  const Scratch scratch(options.keep);
+  const TempFolder folder(options.keep);
   conformance::CheckOptions check_options;
-  check_options.patience_seconds = options.patience;
+  check_options.patience_seconds = options.timeout;
   if (is_terminal(STDERR_FILENO)) {
     check_options.on_check = [](const std::string& name) { std::cerr << name << " …\n"; };
   }
   worker::LocalLauncher launcher;
   const std::vector<conformance::Finding> findings = conformance::check_backend(
-      launcher, command_of(context, options.command), scratch.path(), check_options);
+      launcher, command_of(context, options.command), folder.path(), check_options);
   const bool passed =
       std::none_of(findings.begin(), findings.end(), [](const conformance::Finding& finding) {
         return finding.verdict == Verdict::failed;
@@ -235,36 +204,60 @@ int test(const Context& context, const BackendTestOptions& options) {
   } else {
     std::cout << text_of(findings, use_colour(STDOUT_FILENO));
   }
-  if (options.keep) std::cerr << "its files are in " << scratch.path().string() << "\n";
+  if (options.keep) std::cerr << "files kept in " << folder.path().string() << "\n";
   return static_cast<int>(passed ? ExitCode::done : ExitCode::failed);
 }
 
 }  // namespace
 
-void add_backend_test(const Command& app, Program& program) {
+void add_backends(const Command& app) {
+  auto json = std::make_shared<bool>(false);
+  const Command command =
+      app.add_command("backends", "List training backends, their devices and what they support");
+  command
+      .details(
+          "A backend is a program that trains. A project or workspace declares its own in "
+          "backends/NAME/backend.yaml:\n"
+          "\n"
+          "  command: [/usr/bin/python3, worker.py]\n"
+          "\n"
+          "docs/PROTOCOL.md specifies what such a program reads and writes.")
+      .examples(
+          "forge backends\n"
+          "forge run train_canon_ac --backend pytorch")
+      .see_also("forge backend-test, forge doctor");
+  add_project_option(command);
+  add_json_option(command, *json);
+  command.action(json, list_backends);
+}
+
+void add_backend_test(const Command& app) {
   auto options = std::make_shared<BackendTestOptions>();
-  const Command command = app.add_subcommand(
-      "backend-test", "Try a program out as a backend and say what it does wrong");
-  command.footer(
-      "Examples:\n"
-      "  forge backend-test bigram\n"
-      "  forge backend-test -- /usr/bin/python3 worker.py\n"
-      "  forge backend-test --json -- ./my-worker --verbose\n"
-      "\n"
-      "It is asked to describe itself, to train a model of a few thousand weights twice, to go on\n"
-      "from a checkpoint, to stop and to evaluate, and is given requests that are wrong. Exit "
-      "status\n"
-      "1 where something was. docs/PROTOCOL.md says what is expected.");
-  command.add_option("command", options->command, "A declared backend, or a program and arguments")
+  const Command command =
+      app.add_command("backend-test", "Test a backend program against the protocol");
+  command
+      .details(
+          "The test asks the program to describe itself, to train a model of a few thousand "
+          "weights twice, to resume from a checkpoint, to stop and to evaluate. It also sends "
+          "invalid requests. Exit code 1 when a check fails. docs/PROTOCOL.md specifies what is "
+          "expected.")
+      .examples(
+          "forge backend-test bigram\n"
+          "forge backend-test -- /usr/bin/python3 worker.py\n"
+          "forge backend-test --json -- ./my-worker --verbose")
+      .see_also("forge backends");
+  command.add_option("COMMAND", options->command, "A declared backend, or a program with arguments")
       .required();
-  command.add_option("--patience", options->patience, "Seconds in which it must say something new")
+  command
+      .add_option("--timeout <SECONDS>",
+                  options->timeout,
+                  "Fail a check after this many seconds without a new message")
       .positive()
-      .capture_default();
-  command.add_flag("--keep", options->keep, "Keep its files: checkpoints and stderr.log");
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& context) { return test(context, *options); };
-  });
+      .show_default();
+  command.add_option("--patience", options->timeout, "Old name of --timeout").positive().hidden();
+  command.add_flag("--keep", options->keep, "Keep the test's files: checkpoints and stderr.log");
+  add_json_option(command, options->json);
+  command.action(options, test);
 }
 
 }  // namespace forge::app

@@ -6,15 +6,15 @@
 #include <thread>
 
 #include "app/command_line.h"
-#include "app/terminal.h"
 #include "app/tables.h"
+#include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/tables/metrics.h"
-#include "core/results/tables/sheet.h"
-#include "core/results/tables/row_comparison.h"
 #include "core/results/tables/pivot.h"
+#include "core/results/tables/row_comparison.h"
+#include "core/results/tables/sheet.h"
 
 namespace forge::app {
 namespace {
@@ -22,8 +22,8 @@ namespace {
 struct CompareOptions {
   std::string table;
   std::string format = "text";
-  std::string rows, columns, metric;  ///< of a table that nobody declared
-  std::string pareto;                 ///< two figures with a comma between, ""
+  std::string rows, columns, metric;  ///< of a table made from these options alone
+  std::string pareto;                 ///< two metrics with a comma between, ""
   std::string against;                ///< "published" or ""
   bool json = false;
   bool strict = false;
@@ -33,9 +33,9 @@ struct CompareOptions {
   TableOptions tables;
 };
 
-/// Widest line that a table is laid out for where no terminal says how wide it is.
+/// Table width when the output is not a terminal.
 constexpr int unknown_width = 120;
-constexpr auto look_again = std::chrono::seconds(2);
+constexpr auto refresh_interval = std::chrono::seconds(2);
 
 int width() { return is_terminal(STDOUT_FILENO) ? terminal_width(STDOUT_FILENO) : unknown_width; }
 
@@ -74,17 +74,17 @@ int print_pivot(const Context& context, const CompareOptions& options) {
   return 0;
 }
 
-/// The two figures of --pareto.
-std::pair<std::string, std::string> pareto_figures(const tables::TableSpec& table,
+/// The two metrics of --pareto.
+std::pair<std::string, std::string> pareto_metrics(const tables::TableSpec& table,
                                                    const std::string& words) {
   const std::vector<std::string> names = split(words, ',');
   if (names.size() != 2)
-    throw Error("--pareto takes two figures", {}, "--pareto quality,speed", ExitCode::usage);
+    throw Error("--pareto needs two metrics", {}, "for example --pareto quality,speed");
   return {tables::figure_named(table, names[0]), tables::figure_named(table, names[1])};
 }
 
 std::string pareto_text(const tables::Ablation& table, const std::string& words) {
-  const auto [first, second] = pareto_figures(table.table, words);
+  const auto [first, second] = pareto_metrics(table.table, words);
   std::vector<std::vector<std::string>> lines = {{"Model", first, second, "Dominated by"}};
   for (const tables::ParetoPoint& point : tables::pareto(table, first, second))
     lines.push_back({point.name,
@@ -95,7 +95,7 @@ std::string pareto_text(const tables::Ablation& table, const std::string& words)
 }
 
 nlohmann::ordered_json pareto_json(const tables::Ablation& table, const std::string& words) {
-  const auto [first, second] = pareto_figures(table.table, words);
+  const auto [first, second] = pareto_metrics(table.table, words);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const tables::ParetoPoint& point : tables::pareto(table, first, second))
     list.push_back({{"config", point.config},
@@ -138,15 +138,15 @@ void print(const Context& context,
   std::cout << std::flush;
 }
 
-bool is_going_on(const tables::Ablation& table) {
+bool is_running(const tables::Ablation& table) {
   return std::any_of(table.rows.begin(), table.rows.end(), [](const tables::AblationRow& row) {
     return row.run &&
            (row.run->status == run::RunState::running || row.run->status == run::RunState::queued);
   });
 }
 
-/// What --strict refuses, in lines.
-std::vector<std::string> broken(const std::vector<tables::Ablation>& tables) {
+/// A line for each row that is not a controlled comparison.
+std::vector<std::string> uncontrolled_rows(const std::vector<tables::Ablation>& tables) {
   std::vector<std::string> lines;
   for (const tables::Ablation& table : tables) {
     for (const tables::AblationRow& row : table.rows) {
@@ -157,107 +157,86 @@ std::vector<std::string> broken(const std::vector<tables::Ablation>& tables) {
   return lines;
 }
 
-int compare(const Context& context, const CompareOptions& options) {
+int compare(const Context& context, CompareOptions options) {
+  if (!options.against.empty()) options.tables.published = true;
   if (!options.rows.empty() || !options.columns.empty() || !options.metric.empty())
     return print_pivot(context, options);
   const project::Project project = context.project();
-  std::vector<std::string> names = {options.table};
-  if (options.table.empty()) names = table_names(project);
-  if (names.empty()) {
-    throw Error("project '" + project.path + "' has no tables",
-                {},
-                "tables are files of the project: tables/NAME.yaml");
-  }
+  const std::vector<std::string> names = chosen_tables(project, options.table);
   std::vector<tables::Ablation> tables = build_tables(context, project, names, options.tables);
   if (options.watch) {
     const Interrupts interrupts;
-    while (interrupts.count() == 0 && std::any_of(tables.begin(), tables.end(), is_going_on)) {
+    while (interrupts.count() == 0 && std::any_of(tables.begin(), tables.end(), is_running)) {
       if (is_terminal(STDOUT_FILENO)) std::cout << "\033[H\033[J";
       print(context, tables, options);
-      std::this_thread::sleep_for(look_again);
+      std::this_thread::sleep_for(refresh_interval);
       tables = build_tables(context, project, names, options.tables);
     }
     if (is_terminal(STDOUT_FILENO)) std::cout << "\033[H\033[J";
   }
   print(context, tables, options);
   if (!options.strict) return 0;
-  const std::vector<std::string> lines = broken(tables);
+  const std::vector<std::string> lines = uncontrolled_rows(tables);
   for (const std::string& line : lines) std::cerr << "not controlled: " << line << "\n";
   return lines.empty() ? 0 : 1;
 }
 
 }  // namespace
 
-void add_compare(const Command& app, Program& program) {
+void add_compare(const Command& app) {
   auto options = std::make_shared<CompareOptions>();
-  const Command command =
-      app.add_subcommand("compare", "Print the project's tables from the runs that there are");
-  command.footer(
-      "Examples:\n"
-      "  forge compare --table positions\n"
-      "  forge compare --table positional --published\n"
-      "  forge compare --table positions --profile full --format csv\n"
-      "  forge compare --table positions --by backend\n"
-      "  forge compare --table positions --where \"seed<44\" --strict\n"
-      "  forge compare --table positions --pareto quality,speed --curves\n"
-      "  forge compare --table positions --watch              until nothing of it runs\n"
-      "  forge compare --rows model.canon.set --cols model.position.kind --metric eval_loss\n"
-      "\n"
-      "Runs that differ in nothing but the seed are a sample: their mean stands in the table with "
-      "half\n"
-      "of its 95 % interval, a difference that is noise is a tie (\u2248), the best is bold where "
-      "it stands.\n"
-      "A row that breaks the comparison says in what; with --strict that is exit code 1.\n"
-      "\n"
-      "A table is a file of the project, tables/NAME.yaml: its rows, columns (losses, scores of a\n"
-      "task, speed, memory), what must be equal, the claims it is to decide, and of which runs a\n"
-      "row shows the best. docs/TABLES.md describes it.");
+  const Command command = app.add_command("compare", "Print tables from available runs");
+  command
+      .details(
+          "A cell shows the mean over seeds with half of its 95 % confidence interval. Differences "
+          "that are not significant are marked as ties (≈); the best significant result is bold. A "
+          "row that breaks the controlled comparison says what else differs. Runs that are not "
+          "comparable are excluded, with the reason.\n"
+          "\n"
+          "A project declares a table in tables/NAME.yaml: rows, columns, what must be equal, and "
+          "claims. docs/TABLES.md describes it. --rows, --cols and --metric make a table that is "
+          "not declared.")
+      .examples(
+          "forge compare --table positions\n"
+          "forge compare --table positional --published\n"
+          "forge compare --table positions --profile full --format csv\n"
+          "forge compare --table positions --by backend\n"
+          "forge compare --table positions --where \"seed<44\" --strict\n"
+          "forge compare --table positions --pareto quality,speed --curves\n"
+          "forge compare --rows model.canon.set --cols model.position.kind --metric eval_loss")
+      .see_also("forge runs, forge export, forge report");
+  command.heading("Table");
+  command.add_option("-t,--table", options->table, "Table of the project [default: all]");
+  command.add_option("--rows <KEY>", options->rows, "Undeclared table: key of the rows");
+  command.add_option("--cols <KEY>", options->columns, "Undeclared table: key of the columns");
   command.add_option(
-      "-t,--table", options->table, "Name of a table of the project; none: all of them");
-  add_project_option(command, program);
-  command.add_option("--profile",
-                     options->tables.profile,
-                     "Runs of this profile; else the one that fills most rows");
+      "--metric", options->metric, "Undeclared table: metric of the cells [default: eval_loss]");
+  command.add_option(
+      "--by <KEY>", options->tables.by, "Split each row by a config key, or by 'backend'");
+  command.heading("Runs");
+  add_project_option(command);
+  add_table_options(command, options->tables);
   command
-      .add_option("--by",
-                  options->tables.by,
-                  "A row for each value of this key: backend, or a key of the config")
-      .type_name("KEY");
-  command
-      .add_option("--where",
+      .add_option("--where <CONDITION>",
                   options->tables.where,
-                  "COLUMN=VALUE or KEY=VALUE that runs must meet; may be repeated: all must hold")
-      .type_name("CONDITION")
+                  "Use only runs that meet COLUMN=VALUE or KEY=VALUE (also !=, <, <=, >, >=)")
       .repeated();
-  command.add_option("--rows", options->rows, "Instead of a declared table: rows by this key")
-      .type_name("KEY");
-  command.add_option("--cols", options->columns, "And columns by this one").type_name("KEY");
-  command.add_option("--metric", options->metric, "The figure of such a table; default: eval_loss")
-      .type_name("FIGURE");
-  command
-      .add_option("--pareto",
-                  options->pareto,
-                  "Who is dominated in two figures: quality, speed, memory, or their names")
-      .type_name("A,B");
-  command.add_flag(
-      "--points", options->points, "Of a table of best values: all that each row was chosen from");
-  command.add_flag("--curves", options->curves, "Training losses as a plot of letters");
-  command.add_flag("--watch", options->watch, "Look again every two seconds while runs go on");
-  command.add_flag(
-      "--strict", options->strict, "Exit code 1 where a row breaks the controlled comparison");
-  command.add_option("--against", options->against, "published: the same as --published")
+  command.heading("Options");
+  command.add_option("--pareto <A,B>",
+                     options->pareto,
+                     "Add the Pareto front of two metrics: quality, speed, memory, or their names");
+  command.add_flag("--points", options->points, "Best-of tables: list the runs of every row");
+  command.add_flag("--curves", options->curves, "Plot training loss in the terminal");
+  command.add_flag("--watch", options->watch, "Refresh every two seconds until no run is active");
+  command.add_flag("--strict", options->strict, "Exit with 1 when a comparison is not controlled");
+  command.add_option("--against", options->against, "Same as --published")
       .one_of({"published"})
-      .type_name("WHAT");
-  command.add_flag("--archived", options->tables.archived, "Archived runs count, too");
-  command.add_flag("--published", options->tables.published, "Published figures beside ours");
-  command.add_option("--format", options->format, "text, markdown, csv or json")
+      .hidden();
+  command.add_option("--format", options->format, "Output format")
       .one_of({"text", "markdown", "csv", "json"})
-      .capture_default();
-  command.add_flag("--json", options->json, "The same as --format json");
-  command.callback([&program, options] {
-    if (!options->against.empty()) options->tables.published = true;
-    program.action = [options](const Context& c) { return compare(c, *options); };
-  });
+      .show_default();
+  add_json_option(command, options->json, "Same as --format json");
+  command.action(options, compare);
 }
 
 }  // namespace forge::app

@@ -1,11 +1,11 @@
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "app/command_line.h"
 #include "app/context.h"
+#include "app/help.h"
 #include "app/launch.h"
 #include "app/tables.h"
 #include "core/base/error.h"
@@ -14,44 +14,23 @@
 #include "core/manage/run_edits.h"
 #include "core/run/run_folder.h"
 
-namespace CLI {
-class App;
-}
-
 namespace forge::app {
+namespace {
 
 /// A word that may stand next on the command line.
 struct Completion {
   std::string word;
   std::string description;  ///< one line, may be ""
 };
-
-/// What may stand for the last of `words`, which are those behind the program's name up to the
-/// cursor; the last may be "". Never throws: where nothing can be found out, nothing is offered.
-std::vector<Completion> complete(const CLI::App& app,
-                                 const GlobalOptions& globals,
-                                 const std::vector<std::string>& words);
-
-/// The script that teaches a shell ("bash", "zsh" or "fish") to ask forge.
-std::string completion_script(const std::string& shell);
-
-namespace {
+using Completions = std::vector<Completion>;
 
 /// Where on the command line the last word stands.
 struct Position {
   const CLI::App* command = nullptr;
   const CLI::Option* awaited = nullptr;  ///< the option whose value the word is
-  int positionals = 0;                   ///< words before it that are no options
+  int positionals = 0;                   ///< positional words before it
   std::string project;                   ///< value of -p
-  std::vector<std::string> positional_words;
 };
-
-const CLI::App* subcommand_called(const CLI::App& command, const std::string& name) {
-  for (const CLI::App* child : command.get_subcommands([](const CLI::App*) { return true; })) {
-    if (child->get_name() == name) return child;
-  }
-  return nullptr;
-}
 
 Position position_of_last(const CLI::App& app, const std::vector<std::string>& words) {
   Position position;
@@ -64,25 +43,24 @@ Position position_of_last(const CLI::App& app, const std::vector<std::string>& w
     } else if (starts_with(word, "-")) {
       const CLI::Option* option = position.command->get_option_no_throw(word);
       if (option && option->get_items_expected_min() > 0) position.awaited = option;
-    } else if (const CLI::App* child = subcommand_called(*position.command, word)) {
+    } else if (const CLI::App* child = find_command(*position.command, word)) {
       position.command = child;
     } else {
       ++position.positionals;
-      position.positional_words.push_back(word);
     }
   }
   return position;
 }
 
-void add_projects(const Context& context, std::vector<Completion>& found) {
+void offer_projects(const Context& context, Completions& found) {
   const project::ProjectList list =
       project::load_projects(context.workspace(), context.surroundings());
   for (const project::Project& project : list.projects)
     found.push_back({project.path, project.name});
 }
 
-/// Configs of the project at hand, or of the whole workspace outside any.
-void add_configs(const Context& context, std::vector<Completion>& found) {
+/// Configs of the current project, or of the whole workspace outside of any.
+void offer_configs(const Context& context, Completions& found) {
   std::vector<project::Project> projects;
   if (context.project_folder()) {
     projects.push_back(context.project());
@@ -95,94 +73,93 @@ void add_configs(const Context& context, std::vector<Completion>& found) {
   }
 }
 
-void add_keys(const std::string& ending, std::vector<Completion>& found) {
+void offer_keys(const std::string& ending, Completions& found) {
   for (const config::Key& key : config::all_keys()) found.push_back({key.path + ending, key.help});
 }
 
-void add_runs(const Context& context, std::vector<Completion>& found) {
+void offer_runs(const Context& context, Completions& found) {
   for (const run::RunFolder& run : run::list_runs(context.runs_dir()))
     found.push_back({run.id(), ""});
 }
 
-/// The words of a choice such as "TEXT:{text,markdown}".
-void add_choices(const CLI::Option& option, std::vector<Completion>& found) {
-  const std::string type = option.get_type_name();
-  const size_t open = type.find('{'), close = type.rfind('}');
-  if (open == std::string::npos || close == std::string::npos) return;
-  for (const std::string& word : split(type.substr(open + 1, close - open - 1), ','))
-    found.push_back({word, ""});
+void offer_removals(const Context& context, Completions& found) {
+  for (const manage::Removal& removal : manage::list_removals(context.runs_dir()))
+    found.push_back({removal.name, removal.command});
 }
 
-void add_values(const CLI::Option& option, const Context& context, std::vector<Completion>& found) {
-  const std::string name = option.get_single_name();
-  if (name == "project") {
-    add_projects(context, found);
-  } else if (name == "set") {
-    add_keys("=", found);
-  } else if (name == "table") {
-    for (const std::string& table : table_names(context.project())) found.push_back({table, ""});
-  } else if (name == "sweep") {
-    for (const std::string& sweep : sweep_names(context.project())) found.push_back({sweep, ""});
-    add_keys("=", found);
-  } else if (name == "config" || name == "from" || name == "a" || name == "b") {
-    add_configs(context, found);
-  } else if (name == "key") {
-    add_keys("", found);
-  } else if (starts_with(option.get_type_name(), "RUN")) {
-    add_runs(context, found);
-  } else if (option.get_type_name() == "REMOVAL") {
-    for (const manage::Removal& removal : manage::list_removals(context.runs_dir()))
-      found.push_back({removal.name, removal.command});
-  } else {
-    add_choices(option, found);
-  }
+void offer_names(const std::vector<std::string>& names, Completions& found) {
+  for (const std::string& name : names) found.push_back({name, ""});
 }
 
-void add_subcommands(const CLI::App& command, std::vector<Completion>& found) {
-  for (const CLI::App* child : command.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!child->get_group().empty()) found.push_back({child->get_name(), child->get_description()});
-  }
-}
-
-void add_options(const CLI::App& command, std::vector<Completion>& found) {
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_positional() || option->get_group().empty()) continue;
-    for (const std::string& name : option->get_lnames())
-      found.push_back({"--" + name, option->get_description()});
+/// What stands for a value in the help says what it can be: "CONFIG|RUN", "KEY=VALUE".
+void offer_values(const CLI::Option& option,
+                  const Program& program,
+                  const Context& context,
+                  Completions& found) {
+  const ArgumentTexts& texts = program.arguments.at(&option);
+  offer_names(texts.choices, found);
+  for (const std::string& kind : split(texts.value_name, '|')) {
+    if (kind == "PROJECT") offer_projects(context, found);
+    if (kind == "CONFIG") offer_configs(context, found);
+    if (kind == "RUN" || kind == "MODEL") offer_runs(context, found);
+    if (kind == "KEY") offer_keys("", found);
+    if (starts_with(kind, "KEY=")) offer_keys("=", found);
+    if (kind == "TABLE") offer_names(table_names(context.project()), found);
+    if (kind == "SWEEP") offer_names(sweep_names(context.project()), found);
+    if (kind == "REMOVAL") offer_removals(context, found);
   }
 }
 
 /// The positional that a further word would be: the last one where it takes many.
 const CLI::Option* next_positional(const CLI::App& command, int place) {
-  const CLI::Option* last = nullptr;
-  int index = 0;
-  for (const CLI::Option* option : command.get_options()) {
-    if (!option->get_positional()) continue;
-    last = option;
-    if (index++ == place) return option;
-  }
-  const bool takes_many = last && last->get_expected_max() > 1;
-  return takes_many ? last : nullptr;
+  const std::vector<const CLI::Option*> options = positionals(command);
+  if (size_t(place) < options.size()) return options[size_t(place)];
+  const bool takes_many = !options.empty() && options.back()->get_expected_max() > 1;
+  return takes_many ? options.back() : nullptr;
 }
 
-std::vector<Completion> candidates(const CLI::App& app,
-                                   GlobalOptions globals,
-                                   const std::vector<std::string>& words) {
+Completions candidates(const CLI::App& app,
+                       const Program& program,
+                       const std::vector<std::string>& words) {
   const Position position = position_of_last(app, words);
+  GlobalOptions globals = program.globals;
   if (!position.project.empty()) globals.project = position.project;
   const Context context("", globals);
-  std::vector<Completion> found;
+  Completions found;
   if (position.awaited) {
-    add_values(*position.awaited, context, found);
+    offer_values(*position.awaited, program, context, found);
     return found;
   }
   if (!words.empty() && starts_with(words.back(), "-")) {
-    add_options(*position.command, found);
+    for (const CLI::Option* option : listed_options(*position.command)) {
+      for (const std::string& name : option->get_lnames())
+        found.push_back({"--" + name, option->get_description()});
+    }
     return found;
   }
-  add_subcommands(*position.command, found);
+  for (const CLI::App* child : listed_commands(*position.command))
+    found.push_back({child->get_name(), child->get_description()});
   if (const CLI::Option* option = next_positional(*position.command, position.positionals))
-    add_values(*option, context, found);
+    offer_values(*option, program, context, found);
+  return found;
+}
+
+/// The candidates for the last of `words`, which are those behind the program's name up to the
+/// cursor. Never throws: where nothing can be found out, nothing is offered.
+Completions complete(const CLI::App& app,
+                     const Program& program,
+                     const std::vector<std::string>& words) {
+  Completions found;
+  try {
+    found = candidates(app, program, words);
+  } catch (const Error&) {
+    return {};  // a broken project must not disturb typing
+  }
+  const std::string prefix = words.empty() ? "" : words.back();
+  found.erase(std::remove_if(found.begin(),
+                             found.end(),
+                             [&](const Completion& c) { return !starts_with(c.word, prefix); }),
+              found.end());
   return found;
 }
 
@@ -227,34 +204,12 @@ end
 complete -c forge -f -a '(__forge_complete)'
 )";
 
-}  // namespace
-
-std::vector<Completion> complete(const CLI::App& app,
-                                 const GlobalOptions& globals,
-                                 const std::vector<std::string>& words) {
-  std::vector<Completion> found;
-  try {
-    found = candidates(app, globals, words);
-  } catch (const Error&) {
-    return {};  // a broken project must not spoil typing
-  }
-  const std::string begun = words.empty() ? "" : words.back();
-  found.erase(std::remove_if(found.begin(),
-                             found.end(),
-                             [&](const Completion& c) { return !starts_with(c.word, begun); }),
-              found.end());
-  return found;
+int print_script(const Context&, const std::string& shell) {
+  std::cout << (shell == "bash" ? bash_script : shell == "zsh" ? zsh_script : fish_script);
+  return 0;
 }
 
-std::string completion_script(const std::string& shell) {
-  if (shell == "bash") return bash_script;
-  if (shell == "zsh") return zsh_script;
-  return fish_script;
-}
-
-namespace {
-
-/// The description's first sentence, on one line and without tabs.
+/// On one line and without tabs, which separate words from descriptions.
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (c == '\t' || c == '\n') c = ' ';
@@ -262,46 +217,31 @@ std::string one_line(std::string text) {
   return text;
 }
 
-void add_script_command(const Command& app, Program& program) {
-  auto shell = std::make_shared<std::string>();
-  const Command command = app.add_subcommand(
-      "completion", "Print the script with which a shell completes forge's command lines");
-  command.footer(
-      "Examples:\n"
-      "  source <(forge completion bash)             # now, or as a line of ~/.bashrc\n"
-      "  forge completion zsh > ~/.zfunc/_forge      # a folder of zsh's $fpath\n"
-      "  forge completion fish > ~/.config/fish/completions/forge.fish");
-  command.add_option("shell", *shell, "bash, zsh or fish")
-      .required()
-      .one_of({"bash", "zsh", "fish"});
-  command.callback([&program, shell] {
-    program.action = [shell](const Context&) {
-      std::cout << completion_script(*shell);
-      return 0;
-    };
-  });
-}
-
 /// What the scripts call: "WORD<tab>DESCRIPTION" for everything that may come next.
-void add_complete_command(const Command& app, Program& program) {
+void add_complete_command(const Command& app) {
   auto words = std::make_shared<std::vector<std::string>>();
-  const Command command = app.add_hidden_subcommand("__complete", "");
-  command.add_option("words", *words, "");
-  command.callback([app, &program, words] {
-    program.action = [app, &program, words](const Context&) {
-      for (const Completion& completion : complete(app.app(), program.globals, *words)) {
-        std::cout << completion.word << "\t" << one_line(completion.description) << "\n";
-      }
-      return 0;
-    };
+  const Command command = app.add_hidden_command("__complete");
+  command.add_option("WORDS", *words, "");
+  command.action(words, [app](const Context&, const std::vector<std::string>& typed) {
+    for (const Completion& completion : complete(app.app(), app.program(), typed))
+      std::cout << completion.word << "\t" << one_line(completion.description) << "\n";
+    return 0;
   });
 }
 
 }  // namespace
 
-void add_completion(const Command& app, Program& program) {
-  add_script_command(app, program);
-  add_complete_command(app, program);
+void add_completion(const Command& app) {
+  add_complete_command(app);
+  auto shell = std::make_shared<std::string>();
+  const Command command =
+      app.add_command("completion", "Print the script that completes forge's command lines");
+  command.examples(
+      "source <(forge completion bash)             # now, or as a line of ~/.bashrc\n"
+      "forge completion zsh > ~/.zfunc/_forge      # a folder of zsh's $fpath\n"
+      "forge completion fish > ~/.config/fish/completions/forge.fish");
+  command.add_option("SHELL", *shell, "Shell").required().one_of({"bash", "zsh", "fish"});
+  command.action(shell, print_script);
 }
 
 }  // namespace forge::app

@@ -1,5 +1,5 @@
-#include <iostream>
 #include <unistd.h>
+#include <iostream>
 
 #include <nlohmann/json.hpp>
 
@@ -21,47 +21,25 @@ struct ShowOptions {
   bool json = false;
 };
 
-int show(const Context& context, const ShowOptions& options) {
-  const ChosenConfig chosen = context.config(options.config);
-  config::ResolveOptions resolve_options;
-  resolve_options.overrides = options.overrides;
-  resolve_options.surroundings = context.surroundings();
-  resolve_options.variables = chosen.variables;
+int show_config(const Context& context, const ShowOptions& options) {
   const config::ResolvedConfig resolved =
-      config::resolve(chosen.project, chosen.config.name, resolve_options);
+      context.resolve(context.config(options.config), options.overrides);
   if (options.json) {
     print_json(resolved.json);
     return 0;
   }
   std::vector<std::vector<std::string>> lines;
   for (const auto& [path, origin] : resolved.origins) {
-    const std::string pointer = "/" + join(split(path, '.'), "/");
-    const nlohmann::json::json_pointer where(pointer);
-    if (!resolved.json.contains(where)) continue;
+    const nlohmann::json::json_pointer pointer("/" + join(split(path, '.'), "/"));
+    if (!resolved.json.contains(pointer)) continue;
     const std::string place = origin.set_by.origin.describe();
     lines.push_back({path,
-                     json_text(resolved.json.at(where)),
+                     json_text(resolved.json.at(pointer)),
                      place.empty() ? origin.set_by.layer : origin.set_by.layer + ", " + place});
   }
   std::cout << aligned(lines);
   return 0;
 }
-
-}  // namespace
-
-void add_show(const Command& app, Program& program) {
-  auto options = std::make_shared<ShowOptions>();
-  const Command command =
-      app.add_subcommand("show", "Print a config as it resolves, and who set each value");
-  add_config_options(command, program, options->config);
-  add_set_option(command, options->overrides);
-  command.add_flag("--json", options->json, "The resolved config as JSON, as a run stores it");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return show(c, *options); };
-  });
-}
-
-namespace {
 
 struct CheckOptions {
   std::vector<std::string> configs;
@@ -105,34 +83,7 @@ int check(const Context& context, const CheckOptions& options) {
   return static_cast<int>(failed ? ExitCode::failed : ExitCode::done);
 }
 
-}  // namespace
-
-void add_check(const Command& app, Program& program) {
-  auto options = std::make_shared<CheckOptions>();
-  const Command command = app.add_subcommand(
-      "check", "Look for mistakes in configs: misspelt keys, blocks and variables, and more");
-  command.footer(
-      "Without a name all configs of the project here are checked, outside of one those of the\n"
-      "whole workspace. Exit code 1 where an error is found.\n"
-      "\n"
-      "Examples:\n"
-      "  forge check\n"
-      "  forge check train_canon_ac\n"
-      "  forge check --all --strict --json");
-  add_configs_options(command, program, options->configs);
-  command.add_flag("-r,--recursive,--all",
-                   options->all,
-                   "All projects below the folder of -p, else of the workspace");
-  command.add_flag("--strict", options->strict, "Exit code 1 on warnings too");
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return check(c, *options); };
-  });
-}
-
-namespace {
-
-int list_keys(bool json) {
+int list_keys(const Context&, bool json) {
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> lines;
   for (const config::Key& key : config::all_keys()) {
@@ -147,19 +98,6 @@ int list_keys(bool json) {
   return 0;
 }
 
-}  // namespace
-
-void add_keys(const Command& app, Program& program) {
-  auto json = std::make_shared<bool>(false);
-  const Command command =
-      app.add_subcommand("keys", "List every key of a config with its default and meaning");
-  command.add_flag("--json", *json, "As JSON");
-  command.callback(
-      [&program, json] { program.action = [json](const Context&) { return list_keys(*json); }; });
-}
-
-namespace {
-
 struct ArgumentsOptions {
   std::string config;
   OutputOptions output;
@@ -170,34 +108,79 @@ int list_arguments(const Context& context, const ArgumentsOptions& options) {
   const auto arguments =
       project::template_arguments_of(chosen.project, chosen.config, context.surroundings());
   if (options.output.json) {
-    hand_over(to_json(arguments), options.output);
+    write_output(to_json(arguments), options.output);
     return 0;
   }
   std::vector<std::vector<std::string>> lines;
   for (const project::TemplateArgument& argument : arguments) {
     lines.push_back({usage_of(argument), argument.help});
   }
-  hand_over(lines.empty() ? "the config '" + chosen.config.name + "' takes no arguments\n"
-                          : aligned(lines),
-            options.output);
+  write_output(lines.empty() ? "the config '" + chosen.config.name + "' declares no arguments\n"
+                             : aligned(lines),
+               options.output);
   return 0;
 }
 
 }  // namespace
 
-void add_arguments(const Command& app, Program& program) {
+void add_show(const Command& app) {
+  auto options = std::make_shared<ShowOptions>();
+  const Command command =
+      app.add_command("show", "Print a resolved config and where each value comes from");
+  command
+      .examples(
+          "forge show train_canon_ac\n"
+          "forge show train_canon_ac --set profile=full --json")
+      .see_also("forge explain, forge diff, forge keys");
+  add_config_argument(command, options->config);
+  add_set_option(command, options->overrides);
+  add_json_option(command, options->json, "Print the config as JSON, as a run stores it");
+  command.action(options, show_config);
+}
+
+void add_check(const Command& app) {
+  auto options = std::make_shared<CheckOptions>();
+  const Command command = app.add_command("check", "Find mistakes in configs and templates");
+  command
+      .details(
+          "Finds misspelt keys, blocks and variables, among others. Without a name it checks all "
+          "configs of the current project, and outside of any project those of the whole "
+          "workspace. Exit code 1 when an error is found.")
+      .examples(
+          "forge check\n"
+          "forge check train_canon_ac\n"
+          "forge check --all --strict --json")
+      .see_also("forge show, docs/TEMPLATES.md");
+  add_configs_argument(command, options->configs, "Configs to check");
+  command.add_flag("-r,--recursive,--all",
+                   options->all,
+                   "Check all projects below the folder of -p, or of the workspace");
+  command.add_flag("--strict", options->strict, "Exit with 1 on warnings too");
+  add_json_option(command, options->json);
+  command.action(options, check);
+}
+
+void add_keys(const Command& app) {
+  auto json = std::make_shared<bool>(false);
+  const Command command =
+      app.add_command("keys", "List every config key with its default and meaning");
+  command.examples("forge keys\nforge keys | grep optimizer").see_also("forge show, forge explain");
+  add_json_option(command, *json);
+  command.action(json, list_keys);
+}
+
+void add_arguments(const Command& app) {
   auto options = std::make_shared<ArgumentsOptions>();
   const Command command =
-      app.add_subcommand("arguments", "List the arguments that a config's templates take");
-  command.footer(
-      "Examples:\n"
-      "  forge arguments 4M\n"
-      "  forge pp 4M --max-steps 5      one of them given");
-  add_config_options(command, program, options->config);
+      app.add_command("arguments", "List the arguments that a config's templates declare");
+  command
+      .examples(
+          "forge arguments 4M\n"
+          "forge pp 4M --max-steps 5      render with one of them")
+      .see_also("forge pp, forge run");
+  add_config_argument(command, options->config);
   add_output_options(command, options->output);
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return list_arguments(c, *options); };
-  });
+  command.action(options, list_arguments);
 }
 
 }  // namespace forge::app

@@ -1,13 +1,11 @@
-#include "app/commands/data.h"
 
 #include <algorithm>
 #include <ctime>
-#include <iomanip>
 #include <iostream>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
+#include "app/command_line.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -17,38 +15,15 @@
 #include "core/data/rows/token_file.h"
 #include "core/data/rows/token_statistics.h"
 #include "core/data/tokenizer/tokenizer_json.h"
+#include "core/results/tables/metrics.h"
 
 namespace forge::app {
-
-void add_data(const Command& app, Program& program) {
-  const Command data = app.add_subcommand("data", "Text and its tokens: prepare them, look at them")
-                           .requires_subcommand();
-  data.footer(
-      "Examples:\n"
-      "  forge data get tinystories                a public text from the network\n"
-      "  forge data prepare train_llama            what a run would train on, beforehand\n"
-      "  forge data prepare --path books/ --documents block --vocab-size 8000\n"
-      "  forge data sample depo1/rope              texts of a synthetic task\n"
-      "  forge data ls                             what is prepared, and how large it is\n"
-      "  forge data show toy_stories --documents 2\n"
-      "  forge data stats toy_stories --json");
-  add_data_get(data, program);
-  add_data_prepare(data, program);
-  add_data_sample(data, program);
-  add_data_ls(data, program);
-  add_data_show(data, program);
-  add_data_stats(data, program);
-}
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string percent(double share) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(2) << 100 * share << " %";
-  return text.str();
-}
+std::string percent_text(double share) { return tables::fixed_text(100 * share, 2) + " %"; }
 
 Json tokens_json(const std::optional<data::PreparedTokens>& tokens) {
   if (!tokens) return nullptr;
@@ -86,11 +61,11 @@ std::string text_of(const data::PreparedFolder& folder) {
     return join(parts, ", ");
   }
   if (folder.unfinished) return "unfinished";
-  if (!folder.train) return "nothing, its preparation failed";
+  if (!folder.train) return "empty: preparation failed";
   return folder.text_path.empty() ? folder.source : shown_path(folder.text_path);
 }
 
-int list_data(bool as_json) {
+int list_data(const Context&, bool as_json) {
   const auto prepared = data::list_prepared(user_cache_dir());
   const auto now = static_cast<double>(std::time(nullptr));
   if (as_json) {
@@ -111,7 +86,7 @@ int list_data(bool as_json) {
     return 0;
   }
   if (prepared.empty()) {
-    std::cout << "nothing is prepared in " << shown_path(user_cache_dir() / "data") << "\n";
+    std::cout << "no prepared data in " << shown_path(user_cache_dir() / "data") << "\n";
     return 0;
   }
   std::vector<std::vector<std::string>> lines = {
@@ -131,8 +106,7 @@ int list_data(bool as_json) {
   return 0;
 }
 
-}  // namespace
-
+/// The parts of a mixture; each has statistics of its own.
 int show_mixture(const data::PreparedFolder& folder, bool json) {
   if (json) {
     print_json(Json{{"name", folder.name}, {"parts", parts_json(folder)}});
@@ -144,7 +118,7 @@ int show_mixture(const data::PreparedFolder& folder, bool json) {
       {"source", "share of rows", "tokens", "documents", "name"}};
   for (const data::PreparedPart& part : folder.parts) {
     lines.push_back({part.source,
-                     percent(part.weight / sum),
+                     percent_text(part.weight / sum),
                      part.train ? with_thousands(part.train->tokens) : "-",
                      part.train ? with_thousands(part.train->documents) : "-",
                      part.name});
@@ -153,20 +127,7 @@ int show_mixture(const data::PreparedFolder& folder, bool json) {
   return 0;
 }
 
-void add_data_ls(const Command& data, Program& program) {
-  auto json = std::make_shared<bool>(false);
-  const Command command = data.add_subcommand("ls", "What is prepared, the newest first");
-  command.add_flag("--json", *json, "As JSON");
-  command.callback(
-      [&program, json] { program.action = [json](const Context&) { return list_data(*json); }; });
-  command.footer("Examples:\n  forge data ls\n  forge data ls --json");
-}
-
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-struct DataLookOptions {
+struct DataShowOptions {
   std::string name;
   bool evaluation = false;
   int64_t documents = 3;
@@ -175,41 +136,35 @@ struct DataLookOptions {
   bool json = false;
 };
 
-std::string fixed(double number, int digits) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(digits) << number;
-  return text.str();
-}
-
-/// The token file that a command looks at, with the tokenizer that it is in.
-struct Opened {
+/// A token file with its tokenizer.
+struct OpenTokens {
   data::PreparedFolder folder;
   data::TokenFile file;
   data::Tokenizer tokenizer;
 };
 
-Opened open(const DataLookOptions& options) {
+OpenTokens open_tokens(const DataShowOptions& options) {
   const data::PreparedFolder folder = data::find_prepared(user_cache_dir(), options.name);
   const auto& tokens = options.evaluation ? folder.evaluation : folder.train;
   if (!folder.parts.empty()) {
     std::vector<std::string> names;
     for (const data::PreparedPart& part : folder.parts) names.push_back(part.name);
-    throw Error("'" + folder.name + "' is a mixture, which has no tokens of its own",
+    throw Error("'" + folder.name + "' is a mixture: its tokens are in its parts",
                 {},
                 "name one of its parts: " + join(names, ", "));
   }
   if (!tokens) {
-    throw Error("'" + folder.name + "' has no whole " +
+    throw Error("'" + folder.name + "' has no complete " +
                     (options.evaluation ? "evaluation" : "train") + ".tokens",
                 {},
-                folder.unfinished ? "its preparation was broken off: prepare it again" : "",
+                folder.unfinished ? "its preparation was interrupted: prepare it again" : "",
                 ExitCode::failed);
   }
   data::TokenFile file(tokens->path);
   data::Tokenizer tokenizer = data::load_tokenizer(folder.folder / "tokenizer.json");
   if (tokenizer.fingerprint() != file.tokenizer_fingerprint()) {
     throw Error(
-        "'" + folder.name + "' is in the tokens of another tokenizer than the one beside it",
+        "'" + folder.name + "' was tokenized with another tokenizer than its tokenizer.json",
         {},
         "prepare it again",
         ExitCode::failed);
@@ -217,13 +172,13 @@ Opened open(const DataLookOptions& options) {
   return {folder, std::move(file), std::move(tokenizer)};
 }
 
-int show(const DataLookOptions& options) {
-  const Opened opened = open(options);
+int show_documents(const Context&, const DataShowOptions& options) {
+  const OpenTokens opened = open_tokens(options);
   const int64_t held = opened.file.documents();
   if (options.from >= held) {
     throw Error("'" + opened.folder.name + "' holds " + with_thousands(held) + " documents",
                 {},
-                "--from counts them from 0 on");
+                "--from counts from 0");
   }
   const bool colour = use_colour(1);
   Json json = Json::array();
@@ -244,7 +199,7 @@ int show(const DataLookOptions& options) {
   return 0;
 }
 
-Json statistics_json(const Opened& opened, const data::TokenStatistics& statistics) {
+Json statistics_json(const OpenTokens& opened, const data::TokenStatistics& statistics) {
   Json top = Json::array();
   for (const data::TokenCount& token : statistics.top) {
     top.push_back({{"id", token.id},
@@ -282,10 +237,10 @@ void print_lengths(const data::TokenStatistics& statistics) {
   std::cout << aligned(lines, {0, 1}) << "\n";
 }
 
-int stats(const DataLookOptions& options) {
+int show_statistics(const Context&, const DataShowOptions& options) {
   const data::PreparedFolder folder = data::find_prepared(user_cache_dir(), options.name);
   if (!folder.parts.empty()) return show_mixture(folder, options.json);
-  const Opened opened = open(options);
+  const OpenTokens opened = open_tokens(options);
   data::TokenStatistics statistics;
   {
     ProgressLine line("reading");
@@ -303,11 +258,12 @@ int stats(const DataLookOptions& options) {
       {"tokens", with_thousands(statistics.tokens), ""},
       {"documents", with_thousands(statistics.documents), ""},
       {"text", human_bytes(double(statistics.text_bytes)), ""},
-      {"bytes per token", fixed(double(statistics.text_bytes) / tokens, 3), ""},
-      {"tokens of a document", fixed(statistics.mean_length, 1), "mean"}};
+      {"bytes per token", tables::fixed_text(double(statistics.text_bytes) / tokens, 3), ""},
+      {"tokens of a document", tables::fixed_text(statistics.mean_length, 1), "mean"}};
   const std::vector<std::string> names = {"5 %", "25 %", "50 %", "75 %", "95 %"};
   for (size_t i = 0; i < statistics.quantiles.size(); ++i) {
-    lines.push_back({"", with_thousands(statistics.quantiles[i]), names[i] + " are no longer"});
+    lines.push_back(
+        {"", with_thousands(statistics.quantiles[i]), names[i] + " are at most this long"});
   }
   lines.push_back({"unused entries", with_thousands(statistics.unused_entries), ""});
   std::cout << opened.folder.name << "\n\n" << aligned(lines, {1}) << "\n";
@@ -317,69 +273,80 @@ int stats(const DataLookOptions& options) {
     const std::string& text = opened.tokenizer.vocabulary().tokens[static_cast<size_t>(token.id)];
     lines.push_back({std::to_string(token.id),
                      with_thousands(token.count),
-                     fixed(100 * double(token.count) / tokens, 2) + " %",
+                     tables::fixed_text(100 * double(token.count) / tokens, 2) + " %",
                      json_text(nlohmann::json(text))});
   }
   std::cout << aligned(lines, {0, 1, 2});
   return 0;
 }
 
-Command add_look(const Command& data,
-                 Program& program,
-                 const std::string& name,
-                 const std::string& help,
-                 std::shared_ptr<DataLookOptions> options,
-                 int (*action)(const DataLookOptions&)) {
-  const Command command = data.add_subcommand(name, help);
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options, action] {
-    program.action = [options, action](const Context&) { return action(*options); };
-  });
-  return command;
+void add_tokens_arguments(const Command& command, DataShowOptions& options) {
+  command
+      .add_option("NAME",
+                  options.name,
+                  "Prepared data: a name of 'forge data ls' or a prefix of it, or a folder")
+      .required();
+  command.add_flag("--evaluation", options.evaluation, "Use the evaluation text");
+  add_json_option(command, options.json);
 }
 
-void add_name(const Command& command, DataLookOptions& options) {
-  command
-      .add_option(
-          "name", options.name, "As 'forge data ls' has it, or its beginning; or the folder")
-      .required()
-      .type_name("NAME");
-  command.add_flag("--evaluation", options.evaluation, "The held-out text, not that of training");
+void add_data_ls(const Command& data) {
+  auto json = std::make_shared<bool>(false);
+  const Command command = data.add_command("ls", "List prepared data, newest first");
+  command.examples("forge data ls\nforge data ls --json");
+  add_json_option(command, *json);
+  command.action(json, list_data);
+}
+
+void add_data_show(const Command& data) {
+  auto options = std::make_shared<DataShowOptions>();
+  const Command command = data.add_command("show", "Print documents, decoded from their tokens");
+  command.examples(
+      "forge data show toy_stories\n"
+      "forge data show text-0c6e1f2a --evaluation --from 100 --documents 1 --json");
+  add_tokens_arguments(command, *options);
+  command.add_option("--documents", options->documents, "Number of documents")
+      .at_least(1)
+      .show_default();
+  command.add_option("--from", options->from, "Index of the first document")
+      .at_least(0)
+      .show_default();
+  command.action(options, show_documents);
+}
+
+void add_data_stats(const Command& data) {
+  auto options = std::make_shared<DataShowOptions>();
+  const Command command = data.add_command(
+      "stats", "Print document lengths, bytes per token and the most frequent tokens");
+  command.examples(
+      "forge data stats toy_stories\n"
+      "forge data stats text-0c6e1f2a --evaluation --top 5 --json");
+  add_tokens_arguments(command, *options);
+  command.add_option("--top", options->top, "Number of most frequent tokens")
+      .at_least(0)
+      .show_default();
+  command.action(options, show_statistics);
 }
 
 }  // namespace
 
-void add_data_show(const Command& data, Program& program) {
-  auto options = std::make_shared<DataLookOptions>();
-  const Command command =
-      add_look(data, program, "show", "Documents as text, from their tokens", options, show);
-  add_name(command, *options);
-  command.add_option("--documents", options->documents, "How many").positive().capture_default();
-  command.add_option("--from", options->from, "Number of the first, from 0 on")
-      .non_negative()
-      .capture_default();
-  command.footer(
-      "Examples:\n"
-      "  forge data show toy_stories\n"
-      "  forge data show text-0c6e1f2a --evaluation --from 100 --documents 1 --json");
-}
-
-void add_data_stats(const Command& data, Program& program) {
-  auto options = std::make_shared<DataLookOptions>();
-  const Command command = add_look(data,
-                                   program,
-                                   "stats",
-                                   "Lengths of documents, bytes per token, frequent tokens",
-                                   options,
-                                   stats);
-  add_name(command, *options);
-  command.add_option("--top", options->top, "How many of the most frequent tokens")
-      .non_negative()
-      .capture_default();
-  command.footer(
-      "Examples:\n"
-      "  forge data stats toy_stories\n"
-      "  forge data stats text-0c6e1f2a --evaluation --top 5 --json");
+void add_data(const Command& app) {
+  const Command data = app.add_command("data", "Prepare and inspect data").requires_subcommand();
+  data.examples(
+          "forge data get tinystories                download a public dataset\n"
+          "forge data prepare train_llama            tokenize what a run would train on\n"
+          "forge data prepare --path books/ --documents block --vocab-size 8000\n"
+          "forge data sample depo1/rope              texts of a synthetic task\n"
+          "forge data ls                             prepared data and its size\n"
+          "forge data show toy_stories --documents 2\n"
+          "forge data stats toy_stories --json")
+      .see_also("docs/DATA.md, docs/TASKS.md");
+  add_data_get(data);
+  add_data_prepare(data);
+  add_data_sample(data);
+  add_data_ls(data);
+  add_data_show(data);
+  add_data_stats(data);
 }
 
 }  // namespace forge::app

@@ -39,7 +39,7 @@ Side run_side(const run::RunFolder& folder) {
   };
   const nlohmann::json config = read(folder.config_file());
   if (config.is_discarded()) {
-    throw Error(shown_path(folder.config_file()) + " is damaged: it is no JSON",
+    throw Error(shown_path(folder.config_file()) + " is damaged: it is not JSON",
                 {},
                 "restore the file",
                 ExitCode::failed);
@@ -52,12 +52,8 @@ Side run_side(const run::RunFolder& folder) {
 
 Side config_side(const Context& context, const std::string& name, const DiffOptions& options) {
   const ChosenConfig chosen = context.config(name);
-  config::ResolveOptions resolve_options;
-  resolve_options.overrides = options.overrides;
-  resolve_options.surroundings = context.surroundings();
-  resolve_options.variables = chosen.variables;
-  const config::OpenConfig open =
-      config::open_config(chosen.project, chosen.config.name, resolve_options);
+  const config::OpenConfig open = config::open_config(
+      chosen.project, chosen.config.name, context.resolve_options(chosen, options.overrides));
   return {chosen.project.path + ":" + chosen.config.name, config::leaves_of(open), false};
 }
 
@@ -121,45 +117,18 @@ int diff(const Context& context, const DiffOptions& options) {
   const Side left = side_called(context, options.left, options);
   const Side right = side_called(context, options.right, options);
   if (left.is_run && right.is_run && !options.overrides.empty()) {
-    throw Error("--set changes configs, and both sides are runs");
+    throw Error("--set applies to configs, and both sides are runs");
   }
   const std::vector<Change> changes = config::diff(left.leaves, right.leaves);
   if (options.json) {
     print_json(config::to_json(left.name, right.name, changes));
   } else if (changes.empty()) {
-    std::cout << left.name << " and " << right.name << " are the same\n";
+    std::cout << left.name << " and " << right.name << " are identical\n";
   } else {
     print_changes(left, right, changes);
   }
   return changes.empty() ? 0 : 1;
 }
-
-}  // namespace
-
-void add_diff(const Command& app, Program& program) {
-  auto options = std::make_shared<DiffOptions>();
-  const Command command = app.add_subcommand(
-      "diff", "Compare two configs, two runs, or one of each, value by value, with origins");
-  command.footer(
-      "A run is named by its id or the beginning of it. Exit code 0 where nothing differs, 1 "
-      "where\n"
-      "something does, 2 on an error.\n"
-      "\n"
-      "Examples:\n"
-      "  forge diff train_baseline train_canon_ac\n"
-      "  forge diff train_nope train_nope-3f61          the config now, and as it ran\n"
-      "  forge diff train_nope train_canon_a --set profile=full --json");
-  command.add_option("a", options->left, "Config or run").required().type_name("A");
-  command.add_option("b", options->right, "Config or run").required().type_name("B");
-  add_shared_options(command, program);
-  add_set_option(command, options->overrides);
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return diff(c, *options); };
-  });
-}
-
-namespace {
 
 struct WhyOptions {
   std::string left, right;
@@ -184,7 +153,7 @@ int why(const Context& context, const WhyOptions& options) {
     print_json(whole);
   } else if (found.empty()) {
     std::cout << left.id << " and " << right.id
-              << " are the same run, made twice: their losses should be the same\n";
+              << " are two executions of the same run: their losses should be equal\n";
   } else {
     std::vector<std::vector<std::string>> lines = {{"What differs", left.id, right.id, ""}};
     for (const run::IdentityDifference& difference : found) {
@@ -199,25 +168,41 @@ int why(const Context& context, const WhyOptions& options) {
 
 }  // namespace
 
-void add_why(const Command& app, Program& program) {
+void add_diff(const Command& app) {
+  auto options = std::make_shared<DiffOptions>();
+  const Command command =
+      app.add_command("diff", "Compare two configs or runs, value by value, with origins");
+  command.details("Exit code 0 when they are identical, 1 when they differ, 2 on an error.")
+      .examples(
+          "forge diff train_baseline train_canon_ac\n"
+          "forge diff train_nope train_nope-3f61          the config now and as it was run\n"
+          "forge diff train_nope train_canon_a --set profile=full --json")
+      .see_also("forge why, forge explain");
+  command.add_option("LEFT", options->left, "Config or run").required().value_name("CONFIG|RUN");
+  command.add_option("RIGHT", options->right, "Config or run").required().value_name("CONFIG|RUN");
+  add_template_options(command);
+  add_set_option(command, options->overrides);
+  add_json_option(command, options->json);
+  command.action(options, diff);
+}
+
+void add_why(const Command& app) {
   auto options = std::make_shared<WhyOptions>();
-  const Command command = app.add_subcommand("why", "Say in what two runs differ that counts");
-  command.footer(
-      "Two runs are the same where nothing differs that may change a loss; then the second is\n"
-      "'cached'. Names, how often is logged and where files lie do not count. Exit code 0 where\n"
-      "nothing differs, 1 where something does.\n"
-      "\n"
-      "Examples:\n"
-      "  forge why train_llama-deb27d train_llama-2c827a\n"
-      "  forge why train_llama-deb27d train_llama-2c827a --json");
-  command.add_option("left", options->left, "A run, or the beginning of its id")
-      .required()
-      .type_name("RUN");
-  command.add_option("right", options->right, "Another").required().type_name("RUN");
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return why(c, *options); };
-  });
+  const Command command =
+      app.add_command("why", "Show result-affecting differences between two runs");
+  command
+      .details(
+          "Two runs are the same when nothing differs that can change a loss; 'forge run' then "
+          "reports the second as cached. Names, logging intervals and file locations do not "
+          "matter. Exit code 0 when nothing differs, 1 when something does.")
+      .examples(
+          "forge why train_llama-deb27d train_llama-2c827a\n"
+          "forge why train_llama-deb27d train_llama-2c827a --json")
+      .see_also("forge diff, forge runs");
+  add_run_argument(command, options->left, "LEFT");
+  add_run_argument(command, options->right, "RIGHT");
+  add_json_option(command, options->json);
+  command.action(options, why);
 }
 
 }  // namespace forge::app

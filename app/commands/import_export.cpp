@@ -27,14 +27,14 @@ struct ExportHfOptions {
   bool json = false;
 };
 
-/// Who can load the model, in words.
+/// Which programs can load the model.
 std::string reader_text(const huggingface::Exported& exported) {
   switch (exported.architecture) {
     case huggingface::Architecture::llama: return "transformers, as LlamaForCausalLM";
     case huggingface::Architecture::llama_canon:
-      return "PhysicsLM4's LlamaCanonForCausalLM; stock transformers has no such model";
+      return "PhysicsLM4's LlamaCanonForCausalLM, not by stock transformers";
     case huggingface::Architecture::forge:
-      return "forge alone: elsewhere there is no key for " + join(exported.forge_keys, ", ");
+      return "forge only: other programs lack " + join(exported.forge_keys, ", ");
   }
   return "";
 }
@@ -90,37 +90,6 @@ int export_hf(const Context& context, const ExportHfOptions& options) {
   return 0;
 }
 
-}  // namespace
-
-void add_export_hf(const Command& app, Program& program) {
-  auto options = std::make_shared<ExportHfOptions>();
-  const Command command =
-      app.add_subcommand("export-hf", "Write a run's model as a folder for Hugging Face");
-  command.footer(
-      "Examples:\n"
-      "  forge export-hf train_llama-5a0c1f0e9b21 llama\n"
-      "  forge export-hf train_llama-5a llama --step 300 --dtype bfloat16\n"
-      "  forge export-hf runs/train_canon_ac-91 canon --force\n"
-      "\n"
-      "A model without Canon layers, with RoPE in Hugging Face's pairing and without QK-norm "
-      "loads\n"
-      "in stock transformers. Others say in config.json what they need.");
-  command.add_option("run", options->run, "A run: its id, the beginning of it, or its folder")
-      .required()
-      .type_name("RUN");
-  command.add_option("folder", options->folder, "Folder to make").required().type_name("DIR");
-  command.add_option("--step", options->step, "Checkpoint to take; without it the newest")
-      .type_name("N");
-  command.add_option("--dtype", options->dtype, "float32, bfloat16 or float16").capture_default();
-  command.add_flag("--force", options->force, "Replace a model folder that is there already");
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return export_hf(c, *options); };
-  });
-}
-
-namespace {
-
 struct ImportHfOptions {
   std::string folder;
   std::string name;
@@ -158,37 +127,9 @@ int import_hf(const Context& context, const ImportHfOptions& options) {
   return 0;
 }
 
-}  // namespace
-
-void add_import_hf(const Command& app, Program& program) {
-  auto options = std::make_shared<ImportHfOptions>();
-  const Command command =
-      app.add_subcommand("import-hf", "Make a run of a model folder of Hugging Face");
-  command.footer(
-      "Examples:\n"
-      "  forge import-hf llama\n"
-      "  forge import-hf ~/models/LlamaCanon-1B --name canon_1b\n"
-      "  forge run train_llama --set train.initial_weights=canon_1b\n"
-      "\n"
-      "Reads plain Llama and LlamaCanon in safetensors, one file or sharded. The run is completed\n"
-      "and has one checkpoint, so it can be named wherever a run can.");
-  command.add_option("folder", options->folder, "Folder with config.json and the weights")
-      .required()
-      .type_name("DIR");
-  command.add_option("--name", options->name, "What the run is called; without it as the folder")
-      .type_name("NAME");
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return import_hf(c, *options); };
-  });
-}
-
-namespace {
-
 struct ImportLinguaOptions {
   std::string recipe;
   std::string output;
-  bool into_project = false;
   bool json = false;
   lingua::ImportOptions import;
 };
@@ -202,7 +143,7 @@ struct WrittenConfig {
 WrittenConfig write_where_asked(const Context& context,
                                 const ImportLinguaOptions& options,
                                 const lingua::ImportedRecipe& imported) {
-  if (options.into_project && options.output.empty()) {
+  if (context.names_project() && options.output.empty()) {
     const project::Project project = context.project();
     const auto form =
         project::has_library(project) ? lingua::ConfigForm::leaf : lingua::ConfigForm::standalone;
@@ -215,14 +156,14 @@ WrittenConfig write_where_asked(const Context& context,
   const std::string text = lingua::write_config(imported, lingua::ConfigForm::standalone);
   if (!options.output.empty()) {
     if (fs::exists(options.output)) {
-      throw Error("'" + options.output + "' exists already", {}, "nothing is written over");
+      throw Error("'" + options.output + "' exists already", {}, "files are never overwritten");
     }
     write_file_atomic(options.output, text);
   }
   return {text, options.output};
 }
 
-void print_remarks(const lingua::ImportedRecipe& imported) {
+void print_diagnostics(const lingua::ImportedRecipe& imported) {
   for (const Error& unknown : imported.unknown) {
     std::cerr << describe_remark("warning: " + unknown.message(), unknown.where(), unknown.hint())
               << "\n";
@@ -241,7 +182,7 @@ int import_lingua(const Context& context, const ImportLinguaOptions& options) {
     json["text"] = text;
     print_json(json);
   } else {
-    print_remarks(imported);
+    print_diagnostics(imported);
     std::cout << (file.empty() ? text : "wrote " + shown_path(file) + "\n");
   }
   return static_cast<int>(imported.unknown.empty() ? ExitCode::done : ExitCode::failed);
@@ -249,37 +190,76 @@ int import_lingua(const Context& context, const ImportLinguaOptions& options) {
 
 }  // namespace
 
-void add_import_lingua(const Command& app, Program& program) {
+void add_export_hf(const Command& app) {
+  auto options = std::make_shared<ExportHfOptions>();
+  const Command command =
+      app.add_command("export-hf", "Export a run as a Hugging Face model folder");
+  command
+      .details(
+          "A Llama without Canon layers and QK-norm, with RoPE in Hugging Face's pairing, loads in "
+          "stock transformers. For other models config.json names what is needed.")
+      .examples(
+          "forge export-hf train_llama-5a0c1f0e9b21 llama\n"
+          "forge export-hf train_llama-5a llama --step 300 --dtype bfloat16\n"
+          "forge export-hf runs/train_canon_ac-91 canon --force")
+      .see_also("forge import-hf, docs/HUGGING_FACE.md");
+  add_run_argument(command, options->run);
+  command.add_option("DIR", options->folder, "Folder to create").required();
+  add_step_option(command, options->step);
+  command.add_option("--dtype", options->dtype, "Type of the weights: float32, bfloat16 or float16")
+      .show_default();
+  command.add_flag("--force", options->force, "Replace an existing model folder");
+  add_json_option(command, options->json);
+  command.action(options, export_hf);
+}
+
+void add_import_hf(const Command& app) {
+  auto options = std::make_shared<ImportHfOptions>();
+  const Command command = app.add_command("import-hf", "Import a Hugging Face model as a run");
+  command
+      .details(
+          "Reads Llama and LlamaCanon in safetensors, one file or sharded. The new run is "
+          "completed and has one checkpoint, so every command takes it as a run.")
+      .examples(
+          "forge import-hf llama\n"
+          "forge import-hf ~/models/LlamaCanon-1B --name canon_1b\n"
+          "forge run train_llama --set train.initial_weights=canon_1b")
+      .see_also("forge export-hf, docs/HUGGING_FACE.md");
+  command.add_option("DIR", options->folder, "Folder with config.json and the weights").required();
+  command.add_option("--name", options->name, "Name of the run [default: the folder's name]");
+  add_json_option(command, options->json);
+  command.action(options, import_hf);
+}
+
+void add_import_lingua(const Command& app) {
   auto options = std::make_shared<ImportLinguaOptions>();
   const Command command =
-      app.add_subcommand("import-lingua", "Make a config of a training recipe of Meta Lingua");
-  command.footer(
-      "Examples:\n"
-      "  forge import-lingua recipe.yaml --gpus 128\n"
-      "  forge import-lingua recipe.yaml --gpus 128 -o templates/configs/recipe.yaml\n"
-      "  forge import-lingua recipe.yaml --gpus 128 -p projects/recipes --name Llama-1B\n"
-      "\n"
-      "Without -o or -p the text is printed. It stands alone, with a comment where a value has no\n"
-      "counterpart. Keys that lingua does not have are reported and left out: exit code 1.\n"
-      "Recipes of Llama and LlamaCanon are read, those of linear models refused.");
-  command.add_option("recipe", options->recipe, "The recipe").required().type_name("FILE.yaml");
-  add_project_option(command, program);
-  command.add_option("--name", options->import.name, "Name of the config; else the recipe's own")
-      .type_name("NAME");
-  command.add_option("-o,--output", options->output, "File to write").type_name("FILE");
+      app.add_command("import-lingua", "Convert a training recipe of Meta Lingua to a config");
   command
-      .add_option("--gpus", options->import.gpus, "GPUs of the recipe, which its file does not say")
+      .details(
+          "Without -o and -p the config is printed. It extends no template and marks with a "
+          "comment "
+          "what has no counterpart. Keys that Lingua does not have are reported and skipped: exit "
+          "code 1. Recipes of Llama and LlamaCanon are supported, those of linear models are not.")
+      .examples(
+          "forge import-lingua recipe.yaml --gpus 128\n"
+          "forge import-lingua recipe.yaml --gpus 128 -o templates/configs/recipe.yaml\n"
+          "forge import-lingua recipe.yaml --gpus 128 -p projects/recipes --name Llama-1B");
+  command.add_option("FILE", options->recipe, "The recipe").required();
+  add_project_option(command);
+  command.add_option(
+      "--name", options->import.name, "Name of the config [default: the recipe's name]");
+  command.add_option("-o,--output <FILE>", options->output, "File to write");
+  command
+      .add_option("--gpus", options->import.gpus, "Number of GPUs, which the recipe does not state")
       .between(1, 1 << 20);
   command
       .add_option("--vocab-size",
                   options->import.vocab_size,
-                  "Entries of the tokenizer, where the recipe's vocab_size is -1")
+                  "Vocabulary size, for a recipe whose vocab_size is -1")
       .between(261, 1 << 24);
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    options->into_project = !program.globals.project.empty();
-    program.action = [options](const Context& c) { return import_lingua(c, *options); };
-  });
+  add_json_option(command, options->json);
+  command.action(options, import_lingua);
 }
 
 }  // namespace forge::app

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
+#include "app/runs.h"
 #include "app/terminal.h"
 #include "backends/backends.h"
 #include "core/base/clock.h"
@@ -28,14 +29,9 @@ using manage::Health;
 
 std::vector<manage::BackendReport> ask_backends(const Context& context) {
   worker::LocalLauncher launcher;
-  const auto project = context.project_folder();
   std::vector<manage::BackendReport> reports;
   for (backends::ListedBackend& backend :
-       backends::list_backends(config::backend_folders(project.value_or(fs::path()),
-                                                       context.workspace().root,
-                                                       context.surroundings().library_dir),
-                               context.program(),
-                               launcher))
+       backends::list_backends(context.backend_folders(), context.program(), launcher))
     reports.push_back({backend.name, std::move(backend.info), backend.problem});
   return reports;
 }
@@ -65,7 +61,7 @@ Style style_of(Health health) {
   return Style::plain;
 }
 
-void print(const std::vector<Finding>& findings) {
+void print_findings(const std::vector<Finding>& findings) {
   const bool colour = use_colour(STDOUT_FILENO);
   size_t width = 0;
   for (const Finding& finding : findings) width = std::max(width, finding.what.size());
@@ -92,33 +88,13 @@ int doctor(const Context& context, bool json) {
     for (const Finding& finding : findings) list.push_back(to_json(finding));
     print_json(nlohmann::json{{"findings", list}, {"problems", problems}, {"warnings", warnings}});
   } else {
-    print(findings);
+    print_findings(findings);
     std::cout << "\n"
               << problems << (problems == 1 ? " problem, " : " problems, ") << warnings
               << (warnings == 1 ? " warning\n" : " warnings\n");
   }
   return problems > 0 ? 1 : 0;
 }
-
-}  // namespace
-
-void add_doctor(const Command& app, Program& program) {
-  auto json = std::make_shared<bool>(false);
-  const Command command = app.add_subcommand(
-      "doctor", "Look whether machine, backends and folders are as forge needs them");
-  command.footer(
-      "Exit code 1 where there is a problem: something that hinders runs, or makes them unsafe. A\n"
-      "warning is something that is slow, or soon will be in the way.\n"
-      "\n"
-      "Examples:\n"
-      "  forge doctor\n"
-      "  forge doctor --json");
-  command.add_flag("--json", *json, "As JSON");
-  command.callback(
-      [&program, json] { program.action = [json](const Context& c) { return doctor(c, *json); }; });
-}
-
-namespace {
 
 struct GcOptions {
   double days = 7;
@@ -145,15 +121,15 @@ Sum sum_of(const std::vector<manage::Garbage>& garbage) {
 std::string words_for(manage::Waste waste) {
   switch (waste) {
     case manage::Waste::removed_run: return "removed runs";
-    case manage::Waste::surplus_checkpoint: return "checkpoints beyond what their runs keep";
+    case manage::Waste::surplus_checkpoint: return "checkpoints beyond train.keep_checkpoints";
     case manage::Waste::damaged_checkpoint: return "damaged checkpoints";
-    case manage::Waste::leftover: return "leftovers of broken work";
-    case manage::Waste::prepared_data: return "prepared data that no run here needs";
+    case manage::Waste::leftover: return "leftovers of interrupted work";
+    case manage::Waste::prepared_data: return "prepared data that no run here uses";
   }
   return "";
 }
 
-void print(const std::vector<manage::Garbage>& garbage, bool verbose) {
+void print_garbage(const std::vector<manage::Garbage>& garbage, bool verbose) {
   std::map<manage::Waste, Sum> sums;
   for (const manage::Garbage& item : garbage) {
     ++sums[item.waste].count;
@@ -171,7 +147,7 @@ void print(const std::vector<manage::Garbage>& garbage, bool verbose) {
   std::cout << "\n" << aligned(items, {0});
 }
 
-bool agreed(const std::string& bytes) {
+bool confirm(const std::string& bytes) {
   std::cerr << "free " << bytes << "? This cannot be undone. [y/N] ";
   std::string answer;
   std::getline(std::cin, answer);
@@ -185,7 +161,7 @@ std::vector<manage::Garbage> find(const std::filesystem::path& runs_dir, const G
   search.now = unix_time();
   if (options.cache) search.cache_dir = user_cache_dir();
   if (!is_terminal(STDERR_FILENO)) return manage::find_garbage(runs_dir, search);
-  ProgressLine line("looking through runs");
+  ProgressLine line("searching runs");
   return manage::find_garbage(
       runs_dir, search, [&](double fraction) { line.show_phase(fraction, ""); });
 }
@@ -197,15 +173,15 @@ int collect(const Context& context, const GcOptions& options) {
   if (!options.json) {
     if (garbage.empty()) {
       std::cout << "nothing to free in " << shown_path(runs_dir)
-                << (options.cache ? " and the cache\n" : "; --cache looks at prepared data, too\n");
+                << (options.cache ? " and the cache\n" : "; --cache includes prepared data\n");
       return 0;
     }
-    print(garbage, options.verbose);
+    print_garbage(garbage, options.verbose);
   }
   const std::string bytes = human_bytes(double(sum.bytes));
   const bool can_ask = !options.json && is_terminal(STDIN_FILENO) && is_terminal(STDERR_FILENO);
   manage::Freed freed;
-  const bool frees = !garbage.empty() && (options.yes || (can_ask && agreed(bytes)));
+  const bool frees = !garbage.empty() && (options.yes || (can_ask && confirm(bytes)));
   if (frees) freed = manage::free_garbage(runs_dir, garbage);
   for (const std::string& kept : freed.kept) std::cerr << "warning: kept " << kept << "\n";
   if (options.json) {
@@ -224,49 +200,12 @@ int collect(const Context& context, const GcOptions& options) {
   return freed.kept.empty() ? 0 : 1;
 }
 
-}  // namespace
-
-void add_gc(const Command& app, Program& program) {
-  auto options = std::make_shared<GcOptions>();
-  const Command command =
-      app.add_subcommand("gc", "Say what disk space could be freed, and free it");
-  command.footer(
-      "Looks for removed runs, checkpoints that completed runs were asked not to keep, damaged\n"
-      "checkpoints and what broken-off work left behind. Runs that run or wait in the queue are "
-      "left\n"
-      "alone. Asks before it frees anything; where nobody can answer, --yes must say so.\n"
-      "\n"
-      "Examples:\n"
-      "  forge gc\n"
-      "  forge gc --verbose --cache\n"
-      "  forge gc --older-than 0 --yes       removed runs at once");
-  command
-      .add_option("--older-than",
-                  options->days,
-                  "Days that removed runs, and prepared data since its last change, are kept")
-      .non_negative()
-      .type_name("DAYS")
-      .capture_default();
-  command.add_flag("--cache", options->cache, "Prepared data of the user's cache, too");
-  command.add_flag("--verify",
-                   options->verify,
-                   "Read every byte of checkpoints for damage, not only their sizes");
-  command.add_flag("-v,--verbose", options->verbose, "List each folder");
-  command.add_flag("--yes", options->yes, "Free it without a question");
-  command.add_flag("--json", options->json, "As JSON; frees nothing without --yes");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return collect(c, *options); };
-  });
-}
-
-namespace {
-
 int rebuild(const Context& context, bool json) {
   const std::filesystem::path runs_dir = context.runs_dir();
   run::make_runs_dir(runs_dir);
   const std::filesystem::path path = store::store_path(runs_dir);
   const store::SyncReport report = store::reindex(path, runs_dir);
-  for (const std::string& warning : report.warnings) std::cerr << "warning: " << warning << "\n";
+  print_warnings(report.warnings);
   if (json) {
     print_json(nlohmann::json{
         {"store", path.string()}, {"runs", report.added}, {"benchmarks", report.benchmarks}});
@@ -279,16 +218,53 @@ int rebuild(const Context& context, bool json) {
 
 }  // namespace
 
-void add_store(const Command& app, Program& program) {
-  const Command store =
-      app.add_subcommand("store", "The index over the run folders").requires_subcommand();
+void add_doctor(const Command& app) {
   auto json = std::make_shared<bool>(false);
-  const Command command =
-      store.add_subcommand("reindex", "Build the index anew from the run folders");
-  command.add_flag("--json", *json, "As JSON");
-  command.callback([&program, json] {
-    program.action = [json](const Context& c) { return rebuild(c, *json); };
-  });
+  const Command command = app.add_command("doctor", "Check machine, backends and folders");
+  command
+      .details(
+          "A problem prevents runs or makes them unsafe; then the exit code is 1. A warning is "
+          "something slow or soon to become a problem.")
+      .examples("forge doctor\nforge doctor --json")
+      .see_also("forge backends, forge gc");
+  add_json_option(command, *json);
+  command.action(json, doctor);
+}
+
+void add_gc(const Command& app) {
+  auto options = std::make_shared<GcOptions>();
+  const Command command = app.add_command("gc", "Find and free unused disk space");
+  command
+      .details(
+          "Finds removed runs, surplus and damaged checkpoints, and leftovers of interrupted work. "
+          "Active and queued runs are never touched. Nothing is freed without confirmation.")
+      .examples(
+          "forge gc\n"
+          "forge gc --verbose --cache\n"
+          "forge gc --older-than 0 --yes       free removed runs now")
+      .see_also("forge runs rm, forge runs undo, forge doctor");
+  command
+      .add_option("--older-than <DAYS>",
+                  options->days,
+                  "Keep removed runs and prepared data for this many days")
+      .at_least(0)
+      .show_default();
+  command.add_flag("--cache", options->cache, "Include prepared data in the user's cache");
+  command.add_flag("--verify",
+                   options->verify,
+                   "Read every byte of checkpoints to find damage, not only their sizes");
+  command.add_flag("-v,--verbose", options->verbose, "List each folder");
+  command.add_flag("--yes", options->yes, "Do not ask for confirmation");
+  add_json_option(command, options->json, "Print JSON; frees nothing without --yes");
+  command.action(options, collect);
+}
+
+void add_store(const Command& app) {
+  const Command store = app.add_command("store", "Manage the index of runs").requires_subcommand();
+  auto json = std::make_shared<bool>(false);
+  const Command command = store.add_command("reindex", "Rebuild the index from the run folders");
+  add_json_option(command, *json);
+  command.action(json, rebuild);
 }
 
 }  // namespace forge::app

@@ -25,7 +25,7 @@ using Lines = std::vector<std::vector<std::string>>;
 std::string operations(double flops) { return with_thousands(std::llround(flops)); }
 
 Lines parameter_lines(const model::ParameterCounts& counts) {
-  Lines lines = {{"Weights", "", ""}};
+  Lines lines = {{"Parameters", "", ""}};
   const auto add = [&](const std::string& name, int64_t count) {
     char share[16];
     std::snprintf(share, sizeof share, "%.1f %%", 100.0 * double(count) / double(counts.total()));
@@ -40,7 +40,7 @@ Lines parameter_lines(const model::ParameterCounts& counts) {
 }
 
 Lines flops_lines(const model::TokenFlops& flops) {
-  Lines lines = {{"Operations a token", "forward", "backward", "total"}};
+  Lines lines = {{"FLOPs per token", "forward", "backward", "total"}};
   const auto add = [&](const char* name, double forward) {
     lines.push_back({std::string("  ") + name,
                      operations(forward),
@@ -76,13 +76,8 @@ void print(const std::string& name,
 }
 
 int show_model(const Context& context, const ModelOptions& options) {
-  const ChosenConfig chosen = context.config(options.config);
-  config::ResolveOptions resolve_options;
-  resolve_options.overrides = options.overrides;
-  resolve_options.surroundings = context.surroundings();
-  resolve_options.variables = chosen.variables;
   const config::ResolvedConfig resolved =
-      config::resolve(chosen.project, chosen.config.name, resolve_options);
+      context.resolve(context.config(options.config), options.overrides);
   config::TrainConfig train = resolved.experiment.train;
   if (options.batch_size > 0) train.batch_size = options.batch_size;
   if (options.seq_len > 0) train.seq_len = options.seq_len;
@@ -102,27 +97,27 @@ int show_model(const Context& context, const ModelOptions& options) {
 
 }  // namespace
 
-void add_model(const Command& app, Program& program) {
+void add_model(const Command& app) {
   auto options = std::make_shared<ModelOptions>();
-  const Command command = app.add_subcommand(
-      "model", "Count a model's weights, operations and memory, without building it");
-  command.footer(
-      "A multiply-add is two operations; causal attention counts as half of the full square. The "
-      "total of the memory is a little above the peak of a step on a CPU.\n"
-      "Examples:\n"
-      "  forge model train_canon_ac --set profile=full\n"
-      "  forge model 4M --batch-size 8 --seq-len 2048\n"
-      "  forge model train_llama --json");
-  add_config_options(command, program, options->config);
+  const Command command =
+      app.add_command("model", "Count a model's parameters, FLOPs and memory without building it");
+  command
+      .details(
+          "A multiply-add counts as two FLOPs, causal attention as half of the full square. The "
+          "memory total is slightly above the peak of a training step on a CPU.")
+      .examples(
+          "forge model train_canon_ac --set profile=full\n"
+          "forge model 4M --batch-size 8 --seq-len 2048\n"
+          "forge model train_llama --json")
+      .see_also("forge bench, docs/MATHEMATICS.md");
+  add_config_argument(command, options->config);
   add_set_option(command, options->overrides);
-  command.add_option("--batch-size", options->batch_size, "Rows of a step, instead of the config's")
+  command.add_option("--batch-size", options->batch_size, "Rows per step [default: the config's]")
       .between(1, 1 << 20);
-  command.add_option("--seq-len", options->seq_len, "Tokens of a row, instead of the config's")
+  command.add_option("--seq-len", options->seq_len, "Tokens per row [default: the config's]")
       .between(1, 1 << 24);
-  command.add_flag("--json", options->json, "As JSON; bytes and operations as plain numbers");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return show_model(c, *options); };
-  });
+  add_json_option(command, options->json, "Print JSON with exact numbers");
+  command.action(options, show_model);
 }
 
 }  // namespace forge::app

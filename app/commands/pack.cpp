@@ -22,8 +22,8 @@ struct PackCommand {
   bool json = false;
 };
 
-/// The templates that the run's config reads now, by their paths below the workspace. What cannot
-/// be found any more is said in `notes`: the run's config.json is complete without them.
+/// The templates that the run's config reads now, by their paths below the workspace. `notes` gets
+/// what can no longer be found: the run's config.json is complete without it.
 std::vector<std::pair<std::string, fs::path>> templates_of(const Context& context,
                                                            const run::RunFolder& folder,
                                                            std::vector<std::string>& notes) {
@@ -56,7 +56,7 @@ std::vector<std::pair<std::string, fs::path>> templates_of(const Context& contex
     add(project.folder / "meta.yaml");
     for (const jinja::LoadedTemplate& loaded : rendered.templates) add(loaded.source->name);
   } catch (const Error& problem) {
-    notes.push_back("the templates are not in it: " + problem.message());
+    notes.push_back("templates not packed: " + problem.message());
   }
   return files;
 }
@@ -67,9 +67,9 @@ int pack(const Context& context, const PackCommand& options) {
   manage::PackOptions pack;
   pack.file = options.file.empty() ? fs::path(folder.id() + ".tar.zst") : fs::path(options.file);
   if (fs::exists(pack.file)) {
-    throw Error("'" + shown_path(pack.file) + "' is there already",
+    throw Error("'" + shown_path(pack.file) + "' exists already",
                 {},
-                "-o names another file",
+                "choose another file with -o",
                 ExitCode::failed);
   }
   pack.checkpoints = options.checkpoints;
@@ -91,12 +91,17 @@ int pack(const Context& context, const PackCommand& options) {
   return 0;
 }
 
-int import(const Context& context, const std::string& origin, bool json) {
+struct ImportOptions {
+  std::string origin;
+  bool json = false;
+};
+
+int import(const Context& context, const ImportOptions& options) {
   const fs::path runs_dir = context.runs_dir();
   run::make_runs_dir(runs_dir);
-  const manage::TakenIn taken = manage::take_in_run(origin, runs_dir);
+  const manage::TakenIn taken = manage::take_in_run(options.origin, runs_dir);
   for (const std::string& note : taken.notes) std::cerr << "note: " << note << "\n";
-  if (json) {
+  if (options.json) {
     nlohmann::json missing = nlohmann::json::array();
     for (const manage::DataNeed& need : taken.missing) missing.push_back(to_json(need));
     print_json(nlohmann::json{{"run", taken.folder.id()},
@@ -107,7 +112,7 @@ int import(const Context& context, const std::string& origin, bool json) {
                               {"notes", taken.notes}});
     return 0;
   }
-  std::cout << (taken.made ? "imported " : "imported before: ") << origin << "\n"
+  std::cout << (taken.made ? "imported " : "already imported: ") << options.origin << "\n"
             << "  run      " << taken.folder.id() << "\n"
             << "  status   " << run::name_of(taken.folder.state()) << "\n"
             << "  folder   " << shown_path(taken.folder.path()) << "\n";
@@ -120,56 +125,42 @@ int import(const Context& context, const std::string& origin, bool json) {
 
 }  // namespace
 
-void add_pack(const Command& app, Program& program) {
+void add_pack(const Command& app) {
   auto options = std::make_shared<PackCommand>();
-  const Command command = app.add_subcommand("pack", "Put all that reproduces a run into one file");
-  command.footer(
-      "A tar file compressed with zstd: the run's folder (config with origins, events, "
-      "environment,\n"
-      "tokenizer, weights), the templates of its config as they are now, and pack.json with the\n"
-      "command, the revision, fingerprints of the data and how to get it, and a hash of every "
-      "file.\n"
-      "'forge import' takes it in elsewhere; 'tar --zstd -xf' unpacks it.\n"
-      "\n"
-      "Examples:\n"
-      "  forge pack train_llama-deb27d\n"
-      "  forge pack train_llama-deb27d -o ~/llama.tar.zst --checkpoints");
-  command.add_option("RUN", options->name, "Its id or the beginning of it, or its folder")
-      .required()
-      .type_name("RUN|DIR");
-  command.add_option("-o,--output", options->file, "The file to write; without it RUN.tar.zst")
-      .type_name("FILE");
+  const Command command = app.add_command("pack", "Pack everything that reproduces a run");
+  command
+      .details(
+          "Writes a tar file compressed with zstd: the run's folder (config with origins, events, "
+          "environment, tokenizer, weights), the current templates of its config, and pack.json "
+          "with the command, the revision, data fingerprints and a hash of every file. 'tar --zstd "
+          "-xf' unpacks it.")
+      .examples(
+          "forge pack train_llama-deb27d\n"
+          "forge pack train_llama-deb27d -o ~/llama.tar.zst --checkpoints")
+      .see_also("forge import");
+  add_run_argument(command, options->name);
+  command.add_option("-o,--output <FILE>", options->file, "File to write [default: RUN.tar.zst]");
   command.add_flag(
-      "--checkpoints", options->checkpoints, "Every checkpoint, with the optimizer's state");
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return pack(c, *options); };
-  });
+      "--checkpoints", options->checkpoints, "Include every checkpoint with its optimizer state");
+  add_json_option(command, options->json);
+  command.action(options, pack);
 }
 
-void add_import(const Command& app, Program& program) {
-  auto origin = std::make_shared<std::string>();
-  auto json = std::make_shared<bool>(false);
+void add_import(const Command& app) {
+  auto options = std::make_shared<ImportOptions>();
   const Command command =
-      app.add_subcommand("import", "Take in a run from a pack or from another folder of runs");
-  command.footer(
-      "Nothing that is here is replaced. Hashes are checked, a damaged checkpoint is left out, "
-      "and\n"
-      "data that the run needs and that is not here is named.\n"
-      "\n"
-      "Examples:\n"
-      "  forge import train_llama-deb27d.tar.zst\n"
-      "  forge import /mnt/cluster/runs/train_llama-deb27d\n"
-      "\n"
-      "'forge import-hf' reads model folders of Hugging Face, 'forge import-lingua' recipes of "
-      "Lingua.");
-  command.add_option("origin", *origin, "A pack, or the folder of a run")
-      .required()
-      .type_name("FILE|DIR");
-  command.add_flag("--json", *json, "As JSON");
-  command.callback([&program, origin, json] {
-    program.action = [origin, json](const Context& c) { return import(c, *origin, *json); };
-  });
+      app.add_command("import", "Import a run from a pack or another runs folder");
+  command
+      .details(
+          "Nothing is overwritten. Hashes are verified, damaged checkpoints are skipped, and "
+          "missing data is listed.")
+      .examples(
+          "forge import train_llama-deb27d.tar.zst\n"
+          "forge import /mnt/cluster/runs/train_llama-deb27d")
+      .see_also("forge pack, forge import-hf, forge import-lingua");
+  command.add_option("PATH", options->origin, "Pack, or folder of a run").required();
+  add_json_option(command, options->json);
+  command.action(options, import);
 }
 
 }  // namespace forge::app

@@ -1,5 +1,5 @@
-#include <iostream>
 #include <unistd.h>
+#include <iostream>
 
 #include <nlohmann/json.hpp>
 
@@ -96,24 +96,6 @@ int list(const Context& context, const LsOptions& options) {
   return projects.problems.empty() ? code : static_cast<int>(ExitCode::usage);
 }
 
-}  // namespace
-
-void add_ls(const Command& app, Program& program) {
-  auto options = std::make_shared<LsOptions>();
-  const Command command =
-      app.add_subcommand("ls", "List the configs of the project here, or all projects");
-  add_project_option(command, program);
-  command.add_flag("-r,--recursive,--all",
-                   options->all,
-                   "All projects below the folder of -p, else of the workspace");
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return list(c, *options); };
-  });
-}
-
-namespace {
-
 struct WorkspaceOptions {
   std::string folder = ".";
   std::string name;
@@ -122,7 +104,7 @@ struct WorkspaceOptions {
   bool json = false;
 };
 
-int create(const Context& context, const WorkspaceOptions& options) {
+int create_workspace(const Context& context, const WorkspaceOptions& options) {
   project::NewWorkspace request;
   request.folder = project::absolute_folder(context.here() / options.folder);
   request.name = options.name;
@@ -131,54 +113,31 @@ int create(const Context& context, const WorkspaceOptions& options) {
     request.libraries.push_back(context.here() / library);
   }
   const std::vector<fs::path> files = project::create_workspace(request);
-  if (options.json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const fs::path& file : files) list.push_back(file.string());
-    print_json(nlohmann::json{{"workspace", request.folder.string()}, {"files", list}});
-    return 0;
-  }
-  for (const fs::path& file : files) std::cout << "wrote " << shown_path(file) << "\n";
+  print_written_files(files, {{"workspace", request.folder.string()}}, options.json);
+  if (options.json) return 0;
   const bool here = request.folder == project::absolute_folder(context.here());
   std::cout << "next: " << (here ? "" : "cd " + shown_path(request.folder) + " && ")
             << "forge project create NAME\n";
   return 0;
 }
 
-/// The command under a name of its own.
-void add_create(const Command& parent,
-                const std::string& name,
-                const std::string& example,
-                Program& program) {
+void add_create_workspace(const Command& parent, const std::string& name) {
   auto options = std::make_shared<WorkspaceOptions>();
-  const Command command = parent.add_subcommand(
-      name, "Make a workspace of your own: a folder with projects that use forge's templates");
-  command.footer("Examples:\n  " + example + "\n  " + example +
-                 " ~/experiments --name Experiments --library ~/templates");
-  command.add_option("folder", options->folder, "Folder; made where it is missing")
-      .capture_default();
-  command.add_option("--name", options->name, "Display name; else the folder's");
-  command.add_option("--description", options->description, "A line for its README");
+  const Command command = parent.add_command(
+      name, "Create a workspace: a folder of projects that use forge's templates");
+  const std::string path = name == "init" ? "forge init" : "forge ws create";
+  command.examples(path + "\n" + path + " ~/experiments --name Experiments --library ~/templates")
+      .see_also("forge project create");
+  command.add_option("DIR", options->folder, "Folder, created if missing").show_default();
+  command.add_option("--name", options->name, "Display name [default: the folder's name]");
+  command.add_option("--description <TEXT>", options->description, "One line for its README");
   command
-      .add_option("-l,--library",
-                  options->libraries,
-                  "Another folder of templates, searched before forge's own; may be repeated")
-      .type_name("DIR")
+      .add_option(
+          "-l,--library <DIR>", options->libraries, "More templates, searched before forge's own")
       .repeated();
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return create(c, *options); };
-  });
+  add_json_option(command, options->json);
+  command.action(options, create_workspace);
 }
-
-}  // namespace
-
-void add_workspace(const Command& app, Program& program) {
-  const Command workspace = app.add_subcommand("ws", "Workspaces").requires_subcommand();
-  add_create(workspace, "create", "forge ws create", program);
-  add_create(app, "init", "forge init", program);
-}
-
-namespace {
 
 struct CreateOptions {
   project::NewProject request;
@@ -187,55 +146,43 @@ struct CreateOptions {
   bool json = false;
 };
 
-int create(const Context& context, const CreateOptions& options) {
+int create_project(const Context& context, const CreateOptions& options) {
   project::NewProject request = options.request;
   request.parent = context.here() / options.parent;
   if (!options.copied_config.empty()) {
     request.copied_config = context.config(options.copied_config).config.file;
   }
-  const project::CreatedProject created = create_project(request, context.surroundings());
-  if (options.json) {
-    nlohmann::json files = nlohmann::json::array();
-    for (const fs::path& file : created.files) files.push_back(file.string());
-    print_json(nlohmann::json{{"project", created.folder.string()},
-                              {"files", files},
-                              {"default_config", created.default_config},
-                              {"trains", created.trains}});
-    return 0;
-  }
-  for (const fs::path& file : created.files) std::cout << "wrote " << shown_path(file) << "\n";
+  const project::CreatedProject created = project::create_project(request, context.surroundings());
+  print_written_files(created.files,
+                      {{"project", created.folder.string()},
+                       {"default_config", created.default_config},
+                       {"trains", created.trains}},
+                      options.json);
+  if (options.json) return 0;
   std::cout << "next: cd " << shown_path(created.folder) << " && "
             << (created.trains ? "forge run --all && forge compare" : "forge ls") << "\n";
   return 0;
 }
 
-void add_create(const Command& parent, Program& program) {
+void add_create_project(const Command& parent) {
   auto options = std::make_shared<CreateOptions>();
-  const Command command =
-      parent.add_subcommand("create", "Make a project that can be run as it is");
-  command.footer(
-      "Examples:\n"
-      "  forge project create \"Wider kernels\"\n"
-      "  forge project create sparse --in projects --description \"Fewer heads\"");
+  const Command command = parent.add_command("create", "Create a project that runs as it is");
+  command
+      .examples(
+          "forge project create \"Wider kernels\"\n"
+          "forge project create sparse --in projects --description \"Fewer heads\"")
+      .see_also("forge init, forge project new-config");
   project::NewProject& request = options->request;
-  command.add_option("name", request.name, "Display name; its folder is called after it")
-      .required();
-  command.add_option("--description", request.description, "One line for listings");
-  command.add_option("--in", options->parent, "Folder, in a workspace, to make it in")
-      .type_name("DIR")
-      .capture_default();
-  command.add_option("--project-dir-name", request.folder_name, "Name of its folder")
-      .type_name("NAME");
-  command.add_option("--config-prefix", request.config_prefix, "Folder of configs; else configs")
-      .type_name("NAME");
-  command.add_option("--default-config", request.default_config, "Name of the first config")
-      .type_name("NAME");
-  command.add_option("--from", options->copied_config, "A config whose text the first one takes")
-      .type_name("CONFIG");
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return create(c, *options); };
-  });
+  command.add_option("NAME", request.name, "Display name; the folder is named after it").required();
+  command.add_option("--description <TEXT>", request.description, "One line for listings");
+  command.add_option("--in <DIR>", options->parent, "Parent folder in a workspace").show_default();
+  command.add_option("--project-dir-name <DIR>", request.folder_name, "Name of the folder");
+  command.add_option(
+      "--config-prefix <DIR>", request.config_prefix, "Folder of the configs [default: configs]");
+  command.add_option("--default-config <NAME>", request.default_config, "Name of the first config");
+  command.add_option("--from <CONFIG>", options->copied_config, "Config to copy as the first one");
+  add_json_option(command, options->json);
+  command.action(options, create_project);
 }
 
 struct NewConfigOptions {
@@ -263,44 +210,64 @@ int new_config(const Context& context, const NewConfigOptions& options) {
   return 0;
 }
 
-void add_new_config(const Command& parent, Program& program) {
+void add_new_config(const Command& parent) {
   auto options = std::make_shared<NewConfigOptions>();
   const Command command =
-      parent.add_subcommand("new-config", "Add a config to the project, or a template");
-  command.footer(
-      "Examples:\n"
-      "  forge project new-config train_wide\n"
-      "  forge project new-config train_wide --extends configs/train_variant.yaml\n"
-      "  forge project new-config shared --type project");
+      parent.add_command("new-config", "Add a config or a template to the project");
+  command
+      .examples(
+          "forge project new-config train_wide\n"
+          "forge project new-config train_wide --extends configs/train_variant.yaml\n"
+          "forge project new-config shared --type project")
+      .see_also("forge ls, docs/TEMPLATES.md");
   project::NewConfig& request = options->request;
-  command.add_option("name", request.name, "Name of the config").required();
-  add_project_option(command, program);
-  command.add_option("--description", request.description, "One line for listings");
-  const Argument extends =
-      command.add_option("--extends", request.extends, "Template; else the default config")
-          .type_name("TEMPLATE");
-  command.add_option("--from", options->copied_config, "A config to copy")
-      .type_name("CONFIG")
-      .excludes(extends);
+  command.add_option("NAME", request.name, "Name of the config").required();
+  add_project_option(command);
+  command.add_option("--description <TEXT>", request.description, "One line for listings");
+  const Argument extends = command.add_option(
+      "--extends <TEMPLATE>", request.extends, "Template to extend [default: the default config]");
+  command.add_option("--from <CONFIG>", options->copied_config, "Config to copy").excludes(extends);
   command
       .add_option("--type",
                   options->kind,
-                  "Where it goes: among the configs, the project's templates, the workspace's")
+                  "Where to put it: with the configs, or with the templates of the project or the "
+                  "workspace")
       .one_of({"config", "project", "workspace"})
-      .capture_default();
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return new_config(c, *options); };
-  });
+      .show_default();
+  add_json_option(command, options->json);
+  command.action(options, new_config);
 }
 
 }  // namespace
 
-void add_project(const Command& app, Program& program) {
+void add_ls(const Command& app) {
+  auto options = std::make_shared<LsOptions>();
+  const Command command = app.add_command("ls", "List the configs of the current project");
+  command
+      .details(
+          "Outside of any project it lists those of the whole workspace. The default config "
+          "stands in brackets.")
+      .examples("forge ls\nforge ls -p canon\nforge ls --all --json")
+      .see_also("forge show, forge index");
+  add_project_option(command);
+  command.add_flag("-r,--recursive,--all",
+                   options->all,
+                   "List all projects below the folder of -p, or of the workspace");
+  add_json_option(command, options->json);
+  command.action(options, list);
+}
+
+void add_init(const Command& app) { add_create_workspace(app, "init"); }
+
+void add_workspace(const Command& app) {
+  add_create_workspace(app.add_command("ws", "Manage workspaces").requires_subcommand(), "create");
+}
+
+void add_project(const Command& app) {
   const Command command =
-      app.add_subcommand("project", "Make projects and configs").requires_subcommand();
-  add_create(command, program);
-  add_new_config(command, program);
+      app.add_command("project", "Create projects and configs").requires_subcommand();
+  add_create_project(command);
+  add_new_config(command);
 }
 
 }  // namespace forge::app

@@ -28,7 +28,7 @@ namespace forge::app {
 namespace {
 
 struct RunsStopOptions {
-  RunChoice choice;
+  RunSelector runs;
   bool all = false;
   bool now = false;
   bool json = false;
@@ -38,15 +38,14 @@ bool is_active(const run::RunFolder& folder, const std::filesystem::path& runs_d
   return folder.state() == run::RunState::running || queue::is_queued(runs_dir, folder.id());
 }
 
-/// The runs that were chosen, or all that run or wait.
+/// The selected runs, or with --all every active and queued one.
 std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopOptions& options) {
-  const bool chosen = !options.choice.names.empty() || !options.choice.conditions.empty();
+  const bool chosen = !options.runs.names.empty() || !options.runs.conditions.empty();
   if (options.all == chosen)
-    throw Error("name the runs to stop, or give --all for every one that runs or waits",
+    throw Error("name the runs to stop, or use --all for every active and queued run",
                 {},
-                "'forge status' lists them",
-                ExitCode::usage);
-  if (chosen) return chosen_runs(context, options.choice);
+                "'forge status' lists them");
+  if (chosen) return selected_runs(context, options.runs);
   const std::filesystem::path runs_dir = context.runs_dir();
   std::vector<run::RunFolder> folders;
   for (const run::RunFolder& folder : run::list_runs(runs_dir)) {
@@ -55,17 +54,17 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
   return folders;
 }
 
-/// Lets a run that is begun stop, and says what becomes of it.
-std::string stop_begun(const run::RunFolder& folder, bool now) {
+/// Asks a started run to stop; returns what happens to it.
+std::string stop_started(const run::RunFolder& folder, bool now) {
   if (folder.state() != run::RunState::running)
-    return run::name_of(folder.state()) + ", does not run";
+    return run::name_of(folder.state()) + ", not running";
   folder.request_stop(now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint);
-  return now ? "stops now" : "saves after this step and stops";
+  return now ? "stopping now" : "stopping after saving a checkpoint";
 }
 
 int stop(const Context& context, const RunsStopOptions& options) {
   const std::vector<run::RunFolder> folders = runs_to_stop(context, options);
-  // First what waits: or else it would take the place of what stops.
+  // Queued runs first: they would start when active ones stop.
   std::vector<std::string> ids;
   for (const run::RunFolder& folder : folders) ids.push_back(folder.id());
   const std::vector<std::string> withdrawn =
@@ -73,46 +72,36 @@ int stop(const Context& context, const RunsStopOptions& options) {
   const std::set<std::string> waited(withdrawn.begin(), withdrawn.end());
   nlohmann::json list = nlohmann::json::array();
   for (const run::RunFolder& folder : folders) {
-    const std::string what =
-        waited.count(folder.id()) > 0 ? "waits no more" : stop_begun(folder, options.now);
+    const std::string what = waited.count(folder.id()) > 0 ? "removed from the queue"
+                                                           : stop_started(folder, options.now);
     list.push_back({{"run", folder.id()}, {"what", what}});
     if (!options.json) std::cout << folder.id() << ": " << what << "\n";
   }
   if (options.json) {
     print_json(list);
   } else if (folders.empty()) {
-    std::cout << "nothing runs and nothing waits\n";
+    std::cout << "no active or queued runs\n";
   }
   return 0;
 }
 
-}  // namespace
-
-void add_runs_stop(const Command& runs, Program& program) {
+void add_runs_stop(const Command& runs) {
   auto options = std::make_shared<RunsStopOptions>();
-  const Command command = runs.add_subcommand(
-      "stop", "Let runs save and stop, and take those that wait out of the queue");
-  command.footer(
-      "The command that started a run goes on from where it stopped.\n"
-      "\n"
-      "Examples:\n"
-      "  forge runs stop train_llama-deb27d\n"
-      "  forge runs stop \"train_canon_*\"\n"
-      "  forge runs stop --where status=running\n"
-      "  forge runs stop --all");
-  add_run_choice(command, options->choice);
-  command.add_flag("--all", options->all, "Every run that runs or waits");
-  command.add_flag("--now",
-                   options->now,
-                   "Without saving: what came after the last checkpoint is "
-                   "trained again");
-  command.add_flag("--json", options->json, "What becomes of each, as JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return stop(c, *options); };
-  });
+  const Command command = runs.add_command("stop", "Save and stop runs, and remove queued ones");
+  command.details("The command that started a run continues it, and so does 'forge runs resume'.")
+      .examples(
+          "forge runs stop train_llama-deb27d\n"
+          "forge runs stop \"train_canon_*\"\n"
+          "forge runs stop --where status=running\n"
+          "forge runs stop --all")
+      .see_also("forge runs resume, forge status");
+  add_run_selector(command, options->runs);
+  command.add_flag("--all", options->all, "Stop every active and queued run");
+  command.add_flag(
+      "--now", options->now, "Do not save: training since the last checkpoint is lost");
+  add_json_option(command, options->json);
+  command.action(options, stop);
 }
-
-namespace {
 
 struct RunsSaveOptions {
   std::string name;
@@ -120,7 +109,7 @@ struct RunsSaveOptions {
   bool json = false;
 };
 
-/// The worker that runs now, as it presented itself; nothing where it has not yet.
+/// The active worker's description of itself; nullopt before it has sent one.
 std::optional<worker::Hello> worker_of(const run::RunFolder& folder) {
   std::optional<worker::Hello> hello;
   for (const run::StoredEvent& stored : run::read_events(folder.events_file())) {
@@ -133,14 +122,14 @@ std::optional<worker::Hello> worker_of(const run::RunFolder& folder) {
 
 void require_running(const run::RunFolder& folder) {
   if (folder.state() == run::RunState::running) return;
-  throw Error("run '" + folder.id() + "' does not run: it is " + run::name_of(folder.state()),
+  throw Error("run '" + folder.id() + "' is not running: it is " + run::name_of(folder.state()),
               {},
-              "what it saved before is in " + shown_path(folder.checkpoints()),
+              "its checkpoints are in " + shown_path(folder.checkpoints()),
               ExitCode::failed);
 }
 
-/// Waits, at most so many seconds, until the worker has said what it can.
-void require_able(const run::RunFolder& folder, double seconds) {
+/// Waits until the worker has described itself, and throws Error where it cannot save on request.
+void require_saving(const run::RunFolder& folder, double seconds) {
   const double deadline = steady_seconds() + seconds;
   std::optional<worker::Hello> hello;
   while (true) {
@@ -150,19 +139,19 @@ void require_able(const run::RunFolder& folder, double seconds) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   if (!hello) {
-    throw Error("the worker of run '" + folder.id() + "' has not said yet what it can do",
+    throw Error("the worker of run '" + folder.id() + "' has not started yet",
                 {},
                 "try again when it trains",
                 ExitCode::failed);
   }
   if (hello->saves_on_request) return;
-  throw Error("backend " + hello->backend + " does not say that it can save on request",
+  throw Error("backend " + hello->backend + " cannot save on request",
               {},
-              "'forge runs stop' lets it save and stop; 'forge runs resume' goes on from there",
+              "'forge runs stop' saves and stops; 'forge runs resume' continues",
               ExitCode::failed);
 }
 
-/// The next checkpoint, or nothing where the run ends or the time is over before.
+/// The next checkpoint; nullopt where the run ends or the time is up before.
 std::optional<worker::CheckpointSaved> wait_for_checkpoint(run::Follower& follower,
                                                            double seconds) {
   const double deadline = steady_seconds() + seconds;
@@ -177,9 +166,9 @@ std::optional<worker::CheckpointSaved> wait_for_checkpoint(run::Follower& follow
   }
 }
 
-int save(const Context& context, const RunsSaveOptions& options) {
+int save_checkpoint(const Context& context, const RunsSaveOptions& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
-  require_able(folder, options.wait_seconds);
+  require_saving(folder, options.wait_seconds);
   run::Follower follower(folder);
   follower.skip_to_end();
   folder.request_save();
@@ -196,56 +185,45 @@ int save(const Context& context, const RunsSaveOptions& options) {
   }
   if (options.json) print_json(json);
   if (saved || !waits) {
-    if (!waits && !options.json) std::cout << folder.id() << ": saves after this step\n";
+    if (!waits && !options.json) std::cout << folder.id() << ": save requested\n";
     return 0;
   }
-  throw Error(
-      "run '" + folder.id() + "' " +
-          (folder.state() == run::RunState::running
-               ? "was asked to save and has not within " + human_duration(options.wait_seconds)
-               : "ended before it saved"),
-      {},
-      "'forge runs logs " + folder.id() + "' tells why",
-      ExitCode::failed);
+  throw Error("run '" + folder.id() + "' " +
+                  (folder.state() == run::RunState::running
+                       ? "has not saved within " + human_duration(options.wait_seconds)
+                       : "ended before it saved"),
+              {},
+              "'forge runs logs " + folder.id() + "' shows why",
+              ExitCode::failed);
 }
 
-}  // namespace
-
-void add_runs_save(const Command& runs, Program& program) {
+void add_runs_save(const Command& runs) {
   auto options = std::make_shared<RunsSaveOptions>();
-  const Command command =
-      runs.add_subcommand("save", "Let a run save a checkpoint now and go on training");
-  command.footer(
-      "Waits until the checkpoint is written. It counts as one of the newest, of which\n"
-      "train.keep_checkpoints are kept.\n"
-      "\n"
-      "Examples:\n"
-      "  forge runs save train_llama-deb27d\n"
-      "  forge runs save train_llama-deb27d --wait 0       only ask");
-  command.add_option("RUN", options->name, "Its id or the beginning of it, or its folder")
-      .required()
-      .type_name("RUN|DIR");
-  command.add_option("--wait", options->wait_seconds, "At most so many seconds; 0: do not wait")
-      .non_negative()
-      .type_name("SECONDS")
-      .capture_default();
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return save(c, *options); };
-  });
+  const Command command = runs.add_command("save", "Save a checkpoint of an active run now");
+  command.details("Waits until the checkpoint is written. It counts toward train.keep_checkpoints.")
+      .examples(
+          "forge runs save train_llama-deb27d\n"
+          "forge runs save train_llama-deb27d --wait 0       request it and return")
+      .see_also("forge runs stop");
+  add_run_argument(command, options->name);
+  command
+      .add_option(
+          "--wait <SECONDS>", options->wait_seconds, "Maximum seconds to wait; 0 does not wait")
+      .at_least(0)
+      .show_default();
+  add_json_option(command, options->json);
+  command.action(options, save_checkpoint);
 }
-
-namespace {
 
 struct RunsResumeOptions {
-  RunChoice choice;
-  ConductOptions conduct;
+  RunSelector runs;
+  QueueOptions queue;
   bool detach = false;
   bool json = false;
 };
 
-/// What is left to do for a run, with a request that holds here and now.
-ToDo renewed(const Context& context, const run::RunFolder& folder, int jobs) {
+/// A stopped run, with its request updated for this machine.
+PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, int jobs) {
   const run::RunRecord record = folder.record();
   const worker::Request request = run::read_request(folder);
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
@@ -265,80 +243,71 @@ ToDo renewed(const Context& context, const run::RunFolder& folder, int jobs) {
   const std::string checkpoint = folder.newest_checkpoint();
   const std::string from =
       checkpoint.empty()
-          ? "from its beginning"
+          ? "from the start"
           : "from step " + std::to_string(std::stoll(fs::path(checkpoint).filename().string()));
   return {record.id,
-          "going on " + from + " of " + std::to_string(experiment.train.max_steps),
+          "resuming " + from + " of " + std::to_string(experiment.train.max_steps),
           {record, folder, run::Action::resume},
           queue::resource_request(backend.environment, request.device, jobs, usable_cores())};
 }
 
-/// Why there is nothing to go on with, "" where there is.
-std::string obstacle(const Context& context, const run::RunFolder& folder) {
+/// Why a run cannot be resumed, "" where it can.
+std::string resume_problem(const Context& context, const run::RunFolder& folder) {
   std::error_code error;
   if (!fs::equivalent(folder.path().parent_path(), context.runs_dir(), error))
-    return "lies in another folder of runs, which FORGE_RUNS_DIR can name";
+    return "is in another runs folder, which FORGE_RUNS_DIR can select";
   switch (folder.state()) {
     case run::RunState::completed: return "is completed";
     case run::RunState::running: return "is running already";
     default: break;
   }
-  return queue::is_queued(context.runs_dir(), folder.id()) ? "waits in the queue already" : "";
+  return queue::is_queued(context.runs_dir(), folder.id()) ? "is queued already" : "";
 }
 
 int resume(const Context& context, const RunsResumeOptions& options) {
-  const fs::path runs_dir = context.runs_dir();
-  const std::vector<run::RunFolder> folders = chosen_runs(context, options.choice);
-  std::vector<ToDo> runs;
+  const std::vector<run::RunFolder> folders = selected_runs(context, options.runs);
+  std::vector<PendingRun> runs;
   for (const run::RunFolder& folder : folders) {
-    const std::string reason = obstacle(context, folder);
+    const std::string reason = resume_problem(context, folder);
     if (reason.empty()) {
-      runs.push_back(renewed(context, folder, options.conduct.jobs));
+      runs.push_back(prepare_resume(context, folder, options.queue.jobs));
     } else {
       std::cerr << folder.id() << " " << reason << "\n";
     }
   }
   if (runs.empty()) {
-    std::cerr << "nothing to go on with\n";
+    std::cerr << "nothing to resume\n";
     if (options.json) std::cout << "[]\n";
     return 0;
   }
-  run::make_runs_dir(runs_dir);
-  store::ResultStore store(store::store_path(runs_dir));
-  enqueue(context, runs, options.conduct);
-  if (options.detach) return leave_in_queue(context, runs, options.json);
-  return conduct_and_report(context, store, runs, options.json);
+  return execute_runs(context, runs, options.queue, options.detach, options.json);
+}
+
+void add_runs_resume(const Command& runs) {
+  auto options = std::make_shared<RunsResumeOptions>();
+  const Command command = runs.add_command("resume", "Resume stopped or failed runs");
+  command
+      .details(
+          "A run continues from its newest sound checkpoint with the config stored in its folder. "
+          "Its losses are bit-equal to those of a run that never stopped. A run whose backend, "
+          "device, threads or data have changed is refused.")
+      .examples(
+          "forge runs resume train_llama-deb27d\n"
+          "forge runs resume --where status=stopped --detach\n"
+          "forge runs resume \"train_canon_*\" --where status=failed")
+      .see_also("forge run, forge runs stop");
+  add_run_selector(command, options->runs);
+  add_queue_options(command, options->queue, options->detach);
+  add_json_option(command, options->json, "Print results as JSON");
+  command.action(options, resume);
 }
 
 }  // namespace
 
-void add_runs_resume(const Command& runs, Program& program) {
-  auto options = std::make_shared<RunsResumeOptions>();
-  const Command command =
-      runs.add_subcommand("resume", "Go on with runs that stopped or failed, from their folders");
-  command.footer(
-      "The command that began them, and the config as it is now, are not needed: a run goes on "
-      "with\n"
-      "what its folder says, from its newest whole checkpoint, to the same bits as if it had "
-      "never\n"
-      "stopped. Where backend, device, threads or data are not those of the run, it is refused.\n"
-      "\n"
-      "Examples:\n"
-      "  forge runs resume train_llama-deb27d\n"
-      "  forge runs resume --where status=stopped --detach\n"
-      "  forge runs resume \"train_canon_*\" --where status=failed");
-  add_run_choice(command, options->choice);
-  command.add_option("--jobs", options->conduct.jobs, "So many of them at once")
-      .positive()
-      .type_name("N");
-  command.add_option("--priority", options->conduct.priority, "Runs of a larger one begin first")
-      .type_name("N")
-      .capture_default();
-  command.add_flag("--detach", options->detach, "Leave them to the queue");
-  command.add_flag("--json", options->json, "Results as JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return resume(c, *options); };
-  });
+void add_runs_control(const Command& runs) {
+  add_runs_stop(runs);
+  add_runs_save(runs);
+  add_runs_resume(runs);
 }
 
 }  // namespace forge::app

@@ -20,8 +20,15 @@ nlohmann::json json_of(const run::RunFolder& folder, const run::Annotations& rem
   return json;
 }
 
-int archive(const Context& context, const RunChoice& choice, bool restore, bool json) {
-  const std::vector<run::RunFolder> folders = chosen_runs(context, choice);
+struct ArchiveOptions {
+  RunSelector runs;
+  bool restore = false;
+  bool json = false;
+};
+
+int archive(const Context& context, const ArchiveOptions& options) {
+  const std::vector<run::RunFolder> folders = selected_runs(context, options.runs);
+  const bool restore = options.restore, json = options.json;
   nlohmann::json list = nlohmann::json::array();
   for (const run::RunFolder& folder : folders) {
     const run::Annotations remarks = manage::change_remarks(
@@ -30,7 +37,7 @@ int archive(const Context& context, const RunChoice& choice, bool restore, bool 
     if (!json) std::cout << folder.id() << (restore ? ": restored\n" : ": archived\n");
   }
   if (json) print_json(list);
-  if (folders.empty()) std::cerr << "no run is like that\n";
+  if (folders.empty()) std::cerr << "no runs match\n";
   return 0;
 }
 
@@ -40,7 +47,7 @@ struct NoteOptions {
   bool json = false;
 };
 
-/// Without a text it is only shown; an empty one takes it away.
+/// Without a text the note is printed; an empty text removes it.
 int note(const Context& context, const NoteOptions& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   const run::Annotations remarks =
@@ -84,84 +91,57 @@ int tag(const Context& context, const TagOptions& options) {
   return 0;
 }
 
-void add_archive(const Command& runs, Program& program) {
-  auto choice = std::make_shared<RunChoice>();
-  auto restore = std::make_shared<bool>(false);
-  auto json = std::make_shared<bool>(false);
-  const Command command =
-      runs.add_subcommand("archive", "Leave runs out of lists and tables, or take them in again");
-  command.footer(
-      "Nothing is moved: an identical run is still cached, and can be named wherever a run can.\n"
-      "\n"
-      "Examples:\n"
-      "  forge runs archive train_llama-deb27d\n"
-      "  forge runs archive --where \"created<2026-11-01\" --where status=completed\n"
-      "  forge runs --archived                          lists them, too\n"
-      "  forge runs archive train_llama-deb27d --restore");
-  add_run_choice(command, *choice);
-  command.add_flag("--restore", *restore, "Take them in again");
-  command.add_flag("--json", *json, "As JSON");
-  command.callback([&program, choice, restore, json] {
-    program.action = [choice, restore, json](const Context& c) {
-      return archive(c, *choice, *restore, *json);
-    };
-  });
+void add_archive(const Command& runs) {
+  auto options = std::make_shared<ArchiveOptions>();
+  const Command command = runs.add_command("archive", "Hide runs from lists and tables");
+  command
+      .details(
+          "Nothing is moved: an archived run is still cached and can be named in every command.")
+      .examples(
+          "forge runs archive train_llama-deb27d\n"
+          "forge runs archive --where \"created<2026-11-01\" --where status=completed\n"
+          "forge runs --archived                          list archived runs too\n"
+          "forge runs archive train_llama-deb27d --restore");
+  add_run_selector(command, options->runs);
+  command.add_flag("--restore", options->restore, "Restore archived runs");
+  add_json_option(command, options->json);
+  command.action(options, archive);
 }
 
-void add_note(const Command& runs, Program& program) {
+void add_note(const Command& runs) {
   auto options = std::make_shared<NoteOptions>();
-  const Command command = runs.add_subcommand("note", "Keep a note with a run");
-  command.footer(
-      "It is no part of what the run is. 'forge runs show' shows it.\n"
-      "\n"
-      "Examples:\n"
-      "  forge runs note train_llama-deb27d \"loss spike at 400: the disk was full\"\n"
-      "  forge runs note train_llama-deb27d                shows it\n"
-      "  forge runs note train_llama-deb27d \"\"             takes it away");
-  command.add_option("RUN", options->name, "Its id or the beginning of it, or its folder")
-      .required()
-      .type_name("RUN|DIR");
-  command.add_option("text", options->text, "The note, in the place of an earlier one")
-      .type_name("TEXT");
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return note(c, *options); };
-  });
+  const Command command = runs.add_command("note", "Set or print the note of a run");
+  command
+      .examples(
+          "forge runs note train_llama-deb27d \"loss spike at 400: the disk was full\"\n"
+          "forge runs note train_llama-deb27d                print it\n"
+          "forge runs note train_llama-deb27d \"\"             remove it")
+      .see_also("forge runs show, forge runs tag");
+  add_run_argument(command, options->name);
+  command.add_option("TEXT", options->text, "The note; it replaces an earlier one");
+  add_json_option(command, options->json);
+  command.action(options, note);
 }
 
-void add_tag(const Command& runs, Program& program) {
+void add_tag(const Command& runs) {
   auto options = std::make_shared<TagOptions>();
-  const Command command = runs.add_subcommand("tag", "Tag a run");
-  command.footer(
-      "Tags are no part of what the run is. 'forge runs show' shows them.\n"
-      "\n"
-      "Examples:\n"
-      "  forge runs tag train_llama-deb27d paper baseline\n"
-      "  forge runs --where tag=paper\n"
-      "  forge runs tag train_llama-deb27d baseline --remove");
-  command.add_option("RUN", options->name, "Its id or the beginning of it, or its folder")
-      .required()
-      .type_name("RUN|DIR");
-  command.add_option("tag", options->tags, "Letters, digits, '-', '_', '.', '/' and ':'")
-      .type_name("TAG");
-  command.add_flag("--remove", options->remove, "Take these tags away");
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return tag(c, *options); };
-  });
+  const Command command = runs.add_command("tag", "Add, remove or print the tags of a run");
+  command
+      .examples(
+          "forge runs tag train_llama-deb27d paper baseline\n"
+          "forge runs --where tag=paper\n"
+          "forge runs tag train_llama-deb27d baseline --remove")
+      .see_also("forge runs show, forge runs note");
+  add_run_argument(command, options->name);
+  command.add_option("TAG", options->tags, "Letters, digits, '-', '_', '.', '/' and ':'");
+  command.add_flag("--remove", options->remove, "Remove these tags");
+  add_json_option(command, options->json);
+  command.action(options, tag);
 }
 
-}  // namespace
-
-void add_runs_remarks(const Command& runs, Program& program) {
-  add_archive(runs, program);
-  add_note(runs, program);
-  add_tag(runs, program);
+std::string count_text(size_t runs) {
+  return std::to_string(runs) + (runs == 1 ? " run" : " runs");
 }
-
-namespace {
-
-std::string how_many(size_t runs) { return std::to_string(runs) + (runs == 1 ? " run" : " runs"); }
 
 int64_t bytes_of(const manage::Removal& removal) {
   int64_t bytes = 0;
@@ -176,24 +156,29 @@ void print_runs(const manage::Removal& removal) {
   std::cout << aligned(lines, {2});
 }
 
-int remove(const Context& context, const RunChoice& choice, bool json) {
-  const std::vector<run::RunFolder> folders = chosen_runs(context, choice);
+struct RemoveOptions {
+  RunSelector runs;
+  bool json = false;
+};
+
+int remove(const Context& context, const RemoveOptions& options) {
+  const std::vector<run::RunFolder> folders = selected_runs(context, options.runs);
   if (folders.empty()) {
-    std::cerr << "no run is like that: nothing was removed\n";
-    if (json) std::cout << "null\n";
+    std::cerr << "no runs match; nothing removed\n";
+    if (options.json) std::cout << "null\n";
     return 0;
   }
   const manage::Removal removal =
       manage::remove_runs(context.runs_dir(), folders, context.command_line());
-  if (json) {
+  if (options.json) {
     print_json(to_json(removal));
     return 0;
   }
-  std::cout << "removed " << how_many(removal.runs.size()) << ", "
+  std::cout << "removed " << count_text(removal.runs.size()) << ", "
             << human_bytes(double(bytes_of(removal))) << "\n";
   print_runs(removal);
-  std::cerr << "'forge runs undo' brings " << (folders.size() == 1 ? "it" : "them")
-            << " back; 'forge gc' frees the space after 7 days\n";
+  std::cerr << "'forge runs undo' restores " << (folders.size() == 1 ? "it" : "them")
+            << "; 'forge gc' frees the space after 7 days\n";
   return 0;
 }
 
@@ -205,66 +190,74 @@ int list_removed(const Context& context, bool json) {
     print_json(list);
     return 0;
   }
-  if (removals.empty()) std::cerr << "no removed run is there any more\n";
+  if (removals.empty()) std::cerr << "no removed runs to restore\n";
   for (const manage::Removal& removal : removals) {
-    std::cout << removal.name << "  " << how_many(removal.runs.size()) << ", "
+    std::cout << removal.name << "  " << count_text(removal.runs.size()) << ", "
               << human_bytes(double(bytes_of(removal))) << "  " << removal.command << "\n";
     print_runs(removal);
   }
   return 0;
 }
 
-int undo(const Context& context, const std::string& name, bool json) {
-  const manage::Removal removal = manage::undo_removal(context.runs_dir(), name);
-  if (json) {
+struct UndoOptions {
+  std::string removal;
+  bool list = false;
+  bool json = false;
+};
+
+int undo(const Context& context, const UndoOptions& options) {
+  if (options.list) return list_removed(context, options.json);
+  const manage::Removal removal = manage::undo_removal(context.runs_dir(), options.removal);
+  if (options.json) {
     print_json(to_json(removal));
     return 0;
   }
-  std::cout << "brought back " << how_many(removal.runs.size()) << "\n";
+  std::cout << "restored " << count_text(removal.runs.size()) << "\n";
   print_runs(removal);
   return 0;
 }
 
-}  // namespace
-
-void add_runs_rm(const Command& runs, Program& program) {
-  auto choice = std::make_shared<RunChoice>();
-  auto json = std::make_shared<bool>(false);
-  const Command command = runs.add_subcommand("rm", "Remove runs; 'forge runs undo' takes it back");
-  command.footer(
-      "Their folders move to .trash of the runs folder. Nothing is removed where one of them runs "
-      "or\n"
-      "waits in the queue.\n"
-      "\n"
-      "Examples:\n"
-      "  forge runs rm train_llama-deb27d\n"
-      "  forge runs rm --where status=failed\n"
-      "  forge runs rm \"train_canon_*\" --where profile=quick --where tag=trial");
-  add_run_choice(command, *choice);
-  command.add_flag("--json", *json, "What was removed, as JSON");
-  command.callback([&program, choice, json] {
-    program.action = [choice, json](const Context& c) { return remove(c, *choice, *json); };
-  });
+void add_rm(const Command& runs) {
+  auto options = std::make_shared<RemoveOptions>();
+  const Command command = runs.add_command("rm", "Remove runs; 'forge runs undo' restores them");
+  command
+      .details(
+          "The run folders move to .trash in the runs folder. If any selected run is active or "
+          "queued, nothing is removed.")
+      .examples(
+          "forge runs rm train_llama-deb27d\n"
+          "forge runs rm --where status=failed\n"
+          "forge runs rm \"train_canon_*\" --where profile=quick --where tag=trial")
+      .see_also("forge runs undo, forge gc");
+  add_run_selector(command, options->runs);
+  add_json_option(command, options->json);
+  command.action(options, remove);
 }
 
-void add_runs_undo(const Command& runs, Program& program) {
-  auto name = std::make_shared<std::string>();
-  auto list = std::make_shared<bool>(false);
-  auto json = std::make_shared<bool>(false);
-  const Command command = runs.add_subcommand("undo", "Bring removed runs back");
-  command.footer(
-      "Examples:\n"
-      "  forge runs undo                       the last removal\n"
-      "  forge runs undo --list                what can be brought back\n"
-      "  forge runs undo 20261122T001500Z      an earlier one");
-  command.add_option("removal", *name, "One of --list; without it the last").type_name("REMOVAL");
-  command.add_flag("--list", *list, "Only list the removals, the last one first");
-  command.add_flag("--json", *json, "As JSON");
-  command.callback([&program, name, list, json] {
-    program.action = [name, list, json](const Context& c) {
-      return *list ? list_removed(c, *json) : undo(c, *name, *json);
-    };
-  });
+void add_undo(const Command& runs) {
+  auto options = std::make_shared<UndoOptions>();
+  const Command command = runs.add_command("undo", "Restore removed runs");
+  command
+      .examples(
+          "forge runs undo                       the last removal\n"
+          "forge runs undo --list                all removals\n"
+          "forge runs undo 20261122T001500Z      an earlier one")
+      .see_also("forge runs rm, forge gc");
+  command.add_option(
+      "REMOVAL", options->removal, "Removal to undo, as --list names it [default: the last]");
+  command.add_flag("--list", options->list, "List the removals, newest first");
+  add_json_option(command, options->json);
+  command.action(options, undo);
+}
+
+}  // namespace
+
+void add_runs_edit(const Command& runs) {
+  add_archive(runs);
+  add_note(runs);
+  add_tag(runs);
+  add_rm(runs);
+  add_undo(runs);
 }
 
 }  // namespace forge::app

@@ -1,5 +1,5 @@
-#include <algorithm>
 #include <unistd.h>
+#include <algorithm>
 
 #include <nlohmann/json.hpp>
 
@@ -41,44 +41,23 @@ std::string annotated(const std::vector<project::AnnotatedLine>& lines, bool col
   return text;
 }
 
-int print_text(const Context& context, const PpOptions& options) {
+int print_config_text(const Context& context, const PpOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const jinja::RenderedText rendered = project::render_config(
       chosen.project, chosen.config, context.surroundings(), chosen.variables);
   if (options.output.json) {
-    hand_over(nlohmann::ordered_json{{"project", chosen.project.path},
-                                     {"config", chosen.config.name},
-                                     {"lines", project::lines_to_json(rendered)}},
-              options.output);
+    write_output(nlohmann::ordered_json{{"project", chosen.project.path},
+                                        {"config", chosen.config.name},
+                                        {"lines", project::lines_to_json(rendered)}},
+                 options.output);
   } else if (options.annotate) {
     const bool colour = options.output.file.empty() && use_colour(STDOUT_FILENO);
-    hand_over(annotated(project::annotate(rendered, context.here()), colour), options.output);
+    write_output(annotated(project::annotate(rendered, context.here()), colour), options.output);
   } else {
-    hand_over(rendered.text + "\n", options.output);
+    write_output(rendered.text + "\n", options.output);
   }
   return 0;
 }
-
-}  // namespace
-
-void add_pp(const Command& app, Program& program) {
-  auto options = std::make_shared<PpOptions>();
-  const Command command = app.add_subcommand("pp", "Print a config's preprocessed YAML text");
-  command.footer(
-      "Examples:\n"
-      "  forge pp train_canon_ac\n"
-      "  forge pp train_canon_ac --annotate | less\n"
-      "  forge pp train_canon_ac --json | jq -r '.lines[] | .origins[0].file' | sort | uniq -c");
-  add_config_options(command, program, options->config);
-  command.add_flag(
-      "--annotate", options->annotate, "Beside each line the template line that wrote it");
-  add_output_options(command, options->output);
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return print_text(c, *options); };
-  });
-}
-
-namespace {
 
 struct TrefsOptions {
   std::string config;
@@ -93,44 +72,21 @@ std::string in_format(const std::vector<project::TreeTemplate>& tree, const std:
   return tree_as_text(tree);
 }
 
-int print_templates(const Context& context, const TrefsOptions& options) {
+int print_template_tree(const Context& context, const TrefsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const jinja::RenderedText rendered = project::render_config(
       chosen.project, chosen.config, context.surroundings(), chosen.variables);
   const auto tree = project::template_tree(rendered.templates, context.here());
   if (options.output.json) {
-    hand_over(nlohmann::ordered_json{{"project", chosen.project.path},
-                                     {"config", chosen.config.name},
-                                     {"templates", to_json(tree)}},
-              options.output);
+    write_output(nlohmann::ordered_json{{"project", chosen.project.path},
+                                        {"config", chosen.config.name},
+                                        {"templates", to_json(tree)}},
+                 options.output);
   } else {
-    hand_over(in_format(tree, options.format), options.output);
+    write_output(in_format(tree, options.format), options.output);
   }
   return 0;
 }
-
-}  // namespace
-
-void add_trefs(const Command& app, Program& program) {
-  auto options = std::make_shared<TrefsOptions>();
-  const Command command =
-      app.add_subcommand("trefs", "Show the templates that a config reads, and who asks for each");
-  command.footer(
-      "Examples:\n"
-      "  forge trefs train_canon_ac\n"
-      "  forge trefs train_canon_ac --format files | sort -u | xargs grep num_layers\n"
-      "  forge trefs train_canon_ac --format dot | dot -Tsvg > templates.svg");
-  add_config_options(command, program, options->config);
-  command.add_option("--format", options->format, "files, tree, md, or dot for Graphviz")
-      .one_of({"files", "tree", "md", "dot"})
-      .capture_default();
-  add_output_options(command, options->output);
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return print_templates(c, *options); };
-  });
-}
-
-namespace {
 
 struct GraphOptions {
   std::string config;
@@ -149,11 +105,11 @@ int print_graph(const Context& context, const GraphOptions& options) {
   graph::Graph graph = load(context, chosen);
   if (!options.target.empty()) graph = graph.only(options.target);
   if (options.output.json || options.format == "json") {
-    hand_over(to_json(graph), options.output);
+    write_output(to_json(graph), options.output);
   } else if (options.format == "dot") {
-    hand_over(write_dot(graph, chosen.config.name), options.output);
+    write_output(write_dot(graph, chosen.config.name), options.output);
   } else {
-    hand_over(write_yaml(graph), options.output);
+    write_output(write_yaml(graph), options.output);
   }
   return 0;
 }
@@ -171,52 +127,12 @@ int print_targets(const Context& context, const GraphOptions& options) {
     }
   }
   if (options.output.json) {
-    hand_over(list, options.output);
+    write_output(list, options.output);
   } else {
-    hand_over(names, options.output);
+    write_output(names, options.output);
   }
   return 0;
 }
-
-}  // namespace
-
-void add_graph(const Command& app, Program& program) {
-  auto options = std::make_shared<GraphOptions>();
-  const Command command = app.add_subcommand(
-      "graph", "Print what a config describes as a graph of nodes, in one canonical form");
-  command.footer(
-      "Examples:\n"
-      "  forge graph train_canon_ac\n"
-      "  forge graph train_canon_ac --target model --format json\n"
-      "  forge graph train_canon_ac --format dot | dot -Tsvg > graph.svg");
-  add_config_options(command, program, options->config);
-  command.add_option("--format", options->format, "yaml, json, or dot for Graphviz")
-      .one_of({"yaml", "json", "dot"})
-      .capture_default();
-  command.add_option("--target", options->target, "Only this target and what it refers to")
-      .type_name("NAME");
-  add_output_options(command, options->output);
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return print_graph(c, *options); };
-  });
-}
-
-void add_targets(const Command& app, Program& program) {
-  auto options = std::make_shared<GraphOptions>();
-  const Command command =
-      app.add_subcommand("targets", "List a config's targets: the keys of its document");
-  command.footer(
-      "Examples:\n"
-      "  forge targets train_canon_ac\n"
-      "  forge -p examples/tiny targets 4M --json");
-  add_config_options(command, program, options->config);
-  add_output_options(command, options->output);
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return print_targets(c, *options); };
-  });
-}
-
-namespace {
 
 struct ProjectPagesOptions {
   std::string format = "files";
@@ -227,9 +143,9 @@ int print_meta(const Context& context, const ProjectPagesOptions& options) {
   const project::MetaPage page =
       project::meta_page(context.project(), context.workspace(), context.surroundings());
   if (options.output.json) {
-    hand_over(to_json(page), options.output);
+    write_output(to_json(page), options.output);
   } else {
-    hand_over(to_markdown(page, context.here()), options.output);
+    write_output(to_markdown(page, context.here()), options.output);
   }
   return 0;
 }
@@ -238,72 +154,125 @@ int print_index(const Context& context, const ProjectPagesOptions& options) {
   const project::IndexPage page =
       project::index_page(context.project(), context.workspace(), context.surroundings());
   if (options.output.json) {
-    hand_over(to_json(page), options.output);
+    write_output(to_json(page), options.output);
   } else {
-    hand_over(to_markdown(page, context.here()), options.output);
+    write_output(to_markdown(page, context.here()), options.output);
   }
   return static_cast<int>(page.is_sound() ? ExitCode::done : ExitCode::usage);
 }
 
-int print_templates(const Context& context, const ProjectPagesOptions& options) {
+int print_template_list(const Context& context, const ProjectPagesOptions& options) {
   const auto templates = project::list_templates(context.project().search_path);
   if (options.output.json) {
-    hand_over(to_json(templates), options.output);
+    write_output(to_json(templates), options.output);
   } else if (options.format == "md") {
-    hand_over(list_as_markdown(templates, context.here()), options.output);
+    write_output(list_as_markdown(templates, context.here()), options.output);
   } else {
-    hand_over(list_as_files(templates, context.here()), options.output);
+    write_output(list_as_files(templates, context.here()), options.output);
   }
   return 0;
 }
 
-using Print = int (*)(const Context&, const ProjectPagesOptions&);
-
-std::shared_ptr<ProjectPagesOptions> add_page(const Command& command,
-                                              Program& program,
-                                              Print print) {
-  auto options = std::make_shared<ProjectPagesOptions>();
-  add_project_option(command, program);
-  add_output_options(command, options->output);
-  command.callback([&program, options, print] {
-    program.action = [options, print](const Context& c) { return print(c, *options); };
-  });
-  return options;
-}
-
 }  // namespace
 
-void add_index(const Command& app, Program& program) {
-  const Command command = app.add_subcommand(
-      "index", "Print a page on the project in Markdown: what it is, its configs, its templates");
-  command.footer(
-      "Examples:\n"
-      "  forge index\n"
-      "  forge index -p canon -o INDEX.md");
-  add_page(command, program, print_index);
+void add_pp(const Command& app) {
+  auto options = std::make_shared<PpOptions>();
+  const Command command = app.add_command("pp", "Print a config's preprocessed YAML");
+  command
+      .examples(
+          "forge pp train_canon_ac\n"
+          "forge pp train_canon_ac --annotate | less\n"
+          "forge pp train_canon_ac --json | jq -r '.lines[] | .origins[0].file' | sort | uniq -c")
+      .see_also("forge trefs, forge show");
+  add_config_argument(command, options->config);
+  command.add_flag("--annotate", options->annotate, "Show the template line behind each line");
+  add_output_options(command, options->output);
+  command.action(options, print_config_text);
 }
 
-void add_meta(const Command& app, Program& program) {
-  const Command command = app.add_subcommand(
-      "meta", "Print what the project's meta.yaml says, its templates and the search path");
-  command.footer(
-      "Examples:\n"
-      "  forge meta\n"
-      "  forge meta -p canon --json | jq -r '.search_path[].folder'");
-  add_page(command, program, print_meta);
-}
-
-void add_tlist(const Command& app, Program& program) {
+void add_trefs(const Command& app) {
+  auto options = std::make_shared<TrefsOptions>();
   const Command command =
-      app.add_subcommand("tlist", "List all templates on the project's search path");
-  command.footer(
-      "Examples:\n"
-      "  forge tlist\n"
-      "  forge tlist --format md      which extends which");
-  const std::shared_ptr<ProjectPagesOptions> options = add_page(command, program, print_templates);
-  command.add_option("--format", options->format, "files, or md: each below what it extends")
+      app.add_command("trefs", "Show the templates that a config uses, as a tree");
+  command
+      .examples(
+          "forge trefs train_canon_ac\n"
+          "forge trefs train_canon_ac --format files | sort -u | xargs grep num_layers\n"
+          "forge trefs train_canon_ac --format dot | dot -Tsvg > templates.svg")
+      .see_also("forge tlist, forge pp");
+  add_config_argument(command, options->config);
+  command.add_option("--format", options->format, "Output format; dot is Graphviz")
+      .one_of({"files", "tree", "md", "dot"})
+      .show_default();
+  add_output_options(command, options->output);
+  command.action(options, print_template_tree);
+}
+
+void add_graph(const Command& app) {
+  auto options = std::make_shared<GraphOptions>();
+  const Command command = app.add_command("graph", "Print a config as a graph of nodes");
+  command
+      .examples(
+          "forge graph train_canon_ac\n"
+          "forge graph train_canon_ac --target model --format json\n"
+          "forge graph train_canon_ac --format dot | dot -Tsvg > graph.svg")
+      .see_also("forge targets");
+  add_config_argument(command, options->config);
+  command.add_option("--format", options->format, "Output format; dot is Graphviz")
+      .one_of({"yaml", "json", "dot"})
+      .show_default();
+  command.add_option("--target", options->target, "Print only this target and what it refers to");
+  add_output_options(command, options->output);
+  command.action(options, print_graph);
+}
+
+void add_targets(const Command& app) {
+  auto options = std::make_shared<GraphOptions>();
+  const Command command =
+      app.add_command("targets", "List a config's targets: the top-level keys of its document");
+  command
+      .examples(
+          "forge targets train_canon_ac\n"
+          "forge -p examples/tiny targets 4M --json")
+      .see_also("forge graph");
+  add_config_argument(command, options->config);
+  add_output_options(command, options->output);
+  command.action(options, print_targets);
+}
+
+void add_index(const Command& app) {
+  auto options = std::make_shared<ProjectPagesOptions>();
+  const Command command = app.add_command("index", "Print an overview of the project as Markdown");
+  command.details("The page describes the project, its configs and its templates.")
+      .examples("forge index\nforge index -p canon -o INDEX.md")
+      .see_also("forge ls, forge meta");
+  add_project_option(command);
+  add_output_options(command, options->output);
+  command.action(options, print_index);
+}
+
+void add_meta(const Command& app) {
+  auto options = std::make_shared<ProjectPagesOptions>();
+  const Command command =
+      app.add_command("meta", "Print the project's meta.yaml, its templates and the search path");
+  command.examples("forge meta\nforge meta -p canon --json | jq -r '.search_path[].folder'")
+      .see_also("forge index, forge tlist");
+  add_project_option(command);
+  add_output_options(command, options->output);
+  command.action(options, print_meta);
+}
+
+void add_tlist(const Command& app) {
+  auto options = std::make_shared<ProjectPagesOptions>();
+  const Command command =
+      app.add_command("tlist", "List all templates on the project's search path");
+  command.examples("forge tlist\nforge tlist --format md").see_also("forge trefs, forge meta");
+  add_project_option(command);
+  add_output_options(command, options->output);
+  command.add_option("--format", options->format, "Output format; md groups templates by parent")
       .one_of({"files", "md"})
-      .capture_default();
+      .show_default();
+  command.action(options, print_template_list);
 }
 
 }  // namespace forge::app

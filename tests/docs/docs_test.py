@@ -68,7 +68,7 @@ def options_of(command):
     done = subprocess.run([FORGE, *command.split(), "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0 or f"Usage: forge {command}".strip() not in done.stdout:
         return None
-    lines = re.findall(r"^  (-.*)$", done.stdout, re.MULTILINE)
+    lines = re.findall(r"^ {2,6}(-.*)$", done.stdout, re.MULTILINE)
     return {option for line in lines for option in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", line.split("  ")[0])}
 
 

@@ -176,7 +176,7 @@ TEST_CASE("a backend in shell and awk trains, is cached, evaluated and shown") {
   const std::filesystem::path folder = forge.only_run();
   const auto checkpoint = folder / "checkpoints" / "000000012";
   CHECK(std::filesystem::exists(checkpoint / "manifest.json"));
-  CHECK(contains(forge.call(command).err, "done before"));
+  CHECK(contains(forge.call(command).err, "already completed"));
 
   const Outcome evaluated = forge.call({"eval", run.at("id"), "--json"});
   INFO(evaluated.err);
@@ -331,7 +331,7 @@ TEST_CASE("forge bench says what it cannot do") {
   CHECK(contains(error({"train_lama", "-p", "canon"}), "train_llama"));
   CHECK(contains(error({"train_llama", "--windows", "0"}), "--windows"));
   CHECK(contains(error({"train_llama", "--steps", "-1"}), "--steps"));
-  CHECK(contains(error({"train_llama", "list"}), "'train_llama' is in the way of 'list'"));
+  CHECK(contains(error({"train_llama", "list"}), "takes no CONFIG before 'list'"));
   CHECK(contains(error({"ops", "swiglo"}), "no operation 'swiglo'"));
   CHECK(contains(error({"ops", "--size", "huge"}), "no sizes 'huge'"));
   CHECK(contains(error({"ops", "--precision", "float7"}), "float32"));

@@ -1,10 +1,13 @@
 // The commands that look at a tree of templates, on one as Forgather's users write it.
 
+#include <algorithm>
 #include <fstream>
+#include <sstream>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 
@@ -285,6 +288,31 @@ TEST_CASE("wrong names and settings are refused with the place and what would be
   for (const Mistake& mistake : mistakes) check(forge, mistake);
 }
 
+TEST_CASE("a wrong command line is refused in plain words") {
+  const Program forge;
+  const std::vector<Mistake> mistakes = {
+      {{"run", "train_llama", "--seeds", "0"}, {"error: --seeds must be at least 1\n"}},
+      {{"run", "train_llama", "--seeds", "few"}, {"--seeds must be a whole number, not 'few'"}},
+      {{"run", "train_llama", "--jobs", "99999999999"}, {"--jobs is out of range: 99999999999"}},
+      {{"run", "train_llama", "--threads", "-1"}, {"--threads must be at least 0"}},
+      {{"run", "train_llama", "--seeds"}, {"--seeds needs a value"}},
+      {{"run", "train_llama", "--plan", "none.json"}, {"--plan names a file that does not exist"}},
+      {{"bench", "train_llama", "--windows", "1001"}, {"--windows must be from 1 to 1000"}},
+      {{"backend-test", "bigram", "--timeout", "soon"}, {"--timeout must be a number, not 'soon'"}},
+      {{"compare", "--format", "xml"}, {"--format must be one of text, markdown, csv, json"}},
+      {{"export", "--frmat", "csv"}, {"unknown option '--frmat'", "did you mean '--format'"}},
+      {{"runs", "logs", "a", "--events", "--stderr"},
+       {"--stderr and --events cannot be used together"}},
+      {{"runs", "--json", "show", "a"}, {"'runs show' takes no --json before 'show'"}},
+      {{"runs", "show"}, {"RUN is required", "'forge runs show --help'"}},
+      {{"doctor", "now"}, {"unexpected argument 'now'"}},
+      {{"data"}, {"'forge data' needs a command", "one of get, prepare"}},
+      {{"rnu", "--help"}, {"no command 'rnu'", "did you mean 'run'"}},
+      {{"data", "shwo", "--help"}, {"no command 'shwo'", "did you mean 'show'"}},
+  };
+  for (const Mistake& mistake : mistakes) check(forge, mistake);
+}
+
 TEST_CASE("a name that two projects have lists the candidates") {
   const Program forge;
   for (const char* project : {"one", "two"}) {
@@ -375,6 +403,28 @@ TEST_CASE("bash completes through forge's script") {
       "echo \"${COMPREPLY[@]}\"";
   forge.binary = "/bin/bash";
   REQUIRE(forge.call({"-c", script}).out == "train_canon_b train_canon_bd\n");
+}
+
+TEST_CASE("every help has a usage line and shows no types or ranges of the parser") {
+  const Program forge;
+  std::vector<std::vector<std::string>> commands = {{}};
+  std::istringstream page(forge.call({"man"}).out);
+  for (std::string line; std::getline(page, line);) {
+    line.erase(std::remove(line.begin(), line.end(), '\\'), line.end());
+    if (starts_with(line, ".SS forge ")) commands.push_back(split(line.substr(10), ' '));
+  }
+  REQUIRE(commands.size() > 60);
+  for (std::vector<std::string>& words : commands) {
+    const std::string path = join(words, " ");
+    words.emplace_back("--help");
+    const Outcome outcome = forge.call(words);
+    INFO(path << "\n" << outcome.out << outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    CHECK(outcome.out.find("Usage: forge" + (path.empty() ? "" : " " + path)) == 0);
+    CHECK(contains(outcome.out, "-h, --help"));
+    for (const char* word : {"UINT", "INT in", "TEXT:", "POSITIVE", ":{", "FLOAT", "ENUM"})
+      CHECK_FALSE(contains(outcome.out, word));
+  }
 }
 
 TEST_CASE("the manual page names every command with its options") {

@@ -93,7 +93,7 @@ TEST_CASE("runs are removed and brought back and archived and tagged") {
   REQUIRE(contains(removed.out, "removed 1 run,"));
   REQUIRE(json_of(forge, {"runs"}).empty());
   REQUIRE(json_of(forge, {"runs", "undo", "--list"})[0].at("runs")[0].at("run") == id);
-  REQUIRE(contains(forge.call({"runs", "undo"}).out, "brought back 1 run"));
+  REQUIRE(contains(forge.call({"runs", "undo"}).out, "restored 1 run"));
   REQUIRE(json_of(forge, {"runs"}) == all);
   REQUIRE(forge.call({"runs", "rm"}).exit_code == 2);
 
@@ -106,7 +106,7 @@ TEST_CASE("runs are removed and brought back and archived and tagged") {
   REQUIRE(json_of(forge, {"runs"}).empty());
   REQUIRE(forge.call({"store", "reindex"}).exit_code == 0);
   REQUIRE(json_of(forge, {"runs", "--archived"})[0].at("note") == "a note");
-  REQUIRE(contains(forge.call(tiny({"run", "train_canon_a"}, 4)).err, "done before"));
+  REQUIRE(contains(forge.call(tiny({"run", "train_canon_a"}, 4)).err, "already completed"));
   REQUIRE(forge.call({"runs", "archive", id, "--restore"}).exit_code == 0);
   REQUIRE(json_of(forge, {"runs"}).size() == 1);
 }

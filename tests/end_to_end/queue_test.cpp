@@ -150,18 +150,18 @@ TEST_CASE("a stop of runs by a pattern takes those that wait out of the queue") 
   REQUIRE(forge.call(runs_of("1..3", endless_steps, {"--detach"})).exit_code == 0);
   const Outcome nobody = forge.call({"runs", "stop", "no_such_*"});
   REQUIRE(nobody.exit_code == 2);
-  REQUIRE(contains(nobody.err, "no run is like 'no_such_*'"));
+  REQUIRE(contains(nobody.err, "no runs match 'no_such_*'"));
   // All three, by a pattern.
   const Outcome stopped = forge.call({"runs", "stop", "train_*", "--json"});
   INFO(stopped.out);
   REQUIRE(json::parse(stopped.out).size() == 3);
-  REQUIRE(contains(stopped.out, "waits no more"));
-  REQUIRE(contains(stopped.out, "saves after this step and stops"));
+  REQUIRE(contains(stopped.out, "removed from the queue"));
+  REQUIRE(contains(stopped.out, "stopping after saving a checkpoint"));
   wait_for_the_end(forge, 1);
   REQUIRE(count(forge, "stopped") == 1);
   REQUIRE(count(forge, "queued") == 2);
   // The same command does what is left.
-  REQUIRE(forge.call({"runs", "stop", "--all"}).out == "nothing runs and nothing waits\n");
+  REQUIRE(forge.call({"runs", "stop", "--all"}).out == "no active or queued runs\n");
 }
 
 TEST_CASE("after a failure nothing more begins where that was asked for") {

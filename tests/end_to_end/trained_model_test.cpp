@@ -255,7 +255,7 @@ TEST_CASE("forge eval says what it cannot use") {
   CHECK(contains(error({trained.path("model")}), "--data FILE"));
   CHECK(contains(error({trained.path("model"), "--step", "4"}), "holds one model and no step 4"));
   CHECK(contains(error({trained.run, "--step", "3"}), "has no checkpoint of step 3"));
-  CHECK(contains(error({trained.run, "--data", "no/such.txt"}), "there is no file or folder"));
+  CHECK(contains(error({trained.run, "--data", "no/such.txt"}), "no file or folder"));
   CHECK(contains(error({trained.run, "--data", "train_lama"}), "train_llama"));
   CHECK(contains(error({trained.run, "--data", "canon_ac"}), "has no data"));
   CHECK(contains(error({"nothing"}), "'forge runs' lists them"));
