@@ -40,7 +40,7 @@ class Context {
   const std::string& command_line() const { return command_line_; }  ///< as typed
   const std::filesystem::path& here() const { return here_; }
   const std::filesystem::path& program() const { return program_; }
-  const jinja::Surroundings& surroundings() const { return surroundings_; }
+  const jinja::HostEnvironment& host_environment() const { return host_environment_; }
   bool names_project() const { return !globals_.project.empty(); }  ///< whether -p is given
 
   /// The workspace around the folder of -p, else around the current one, else the one that came
@@ -77,7 +77,7 @@ class Context {
   GlobalOptions globals_;
   std::filesystem::path here_;
   std::filesystem::path program_;
-  jinja::Surroundings surroundings_;
+  jinja::HostEnvironment host_environment_;
   mutable std::optional<project::Workspace> workspace_;
 };
 

@@ -189,7 +189,7 @@ std::vector<SelectedConfig> training_configs(const Context& context) {
   const project::Project project = context.project();
   std::vector<SelectedConfig> selected;
   for (const project::Config& config : project.configs) {
-    if (project::summarize(project, config, context.surroundings()).trains)
+    if (project::summarize(project, config, context.host_environment()).trains)
       selected.push_back({context.chosen({project, config}), {}});
   }
   if (selected.empty()) throw Error("project '" + project.path + "' has no training config");

@@ -67,7 +67,7 @@ class Models {
     const auto [entry, is_new] = models_.try_emplace({config, profile});
     if (is_new && project_.find(config)) {
       config::ResolveOptions options;
-      options.surroundings = context_.surroundings();
+      options.host_environment = context_.host_environment();
       options.overrides = {"profile=" + profile};
       entry->second = config::resolve(project_, config, options).json.at("model");
     }

@@ -68,7 +68,7 @@ lint::Report report_of(const Context& context, const CheckOptions& options) {
     std::vector<project::Config> configs = project.configs;
     selections.push_back({std::move(project), std::move(configs), {}});
   }
-  return lint::check(selections, broken, context.surroundings());
+  return lint::check(selections, broken, context.host_environment());
 }
 
 int check(const Context& context, const CheckOptions& options) {
@@ -106,7 +106,7 @@ struct ArgumentsOptions {
 int list_arguments(const Context& context, const ArgumentsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const auto arguments =
-      project::template_arguments_of(chosen.project, chosen.config, context.surroundings());
+      project::template_arguments_of(chosen.project, chosen.config, context.host_environment());
   if (options.output.json) {
     write_output(to_json(arguments), options.output);
     return 0;

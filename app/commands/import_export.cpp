@@ -151,7 +151,7 @@ WrittenConfig write_where_asked(const Context& context,
     request.project = project.folder;
     request.name = imported.experiment.name;
     request.text = lingua::write_config(imported, form);
-    return {request.text, create_config(request, context.surroundings())};
+    return {request.text, create_config(request, context.host_environment())};
   }
   const std::string text = lingua::write_config(imported, lingua::ConfigForm::standalone);
   if (!options.output.empty()) {

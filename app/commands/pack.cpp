@@ -44,15 +44,16 @@ std::vector<std::pair<std::string, fs::path>> templates_of(const Context& contex
     if (at == origin.end() || !at->is_string()) continue;
     const std::string place = at->get<std::string>();
     const fs::path file = (root / place.substr(0, place.find(':'))).lexically_normal();
-    // A run that came from elsewhere may name any file of this machine: only templates are taken.
+    // A run that came from elsewhere may name any file of this machine: only templates are
+    // imported.
     const fs::path below = file.lexically_relative(root);
     if (file.extension() == ".yaml" && !below.empty() && *below.begin() != "..") add(file);
   }
   try {
-    const project::Project project =
-        project::load_project(context.workspace(), root / record.project, context.surroundings());
+    const project::Project project = project::load_project(
+        context.workspace(), root / record.project, context.host_environment());
     const auto rendered = project::render_config(
-        project, project::config_of(project, record.config), context.surroundings(), {});
+        project, project::config_of(project, record.config), context.host_environment(), {});
     add(project.folder / "meta.yaml");
     for (const jinja::LoadedTemplate& loaded : rendered.templates) add(loaded.source->name);
   } catch (const Error& problem) {
@@ -99,24 +100,24 @@ struct ImportOptions {
 int import(const Context& context, const ImportOptions& options) {
   const fs::path runs_dir = context.runs_dir();
   run::make_runs_dir(runs_dir);
-  const manage::TakenIn taken = manage::take_in_run(options.origin, runs_dir);
-  for (const std::string& note : taken.notes) std::cerr << "note: " << note << "\n";
+  const manage::ImportResult imported = manage::import_packed_run(options.origin, runs_dir);
+  for (const std::string& note : imported.notes) std::cerr << "note: " << note << "\n";
   if (options.json) {
     nlohmann::json missing = nlohmann::json::array();
-    for (const manage::DataNeed& need : taken.missing) missing.push_back(to_json(need));
-    print_json(nlohmann::json{{"run", taken.folder.id()},
-                              {"folder", taken.folder.path().string()},
-                              {"made", taken.made},
-                              {"status", run::name_of(taken.folder.state())},
+    for (const manage::RequiredData& need : imported.missing) missing.push_back(to_json(need));
+    print_json(nlohmann::json{{"run", imported.folder.id()},
+                              {"folder", imported.folder.path().string()},
+                              {"made", imported.created},
+                              {"status", run::name_of(imported.folder.state())},
                               {"missing", missing},
-                              {"notes", taken.notes}});
+                              {"notes", imported.notes}});
     return 0;
   }
-  std::cout << (taken.made ? "imported " : "already imported: ") << options.origin << "\n"
-            << "  run      " << taken.folder.id() << "\n"
-            << "  status   " << run::name_of(taken.folder.state()) << "\n"
-            << "  folder   " << shown_path(taken.folder.path()) << "\n";
-  for (const manage::DataNeed& need : taken.missing) {
+  std::cout << (imported.created ? "imported " : "already imported: ") << options.origin << "\n"
+            << "  run      " << imported.folder.id() << "\n"
+            << "  status   " << run::name_of(imported.folder.state()) << "\n"
+            << "  folder   " << shown_path(imported.folder.path()) << "\n";
+  for (const manage::RequiredData& need : imported.missing) {
     std::cout << "  missing  " << need.path << "\n"
               << "           " << need.how << "\n";
   }

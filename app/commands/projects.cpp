@@ -90,7 +90,8 @@ int list(const Context& context, const LsOptions& options) {
   } else {
     projects = context.all_projects(options.all);
   }
-  const auto listings = project::list_configs(std::move(projects.projects), context.surroundings());
+  const auto listings =
+      project::list_configs(std::move(projects.projects), context.host_environment());
   const int code = print(listings, context.workspace().root, options.json);
   for (const Error& problem : projects.problems) std::cerr << describe(problem) << "\n";
   return projects.problems.empty() ? code : static_cast<int>(ExitCode::usage);
@@ -152,7 +153,8 @@ int create_project(const Context& context, const CreateOptions& options) {
   if (!options.copied_config.empty()) {
     request.copied_config = context.config(options.copied_config).config.file;
   }
-  const project::CreatedProject created = project::create_project(request, context.surroundings());
+  const project::CreatedProject created =
+      project::create_project(request, context.host_environment());
   print_written_files(created.files,
                       {{"project", created.folder.string()},
                        {"default_config", created.default_config},
@@ -201,7 +203,7 @@ int new_config(const Context& context, const NewConfigOptions& options) {
   if (!options.copied_config.empty()) {
     request.copied_file = context.config(options.copied_config).config.file;
   }
-  const fs::path file = create_config(request, context.surroundings());
+  const fs::path file = create_config(request, context.host_environment());
   if (options.json) {
     print_json(nlohmann::json{{"file", file.string()}});
   } else {

@@ -31,7 +31,7 @@ int archive(const Context& context, const ArchiveOptions& options) {
   const bool restore = options.restore, json = options.json;
   nlohmann::json list = nlohmann::json::array();
   for (const run::RunFolder& folder : folders) {
-    const run::Annotations remarks = manage::change_remarks(
+    const run::Annotations remarks = manage::edit_annotations(
         folder, [&](run::Annotations& changed) { changed.archived = !restore; });
     list.push_back(json_of(folder, remarks));
     if (!json) std::cout << folder.id() << (restore ? ": restored\n" : ": archived\n");
@@ -52,7 +52,7 @@ int note(const Context& context, const NoteOptions& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   const run::Annotations remarks =
       options.text.empty() ? run::read_annotations(folder)
-                           : manage::change_remarks(folder, [&](run::Annotations& changed) {
+                           : manage::edit_annotations(folder, [&](run::Annotations& changed) {
                                changed.note = join(options.text, " ");
                              });
   if (options.json) {
@@ -75,7 +75,7 @@ struct TagOptions {
 int tag(const Context& context, const TagOptions& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   for (const std::string& word : options.tags) run::check_tag(word);
-  const run::Annotations remarks = manage::change_remarks(folder, [&](run::Annotations& changed) {
+  const run::Annotations remarks = manage::edit_annotations(folder, [&](run::Annotations& changed) {
     for (const std::string& word : options.tags) {
       const auto end = std::remove(changed.tags.begin(), changed.tags.end(), word);
       changed.tags.erase(end, changed.tags.end());

@@ -44,7 +44,7 @@ std::string annotated(const std::vector<project::AnnotatedLine>& lines, bool col
 int print_config_text(const Context& context, const PpOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const jinja::RenderedText rendered = project::render_config(
-      chosen.project, chosen.config, context.surroundings(), chosen.variables);
+      chosen.project, chosen.config, context.host_environment(), chosen.variables);
   if (options.output.json) {
     write_output(nlohmann::ordered_json{{"project", chosen.project.path},
                                         {"config", chosen.config.name},
@@ -75,7 +75,7 @@ std::string in_format(const std::vector<project::TreeTemplate>& tree, const std:
 int print_template_tree(const Context& context, const TrefsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const jinja::RenderedText rendered = project::render_config(
-      chosen.project, chosen.config, context.surroundings(), chosen.variables);
+      chosen.project, chosen.config, context.host_environment(), chosen.variables);
   const auto tree = project::template_tree(rendered.templates, context.here());
   if (options.output.json) {
     write_output(nlohmann::ordered_json{{"project", chosen.project.path},
@@ -97,7 +97,7 @@ struct GraphOptions {
 
 graph::Graph load(const Context& context, const ChosenConfig& chosen) {
   return project::load_graph(
-      chosen.project, chosen.config, context.surroundings(), chosen.variables);
+      chosen.project, chosen.config, context.host_environment(), chosen.variables);
 }
 
 int print_graph(const Context& context, const GraphOptions& options) {
@@ -141,7 +141,7 @@ struct ProjectPagesOptions {
 
 int print_meta(const Context& context, const ProjectPagesOptions& options) {
   const project::MetaPage page =
-      project::meta_page(context.project(), context.workspace(), context.surroundings());
+      project::meta_page(context.project(), context.workspace(), context.host_environment());
   if (options.output.json) {
     write_output(to_json(page), options.output);
   } else {
@@ -151,14 +151,14 @@ int print_meta(const Context& context, const ProjectPagesOptions& options) {
 }
 
 int print_index(const Context& context, const ProjectPagesOptions& options) {
-  const project::IndexPage page =
-      project::index_page(context.project(), context.workspace(), context.surroundings());
+  const project::ProjectPage page =
+      project::project_page(context.project(), context.workspace(), context.host_environment());
   if (options.output.json) {
     write_output(to_json(page), options.output);
   } else {
     write_output(to_markdown(page, context.here()), options.output);
   }
-  return static_cast<int>(page.is_sound() ? ExitCode::done : ExitCode::usage);
+  return static_cast<int>(page.all_configs_valid() ? ExitCode::done : ExitCode::usage);
 }
 
 int print_template_list(const Context& context, const ProjectPagesOptions& options) {

@@ -16,7 +16,6 @@ set_target_properties(forge_cuda_kernels PROPERTIES
   CUDA_STANDARD 17 POSITION_INDEPENDENT_CODE ON CUDA_ARCHITECTURES "${architectures}")
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/ops/*cuda.cpp)
-list(FILTER sources EXCLUDE REGEX "no_cuda\\.cpp$")
 target_sources(forge_ops PRIVATE ${sources})
 target_compile_definitions(forge_ops PUBLIC FORGE_WITH_CUDA)
 target_link_libraries(forge_ops PUBLIC forge_cuda_kernels CUDA::cublasLt)

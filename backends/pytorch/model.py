@@ -1,4 +1,7 @@
-"""Llama with Canon layers, written as one would by hand. Weights are named as Hugging Face does."""
+"""A language model of residual blocks in plain PyTorch. Weights are named as Hugging Face does.
+
+A new kind of block is a class here and a line in BLOCKS.
+"""
 import math
 
 import torch
@@ -131,39 +134,70 @@ class MLP(nn.Module):
         return self.down_proj(F.silu(gate) * up)
 
 
-class Block(nn.Module):
+class AttentionBlock(nn.Module):
     def __init__(self, model):
         super().__init__()
-        hidden, eps = model["hidden_size"], model["rms_norm_eps"]
-        self.input_layernorm = RMSNorm(hidden, eps)
-        self.canonA = maybe_canon(model, "A", hidden)
+        self.input_layernorm = RMSNorm(model["hidden_size"], model["rms_norm_eps"])
+        self.canonA = maybe_canon(model, "A", model["hidden_size"])
         self.self_attn = Attention(model)
-        self.post_attention_layernorm = RMSNorm(hidden, eps)
-        self.canonC = maybe_canon(model, "C", hidden)
-        self.mlp = MLP(model)
 
     def forward(self, x):
         normed = self.input_layernorm(x)
-        x = x + self.self_attn(self.canonA(normed) if self.canonA else normed)
+        return x + self.self_attn(self.canonA(normed) if self.canonA else normed)
+
+
+class MLPBlock(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.post_attention_layernorm = RMSNorm(model["hidden_size"], model["rms_norm_eps"])
+        self.canonC = maybe_canon(model, "C", model["hidden_size"])
+        self.mlp = MLP(model)
+
+    def forward(self, x):
         normed = self.post_attention_layernorm(x)
         return x + self.mlp(self.canonC(normed) if self.canonC else normed)
+
+
+BLOCKS = {"attention": AttentionBlock, "mlp": MLPBlock}
+
+
+def blocks_of_layer(model, layer):
+    """The kinds of the residual blocks of a layer, in order."""
+    return ["attention", "mlp"]
+
+
+class Layer(nn.Module):
+    """Residual blocks one after another. Their modules are the layer's own, which gives weights
+    the names of Hugging Face: layers.0.mlp.up_proj and not layers.0.blocks.1.mlp.up_proj."""
+
+    def __init__(self, model, layer):
+        super().__init__()
+        self.blocks = tuple(BLOCKS[kind](model) for kind in blocks_of_layer(model, layer))
+        for block in self.blocks:
+            for name, module in block.named_children():
+                self.add_module(name, module)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
 
 
 class Body(nn.Module):
     def __init__(self, model):
         super().__init__()
         self.embed_tokens = nn.Embedding(model["vocab_size"], model["hidden_size"])
-        self.layers = nn.ModuleList(Block(model) for _ in range(model["num_layers"]))
+        self.layers = nn.ModuleList(Layer(model, layer) for layer in range(model["num_layers"]))
         self.norm = RMSNorm(model["hidden_size"], model["rms_norm_eps"])
 
     def forward(self, ids):
         x = self.embed_tokens(ids)
-        for block in self.layers:
-            x = block(x)
+        for layer in self.layers:
+            x = layer(x)
         return self.norm(x)
 
 
-class LlamaCanon(nn.Module):
+class Model(nn.Module):
     def __init__(self, model):
         super().__init__()
         self.model = Body(model)

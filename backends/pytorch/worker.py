@@ -91,7 +91,7 @@ def evaluate(request, device, events):
     experiment = request["experiment"]
     rows = Rows(request["evaluation_tokens"], experiment, False)
     model = training.build(experiment, device)
-    training.load_beginning(model, request)
+    training.load_start_weights(model, request)
     began = time.monotonic()
 
     def show(phase, fraction):

@@ -184,13 +184,13 @@ NodePtr without_template_arguments(const NodePtr& root) {
 std::shared_ptr<Node> without_container_tag(const Node& node) {
   auto copy = std::make_shared<Node>(node);
   const graph::Tag tag = graph::parse_tag(node);
-  switch (tag.word) {
-    case graph::Tag::Word::list:
-    case graph::Tag::Word::tuple:
-    case graph::Tag::Word::dict:
+  switch (tag.kind) {
+    case graph::Tag::Kind::list:
+    case graph::Tag::Kind::tuple:
+    case graph::Tag::Kind::dict:
       if (!node.is_scalar()) copy->tag.clear();
       break;
-    case graph::Tag::Word::dlist:
+    case graph::Tag::Kind::dlist:
       if (!node.is_mapping()) break;
       copy->tag.clear();
       copy->kind = Node::Kind::sequence;
@@ -199,7 +199,7 @@ std::shared_ptr<Node> without_container_tag(const Node& node) {
         if (!entry.value->is_null()) copy->items.push_back(entry.value);
       }
       break;
-    case graph::Tag::Word::variable:
+    case graph::Tag::Kind::variable:
       if (const Node* standard = node.find("default")) return without_container_tag(*standard);
       throw Error("a config of forge has no variables, so '!var' needs a default", node.origin);
     default: break;
@@ -210,13 +210,14 @@ std::shared_ptr<Node> without_container_tag(const Node& node) {
 /// Replaces calls in a tree, keeping track of the configs that are being expanded.
 class Expander {
  public:
-  explicit Expander(const jinja::Surroundings& surroundings) : surroundings_(surroundings) {}
+  explicit Expander(const jinja::HostEnvironment& host_environment)
+      : host_environment_(host_environment) {}
 
   NodePtr document(const project::Project& project,
                    const std::string& config_name,
                    const Variables& variables) {
     const project::Config& config = project::config_of(project, config_name);
-    return document(parse_config(project, config, surroundings_, variables));
+    return document(parse_config(project, config, host_environment_, variables));
   }
 
   static NodePtr document(const ParsedConfig& parsed) {
@@ -286,7 +287,7 @@ class Expander {
                   call.project_origin,
                   "a project is a folder with meta.yaml in a workspace");
     }
-    return project::load_project(*workspace, folder, surroundings_, caller.shared);
+    return project::load_project(*workspace, folder, host_environment_, caller.shared);
   }
 
   static Error located_unknown_config(const project::Project& project, const FromProject& call) {
@@ -326,7 +327,7 @@ class Expander {
     return mapping;
   }
 
-  const jinja::Surroundings& surroundings_;
+  const jinja::HostEnvironment& host_environment_;
   std::vector<std::string> stack_;
   std::map<NodePtr, NodePtr> expanded_;  ///< holds the keys alive, so that no address is reused
 };
@@ -337,28 +338,30 @@ bool is_dotted(const std::string& key) { return key.find('.') != std::string::np
 
 ParsedConfig parse_config(const project::Project& project,
                           const project::Config& config,
-                          const jinja::Surroundings& surroundings,
+                          const jinja::HostEnvironment& host_environment,
                           const Variables& variables) {
   ParsedConfig parsed;
-  parsed.rendered = project::render_config(project, config, surroundings, variables);
+  parsed.rendered = project::render_config(project, config, host_environment, variables);
   parsed.root = project::parse_rendered(project, parsed.rendered);
   return parsed;
 }
 
 NodePtr load_document(const project::Project& project,
                       const std::string& config_name,
-                      const jinja::Surroundings& surroundings,
+                      const jinja::HostEnvironment& host_environment,
                       const Variables& variables) {
   const project::Config& config = project::config_of(project, config_name);
-  return load_document(
-      project, config.name, parse_config(project, config, surroundings, variables), surroundings);
+  return load_document(project,
+                       config.name,
+                       parse_config(project, config, host_environment, variables),
+                       host_environment);
 }
 
 NodePtr load_document(const project::Project& project,
                       const std::string& config_name,
                       const ParsedConfig& parsed,
-                      const jinja::Surroundings& surroundings) {
-  Expander expander(surroundings);
+                      const jinja::HostEnvironment& host_environment) {
+  Expander expander(host_environment);
   expander.enter(project, project::config_of(project, config_name).name, {});
   return expander.expand(Expander::document(parsed), project);
 }

@@ -22,7 +22,7 @@ struct ParsedConfig {
 };
 ParsedConfig parse_config(const project::Project& project,
                           const project::Config& config,
-                          const jinja::Surroundings& surroundings,
+                          const jinja::HostEnvironment& host_environment,
                           const jinja::Variables& variables);
 
 /// A config's document: rendered and parsed, every node tagged `!call:forge:from_project` (or
@@ -36,14 +36,14 @@ ParsedConfig parse_config(const project::Project& project,
 /// something it names does not exist or where configs refer to each other in a circle.
 yaml::NodePtr load_document(const project::Project& project,
                             const std::string& config_name,
-                            const jinja::Surroundings& surroundings,
+                            const jinja::HostEnvironment& host_environment,
                             const jinja::Variables& variables);
 
 /// The same for a config that the caller has parsed already.
 yaml::NodePtr load_document(const project::Project& project,
                             const std::string& config_name,
                             const ParsedConfig& parsed,
-                            const jinja::Surroundings& surroundings);
+                            const jinja::HostEnvironment& host_environment);
 
 /// Whether a root key is a dotted path, to be applied like an override.
 bool is_dotted(const std::string& key);

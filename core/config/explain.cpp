@@ -193,7 +193,7 @@ OpenConfig open_config(const project::Project& project,
   const project::Config& config = project::config_of(project, config_name);
   OpenConfig open;
   const ParsedConfig parsed =
-      parse_config(project, config, options.surroundings, options.variables);
+      parse_config(project, config, options.host_environment, options.variables);
   open.root = parsed.root;
   if (is_experiment(*open.root)) {
     open.resolved = resolve(project, config.name, parsed, options);

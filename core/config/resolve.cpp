@@ -184,7 +184,7 @@ ResolvedConfig resolve(const project::Project& project,
   const project::Config& config = project::config_of(project, config_name);
   return resolve(project,
                  config.name,
-                 parse_config(project, config, options.surroundings, options.variables),
+                 parse_config(project, config, options.host_environment, options.variables),
                  options);
 }
 
@@ -195,7 +195,7 @@ ResolvedConfig resolve(const project::Project& project,
   ResolveOptions options = given_options;
   options.on_problem = without_consequences(options.on_problem);
   const project::Config& config = project::config_of(project, config_name);
-  const NodePtr root = load_document(project, config.name, parsed, options.surroundings);
+  const NodePtr root = load_document(project, config.name, parsed, options.host_environment);
   const Document document = take_apart(root, options.on_problem);
   Draft draft = lay_layers(document, options);
   ResolvedConfig resolved;
@@ -203,9 +203,10 @@ ResolvedConfig resolve(const project::Project& project,
   if (resolved.trains) {
     check_and_complete(
         draft,
-        {options.surroundings.working_directory,
+        {options.host_environment.working_directory,
          project.folder,
-         backend_folders(project.folder, project.workspace_root, options.surroundings.library_dir)},
+         backend_folders(
+             project.folder, project.workspace_root, options.host_environment.library_dir)},
         keeping_obstacles(options.on_problem, resolved.obstacles));
   } else {
     check_and_complete_model(draft, options.on_problem);

@@ -15,7 +15,7 @@ namespace forge::config {
 struct ResolveOptions {
   std::vector<std::string> overrides;  ///< "path=value", as given to --set, in order
   bool backend_has_gpu = false;        ///< what profile `auto` turns on
-  jinja::Surroundings surroundings = jinja::Surroundings::of_this_machine();
+  jinja::HostEnvironment host_environment = jinja::HostEnvironment::current();
   jinja::Variables variables;  ///< for the config's templates
   /// Told of every mistake in keys and values, where the first is not to be thrown. A config with
   /// mistakes gives a ResolvedConfig that is good for nothing.

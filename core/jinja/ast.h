@@ -11,6 +11,10 @@
 #include "core/python/operators.h"
 #include "core/python/value.h"
 
+namespace forge::jinja {
+using namespace python;  // templates compute with Python's values
+}
+
 /// Syntax trees of templates. A `position` is an offset into the preprocessed text.
 namespace forge::jinja::ast {
 
@@ -115,6 +119,67 @@ struct Expression {
   int depth = 1;  ///< of the tree below, bounded by the parser
 };
 
+/// Calls `visit` with the operands of a call, which may be null.
+template <typename Visit>
+void for_each_operand(const CallArguments& arguments, const Visit& visit) {
+  for (const ExpressionPtr& value : arguments.positional) visit(value);
+  for (const auto& [name, value] : arguments.named) visit(value);
+  visit(arguments.more_positional);
+  visit(arguments.more_named);
+}
+
+/// Calls `visit` with each operand of an expression's node; some may be null.
+template <typename Visit>
+struct OperandWalk {
+  const Visit& visit;
+
+  void operator()(const Constant&) const {}
+  void operator()(const Name&) const {}
+  void operator()(const ListLiteral& node) const { all(node.items); }
+  void operator()(const TupleLiteral& node) const { all(node.items); }
+  void operator()(const DictLiteral& node) const {
+    for (const auto& [key, value] : node.entries) each(key, value);
+  }
+  void operator()(const Attribute& node) const { visit(node.object); }
+  void operator()(const Subscript& node) const { each(node.object, node.key); }
+  void operator()(const SliceOf& node) const { each(node.object, node.begin, node.end, node.step); }
+  void operator()(const Call& node) const {
+    visit(node.callee);
+    for_each_operand(node.arguments, visit);
+  }
+  void operator()(const Filter& node) const {
+    visit(node.input);
+    for_each_operand(node.arguments, visit);
+  }
+  void operator()(const Test& node) const {
+    visit(node.input);
+    for_each_operand(node.arguments, visit);
+  }
+  void operator()(const Binary& node) const { each(node.left, node.right); }
+  void operator()(const Logical& node) const { each(node.left, node.right); }
+  void operator()(const Unary& node) const { visit(node.operand); }
+  void operator()(const Concatenation& node) const { all(node.parts); }
+  void operator()(const ComparisonChain& node) const {
+    visit(node.first);
+    for (const auto& [comparison, operand] : node.rest) visit(operand);
+  }
+  void operator()(const Conditional& node) const { each(node.test, node.value, node.otherwise); }
+
+ private:
+  template <typename... Operands>
+  void each(const Operands&... operands) const {
+    (visit(operands), ...);
+  }
+  void all(const std::vector<ExpressionPtr>& expressions) const {
+    for (const ExpressionPtr& expression : expressions) visit(expression);
+  }
+};
+
+template <typename Visit>
+void for_each_operand(const Expression& expression, const Visit& visit) {
+  std::visit(OperandWalk<Visit>{visit}, expression.node);
+}
+
 // Statements.
 
 /// What `set`, `for` and `with` assign to: a name, `namespace.attribute`, or a tuple of targets.
@@ -129,7 +194,7 @@ struct Target {
 /// Names that a frame (the body of a template, block, loop, macro …) assigns before it reads them
 /// itself. Jinja decides that from the text alone: until the assignment runs, such a name is
 /// undefined in the frame and in all frames within it, whatever the context holds.
-using UnsetNames = std::vector<std::string>;
+using UnassignedNames = std::vector<std::string>;
 
 struct Literal {
   std::string_view text;
@@ -146,7 +211,7 @@ struct For {
   ExpressionPtr iterable;
   ExpressionPtr test;  ///< `if` of the loop, or null
   Body body, otherwise;
-  UnsetNames body_unset, otherwise_unset;
+  UnassignedNames body_unassigned, otherwise_unassigned;
   bool recursive = false;
   bool uses_loop = false;  ///< the variable `loop` exists only where the body names it
 };
@@ -158,17 +223,17 @@ struct SetBlock {
   Target target;
   ExpressionPtr filter;  ///< or null
   Body body;
-  UnsetNames unset;
+  UnassignedNames unassigned;
 };
 struct FilterBlock {
   ExpressionPtr filter;
   Body body;
-  UnsetNames unset;
+  UnassignedNames unassigned;
 };
 struct With {
   std::vector<std::pair<Target, ExpressionPtr>> assignments;
   Body body;
-  UnsetNames unset;
+  UnassignedNames unassigned;
 };
 /// Parameters and body of a macro or of a call block.
 struct Routine {
@@ -176,7 +241,7 @@ struct Routine {
   std::vector<std::string> parameters;
   std::vector<ExpressionPtr> defaults;  ///< of the last parameters
   Body body;
-  UnsetNames unset;
+  UnassignedNames unassigned;
   bool uses_caller = false, uses_named = false,
        uses_positional = false;  ///< caller, kwargs, varargs
 };
@@ -192,7 +257,7 @@ struct Block {
   bool scoped = false, required = false;
   bool uses_self = false, uses_super = false;
   Body body;
-  UnsetNames unset;
+  UnassignedNames unassigned;
 };
 struct BlockUse {
   const Block* block;  ///< owned by the Template
@@ -237,7 +302,7 @@ struct Statement {
 
 struct Template {
   Body body;
-  UnsetNames unset;
+  UnassignedNames unassigned;
   std::map<std::string, std::unique_ptr<Block>> blocks;
   bool uses_self = false;
 };

@@ -1,8 +1,8 @@
 #include "core/jinja/builtins.h"
 
+#include <sys/utsname.h>
 #include <algorithm>
 #include <array>
-#include <sys/utsname.h>
 
 #include "core/jinja/evaluator.h"
 #include "core/python/objects.h"
@@ -14,13 +14,8 @@
 namespace forge::jinja {
 namespace {
 
-std::array<const FilterTable*, 6> tables() {
-  return {&text_filters(),
-          &number_filters(),
-          &sequence_filters(),
-          &selection_filters(),
-          &conversion_filters(),
-          &web_filters()};
+std::array<const FilterTable*, 3> tables() {
+  return {&text_filters(), &sequence_filters(), &conversion_filters()};
 }
 
 }  // namespace
@@ -44,20 +39,7 @@ std::vector<std::string> filter_names() {
 
 namespace {
 
-Value make_namespace(Evaluator& evaluator, const Arguments& arguments) {
-  if (arguments.positional.size() > 1)
-    throw OperationError("namespace() takes at most one mapping");
-  charge(work_of_call);
-  auto result = std::make_shared<Namespace>();
-  evaluator.keep_for_cleanup(result);
-  Dict initial;
-  if (!arguments.positional.empty()) update_dict(initial, arguments.positional[0]);
-  for (const auto& [key, value] : initial.entries()) result->set(str_of(key), value);
-  for (const auto& [name, value] : arguments.named) result->set(name, value);
-  return Value::object(std::move(result));
-}
-
-Value make_dict(Evaluator&, const Arguments& arguments) {
+Value make_dict(const Arguments& arguments) {
   if (arguments.positional.size() > 1) throw OperationError("dict() takes at most one mapping");
   Dict dict;
   if (!arguments.positional.empty()) update_dict(dict, arguments.positional[0]);
@@ -65,7 +47,7 @@ Value make_dict(Evaluator&, const Arguments& arguments) {
   return Value::dict(std::move(dict));
 }
 
-Value make_range(Evaluator&, const Arguments& arguments) {
+Value make_range(const Arguments& arguments) {
   const Parameters parameters("range()", arguments, {"start", "stop", "step"}, 1);
   const bool single = !parameters.given(1);
   const int64_t begin = single ? 0 : parameters.integer(0);
@@ -73,12 +55,12 @@ Value make_range(Evaluator&, const Arguments& arguments) {
   return Value::object(std::make_shared<Range>(begin, end, parameters.integer(2, 1)));
 }
 
-Value make_cycler(Evaluator&, const Arguments& arguments) {
+Value make_cycler(const Arguments& arguments) {
   if (arguments.positional.empty()) throw OperationError("cycler() needs at least one item");
   return Value::object(std::make_shared<Cycler>(arguments.positional));
 }
 
-Value make_joiner(Evaluator&, const Arguments& arguments) {
+Value make_joiner(const Arguments& arguments) {
   const Parameters parameters("joiner()", arguments, {"sep"});
   return Value::object(std::make_shared<Joiner>(parameters.value(0, Value::string(", "))));
 }
@@ -104,19 +86,19 @@ std::vector<std::string> path_parts(const std::string& function, const Arguments
 /// A function of one path.
 template <typename Body>
 Value path_function(const std::string& name, Body body) {
-  return make_function(name, [name, body](Evaluator&, const Arguments& arguments) {
+  return make_function(name, [name, body](const Arguments& arguments) {
     const std::string path = Parameters(name + "()", arguments, {"path"}, 1).text(0);
     charge_path(path);
     return body(path);
   });
 }
 
-void add_path_functions(VariableMap& globals, const Surroundings& surroundings) {
-  const std::string here = surroundings.working_directory;
-  globals["joinpath"] = make_function("joinpath", [](Evaluator&, const Arguments& arguments) {
+void add_path_functions(VariableMap& globals, const HostEnvironment& host_environment) {
+  const std::string here = host_environment.working_directory;
+  globals["joinpath"] = make_function("joinpath", [](const Arguments& arguments) {
     return Value::string(join_path(path_parts("joinpath()", arguments)));
   });
-  globals["relpath"] = make_function("relpath", [here](Evaluator&, const Arguments& arguments) {
+  globals["relpath"] = make_function("relpath", [here](const Arguments& arguments) {
     const Parameters parameters("relpath()", arguments, {"path", "start"}, 1);
     charge_path(parameters.text(0));
     charge_path(parameters.text(1, "."));
@@ -142,7 +124,7 @@ void add_path_functions(VariableMap& globals, const Surroundings& surroundings) 
 
 /// A function without arguments that gives a text.
 Value text_function(const std::string& name, const std::string& text) {
-  return make_function(name, [name, text](Evaluator&, const Arguments& arguments) {
+  return make_function(name, [name, text](const Arguments& arguments) {
     Parameters(name + "()", arguments, {});
     return Value::string(text);
   });
@@ -155,17 +137,16 @@ void add_time_functions(VariableMap& globals, double unix_time) {
   globals["utcisotime"] = text_function("utcisotime", utc.format(iso));
   globals["filetime"] = text_function("filetime", local.format(file));
   globals["utcfiletime"] = text_function("utcfiletime", utc.format(file));
-  globals["now"] = make_function("now", [local](Evaluator&, const Arguments&) {
+  globals["now"] = make_function("now", [local](const Arguments&) {
     return Value::object(std::make_shared<DateTime>(local));
   });
-  globals["utcnow"] = make_function("utcnow", [utc](Evaluator&, const Arguments&) {
-    return Value::object(std::make_shared<DateTime>(utc));
-  });
+  globals["utcnow"] = make_function(
+      "utcnow", [utc](const Arguments&) { return Value::object(std::make_shared<DateTime>(utc)); });
 }
 
 /// user_data_dir('name') and its like of platformdirs: a folder for an application's files.
 Value application_folder(const std::string& name, const std::string& folder) {
-  return make_function(name, [name, folder](Evaluator&, const Arguments& arguments) {
+  return make_function(name, [name, folder](const Arguments& arguments) {
     const std::vector<std::string> names = {"appname", "appauthor", "version"};
     const Parameters parameters(name + "()", arguments, names);
     std::string path = folder;
@@ -177,29 +158,29 @@ Value application_folder(const std::string& name, const std::string& folder) {
   });
 }
 
-void add_folder_functions(VariableMap& globals, const Surroundings& surroundings) {
+void add_folder_functions(VariableMap& globals, const HostEnvironment& host_environment) {
   const auto below_home = [&](const std::string& folder, const char* fallback) {
-    return folder.empty() ? join_path({surroundings.home_directory, fallback}) : folder;
+    return folder.empty() ? join_path({host_environment.home_directory, fallback}) : folder;
   };
-  const std::string config = below_home(surroundings.config_home, ".config");
-  globals["user_home_dir"] = text_function("user_home_dir", surroundings.home_directory);
-  globals["getcwd"] = text_function("getcwd", surroundings.working_directory);
+  const std::string config = below_home(host_environment.config_home, ".config");
+  globals["user_home_dir"] = text_function("user_home_dir", host_environment.home_directory);
+  globals["getcwd"] = text_function("getcwd", host_environment.working_directory);
   globals["forgather_config_dir"] =
       text_function("forgather_config_dir", join_path({config, "forgather"}));
   globals["user_config_dir"] = application_folder("user_config_dir", config);
   globals["user_data_dir"] =
-      application_folder("user_data_dir", below_home(surroundings.data_home, ".local/share"));
+      application_folder("user_data_dir", below_home(host_environment.data_home, ".local/share"));
   globals["user_cache_dir"] =
-      application_folder("user_cache_dir", below_home(surroundings.cache_home, ".cache"));
+      application_folder("user_cache_dir", below_home(host_environment.cache_home, ".cache"));
   globals["site_data_dir"] = application_folder("site_data_dir", "/usr/local/share");
   globals["site_config_dir"] = application_folder("site_config_dir", "/etc/xdg");
 }
 
-void add_machine(VariableMap& globals, const Surroundings& surroundings) {
-  globals["hostname"] = Value::string(surroundings.host_name);
+void add_machine(VariableMap& globals, const HostEnvironment& host_environment) {
+  globals["hostname"] = Value::string(host_environment.host_name);
   struct utsname system {};
   ::uname(&system);
-  const std::string node = surroundings.host_name;
+  const std::string node = host_environment.host_name;
   globals["uname"] = Value::object(std::make_shared<Record>(
       "uname_result",
       Record::Fields{{"system", Value::string(std::string(system.sysname))},
@@ -213,29 +194,29 @@ void add_machine(VariableMap& globals, const Surroundings& surroundings) {
 
 VariableMap make_globals(const RenderRequest& request) {
   VariableMap globals;
-  globals["namespace"] = make_function("namespace", make_namespace);
   globals["dict"] = make_function("dict", make_dict);
   globals["range"] = make_function("range", make_range);
   globals["cycler"] = make_function("cycler", make_cycler);
   globals["joiner"] = make_function("joiner", make_joiner);
-  globals["repr"] = make_function("repr", [](Evaluator&, const Arguments& arguments) {
+  globals["repr"] = make_function("repr", [](const Arguments& arguments) {
     return Value::string(repr_of(Parameters("repr()", arguments, {"value"}, 1).value(0)));
   });
   globals["project_dir"] = Value::string(request.project_dir);
   globals["workspace_root"] = Value::string(request.workspace_root);
-  if (!request.surroundings.library_dir.empty()) {
-    globals["forge_library_dir"] = Value::string(request.surroundings.library_dir);
+  if (!request.host_environment.library_dir.empty()) {
+    globals["forge_library_dir"] = Value::string(request.host_environment.library_dir);
   }
-  add_path_functions(globals, request.surroundings);
-  add_time_functions(globals, request.surroundings.unix_time);
-  add_folder_functions(globals, request.surroundings);
-  add_machine(globals, request.surroundings);
+  add_path_functions(globals, request.host_environment);
+  add_time_functions(globals, request.host_environment.unix_time);
+  add_folder_functions(globals, request.host_environment);
+  add_machine(globals, request.host_environment);
   return globals;
 }
 
 Value make_versions(const RenderRequest& request) {
   PythonVersions versions;
-  if (request.surroundings.python_versions) versions = request.surroundings.python_versions();
+  if (request.host_environment.python_versions)
+    versions = request.host_environment.python_versions();
   Dict dict;
   dict.set(Value::string("python"), Value::string(versions.python));
   dict.set(Value::string("torch"), Value::string(versions.torch));
@@ -247,6 +228,7 @@ Value make_versions(const RenderRequest& request) {
 const std::set<std::string>& known_names() {
   static const std::set<std::string> names = [] {
     std::set<std::string> list = {"loop", "self", "super", "caller", "varargs", "kwargs"};
+    list.insert("namespace");
     list.insert("versions");
     list.insert("forge_library_dir");  // known on machines where forge is installed
     for (const auto& [name, value] : make_globals({})) list.insert(name);

@@ -23,14 +23,9 @@ using FilterTable = std::unordered_map<std::string_view, FilterFunction>;
 FilterFunction find_filter(const std::string& name);
 std::vector<std::string> filter_names();
 
-const FilterTable& text_filters();
-const FilterTable& web_filters();  ///< escape, urlencode, striptags …
-const FilterTable& number_filters();
-const FilterTable& sequence_filters();
-const FilterTable& selection_filters();   ///< map, select, groupby … which look at each item
-const FilterTable& conversion_filters();  ///< default, toyaml, tojson, list …
-
-class Evaluator;
+const FilterTable& text_filters();        ///< upper, trim, wordwrap, escape …
+const FilterTable& sequence_filters();    ///< first, sort, join, map, select, groupby …
+const FilterTable& conversion_filters();  ///< int, round, default, toyaml, tojson …
 
 /// `input is name(arguments)`: Jinja's tests.
 using TestFunction = bool (*)(Evaluator& evaluator, const Value& input, const Arguments& arguments);

@@ -21,10 +21,6 @@
 
 namespace forge::jinja {
 
-/// The text of Jinja's `tojson`: json.dumps with sorted keys, non-ASCII escaped, and the
-/// characters that mean something in HTML escaped too.
-std::string json_text(const Value& value, std::optional<int64_t> indentation);
-
 namespace {
 
 void append_unit(std::string& text, unsigned unit) {
@@ -75,7 +71,7 @@ class JsonWriter {
   }
 
   std::string write(const Value& value, int level) {
-    charge_walk(work_of_value);
+    charge_walk(cost_of_value);
     if (level > 100)
       throw OperationError("this value is nested too deeply for JSON, or contains itself");
     switch (require_defined(value).kind()) {
@@ -141,13 +137,11 @@ class JsonWriter {
   std::optional<int64_t> indentation_;
 };
 
-}  // namespace
-
-std::string json_text(const Value& value, std::optional<int64_t> indentation) {
+/// The text of Jinja's `tojson`: json.dumps with sorted keys, non-ASCII escaped, and the
+/// characters that mean something in HTML escaped too.
+std::string tojson_text(const Value& value, std::optional<int64_t> indentation) {
   return JsonWriter(indentation).write(value, 0);
 }
-
-namespace {
 
 /// Digits with single underscores between them, without the underscores; nothing for others.
 std::optional<std::string> digits_of_number(std::string_view text) {
@@ -323,22 +317,9 @@ Value file_size(Evaluator&, const Value& input, const Arguments& arguments) {
                        (binary ? "iB" : "B"));
 }
 
-}  // namespace
-
-const FilterTable& number_filters() {
-  static const FilterTable filters = {{"int", to_integer},
-                                      {"float", to_real},
-                                      {"abs", absolute},
-                                      {"round", round_number},
-                                      {"filesizeformat", file_size}};
-  return filters;
-}
-
-namespace {
-
 Value use_default(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'default'", arguments, {"default_value", "boolean"});
-  const bool replaced = input.is_undefined() || (parameters.flag(1) && !truth(input));
+  const bool replaced = input.is_undefined() || (parameters.flag(1) && !is_truthy(input));
   return replaced ? parameters.value(0, Value::string(std::string())) : input;
 }
 
@@ -353,14 +334,23 @@ Value to_json(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'tojson'", arguments, {"indent"});
   const bool pretty = !parameters.value(0).is_none();
   return Value::string(
-      json_text(input, pretty ? std::optional<int64_t>(parameters.integer(0)) : std::nullopt));
+      tojson_text(input, pretty ? std::optional<int64_t>(parameters.integer(0)) : std::nullopt));
 }
 
 }  // namespace
 
 const FilterTable& conversion_filters() {
   static const FilterTable filters = {
-      {"default", use_default}, {"d", use_default}, {"toyaml", to_yaml}, {"tojson", to_json}};
+      {"default", use_default},
+      {"d", use_default},
+      {"toyaml", to_yaml},
+      {"tojson", to_json},
+      {"int", to_integer},
+      {"float", to_real},
+      {"abs", absolute},
+      {"round", round_number},
+      {"filesizeformat", file_size},
+  };
   return filters;
 }
 

@@ -5,15 +5,16 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/jinja/builtins.h"
-#include "core/python/objects.h"
-#include "core/python/operators.h"
 #include "core/jinja/runtime.h"
+#include "core/python/objects.h"
 #include "core/python/operation.h"
+#include "core/python/operators.h"
+#include "core/python/repr.h"
 
 namespace forge::jinja {
 namespace {
 
-/// Templates inside templates (extends, include, import): more is a cycle, or as good as one.
+/// Limit of templates within templates (extends, include, import). More is taken for a cycle.
 constexpr int max_template_depth = 100;
 constexpr int64_t max_iterations = 10'000'000;
 constexpr size_t max_contexts = 1'000'000;
@@ -63,17 +64,21 @@ std::vector<std::string> names_in(const Value& owner) {
 
 }  // namespace
 
-Evaluator::Evaluator(const RenderRequest& request, TemplateCache& cache, RenderedUnits& units)
+Evaluator::Evaluator(const RenderRequest& request,
+                     TemplateCache& cache,
+                     RenderedTemplates& templates)
     : request_(request),
-      units_(units),
-      loader_(request.search_path, cache, units.units),
-      globals_(make_globals(request)),
-      base_(globals_) {
+      templates_(templates),
+      loader_(request.search_path, cache, templates.instances),
+      globals_(make_globals(request)) {
+  globals_["namespace"] = make_function(
+      "namespace", [this](const Arguments& arguments) { return make_namespace(arguments); });
+  base_ = globals_;
   for (const auto& [name, variable] : request.variables) base_[name] = value_of(variable);
 }
 
 Evaluator::~Evaluator() {
-  // In order of creation, so that a long chain of them never falls all at once.
+  // In order of creation: destroying a long chain at once would recurse too deeply.
   for (const auto& scope : scopes_) {
     if (const auto alive = scope.lock()) alive->variables.clear();
   }
@@ -85,43 +90,57 @@ Evaluator::~Evaluator() {
   }
 }
 
+/// `namespace(mapping, name=value …)`. The end of the render cuts a cycle through it.
+Value Evaluator::make_namespace(const Arguments& arguments) {
+  if (arguments.positional.size() > 1)
+    throw OperationError("namespace() takes at most one mapping");
+  charge(cost_of_call);
+  auto result = std::make_shared<Namespace>();
+  namespaces_.push_back(result);
+  Dict initial;
+  if (!arguments.positional.empty()) update_dict(initial, arguments.positional[0]);
+  for (const auto& [key, value] : initial.entries()) result->set(str_of(key), value);
+  for (const auto& [name, value] : arguments.named) result->set(name, value);
+  return Value::object(std::move(result));
+}
+
 TracedText Evaluator::render() {
-  const WorkMeter meter;
-  const Usage* usage = use_template({request_.template_name}, "", {}, false);
-  const ContextPtr context = make_context(usage);
+  const WorkBudget meter;
+  const TemplateUse* use = load_template({request_.template_name}, "", {}, false);
+  const ContextPtr context = make_context(use);
   context->base = &base_;
   TracedText output;
-  run_template(usage, context, output);
+  run_template(use, context, output);
   return output;
 }
 
 /// The use of a template from a place; uses from the same place are one.
-const Usage* Evaluator::use(const Unit* unit, Place place) {
-  const Usage*& usage = usage_of_[{unit, place.usage, place.position}];
-  if (!usage) {
-    auto via = place.usage ? std::make_shared<const SourceSpan>(span_of(place)) : nullptr;
-    usage = &units_.usages.emplace_back(Usage{unit, std::move(via)});
+const TemplateUse* Evaluator::intern_use(const TemplateInstance* instance, Place place) {
+  const TemplateUse*& use = use_of_[{instance, place.use, place.position}];
+  if (!use) {
+    auto via = place.use ? std::make_shared<const SourceSpan>(span_of(place)) : nullptr;
+    use = &templates_.uses.emplace_back(TemplateUse{instance, std::move(via)});
   }
-  return usage;
+  return use;
 }
 
 /// The first of the named templates that exists, or null where that is allowed.
-const Usage* Evaluator::use_template(const std::vector<std::string>& names,
-                                     const char* relation,
-                                     Place place,
-                                     bool may_be_missing) {
-  const auto via = place.usage ? std::make_shared<const SourceSpan>(span_of(place)) : nullptr;
+const TemplateUse* Evaluator::load_template(const std::vector<std::string>& names,
+                                            const char* relation,
+                                            Place place,
+                                            bool may_be_missing) {
+  const auto via = place.use ? std::make_shared<const SourceSpan>(span_of(place)) : nullptr;
   for (const std::string& name : names) {
-    const Unit* unit = loader_.find(name, via);
-    if (!unit) continue;
+    const TemplateInstance* instance = loader_.find(name, via);
+    if (!instance) continue;
     const auto same_source = [&](const LoadedTemplate& loaded) {
-      return loaded.source == unit->source();
+      return loaded.source == instance->source();
     };
     if (std::none_of(loaded_.begin(), loaded_.end(), same_source)) {
-      const std::string loaded_by = place.usage ? place.usage->unit->name() : "";
-      loaded_.push_back({name, unit->source(), loaded_by, relation});
+      const std::string loaded_by = place.use ? place.use->instance->name() : "";
+      loaded_.push_back({name, instance->source(), loaded_by, relation});
     }
-    return use(unit, place);
+    return intern_use(instance, place);
   }
   if (may_be_missing) return nullptr;
   loader_.fail_missing(names, span_of(place));
@@ -143,35 +162,43 @@ std::vector<std::string> Evaluator::template_names(const Value& value,
 }
 
 /// Runs the top level of a template, then that of the one it extends, and so on.
-void Evaluator::run_template(const Usage* usage, const ContextPtr& context, TracedText& output) {
+void Evaluator::run_template(const TemplateUse* use,
+                             const ContextPtr& context,
+                             TracedText& output) {
   const int depth = template_depth_;
-  while (usage) {
-    charge(work_of_call);
-    if (++template_depth_ > max_template_depth) fail_nesting(usage);
-    RootState root;
+  while (use) {
+    charge(cost_of_call);
+    if (++template_depth_ > max_template_depth) fail_nesting(use);
+    TopLevelState root;
     Frame frame;
-    frame.usage = usage;
+    frame.use = use;
     frame.context = context;
     frame.scope = std::make_shared<Scope>();
-    frame.scope->unset = &usage->unit->tree().unset;
+    frame.scope->unassigned = &use->instance->tree().unassigned;
     frame.output = &output;
     frame.root = &root;
     frame.top_level = true;
-    if (usage->unit->tree().uses_self) {
-      frame.scope->variables["self"] = Value::object(std::make_shared<TemplateReference>(context));
+    if (use->instance->tree().uses_self) {
+      frame.scope->variables["self"] =
+          Value::object(std::make_shared<TemplateReference>(*this, context));
     }
-    run(usage->unit->tree().body, frame);
-    usage = root.parent;
+    run(use->instance->tree().body, frame);
+    use = root.parent;
   }
   template_depth_ = depth;
 }
 
-ContextPtr Evaluator::make_context(const Usage* usage) {
+ContextPtr Evaluator::make_context(const TemplateUse* use) {
   auto context = std::make_shared<Context>();
   context->base = &globals_;
-  for (const auto& [name, block] : usage->unit->tree().blocks) {
-    context->blocks[name].push_back({block.get(), usage});
+  for (const auto& [name, block] : use->instance->tree().blocks) {
+    context->blocks[name].push_back({block.get(), use});
   }
+  return keep(std::move(context));
+}
+
+/// Lets the end of the render break a cycle through the context.
+ContextPtr Evaluator::keep(ContextPtr context) {
   if (contexts_.size() >= max_contexts)
     throw OperationError("more than a million includes in one render");
   contexts_.push_back(context);
@@ -184,10 +211,7 @@ ContextPtr Evaluator::nested_context(const Frame& frame) {
   context->outer = frame.context;
   context->outer_scope = frame.scope;
   context->blocks = frame.context->blocks;
-  if (contexts_.size() >= max_contexts)
-    throw OperationError("more than a million includes in one render");
-  contexts_.push_back(context);
-  return context;
+  return keep(std::move(context));
 }
 
 /// As nested_context, but with the variables as they are now.
@@ -209,28 +233,29 @@ std::shared_ptr<Module> Evaluator::import_module(const ast::Expression& name,
                                                  const Frame& frame,
                                                  Place place) {
   const std::vector<std::string> names = template_names(evaluate(name, frame), false, place);
-  const Usage* usage = use_template(names, "import", place, false);
-  if (!with_context) return default_module(usage);
+  const TemplateUse* use = load_template(names, "import", place, false);
+  if (!with_context) return shared_module(use);
   const ContextPtr context = snapshot_context(frame);
-  context->blocks = make_context(usage)->blocks;
-  return make_module(usage, context);
+  context->blocks = make_context(use)->blocks;
+  return make_module(use, context);
 }
 
-std::shared_ptr<Module> Evaluator::make_module(const Usage* usage, const ContextPtr& context) {
+std::shared_ptr<Module> Evaluator::make_module(const TemplateUse* use, const ContextPtr& context) {
   TracedText text;
-  run_template(usage, context, text);
+  run_template(use, context, text);
   VariableMap exported;
   for (const std::string& name : context->exported) exported[name] = context->variables[name];
-  auto module = std::make_shared<Module>(usage->unit->name(), std::move(exported), std::move(text));
+  auto module =
+      std::make_shared<Module>(use->instance->name(), std::move(exported), std::move(text));
   return module;
 }
 
 /// A template imported without context runs once; all who import it share the result.
-std::shared_ptr<Module> Evaluator::default_module(const Usage* usage) {
-  const auto found = modules_.find(usage->unit);
+std::shared_ptr<Module> Evaluator::shared_module(const TemplateUse* use) {
+  const auto found = modules_.find(use->instance);
   if (found != modules_.end()) return found->second;
-  std::shared_ptr<Module> module = make_module(usage, make_context(usage));
-  modules_[usage->unit] = module;
+  std::shared_ptr<Module> module = make_module(use, make_context(use));
+  modules_[use->instance] = module;
   return module;
 }
 
@@ -247,32 +272,32 @@ void Evaluator::fail_undefined(const Value& value, const Frame& frame, Place pla
   } else if (undefined.what == Undefined::What::attribute) {
     hint = did_you_mean(undefined.name, names_in(undefined.owner));
   }
-  fail(undefined.message, undefined.place.usage ? undefined.place : place, std::move(hint));
+  fail(undefined.message, undefined.place.use ? undefined.place : place, std::move(hint));
 }
 
 void Evaluator::count_iteration(Place place) {
-  charge(work_of_step);
+  charge(cost_of_step);
   if (++iterations_ > max_iterations)
     fail("the loops of this template run more than 10 million times", place);
 }
 
 /// Refuses templates that lead to themselves, at the last step of the cycle.
-void Evaluator::fail_nesting(const Usage* usage) const {
-  const SourceSpan* const last_step = usage->via.get();
+void Evaluator::fail_nesting(const TemplateUse* use) const {
+  const SourceSpan* const last_step = use->via.get();
   std::vector<const SourceSpan*> steps;
   bool closed = false;
   for (const SourceSpan* step = last_step; step && !closed; step = step->via.get()) {
     steps.push_back(step);
-    closed = step->source == usage->unit->source();
+    closed = step->source == use->instance->source();
   }
   if (!closed) {
     throw Error("templates are nested more than " + std::to_string(max_template_depth) + " deep",
                 last_step ? *last_step : SourceSpan{});
   }
-  std::string message = "template cycle: '" + usage->unit->name() + "'";
-  std::shared_ptr<const SourceSpan> via;  // of one turn only, not of all hundred
+  std::string message = "template cycle: '" + use->instance->name() + "'";
+  std::shared_ptr<const SourceSpan> via;  // the chain of one turn of the cycle, not of all turns
   for (size_t i = steps.size(); i-- > 0;) {
-    const std::string target = i > 0 ? name_of(*steps[i - 1]->source) : usage->unit->name();
+    const std::string target = i > 0 ? name_of(*steps[i - 1]->source) : use->instance->name();
     message += " uses '" + target + "'";
     SourceSpan step = *steps[i];
     step.via = std::move(via);

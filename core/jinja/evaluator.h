@@ -18,10 +18,6 @@
 
 namespace forge::jinja {
 
-class Macro;
-class Namespace;
-class Module;
-
 /// Runs the templates of one render by walking their trees.
 ///
 /// Names are looked up in the frames around a statement, then in the context, then among the
@@ -29,8 +25,9 @@ class Module;
 /// Evaluator, which breaks reference cycles at its end.
 class Evaluator {
  public:
-  /// All three outlive the evaluator; what places in the result refer to is kept in `units`.
-  Evaluator(const RenderRequest& request, TemplateCache& cache, RenderedUnits& units);
+  /// All three outlive the evaluator; what places in the result add_reference to is kept in
+  /// `templates`.
+  Evaluator(const RenderRequest& request, TemplateCache& cache, RenderedTemplates& templates);
   ~Evaluator();
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
@@ -47,8 +44,6 @@ class Evaluator {
   Value call_macro(const Macro& macro, const Arguments& arguments);
   TracedText render_block(const ContextPtr& context, const std::string& name, size_t index);
   TracedText run_loop(const ast::For& loop, const Frame& frame, List items, int depth);
-  /// Lets the end of the render cut a possible cycle through this namespace.
-  void keep_for_cleanup(std::weak_ptr<Namespace> ns) { namespaces_.push_back(std::move(ns)); }
 
  private:
   class Level;
@@ -109,22 +104,24 @@ class Evaluator {
                  TracedText& output);
 
   // Templates.
-  const Usage* use_template(const std::vector<std::string>& names,
-                            const char* relation,
-                            Place place,
-                            bool may_be_missing);
-  const Usage* use(const Unit* unit, Place place);
+  const TemplateUse* load_template(const std::vector<std::string>& names,
+                                   const char* relation,
+                                   Place place,
+                                   bool may_be_missing);
+  const TemplateUse* intern_use(const TemplateInstance* instance, Place place);
   std::vector<std::string> template_names(const Value& value, bool many, Place place) const;
-  void run_template(const Usage* usage, const ContextPtr& context, TracedText& output);
-  ContextPtr make_context(const Usage* usage);
+  void run_template(const TemplateUse* use, const ContextPtr& context, TracedText& output);
+  ContextPtr keep(ContextPtr context);
+  ContextPtr make_context(const TemplateUse* use);
   ContextPtr nested_context(const Frame& frame);
   ContextPtr snapshot_context(const Frame& frame);
   std::shared_ptr<Module> import_module(const ast::Expression& name,
                                         bool with_context,
                                         const Frame& frame,
                                         Place place);
-  std::shared_ptr<Module> make_module(const Usage* usage, const ContextPtr& context);
-  std::shared_ptr<Module> default_module(const Usage* usage);
+  std::shared_ptr<Module> make_module(const TemplateUse* use, const ContextPtr& context);
+  std::shared_ptr<Module> shared_module(const TemplateUse* use);
+  Value make_namespace(const Arguments& arguments);
   Value make_macro(const ast::Routine& routine, const Frame& frame);
 
   // Errors and limits.
@@ -133,17 +130,18 @@ class Evaluator {
   template <typename Action>
   auto guarded(const Frame& frame, Place place, Action action);
   void count_iteration(Place place);
-  [[noreturn]] void fail_nesting(const Usage* usage) const;
+  [[noreturn]] void fail_nesting(const TemplateUse* use) const;
   std::string name_of(const SourceText& source) const;
 
   const RenderRequest& request_;
-  RenderedUnits& units_;
+  RenderedTemplates& templates_;
   Loader loader_;
   VariableMap globals_;
   VariableMap base_;  ///< the caller's variables over the globals
   std::vector<LoadedTemplate> loaded_;
-  std::map<std::tuple<const Unit*, const Usage*, uint32_t>, const Usage*> usage_of_;
-  std::map<const Unit*, std::shared_ptr<Module>> modules_;
+  std::map<std::tuple<const TemplateInstance*, const TemplateUse*, uint32_t>, const TemplateUse*>
+      use_of_;
+  std::map<const TemplateInstance*, std::shared_ptr<Module>> modules_;
   std::vector<std::weak_ptr<Context>> contexts_;
   std::vector<std::weak_ptr<Scope>> scopes_;  ///< those that a macro keeps alive
   std::vector<std::weak_ptr<Namespace>> namespaces_;
@@ -161,10 +159,10 @@ class Evaluator::Level {
     if (evaluator_.depth_ >= max_depth) {
       evaluator_.fail("templates, macros or blocks call each other too deeply", place);
     }
-    if (detail::remaining_work < work_of_step) {
+    if (detail::remaining_work < cost_of_step) {
       evaluator_.fail("this template does too much work", place, work_hint);
     }
-    charge(work_of_step);
+    charge(cost_of_step);
     ++evaluator_.depth_;
   }
   ~Level() { --evaluator_.depth_; }

@@ -1,15 +1,35 @@
 #include "core/jinja/expression_parser.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
+#include "core/base/text.h"
+#include "core/jinja/builtins.h"
 
 namespace forge::jinja {
 
-using namespace expression_nodes;
 using ast::ExpressionPtr;
 
 namespace {
+
+/// Deeper trees are refused, so that walking (and freeing) one never exhausts the stack.
+constexpr int max_depth = 200;
+
+template <typename Node>
+ExpressionPtr make(Node node, uint32_t position) {
+  auto expression = std::make_unique<ast::Expression>();
+  expression->node = std::move(node);
+  expression->position = position;
+  int depth = 0;
+  ast::for_each_operand(*expression, [&](const ExpressionPtr& operand) {
+    if (operand) depth = std::max(depth, operand->depth);
+  });
+  if (depth >= max_depth)
+    throw SyntaxError("this expression is nested too deeply", position, "split it with {% set %}");
+  expression->depth = depth + 1;
+  return expression;
+}
 
 std::optional<Comparison> comparison_of(const Token& token) {
   if (token.kind != Token::Kind::symbol) return std::nullopt;
@@ -31,27 +51,31 @@ std::optional<BinaryOperator> product_of(const Token& token) {
   return std::nullopt;
 }
 
-ExpressionPtr binary(BinaryOperator operation,
-                     ExpressionPtr left,
-                     ExpressionPtr right,
-                     uint32_t position) {
-  const int depth = std::max(left->depth, right->depth);
-  return make(ast::Binary{operation, std::move(left), std::move(right)}, position, depth);
-}
-
-ExpressionPtr logical(bool is_and, ExpressionPtr left, ExpressionPtr right, uint32_t position) {
-  const int depth = std::max(left->depth, right->depth);
-  return make(ast::Logical{is_and, std::move(left), std::move(right)}, position, depth);
-}
-
 }  // namespace
 
-std::vector<NameUses*> ExpressionParser::exchange_watchers(std::vector<NameUses*> watchers) {
-  return std::exchange(watchers_, std::move(watchers));
+/// Bounds the parser's own recursion.
+class ExpressionParser::Nesting {
+ public:
+  explicit Nesting(ExpressionParser& parser) : parser_(parser) {
+    if (++parser_.nesting_ > max_depth) {
+      --parser_.nesting_;
+      parser_.tokens_.fail("this expression is nested too deeply", "split it with {% set %}");
+    }
+  }
+  ~Nesting() { --parser_.nesting_; }
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+
+ private:
+  ExpressionParser& parser_;
+};
+
+std::vector<NameUses*> ExpressionParser::swap_trackers(std::vector<NameUses*> trackers) {
+  return std::exchange(trackers_, std::move(trackers));
 }
 
 void ExpressionParser::note_loop_use() {
-  for (NameUses* uses : watchers_) uses->loop = true;
+  for (NameUses* uses : trackers_) uses->loop = true;
 }
 
 ExpressionPtr ExpressionParser::parse() { return checked(parse_conditional()); }
@@ -90,9 +114,8 @@ ExpressionPtr ExpressionParser::parse_conditional() {
     ExpressionPtr test = parse_or();
     ExpressionPtr otherwise = tokens_.skip_name("else") ? parse_conditional() : nullptr;
     --conditional_depth;
-    const int depth = std::max({value->depth, test->depth, depth_of(otherwise)});
-    value = make(
-        ast::Conditional{std::move(test), std::move(value), std::move(otherwise)}, position, depth);
+    value =
+        make(ast::Conditional{std::move(test), std::move(value), std::move(otherwise)}, position);
   }
   return value;
 }
@@ -101,7 +124,7 @@ ExpressionPtr ExpressionParser::parse_or() {
   ExpressionPtr left = parse_and();
   while (tokens_.is_name("or")) {
     const uint32_t position = tokens_.take().position;
-    left = logical(false, std::move(left), parse_and(), position);
+    left = make(ast::Logical{false, std::move(left), parse_and()}, position);
   }
   return left;
 }
@@ -110,7 +133,7 @@ ExpressionPtr ExpressionParser::parse_and() {
   ExpressionPtr left = parse_not();
   while (tokens_.is_name("and")) {
     const uint32_t position = tokens_.take().position;
-    left = logical(true, std::move(left), parse_not(), position);
+    left = make(ast::Logical{true, std::move(left), parse_not()}, position);
   }
   return left;
 }
@@ -120,15 +143,13 @@ ExpressionPtr ExpressionParser::parse_not() {
   const Nesting nesting(*this);
   const uint32_t position = tokens_.take().position;
   ExpressionPtr operand = parse_not();
-  const int depth = operand->depth;
-  return make(ast::Unary{ast::Unary::Operator::logical_not, std::move(operand)}, position, depth);
+  return make(ast::Unary{ast::Unary::Operator::logical_not, std::move(operand)}, position);
 }
 
 ExpressionPtr ExpressionParser::parse_comparison() {
   const uint32_t position = tokens_.current().position;
   ast::ComparisonChain chain;
   chain.first = parse_sum();
-  int depth = chain.first->depth;
   while (true) {
     std::optional<Comparison> comparison = comparison_of(tokens_.current());
     if (tokens_.is_name("in")) comparison = Comparison::in;
@@ -139,10 +160,9 @@ ExpressionPtr ExpressionParser::parse_comparison() {
     if (!comparison) break;
     tokens_.take();
     chain.rest.emplace_back(*comparison, parse_sum());
-    depth = std::max(depth, chain.rest.back().second->depth);
   }
   if (chain.rest.empty()) return std::move(chain.first);
-  return make(std::move(chain), position, depth);
+  return make(std::move(chain), position);
 }
 
 ExpressionPtr ExpressionParser::parse_sum() {
@@ -151,7 +171,7 @@ ExpressionPtr ExpressionParser::parse_sum() {
     const Token token = tokens_.take();
     const BinaryOperator operation =
         token.text == "+" ? BinaryOperator::add : BinaryOperator::subtract;
-    left = binary(operation, std::move(left), parse_concatenation(), token.position);
+    left = make(ast::Binary{operation, std::move(left), parse_concatenation()}, token.position);
   }
   return left;
 }
@@ -162,15 +182,14 @@ ExpressionPtr ExpressionParser::parse_concatenation() {
   concatenation.parts.push_back(parse_product());
   while (tokens_.skip_symbol("~")) concatenation.parts.push_back(parse_product());
   if (concatenation.parts.size() == 1) return std::move(concatenation.parts[0]);
-  const int depth = depth_of(concatenation.parts);
-  return make(std::move(concatenation), position, depth);
+  return make(std::move(concatenation), position);
 }
 
 ExpressionPtr ExpressionParser::parse_product() {
   ExpressionPtr left = parse_power();
   while (const auto operation = product_of(tokens_.current())) {
     const uint32_t position = tokens_.take().position;
-    left = binary(*operation, std::move(left), parse_power(), position);
+    left = make(ast::Binary{*operation, std::move(left), parse_power()}, position);
   }
   return left;
 }
@@ -179,7 +198,7 @@ ExpressionPtr ExpressionParser::parse_power() {
   ExpressionPtr left = parse_unary(true);
   while (tokens_.is_symbol("**")) {
     const uint32_t position = tokens_.take().position;
-    left = binary(BinaryOperator::power, std::move(left), parse_unary(true), position);
+    left = make(ast::Binary{BinaryOperator::power, std::move(left), parse_unary(true)}, position);
   }
   return left;
 }
@@ -190,10 +209,9 @@ ExpressionPtr ExpressionParser::parse_unary(bool with_filters) {
   if (tokens_.is_symbol("-") || tokens_.is_symbol("+")) {
     const Token token = tokens_.take();
     ExpressionPtr operand = parse_unary(false);
-    const int depth = operand->depth;
     const auto operation =
         token.text == "-" ? ast::Unary::Operator::minus : ast::Unary::Operator::plus;
-    expression = make(ast::Unary{operation, std::move(operand)}, token.position, depth);
+    expression = make(ast::Unary{operation, std::move(operand)}, token.position);
   } else {
     expression = parse_primary();
   }
@@ -223,7 +241,7 @@ ExpressionPtr ExpressionParser::parse_name() {
   if (name == "false" || name == "False")
     return make(ast::Constant{Value::boolean(false)}, token.position);
   if (name == "none" || name == "None") return make(ast::Constant{Value()}, token.position);
-  for (NameUses* uses : watchers_) {
+  for (NameUses* uses : trackers_) {
     if (name == "loop") uses->loop = true;
     if (name == "caller") uses->caller = true;
     if (name == "kwargs") uses->kwargs = true;
@@ -284,13 +302,11 @@ ExpressionPtr ExpressionParser::parse_list() {
     list.items.push_back(parse_conditional());
   }
   tokens_.expect_symbol("]");
-  const int depth = depth_of(list.items);
-  return make(std::move(list), position, depth);
+  return make(std::move(list), position);
 }
 
 ExpressionPtr ExpressionParser::parse_dict() {
   ast::DictLiteral dict;
-  int depth = 0;
   const uint32_t position = tokens_.take().position;
   while (!tokens_.is_symbol("}")) {
     if (!dict.entries.empty()) tokens_.expect_symbol(",");
@@ -298,11 +314,10 @@ ExpressionPtr ExpressionParser::parse_dict() {
     ExpressionPtr key = parse_conditional();
     tokens_.expect_symbol(":");
     ExpressionPtr value = parse_conditional();
-    depth = std::max({depth, key->depth, value->depth});
     dict.entries.emplace_back(std::move(key), std::move(value));
   }
   tokens_.expect_symbol("}");
-  return make(std::move(dict), position, depth);
+  return make(std::move(dict), position);
 }
 
 bool ExpressionParser::at_tuple_end(std::string_view end_name) const {
@@ -322,8 +337,168 @@ ExpressionPtr ExpressionParser::parse_items(bool with_conditional, std::string_v
   if (tuple.items.empty())
     tokens_.fail("expected an expression, got " + describe(tokens_.current()));
   if (!has_comma) return std::move(tuple.items[0]);
-  const int depth = depth_of(tuple.items);
-  return make(std::move(tuple), position, depth);
+  return make(std::move(tuple), position);
+}
+
+// What may follow an operand: attributes, subscripts, calls, filters, tests.
+
+ExpressionPtr ExpressionParser::parse_postfix(ExpressionPtr expression) {
+  while (true) {
+    if (tokens_.is_symbol(".")) {
+      expression = parse_attribute(std::move(expression));
+    } else if (tokens_.is_symbol("[")) {
+      expression = parse_subscript(std::move(expression));
+    } else if (tokens_.is_symbol("(")) {
+      expression = parse_call(std::move(expression));
+    } else {
+      return expression;
+    }
+  }
+}
+
+ExpressionPtr ExpressionParser::parse_filters_and_tests(ExpressionPtr expression) {
+  while (true) {
+    if (tokens_.skip_symbol("|")) {
+      expression = parse_filter(std::move(expression));
+    } else if (tokens_.is_name("is")) {
+      expression = parse_test(std::move(expression));
+    } else if (tokens_.is_symbol("(")) {
+      expression = parse_call(std::move(expression));
+    } else {
+      return expression;
+    }
+  }
+}
+
+ExpressionPtr ExpressionParser::parse_attribute(ExpressionPtr object) {
+  const uint32_t position = tokens_.take().position;
+  if (tokens_.is(Token::Kind::integer)) {
+    ExpressionPtr key = parse_number();
+    return make(ast::Subscript{std::move(object), std::move(key)}, position);
+  }
+  const Token name = tokens_.expect(Token::Kind::name, "the name of an attribute");
+  return make(ast::Attribute{std::move(object), std::string(name.text)}, name.position);
+}
+
+ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr object) {
+  const uint32_t position = tokens_.take().position;
+  ast::SliceOf slice;
+  const auto part = [&]() -> ExpressionPtr {
+    return tokens_.is_symbol(":") || tokens_.is_symbol("]") ? nullptr : parse_conditional();
+  };
+  if (!tokens_.is_symbol(":")) {
+    ast::TupleLiteral keys;
+    while (!tokens_.is_symbol("]") && !tokens_.is_symbol(":")) {
+      if (!keys.items.empty()) tokens_.expect_symbol(",");
+      keys.items.push_back(parse_conditional());
+    }
+    if (!tokens_.is_symbol(":")) {
+      tokens_.expect_symbol("]");
+      const bool single = keys.items.size() == 1;
+      ExpressionPtr key = single ? std::move(keys.items[0]) : make(std::move(keys), position);
+      return make(ast::Subscript{std::move(object), std::move(key)}, position);
+    }
+    if (keys.items.size() != 1) tokens_.fail("unexpected ':' in a subscript");
+    slice.begin = std::move(keys.items[0]);
+  }
+  tokens_.expect_symbol(":");
+  slice.end = part();
+  if (tokens_.skip_symbol(":")) slice.step = part();
+  tokens_.expect_symbol("]");
+  slice.object = std::move(object);
+  return make(std::move(slice), position);
+}
+
+ExpressionPtr ExpressionParser::parse_call(ExpressionPtr callee) {
+  const uint32_t position = callee->position;
+  ast::CallArguments arguments = parse_arguments();
+  return make(ast::Call{std::move(callee), std::move(arguments)}, position);
+}
+
+std::string ExpressionParser::parse_dotted_name() {
+  std::string name(tokens_.expect(Token::Kind::name, "a name").text);
+  while (tokens_.skip_symbol("."))
+    name += "." + std::string(tokens_.expect(Token::Kind::name, "a name").text);
+  return name;
+}
+
+ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr input) {
+  const uint32_t position = tokens_.current().position;
+  ast::Filter filter;
+  filter.name = parse_dotted_name();
+  if (!find_filter(filter.name)) {
+    const std::string hint = did_you_mean(filter.name, filter_names());
+    note_unknown("there is no filter '" + filter.name + "'", position, hint);
+  }
+  if (tokens_.is_symbol("(")) filter.arguments = parse_arguments();
+  filter.input = std::move(input);
+  return make(std::move(filter), position);
+}
+
+ExpressionPtr ExpressionParser::parse_test(ExpressionPtr input) {
+  tokens_.take();
+  const bool negated = tokens_.skip_name("not");
+  const uint32_t position = tokens_.current().position;
+  ast::Test test;
+  test.name = parse_dotted_name();
+  if (!find_test(test.name)) {
+    const std::string hint = did_you_mean(test.name, test_names());
+    note_unknown("there is no test '" + test.name + "'", position, hint);
+  }
+  const bool ends = tokens_.is_name("else") || tokens_.is_name("or") || tokens_.is_name("and");
+  const Token::Kind kind = tokens_.current().kind;
+  const bool has_argument = kind == Token::Kind::name || kind == Token::Kind::string ||
+                            kind == Token::Kind::integer || kind == Token::Kind::real ||
+                            tokens_.is_symbol("[") || tokens_.is_symbol("{");
+  if (tokens_.is_symbol("(")) {
+    test.arguments = parse_arguments();
+  } else if (has_argument && !ends) {
+    if (tokens_.is_name("is")) tokens_.fail("tests with 'is' cannot be chained");
+    test.arguments.positional.push_back(parse_postfix(parse_primary()));
+  }
+  test.input = std::move(input);
+  ExpressionPtr expression = make(std::move(test), position);
+  if (!negated) return expression;
+  return make(ast::Unary{ast::Unary::Operator::logical_not, std::move(expression)}, position);
+}
+
+ast::CallArguments ExpressionParser::parse_arguments() {
+  const Nesting nesting(*this);
+  ast::CallArguments arguments;
+  tokens_.expect_symbol("(");
+  while (!tokens_.is_symbol(")")) {
+    parse_argument(arguments);
+    if (!tokens_.is_symbol(")")) tokens_.expect_symbol(",");
+  }
+  tokens_.take();
+  return arguments;
+}
+
+void ExpressionParser::parse_argument(ast::CallArguments& arguments) {
+  const auto ensure = [&](bool in_order) {
+    if (!in_order)
+      tokens_.fail("invalid order of arguments",
+                   "first positional, then named, then *args, **kwargs");
+  };
+  if (tokens_.skip_symbol("*")) {
+    ensure(!arguments.more_positional && !arguments.more_named);
+    arguments.more_positional = parse_conditional();
+  } else if (tokens_.skip_symbol("**")) {
+    ensure(!arguments.more_named);
+    arguments.more_named = parse_conditional();
+  } else if (tokens_.is(Token::Kind::name) &&
+             TokenStream::is(tokens_.following(), Token::Kind::symbol, "=")) {
+    ensure(!arguments.more_named);
+    std::string name(tokens_.take().text);
+    tokens_.take();
+    for (const auto& [other, value] : arguments.named) {
+      if (other == name) tokens_.fail("the argument '" + name + "' is given twice");
+    }
+    arguments.named.emplace_back(std::move(name), parse_conditional());
+  } else {
+    ensure(!arguments.more_positional && !arguments.more_named && arguments.named.empty());
+    arguments.positional.push_back(parse_conditional());
+  }
 }
 
 }  // namespace forge::jinja

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,10 +28,10 @@ class ExpressionParser {
   /// The filters `name(…) | name(…)` on a text that comes later.
   ast::ExpressionPtr parse_filter_chain();
   /// `uses` are updated with the names read until it is removed again.
-  void watch(NameUses* uses) { watchers_.push_back(uses); }
-  void unwatch() { watchers_.pop_back(); }
-  /// Takes all watchers away (a block's body is nobody else's) and returns them.
-  std::vector<NameUses*> exchange_watchers(std::vector<NameUses*> watchers);
+  void begin_tracking(NameUses* uses) { trackers_.push_back(uses); }
+  void end_tracking() { trackers_.pop_back(); }
+  /// Takes all trackers away (a block's body is nobody else's) and returns them.
+  std::vector<NameUses*> swap_trackers(std::vector<NameUses*> trackers);
   void note_loop_use();
 
   /// Inside `if` an unknown filter is an error only when it runs.
@@ -75,65 +74,10 @@ class ExpressionParser {
   bool at_tuple_end(std::string_view end_name) const;
 
   TokenStream& tokens_;
-  std::vector<NameUses*> watchers_;
+  std::vector<NameUses*> trackers_;
   /// An unknown filter or test outside of every condition met so far.
   std::optional<SyntaxError> unknown_;
   int nesting_ = 0;
-};
-
-}  // namespace forge::jinja
-
-/// Making nodes of expressions; for the files that implement ExpressionParser.
-namespace forge::jinja::expression_nodes {
-
-using ast::ExpressionPtr;
-
-/// Deeper trees are refused, so that walking (and freeing) one never exhausts the stack.
-constexpr int max_depth = 200;
-
-inline int depth_of(const ExpressionPtr& expression) { return expression ? expression->depth : 0; }
-inline int depth_of(const std::vector<ExpressionPtr>& expressions) {
-  int depth = 0;
-  for (const ExpressionPtr& expression : expressions) depth = std::max(depth, depth_of(expression));
-  return depth;
-}
-inline int depth_of(const ast::CallArguments& arguments) {
-  int depth = std::max(depth_of(arguments.positional), depth_of(arguments.more_positional));
-  for (const auto& [name, value] : arguments.named) depth = std::max(depth, depth_of(value));
-  return std::max(depth, depth_of(arguments.more_named));
-}
-
-template <typename Node>
-ExpressionPtr make(Node node, uint32_t position, int depth_below = 0) {
-  if (depth_below >= max_depth) {
-    throw SyntaxError("this expression is nested too deeply", position, "split it with {% set %}");
-  }
-  auto expression = std::make_unique<ast::Expression>();
-  expression->node = std::move(node);
-  expression->position = position;
-  expression->depth = depth_below + 1;
-  return expression;
-}
-
-}  // namespace forge::jinja::expression_nodes
-
-namespace forge::jinja {
-
-/// Bounds the parser's own recursion.
-class ExpressionParser::Nesting {
- public:
-  explicit Nesting(ExpressionParser& parser) : parser_(parser) {
-    if (++parser_.nesting_ > expression_nodes::max_depth) {
-      --parser_.nesting_;
-      parser_.tokens_.fail("this expression is nested too deeply", "split it with {% set %}");
-    }
-  }
-  ~Nesting() { --parser_.nesting_; }
-  Nesting(const Nesting&) = delete;
-  Nesting& operator=(const Nesting&) = delete;
-
- private:
-  ExpressionParser& parser_;
 };
 
 }  // namespace forge::jinja

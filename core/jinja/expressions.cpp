@@ -14,7 +14,7 @@
 namespace forge::jinja {
 
 Value Evaluator::evaluate(const ast::Expression& expression, const Frame& frame) {
-  const Place place{frame.usage, expression.position};
+  const Place place{frame.use, expression.position};
   const Level level(*this, place);
   return guarded(frame, place, [&] {
     return std::visit([&](const auto& node) { return visit(node, frame, place); }, expression.node);
@@ -38,7 +38,7 @@ Value Evaluator::visit(const ast::Constant& node, const Frame&, Place) { return 
 
 Value Evaluator::visit(const ast::Name& node, const Frame& frame, Place place) {
   if (const Value* value = frame.find(node.name)) return *value;
-  if (node.name == "versions" && !frame.scope->find(node.name).is_unset) {
+  if (node.name == "versions" && !frame.scope->find(node.name).is_unassigned) {
     const auto made = globals_.emplace(node.name, Value()).first;
     if (made->second.is_none()) made->second = make_versions(request_);
     base_.emplace(node.name, made->second);
@@ -133,7 +133,7 @@ Value Evaluator::visit(const ast::Filter& node, const Frame& frame, Place place)
 
 /// Applies the filters of a block, whose innermost has no input of its own.
 Value Evaluator::apply_filters(const ast::Expression& expression, Value input, const Frame& frame) {
-  const Place place{frame.usage, expression.position};
+  const Place place{frame.use, expression.position};
   const auto& filter = std::get<ast::Filter>(expression.node);
   if (filter.input) input = apply_filters(*filter.input, std::move(input), frame);
   return guarded(frame, place, [&] {
@@ -155,13 +155,13 @@ Value Evaluator::visit(const ast::Binary& node, const Frame& frame, Place) {
 
 Value Evaluator::visit(const ast::Logical& node, const Frame& frame, Place) {
   Value left = evaluate(*node.left, frame);
-  return truth(left) == node.is_and ? evaluate(*node.right, frame) : left;
+  return is_truthy(left) == node.is_and ? evaluate(*node.right, frame) : left;
 }
 
 Value Evaluator::visit(const ast::Unary& node, const Frame& frame, Place) {
   const Value operand = evaluate(*node.operand, frame);
   switch (node.operation) {
-    case ast::Unary::Operator::logical_not: return Value::boolean(!truth(operand));
+    case ast::Unary::Operator::logical_not: return Value::boolean(!is_truthy(operand));
     case ast::Unary::Operator::minus: return negate(operand);
     case ast::Unary::Operator::plus: return unary_plus(operand);
   }
@@ -193,7 +193,7 @@ Value Evaluator::visit(const ast::ComparisonChain& node, const Frame& frame, Pla
 }
 
 Value Evaluator::visit(const ast::Conditional& node, const Frame& frame, Place place) {
-  if (truth(evaluate(*node.test, frame))) return evaluate(*node.value, frame);
+  if (is_truthy(evaluate(*node.test, frame))) return evaluate(*node.value, frame);
   if (node.otherwise) return evaluate(*node.otherwise, frame);
   Undefined undefined;
   undefined.message = "this inline `if` is false and has no `else`";
@@ -249,19 +249,19 @@ void charge_input(const Value& input) {
 }  // namespace
 
 Value Evaluator::make_macro(const ast::Routine& routine, const Frame& frame) {
-  charge(work_of_call);
+  charge(cost_of_call);
   scopes_.push_back(frame.scope);
   Frame definition = frame;
   definition.output = nullptr;
   definition.root = nullptr;
   definition.top_level = false;
-  return Value::object(std::make_shared<Macro>(routine, definition));
+  return Value::object(std::make_shared<Macro>(*this, routine, definition));
 }
 
 Value Evaluator::call(const Value& callee, const Arguments& arguments) {
   require_defined(callee);
   if (callee.is_object() && callee.as_object()->callable())
-    return callee.as_object()->call(*this, arguments);
+    return callee.as_object()->call(arguments);
   throw OperationError("'" + type_name(callee) + "' object is not callable");
 }
 
@@ -286,13 +286,13 @@ bool Evaluator::apply_test(const std::string& name,
 }
 
 Value Evaluator::call_macro(const Macro& macro, const Arguments& arguments) {
-  charge(work_of_call);
+  charge(cost_of_call);
   const ast::Routine& routine = macro.routine();
   const Place call_place = call_place_;
   TracedText text;
-  Frame frame = macro.frame().inner(routine.unset, text);
-  // What a macro writes is reached through its call.
-  frame.usage = use(macro.frame().usage->unit, call_place);
+  Frame frame = macro.frame().inner(routine.unassigned, text);
+  // Origins in the macro's text lead through the place of its call.
+  frame.use = intern_use(macro.frame().use->instance, call_place);
   VariableMap& variables = frame.scope->variables;
   Arguments rest = arguments;
   /// Moves a named argument to the macro's variable of the name, if it was given.
@@ -347,19 +347,20 @@ void Evaluator::run_block(const ContextPtr& context,
                           const std::string& name,
                           size_t index,
                           TracedText& output) {
-  charge(work_of_call);
+  charge(cost_of_call);
   const BlockDefinition definition = context->blocks.at(name).at(index);
   Frame frame;
-  frame.usage = definition.usage;
+  frame.use = definition.use;
   frame.context = context;
   frame.scope = std::make_shared<Scope>();
-  frame.scope->unset = &definition.block->unset;
+  frame.scope->unassigned = &definition.block->unassigned;
   frame.output = &output;
   if (definition.block->uses_super) {
-    frame.scope->variables["super"] = block_reference(context, name, index + 1);
+    frame.scope->variables["super"] = block_reference(*this, context, name, index + 1);
   }
   if (definition.block->uses_self) {
-    frame.scope->variables["self"] = Value::object(std::make_shared<TemplateReference>(context));
+    frame.scope->variables["self"] =
+        Value::object(std::make_shared<TemplateReference>(*this, context));
   }
   run(definition.block->body, frame);
 }

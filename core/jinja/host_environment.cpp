@@ -1,5 +1,6 @@
 #include "core/jinja/host_environment.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -7,12 +8,10 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/jinja/render.h"
 
 namespace forge::jinja {
 namespace {
@@ -35,21 +34,21 @@ double shown_time() {
 
 }  // namespace
 
-Surroundings Surroundings::of_this_machine() {
-  Surroundings surroundings;
-  surroundings.unix_time = shown_time();
+HostEnvironment HostEnvironment::current() {
+  HostEnvironment host_environment;
+  host_environment.unix_time = shown_time();
   std::error_code ignored;
-  surroundings.working_directory = std::filesystem::current_path(ignored).string();
-  surroundings.home_directory = environment_variable("HOME");
-  surroundings.config_home = environment_variable("XDG_CONFIG_HOME");
-  surroundings.data_home = environment_variable("XDG_DATA_HOME");
-  surroundings.cache_home = environment_variable("XDG_CACHE_HOME");
-  surroundings.python_versions = [] {
+  host_environment.working_directory = std::filesystem::current_path(ignored).string();
+  host_environment.home_directory = environment_variable("HOME");
+  host_environment.config_home = environment_variable("XDG_CONFIG_HOME");
+  host_environment.data_home = environment_variable("XDG_DATA_HOME");
+  host_environment.cache_home = environment_variable("XDG_CACHE_HOME");
+  host_environment.python_versions = [] {
     return find_python_versions(environment_variable("PATH"), environment_variable("HOME"));
   };
   std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) == 0) surroundings.host_name = host.data();
-  return surroundings;
+  if (::gethostname(host.data(), host.size() - 1) == 0) host_environment.host_name = host.data();
+  return host_environment;
 }
 
 namespace {

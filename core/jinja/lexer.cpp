@@ -6,6 +6,8 @@
 #include "core/python/unicode.h"
 
 namespace forge::jinja {
+
+using namespace python;
 namespace {
 
 bool is_hex(char c) {

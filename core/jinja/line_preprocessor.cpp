@@ -6,6 +6,8 @@
 #include "core/python/unicode.h"
 
 namespace forge::jinja {
+
+using namespace python;
 namespace {
 
 struct Line {
@@ -23,37 +25,35 @@ std::string_view without_trailing_comment(std::string_view line) {
        at = line.rfind("##", at - 1)) {
     const std::string_view before = line.substr(0, at);
     if (trailing_space(before) == 0) continue;
-    size_t end = at - 1;
-    while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;
-    return line.substr(0, end);
+    return line.substr(0, previous_code_point(line, at));
   }
   return line;
 }
 
-struct Sigil {
+struct LinePrefix {
   const char* text;
   const char* open;
   const char* close;
 };
 
-/// The statement or expression of a sigil line, in Jinja's delimiters.
+/// The statement or expression of a prefix line, in Jinja's delimiters.
 std::optional<Line> line_statement(std::string_view line, int number) {
-  static const Sigil sigils[] = {{"--", "{% ", " %}"},
-                                 {"<<", "{%- ", " %}"},
-                                 {">>", "{% ", " -%}"},
-                                 {"==", "{{ ", " }}"},
-                                 {"=>", "{{ ", "|trim('\\n')}}"}};
+  static const LinePrefix prefixes[] = {{"--", "{% ", " %}"},
+                                        {"<<", "{%- ", " %}"},
+                                        {">>", "{% ", " -%}"},
+                                        {"==", "{{ ", " }}"},
+                                        {"=>", "{{ ", "|trim('\\n')}}"}};
   const size_t indent = leading_space(line);
   const std::string_view statement = line.substr(indent);
-  for (const Sigil& sigil : sigils) {
-    if (!starts_with(statement, sigil.text)) continue;
+  for (const LinePrefix& prefix : prefixes) {
+    if (!starts_with(statement, prefix.text)) continue;
     const std::string_view rest = statement.substr(2);
     if (rest.empty() || leading_space(rest) == 0) return std::nullopt;
     size_t blank = 0;
     next_code_point(rest, blank);
-    const std::string_view open = sigil.open;
+    const std::string_view open = prefix.open;
     Line result;
-    result.text = std::string(open) + std::string(rest.substr(blank)) + sigil.close;
+    result.text = std::string(open) + std::string(rest.substr(blank)) + prefix.close;
     result.origin.line = number;
     result.origin.column_shift =
         static_cast<int>(indent + 2 + blank) - static_cast<int>(open.size());

@@ -127,7 +127,7 @@ ParsedTemplate::ParsedTemplate(std::shared_ptr<const SourceText> source,
   }
   try {
     tree_ = parse_template(text_);
-    find_unset_names(tree_);
+    find_unassigned_names(tree_);
   } catch (const SyntaxError& error) {
     throw Error(error.what(), span(error.position, via), error.hint);
   }
@@ -195,21 +195,21 @@ std::optional<std::string> path_below_folder(const std::string& name) {
 
 const TemplateFile* TemplateCache::find(const fs::path& folder, const std::string& below) {
   const std::string path = folder.native() + "/" + below;
-  Slot* slot = nullptr;
+  CacheEntry* entry = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    std::unique_ptr<Slot>& known = slots_[path];
-    if (!known) known = std::make_unique<Slot>();
-    slot = known.get();
+    std::unique_ptr<CacheEntry>& known = entries_[path];
+    if (!known) known = std::make_unique<CacheEntry>();
+    entry = known.get();
   }
-  const std::lock_guard lock(slot->mutex);
-  if (slot->was_looked_for) return slot->file.get();
+  const std::lock_guard lock(entry->mutex);
+  if (entry->is_loaded) return entry->file.get();
   std::error_code ignored;
   if (fs::is_regular_file(path, ignored)) {
-    slot->file = std::make_unique<const TemplateFile>(read_template_file(path));
+    entry->file = std::make_unique<const TemplateFile>(read_template_file(path));
   }
-  slot->was_looked_for = true;
-  return slot->file.get();
+  entry->is_loaded = true;
+  return entry->file.get();
 }
 
 const TemplateFile* TemplateCache::find(const std::vector<fs::path>& search_path,
@@ -223,10 +223,11 @@ const TemplateFile* TemplateCache::find(const std::vector<fs::path>& search_path
 }
 
 SourceSpan span_of(const Place& place) {
-  return place.usage ? place.usage->unit->span(place.position, place.usage->via) : SourceSpan{};
+  return place.use ? place.use->instance->span(place.position, place.use->via) : SourceSpan{};
 }
 
-const Unit* Loader::find(const std::string& name, const std::shared_ptr<const SourceSpan>& via) {
+const TemplateInstance* Loader::find(const std::string& name,
+                                     const std::shared_ptr<const SourceSpan>& via) {
   const auto known = used_.find(name);
   if (known != used_.end()) return known->second;
   TemplateSourcePtr source;
@@ -237,9 +238,9 @@ const Unit* Loader::find(const std::string& name, const std::shared_ptr<const So
     throw Error(error.message(), via ? *via : SourceSpan{}, error.hint(), error.exit_code());
   }
   if (!source) return nullptr;
-  const Unit* unit = &units_.emplace_back(name, std::move(source), via);
-  used_.emplace(name, unit);
-  return unit;
+  const TemplateInstance* instance = &instances_.emplace_back(name, std::move(source), via);
+  used_.emplace(name, instance);
+  return instance;
 }
 
 TemplateSourcePtr Loader::find_source(const std::string& name) {

@@ -101,23 +101,25 @@ class TemplateCache {
                            const std::string& name);
 
  private:
-  struct Slot {
+  struct CacheEntry {
     std::mutex mutex;
-    bool was_looked_for = false;
+    bool is_loaded = false;
     std::unique_ptr<const TemplateFile> file;  ///< null: there is none
   };
 
-  std::mutex mutex_;  ///< of slots_ alone: files are read side by side
-  std::unordered_map<std::string, std::unique_ptr<Slot>> slots_;
+  std::mutex mutex_;  ///< of entries_ alone: files are read side by side
+  std::unordered_map<std::string, std::unique_ptr<CacheEntry>> entries_;
 };
 
 class TemplateCache;
 
 /// A template under the name by which one render asked for it.
-class Unit {
+class TemplateInstance {
  public:
   /// Throws Error for a syntax error; `via` is the use that asked for the template.
-  Unit(std::string name, TemplateSourcePtr source, const std::shared_ptr<const SourceSpan>& via)
+  TemplateInstance(std::string name,
+                   TemplateSourcePtr source,
+                   const std::shared_ptr<const SourceSpan>& via)
       : name_(std::move(name)), source_(std::move(source)), parsed_(source_->parsed(via)) {}
 
   const std::string& name() const { return name_; }
@@ -134,12 +136,18 @@ class Unit {
   const ParsedTemplate& parsed_;
 };
 
+/// A template in one use: the same template may be reached by several includes.
+struct TemplateUse {
+  const TemplateInstance* instance = nullptr;
+  std::shared_ptr<const SourceSpan> via;  ///< the extends, include or import that led to it
+};
+
 SourceSpan span_of(const Place& place);
 
 /// The templates of one render and their uses: what a Place refers to. Addresses stay.
-struct RenderedUnits {
-  std::deque<Unit> units;
-  std::deque<Usage> usages;
+struct RenderedTemplates {
+  std::deque<TemplateInstance> instances;
+  std::deque<TemplateUse> uses;
 };
 
 /// Finds the templates of one render by name on a search path. Inline templates exist once the
@@ -147,15 +155,16 @@ struct RenderedUnits {
 /// and what was used once stays.
 class Loader {
  public:
-  /// Files are read through `cache`; the units that were found are kept in `units`. Both outlive
-  /// the loader.
+  /// Files are read through `cache`; the instances that were found are kept in `instances`. Both
+  /// outlive the loader.
   Loader(const std::vector<std::filesystem::path>& search_path,
          TemplateCache& cache,
-         std::deque<Unit>& units)
-      : search_path_(search_path), cache_(cache), units_(units) {}
+         std::deque<TemplateInstance>& instances)
+      : search_path_(search_path), cache_(cache), instances_(instances) {}
 
   /// The template, or null where there is none; throws Error for what cannot be read or parsed.
-  const Unit* find(const std::string& name, const std::shared_ptr<const SourceSpan>& via);
+  const TemplateInstance* find(const std::string& name,
+                               const std::shared_ptr<const SourceSpan>& via);
   /// Throws Error that no template of these names is found.
   [[noreturn]] void fail_missing(const std::vector<std::string>& names,
                                  const SourceSpan& where) const;
@@ -167,8 +176,8 @@ class Loader {
   const std::vector<std::filesystem::path>& search_path_;
   TemplateCache& cache_;
   std::map<std::string, TemplateSourcePtr> inlines_;
-  std::deque<Unit>& units_;
-  std::map<std::string, const Unit*> used_;  ///< by the name that was asked for
+  std::deque<TemplateInstance>& instances_;
+  std::map<std::string, const TemplateInstance*> used_;  ///< by the name that was asked for
 };
 
 }  // namespace forge::jinja

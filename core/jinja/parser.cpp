@@ -38,7 +38,7 @@ class Parser {
 
   ast::Template parse() {
     NameUses uses;
-    expressions_.watch(&uses);
+    expressions_.begin_tracking(&uses);
     template_.body = parse_body({});
     template_.uses_self = uses.self;
     return std::move(template_);
@@ -67,10 +67,10 @@ class Parser {
       } else if (token.kind == Token::Kind::print_begin) {
         const uint32_t position = tokens_.current().position;
         // What is never printed may name unknown filters, as in Jinja.
-        const bool is_silenced = extends_ && scope_ != Scope::captured;
-        if (is_silenced) ++expressions_.conditional_depth;
+        const bool discards_output = extends_ && scope_ != Scope::captured;
+        if (discards_output) ++expressions_.conditional_depth;
         body.push_back({ast::Print{expressions_.parse_tuple()}, position});
-        if (is_silenced) --expressions_.conditional_depth;
+        if (discards_output) --expressions_.conditional_depth;
         tokens_.expect(Token::Kind::print_end, "end of print statement '}}'");
       } else {
         if (at_end_tag(end_names)) return body;
@@ -244,10 +244,10 @@ class Parser {
     if (tokens_.skip_name("if")) loop.test = expressions_.parse();
     loop.recursive = tokens_.skip_name("recursive");
     NameUses uses;
-    expressions_.watch(&uses);
+    expressions_.begin_tracking(&uses);
     ++loops_;
     loop.body = parse_tag_body({"endfor", "else"});
-    expressions_.unwatch();
+    expressions_.end_tracking();
     loop.uses_loop = uses.loop || loop.recursive;
     if (tokens_.take().text == "else") {
       loop.otherwise = parse_tag_body({"endfor"});
@@ -282,9 +282,9 @@ class Parser {
         nullptr;  // reserved, so that a block within it cannot take the name
     if (block->scoped) expressions_.note_loop_use();
     NameUses uses;
-    std::vector<NameUses*> outer = expressions_.exchange_watchers({&uses});
+    std::vector<NameUses*> outer = expressions_.swap_trackers({&uses});
     block->body = parse_tag_body({"endblock"}, Scope::captured);
-    expressions_.exchange_watchers(std::move(outer));
+    expressions_.swap_trackers(std::move(outer));
     block->uses_self = uses.self;
     block->uses_super = uses.super;
     if (block->required) require_blank(*block, tag);
@@ -387,9 +387,9 @@ class Parser {
   void parse_routine_body(ast::Routine& routine, std::string_view end_name) {
     const Token routine_tag = tag_;
     NameUses uses;
-    expressions_.watch(&uses);
+    expressions_.begin_tracking(&uses);
     routine.body = parse_tag_body({end_name}, Scope::captured);
-    expressions_.unwatch();
+    expressions_.end_tracking();
     tokens_.take();
     const auto declared = [&](const char* name) {
       return std::find(routine.parameters.begin(), routine.parameters.end(), name) !=
@@ -454,7 +454,7 @@ class Parser {
     const uint32_t position = tokens_.current().position;
     const ast::ExpressionPtr value = expressions_.parse();
     const auto* constant = std::get_if<ast::Constant>(&value->node);
-    if (!constant || truth(constant->value))
+    if (!constant || is_truthy(constant->value))
       throw SyntaxError("autoescaping is not supported", position, "use the filter 'escape'");
     ast::With scope;
     scope.body = parse_tag_body({"endautoescape"});

@@ -10,7 +10,7 @@ namespace forge::jinja {
 /// Throws SyntaxError.
 ast::Template parse_template(std::string_view text);
 
-/// Fills in the UnsetNames of every frame of a template, by the rules of Jinja's compiler.
-void find_unset_names(ast::Template& tree);
+/// Fills in the UnassignedNames of every frame of a template, by the rules of Jinja's compiler.
+void find_unassigned_names(ast::Template& tree);
 
 }  // namespace forge::jinja

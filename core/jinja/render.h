@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,21 +10,6 @@
 #include "core/jinja/host_environment.h"
 
 namespace forge::jinja {
-
-/// What templates see of the machine. Pinned in tests, so that a rendering is reproducible.
-struct Surroundings {
-  double unix_time = 0;  ///< what now(), isotime(), filetime() … show
-  std::string working_directory;
-  std::string home_directory;
-  std::string host_name;
-  std::string library_dir;  ///< forge's own templates, as forge_library_dir; "": not known
-  /// The user's folders by the XDG specification; "" is the usual place below the home directory.
-  std::string config_home, data_home, cache_home;
-  /// Called when a template reads `versions`; null: there is no Python.
-  std::function<PythonVersions()> python_versions;
-  /// Of this process now; SOURCE_DATE_EPOCH, where set, gives the time.
-  static Surroundings of_this_machine();
-};
 
 /// A string, integer, number, bool or none, or a list of such, that the caller passes to a template
 /// by name.
@@ -46,12 +30,12 @@ struct RenderRequest {
   Variables variables;        ///< shadow the built-in globals
   std::string project_dir;
   std::string workspace_root;
-  Surroundings surroundings;
+  HostEnvironment host_environment;
 };
 
-/// Where a stretch of an output line was written.
-struct OutputOrigin {
-  int column = 1;         ///< 1-based column of the output line at which this stretch begins
+/// Where a segment of an output line was written.
+struct OutputSegment {
+  int column = 1;         ///< 1-based column of the output line at which this segment begins
   SourceSpan span;        ///< place in the template that wrote it
   bool verbatim = false;  ///< template text: its columns run in step with the output's
 };
@@ -65,20 +49,20 @@ struct LoadedTemplate {
   std::string relation;  ///< "", "extends", "include", "import"
 };
 
-class OutputMap;
+class SourceMap;
 class TemplateCache;
 
 struct RenderedText {
   std::string text;
   std::vector<LoadedTemplate> templates;
-  /// Who wrote which stretch of `text`; worked out only where somebody asks. Null: nothing is
+  /// Who wrote which segment of `text`; worked out only where somebody asks. Null: nothing is
   /// known.
-  std::shared_ptr<const OutputMap> map;
+  std::shared_ptr<const SourceMap> map;
 
   /// Place in a template of a 1-based line and column of `text`.
   SourceSpan origin(int line, int column) const;
-  /// The stretches of every line of `text`, left to right.
-  std::vector<std::vector<OutputOrigin>> lines() const;
+  /// The segments of every line of `text`, left to right.
+  std::vector<std::vector<OutputSegment>> lines() const;
 };
 
 /// Renders one template in an environment of its own (nothing leaks from one render to the next).

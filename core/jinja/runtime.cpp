@@ -14,8 +14,9 @@ Scope::Lookup Scope::find(const std::string& name) const {
   for (const Scope* scope = this; scope; scope = scope->outer.get()) {
     const auto found = scope->variables.find(name);
     if (found != scope->variables.end()) return {&found->second, false};
-    if (!scope->unset) continue;
-    if (std::find(scope->unset->begin(), scope->unset->end(), name) != scope->unset->end()) {
+    if (!scope->unassigned) continue;
+    if (std::find(scope->unassigned->begin(), scope->unassigned->end(), name) !=
+        scope->unassigned->end()) {
       return {nullptr, true};
     }
   }
@@ -35,24 +36,24 @@ const Value* Context::find(const std::string& name) const {
   return nullptr;
 }
 
-Frame Frame::inner(const ast::UnsetNames& unset) const {
+Frame Frame::inner(const ast::UnassignedNames& unassigned) const {
   Frame frame = *this;
   frame.scope = std::make_shared<Scope>();
-  frame.scope->unset = &unset;
+  frame.scope->unassigned = &unassigned;
   frame.scope->outer = scope;
   frame.top_level = false;
   return frame;
 }
 
-Frame Frame::inner(const ast::UnsetNames& unset, TracedText& text) const {
-  Frame frame = inner(unset);
+Frame Frame::inner(const ast::UnassignedNames& unassigned, TracedText& text) const {
+  Frame frame = inner(unassigned);
   frame.output = &text;
   return frame;
 }
 
 const Value* Frame::find(const std::string& name) const {
   const Scope::Lookup local = scope->find(name);
-  return local.value || local.is_unset ? local.value : context->find(name);
+  return local.value || local.is_unassigned ? local.value : context->find(name);
 }
 
 namespace {
@@ -61,13 +62,53 @@ Value integer(size_t number) { return Value::integer(static_cast<int64_t>(number
 
 }  // namespace
 
+std::string Namespace::repr() const { return "<Namespace " + repr_of_dict(attributes_) + ">"; }
+
+std::optional<Value> Namespace::attribute(const std::string& name) {
+  const Value* value = attributes_.find(Value::string(name));
+  return value ? std::optional<Value>(*value) : std::nullopt;
+}
+
+std::vector<std::string> Namespace::attribute_names() const {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : attributes_.entries()) names.push_back(key.as_string());
+  return names;
+}
+
+Value make_group(Value grouper, Value list) {
+  Record::Fields fields = {{"grouper", std::move(grouper)}, {"list", std::move(list)}};
+  return Value::object(std::make_shared<Record>("", std::move(fields)));
+}
+
+std::optional<Value> Cycler::attribute(const std::string& name) {
+  const Value current = (*items_)[*position_];
+  if (name == "current") return current;
+  if (name == "next") {
+    return make_function("next", [items = items_, position = position_](const Arguments&) {
+      const Value value = (*items)[*position];
+      *position = (*position + 1) % items->size();
+      return value;
+    });
+  }
+  if (name == "reset") {
+    return make_function("reset", [position = position_](const Arguments&) {
+      *position = 0;
+      return Value();
+    });
+  }
+  return std::nullopt;
+}
+
+Value Joiner::call(const Arguments&) {
+  if (std::exchange(used_, true)) return separator_;
+  return Value::string("");
+}
+
 std::string Macro::repr() const {
   return "<Macro " + (routine_.name.empty() ? "anonymous" : repr_of_string(routine_.name)) + ">";
 }
 
-Value Macro::call(Evaluator& evaluator, const Arguments& arguments) {
-  return evaluator.call_macro(*this, arguments);
-}
+Value Macro::call(const Arguments& arguments) { return evaluator_.call_macro(*this, arguments); }
 
 std::optional<Value> Macro::attribute(const std::string& name) {
   if (name == "name") return Value::string(routine_.name);
@@ -81,27 +122,30 @@ std::optional<Value> Macro::attribute(const std::string& name) {
   return Value::tuple(std::move(names));
 }
 
-Value BlockReference::call(Evaluator& evaluator, const Arguments& arguments) {
+Value BlockReference::call(const Arguments& arguments) {
   Parameters("a block", arguments, {});
-  return Value::string(evaluator.render_block(context_, name_, index_));
+  return Value::string(evaluator_.render_block(context_, name_, index_));
 }
 
 std::optional<Value> BlockReference::attribute(const std::string& name) {
-  if (name == "super") return block_reference(context_, name_, index_ + 1);
+  if (name == "super") return block_reference(evaluator_, context_, name_, index_ + 1);
   return std::nullopt;
 }
 
-Value block_reference(const ContextPtr& context, const std::string& name, size_t index) {
+Value block_reference(Evaluator& evaluator,
+                      const ContextPtr& context,
+                      const std::string& name,
+                      size_t index) {
   const auto found = context->blocks.find(name);
   if (found == context->blocks.end() || index >= found->second.size()) {
     return Value::undefined_because("there is no parent block '" + name + "'");
   }
-  return Value::object(std::make_shared<BlockReference>(context, name, index));
+  return Value::object(std::make_shared<BlockReference>(evaluator, context, name, index));
 }
 
 std::optional<Value> TemplateReference::item(const Value& key) {
   if (!key.is_string() || !context_->blocks.count(key.as_string())) return std::nullopt;
-  return block_reference(context_, key.as_string(), 0);
+  return block_reference(evaluator_, context_, key.as_string(), 0);
 }
 
 std::optional<Value> Module::attribute(const std::string& name) {
@@ -152,16 +196,14 @@ std::optional<Value> LoopState::attribute(const std::string& name) {
     return index_ + 1 < size ? items_[index_ + 1]
                              : Value::undefined_because("there is no next item");
   if (name == "cycle") {
-    return make_function("cycle",
-                         [self = shared_from_this()](Evaluator&, const Arguments& arguments) {
-                           return self->cycle(arguments);
-                         });
+    return make_function("cycle", [self = shared_from_this()](const Arguments& arguments) {
+      return self->cycle(arguments);
+    });
   }
   if (name == "changed") {
-    return make_function("changed",
-                         [self = shared_from_this()](Evaluator&, const Arguments& arguments) {
-                           return self->changed(arguments);
-                         });
+    return make_function("changed", [self = shared_from_this()](const Arguments& arguments) {
+      return self->changed(arguments);
+    });
   }
   return std::nullopt;
 }
@@ -179,10 +221,10 @@ Value LoopState::changed(const Arguments& arguments) {
   return Value::boolean(!same);
 }
 
-Value LoopState::call(Evaluator& evaluator, const Arguments& arguments) {
+Value LoopState::call(const Arguments& arguments) {
   if (!loop_.recursive) throw OperationError("the loop must be marked 'recursive' to be called");
-  const List items = jinja::iterate(Parameters("loop()", arguments, {"iterable"}, 1).value(0));
-  return Value::string(evaluator.run_loop(loop_, frame_, items, depth_ + 1));
+  const List items = python::iterate(Parameters("loop()", arguments, {"iterable"}, 1).value(0));
+  return Value::string(evaluator_.run_loop(loop_, frame_, items, depth_ + 1));
 }
 
 }  // namespace forge::jinja

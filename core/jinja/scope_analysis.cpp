@@ -18,13 +18,13 @@ class Symbols {
   void store(const std::string& name) {
     stored_.insert(name);
     if (known_.count(name)) return;
-    if (!outer_ || !outer_->is_known(name)) unset_.insert(name);
+    if (!outer_ || !outer_->is_known(name)) unassigned_.insert(name);
     known_.insert(name);
   }
   void declare(const std::string& name) {
     stored_.insert(name);
     known_.insert(name);
-    unset_.erase(name);
+    unassigned_.erase(name);
   }
   /// Takes over what the branches of an `if` did. A name that not all of them assign may still be
   /// looked for outside afterwards.
@@ -38,19 +38,19 @@ class Symbols {
     for (const Symbols& branch : branches) {
       for (const std::string& name : branch.known_) {
         known_.insert(name);
-        if (branch.unset_.count(name)) {
-          unset_.insert(name);
+        if (branch.unassigned_.count(name)) {
+          unassigned_.insert(name);
         } else {
-          unset_.erase(name);
+          unassigned_.erase(name);
         }
       }
       stored_.insert(branch.stored_.begin(), branch.stored_.end());
     }
     for (const auto& [name, count] : counts) {
-      if (count < branches.size()) unset_.erase(name);
+      if (count < branches.size()) unassigned_.erase(name);
     }
   }
-  ast::UnsetNames unset() const { return {unset_.begin(), unset_.end()}; }
+  ast::UnassignedNames unassigned() const { return {unassigned_.begin(), unassigned_.end()}; }
 
  private:
   bool is_known(const std::string& name) const {
@@ -61,7 +61,7 @@ class Symbols {
   }
 
   const Symbols* outer_;
-  std::set<std::string> known_, stored_, unset_;
+  std::set<std::string> known_, stored_, unassigned_;
 };
 
 /// Notes the names that expressions and statements of one frame use. Bodies with a frame of their
@@ -77,7 +77,10 @@ class Visitor {
   }
 
   void visit(const ast::ExpressionPtr& expression) {
-    if (expression) std::visit([this](const auto& node) { visit(node); }, expression->node);
+    if (!expression) return;
+    if (const auto* name = std::get_if<ast::Name>(&expression->node)) symbols_->load(name->name);
+    ast::for_each_operand(*expression,
+                          [this](const ast::ExpressionPtr& operand) { visit(operand); });
   }
 
   void declare(const ast::Target& target) {
@@ -89,67 +92,6 @@ class Visitor {
   }
 
  private:
-  // Expressions.
-  void visit(const ast::Constant&) {}
-  void visit(const ast::Name& node) { symbols_->load(node.name); }
-  void visit(const ast::ListLiteral& node) { visit(node.items); }
-  void visit(const ast::TupleLiteral& node) { visit(node.items); }
-  void visit(const ast::DictLiteral& node) {
-    for (const auto& [key, value] : node.entries) {
-      visit(key);
-      visit(value);
-    }
-  }
-  void visit(const ast::Attribute& node) { visit(node.object); }
-  void visit(const ast::Subscript& node) {
-    visit(node.object);
-    visit(node.key);
-  }
-  void visit(const ast::SliceOf& node) {
-    for (const ast::ExpressionPtr* part : {&node.object, &node.begin, &node.end, &node.step})
-      visit(*part);
-  }
-  void visit(const ast::CallArguments& arguments) {
-    visit(arguments.positional);
-    for (const auto& [name, value] : arguments.named) visit(value);
-    visit(arguments.more_positional);
-    visit(arguments.more_named);
-  }
-  void visit(const ast::Call& node) {
-    visit(node.callee);
-    visit(node.arguments);
-  }
-  void visit(const ast::Filter& node) {
-    visit(node.input);
-    visit(node.arguments);
-  }
-  void visit(const ast::Test& node) {
-    visit(node.input);
-    visit(node.arguments);
-  }
-  void visit(const ast::Binary& node) {
-    visit(node.left);
-    visit(node.right);
-  }
-  void visit(const ast::Logical& node) {
-    visit(node.left);
-    visit(node.right);
-  }
-  void visit(const ast::Unary& node) { visit(node.operand); }
-  void visit(const ast::Concatenation& node) { visit(node.parts); }
-  void visit(const ast::ComparisonChain& node) {
-    visit(node.first);
-    for (const auto& [comparison, operand] : node.rest) visit(operand);
-  }
-  void visit(const ast::Conditional& node) {
-    visit(node.test);
-    visit(node.value);
-    visit(node.otherwise);
-  }
-  void visit(const std::vector<ast::ExpressionPtr>& expressions) {
-    for (const ast::ExpressionPtr& expression : expressions) visit(expression);
-  }
-
   // Statements.
   void visit(const ast::Target& target) {
     if (target.is_tuple) {
@@ -218,16 +160,16 @@ void analyze_frames(ast::Body& body, const Symbols& symbols);
 
 /// Analyses one frame (what `read` visits) and then the frames within its body.
 template <typename Read>
-ast::UnsetNames analyze_frame(ast::Body& body, const Symbols* outer, Read read) {
+ast::UnassignedNames analyze_frame(ast::Body& body, const Symbols* outer, Read read) {
   Symbols symbols(outer);
   Visitor visitor(symbols);
   read(visitor, symbols);
   analyze_frames(body, symbols);
-  return symbols.unset();
+  return symbols.unassigned();
 }
 
 void analyze_routine(ast::Routine& routine, const Symbols& outer) {
-  routine.unset = analyze_frame(routine.body, &outer, [&](Visitor& visitor, Symbols& symbols) {
+  routine.unassigned = analyze_frame(routine.body, &outer, [&](Visitor& visitor, Symbols& symbols) {
     if (routine.uses_caller) symbols.declare("caller");
     if (routine.uses_named) symbols.declare("kwargs");
     if (routine.uses_positional) symbols.declare("varargs");
@@ -249,28 +191,29 @@ class FrameFinder {
     analyze_frames(node.otherwise, symbols_);
   }
   void operator()(ast::For& node) {
-    node.body_unset = analyze_frame(node.body, &symbols_, [&](Visitor& visitor, Symbols& symbols) {
-      if (node.uses_loop) symbols.declare("loop");
-      visitor.declare(node.target);
-      visitor.visit(node.body);
-    });
-    node.otherwise_unset =
+    node.body_unassigned =
+        analyze_frame(node.body, &symbols_, [&](Visitor& visitor, Symbols& symbols) {
+          if (node.uses_loop) symbols.declare("loop");
+          visitor.declare(node.target);
+          visitor.visit(node.body);
+        });
+    node.otherwise_unassigned =
         analyze_frame(node.otherwise, &symbols_, [&](Visitor& visitor, Symbols&) {
           visitor.visit(node.otherwise);
         });
   }
   void operator()(ast::SetBlock& node) {
-    node.unset = analyze_frame(
+    node.unassigned = analyze_frame(
         node.body, &symbols_, [&](Visitor& visitor, Symbols&) { visitor.visit(node.body); });
   }
   void operator()(ast::FilterBlock& node) {
-    node.unset = analyze_frame(node.body, &symbols_, [&](Visitor& visitor, Symbols&) {
+    node.unassigned = analyze_frame(node.body, &symbols_, [&](Visitor& visitor, Symbols&) {
       visitor.visit(node.body);
       visitor.visit(node.filter);
     });
   }
   void operator()(ast::With& node) {
-    node.unset = analyze_frame(node.body, &symbols_, [&](Visitor& visitor, Symbols&) {
+    node.unassigned = analyze_frame(node.body, &symbols_, [&](Visitor& visitor, Symbols&) {
       for (const auto& [target, value] : node.assignments) visitor.declare(target);
       visitor.visit(node.body);
     });
@@ -288,13 +231,13 @@ void analyze_frames(ast::Body& body, const Symbols& symbols) {
 
 }  // namespace
 
-void find_unset_names(ast::Template& tree) {
-  tree.unset = analyze_frame(tree.body, nullptr, [&](Visitor& visitor, Symbols& symbols) {
+void find_unassigned_names(ast::Template& tree) {
+  tree.unassigned = analyze_frame(tree.body, nullptr, [&](Visitor& visitor, Symbols& symbols) {
     if (tree.uses_self) symbols.declare("self");
     visitor.visit(tree.body);
   });
   for (auto& [name, block] : tree.blocks) {
-    block->unset =
+    block->unassigned =
         analyze_frame(block->body, nullptr, [&block = block](Visitor& visitor, Symbols& symbols) {
           if (block->uses_self) symbols.declare("self");
           if (block->uses_super) symbols.declare("super");

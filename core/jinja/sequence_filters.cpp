@@ -15,15 +15,39 @@
 
 namespace forge::jinja {
 
+namespace {
+
 /// A string in lower case; anything else as it is.
-Value ignore_case(const Value& value);
+Value casefolded(const Value& value) {
+  return value.is_string() ? Value::string(to_lower(value.as_string())) : value;
+}
 
 /// What filters look at in each item: the item itself, or an attribute path such as "a.b.0".
 class ItemKey {
  public:
   /// `attribute` is none, an integer, or a string with dots.
-  ItemKey(const Value& attribute, bool case_sensitive, Value fallback = Value());
-  Value of(const Value& item) const;
+  ItemKey(const Value& attribute, bool case_sensitive, Value fallback = Value())
+      : case_sensitive_(case_sensitive), fallback_(std::move(fallback)) {
+    if (attribute.is_none()) return;
+    if (!attribute.is_string()) {
+      path_.push_back(attribute);
+      return;
+    }
+    for (const std::string& part : split(attribute.as_string(), '.')) {
+      const bool number = !part.empty() && part.size() < 10 &&
+                          part.find_first_not_of("0123456789") == std::string::npos;
+      path_.push_back(number ? Value::integer(std::stoll(part)) : Value::string(part));
+    }
+  }
+
+  Value operator()(const Value& item) const {
+    Value value = item;
+    for (const Value& part : path_) {
+      value = subscript_of(value, part);
+      if (value.is_undefined() && !fallback_.is_none()) value = fallback_;
+    }
+    return case_sensitive_ ? value : casefolded(value);
+  }
 
  private:
   List path_;
@@ -31,85 +55,27 @@ class ItemKey {
   Value fallback_;
 };
 
-/// Several keys, from "name,age": a list of them is compared item by item.
-class ItemKeys {
- public:
-  ItemKeys(const Value& attributes, bool case_sensitive);
-  Value of(const Value& item) const;
+using KeyedItems = std::vector<std::pair<Value, Value>>;  ///< (key, item)
 
- private:
-  std::vector<ItemKey> keys_;
-};
-
-/// Stable sort of (key, item) pairs.
-void sort_by_key(std::vector<std::pair<Value, Value>>& keyed, bool reverse);
-
-Value ignore_case(const Value& value) {
-  return value.is_string() ? Value::string(to_lower(value.as_string())) : value;
+/// The items in the order of their keys; equal keys keep their order.
+List sorted_by_key(KeyedItems keyed, bool reverse) {
+  std::stable_sort(keyed.begin(), keyed.end(), [reverse](const auto& a, const auto& b) {
+    return reverse ? less(b.first, a.first) : less(a.first, b.first);
+  });
+  List items;
+  for (auto& [key, item] : keyed) items.push_back(std::move(item));
+  return items;
 }
-
-ItemKey::ItemKey(const Value& attribute, bool case_sensitive, Value fallback)
-    : case_sensitive_(case_sensitive), fallback_(std::move(fallback)) {
-  if (attribute.is_none()) return;
-  if (!attribute.is_string()) {
-    path_.push_back(attribute);
-    return;
-  }
-  for (const std::string& part : split(attribute.as_string(), '.')) {
-    const bool number = !part.empty() && part.size() < 10 &&
-                        part.find_first_not_of("0123456789") == std::string::npos;
-    path_.push_back(number ? Value::integer(std::stoll(part)) : Value::string(part));
-  }
-}
-
-Value ItemKey::of(const Value& item) const {
-  Value value = item;
-  for (const Value& part : path_) {
-    value = subscript_of(value, part);
-    if (value.is_undefined() && !fallback_.is_none()) value = fallback_;
-  }
-  return case_sensitive_ ? value : ignore_case(value);
-}
-
-ItemKeys::ItemKeys(const Value& attributes, bool case_sensitive) {
-  if (!attributes.is_string()) {
-    keys_.emplace_back(attributes, case_sensitive);
-    return;
-  }
-  for (const std::string& attribute : split(attributes.as_string(), ',')) {
-    keys_.emplace_back(Value::string(attribute), case_sensitive);
-  }
-}
-
-Value ItemKeys::of(const Value& item) const {
-  List keys;
-  for (const ItemKey& key : keys_) keys.push_back(key.of(item));
-  return Value::list(std::move(keys));
-}
-
-void sort_by_key(std::vector<std::pair<Value, Value>>& keyed, bool reverse) {
-  if (reverse) {
-    std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) {
-      return less(b.first, a.first);
-    });
-  } else {
-    std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) {
-      return less(a.first, b.first);
-    });
-  }
-}
-
-namespace {
 
 Value length(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'length'", arguments, {});
-  return Value::integer(static_cast<int64_t>(length_of(input)));
+  return Value::integer(static_cast<int64_t>(len(input)));
 }
 
 Value first(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'first'", arguments, {});
   if (Generator* generator = input.object_as<Generator>()) {
-    if (auto item = generator->take_next()) return *item;
+    if (auto item = generator->next()) return *item;
     return Value::undefined_because("no first item: the sequence is empty");
   }
   const List items = iterate(input);
@@ -151,7 +117,7 @@ Value join(Evaluator&, const Value& input, const Arguments& arguments) {
   bool needs_separator = false;
   for (const Value& item : iterate(input)) {
     if (needs_separator) joined.append(TracedText(str_of(separator)), {});
-    const Value part = key.of(item);
+    const Value part = key(item);
     joined.append(part.is_string() ? part.traced() : TracedText(str_of(part)), {});
     needs_separator = true;
     require_text_size(joined.text().size());
@@ -162,13 +128,22 @@ Value join(Evaluator&, const Value& input, const Arguments& arguments) {
 Value sort(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters(
       "filter 'sort'", arguments, {"reverse", "case_sensitive", "attribute"});
-  const ItemKeys keys(parameters.value(2), parameters.flag(1));
-  std::vector<std::pair<Value, Value>> keyed;
-  for (const Value& item : iterate(input)) keyed.emplace_back(keys.of(item), item);
-  sort_by_key(keyed, parameters.flag(0));
-  List items;
-  for (auto& [key, item] : keyed) items.push_back(std::move(item));
-  return Value::list(std::move(items));
+  // Several keys, as "name,age": lists of them are compared item by item.
+  std::vector<ItemKey> keys;
+  const Value attributes = parameters.value(2);
+  if (!attributes.is_string()) {
+    keys.emplace_back(attributes, parameters.flag(1));
+  } else {
+    for (const std::string& name : split(attributes.as_string(), ','))
+      keys.emplace_back(Value::string(name), parameters.flag(1));
+  }
+  KeyedItems keyed;
+  for (const Value& item : iterate(input)) {
+    List values;
+    for (const ItemKey& key : keys) values.push_back(key(item));
+    keyed.emplace_back(Value::list(std::move(values)), item);
+  }
+  return Value::list(sorted_by_key(std::move(keyed), parameters.flag(0)));
 }
 
 Value sort_dict(Evaluator&, const Value& input, const Arguments& arguments) {
@@ -178,16 +153,13 @@ Value sort_dict(Evaluator&, const Value& input, const Arguments& arguments) {
     throw OperationError("filter 'dictsort' sorts by \"key\" or \"value\"");
   if (!require_defined(input).is_dict())
     throw OperationError("filter 'dictsort' takes a dict, not '" + type_name(input) + "'");
-  std::vector<std::pair<Value, Value>> keyed;
+  KeyedItems keyed;
   for (const auto& [key, value] : input.as_dict().entries()) {
     const Value& sorted_by = by == "key" ? key : value;
-    keyed.emplace_back(parameters.flag(0) ? sorted_by : ignore_case(sorted_by),
+    keyed.emplace_back(parameters.flag(0) ? sorted_by : casefolded(sorted_by),
                        Value::tuple({key, value}));
   }
-  sort_by_key(keyed, parameters.flag(2));
-  List items;
-  for (auto& [key, item] : keyed) items.push_back(std::move(item));
-  return Value::list(std::move(items));
+  return Value::list(sorted_by_key(std::move(keyed), parameters.flag(2)));
 }
 
 Value unique(Evaluator&, const Value& input, const Arguments& arguments) {
@@ -196,7 +168,7 @@ Value unique(Evaluator&, const Value& input, const Arguments& arguments) {
   Dict seen;
   List items;
   for (const Value& item : iterate(input)) {
-    const Value item_key = key.of(item);
+    const Value item_key = key(item);
     if (seen.find(item_key)) continue;
     seen.set(item_key, Value());
     items.push_back(item);
@@ -213,9 +185,9 @@ Value extreme(Evaluator&, const Value& input, const Arguments& arguments) {
   if (items.empty())
     return Value::undefined_because("no smallest or largest item: the sequence is empty");
   size_t best = 0;
-  Value best_key = key.of(items[0]);
+  Value best_key = key(items[0]);
   for (size_t i = 1; i < items.size(); ++i) {
-    Value item_key = key.of(items[i]);
+    Value item_key = key(items[i]);
     if (!(smallest ? less(item_key, best_key) : less(best_key, item_key))) continue;
     best = i;
     best_key = std::move(item_key);
@@ -228,7 +200,7 @@ Value sum(Evaluator&, const Value& input, const Arguments& arguments) {
   const ItemKey key(parameters.value(0), true);
   Value total = parameters.value(1, Value::integer(0));
   if (total.is_string()) throw OperationError("filter 'sum' cannot sum strings", "use `| join`");
-  for (const Value& item : iterate(input)) total = apply(BinaryOperator::add, total, key.of(item));
+  for (const Value& item : iterate(input)) total = apply(BinaryOperator::add, total, key(item));
   return total;
 }
 
@@ -289,32 +261,6 @@ Value to_list(Evaluator&, const Value& input, const Arguments& arguments) {
   return Value::list(iterate(input));
 }
 
-}  // namespace
-
-const FilterTable& sequence_filters() {
-  static const FilterTable filters = {
-      {"length", length},
-      {"count", length},
-      {"first", first},
-      {"last", last},
-      {"reverse", reverse},
-      {"join", join},
-      {"sort", sort},
-      {"dictsort", sort_dict},
-      {"unique", unique},
-      {"min", extreme<true>},
-      {"max", extreme<false>},
-      {"sum", sum},
-      {"batch", batch},
-      {"slice", slice_list},
-      {"items", dict_items},
-      {"list", to_list},
-  };
-  return filters;
-}
-
-namespace {
-
 /// The arguments behind the first `count` positional ones.
 Arguments behind(const Arguments& arguments, size_t count) {
   Arguments rest = arguments;
@@ -333,11 +279,11 @@ std::string name_at(const Arguments& arguments, size_t index, const char* what) 
 
 Value map_items(Evaluator& evaluator, const Value& input, const Arguments& arguments) {
   List results;
-  if (!truth(input)) return make_generator({});
+  if (!is_truthy(input)) return make_generator({});
   if (arguments.positional.empty() && arguments.find("attribute")) {
     const Parameters parameters("filter 'map'", arguments, {"attribute", "default"});
     const ItemKey key(parameters.value(0), true, parameters.value(1));
-    for (const Value& item : iterate(input)) results.push_back(key.of(item));
+    for (const Value& item : iterate(input)) results.push_back(key(item));
     return make_generator(std::move(results));
   }
   const std::string filter = name_at(arguments, 0, "a filter");
@@ -350,7 +296,7 @@ Value map_items(Evaluator& evaluator, const Value& input, const Arguments& argum
 /// select, reject, selectattr, rejectattr: keeps the items whose test comes out as `wanted`.
 template <bool wanted, bool by_attribute>
 Value select_items(Evaluator& evaluator, const Value& input, const Arguments& arguments) {
-  if (!truth(input)) return make_generator({});
+  if (!is_truthy(input)) return make_generator({});
   const size_t skipped = by_attribute ? 1 : 0;
   if (by_attribute && arguments.positional.empty())
     throw OperationError("this filter needs the name of an attribute");
@@ -360,8 +306,8 @@ Value select_items(Evaluator& evaluator, const Value& input, const Arguments& ar
   const Arguments rest = has_test ? behind(arguments, skipped + 1) : Arguments{};
   List kept;
   for (const Value& item : iterate(input)) {
-    const Value value = key.of(item);
-    const bool passes = has_test ? evaluator.apply_test(test, value, rest) : truth(value);
+    const Value value = key(item);
+    const bool passes = has_test ? evaluator.apply_test(test, value, rest) : is_truthy(value);
     if (passes == wanted) kept.push_back(item);
   }
   return make_generator(std::move(kept));
@@ -376,30 +322,52 @@ Value group_items(Evaluator&, const Value& input, const Arguments& arguments) {
       "filter 'groupby'", arguments, {"attribute", "default", "case_sensitive"}, 1);
   const ItemKey key(parameters.value(0), parameters.flag(2), parameters.value(1));
   const ItemKey shown_key(parameters.value(0), true, parameters.value(1));
-  std::vector<std::pair<Value, Value>> keyed;
-  for (const Value& item : iterate(input)) keyed.emplace_back(key.of(item), item);
-  sort_by_key(keyed, false);
+  KeyedItems keyed;
+  for (const Value& item : iterate(input)) {
+    const Value item_key = key(item);
+    keyed.emplace_back(item_key, Value::tuple({item_key, item}));
+  }
+  const List sorted = sorted_by_key(std::move(keyed), false);
   List groups;
-  for (size_t i = 0; i < keyed.size();) {
+  for (size_t i = 0; i < sorted.size();) {
     List members;
-    const size_t begin = i;
-    for (; i < keyed.size() && equals(keyed[i].first, keyed[begin].first); ++i)
-      members.push_back(keyed[i].second);
-    groups.push_back(make_group(shown_key.of(members.front()), Value::list(members)));
+    const Value group = sorted[i].items()[0];
+    do {  // a NaN differs even from itself
+      members.push_back(sorted[i++].items()[1]);
+    } while (i < sorted.size() && equals(sorted[i].items()[0], group));
+    groups.push_back(make_group(shown_key(members.front()), Value::list(members)));
   }
   return Value::list(std::move(groups));
 }
 
 }  // namespace
 
-const FilterTable& selection_filters() {
-  static const FilterTable filters = {{"map", map_items},
-                                      {"select", select_items<true, false>},
-                                      {"reject", select_items<false, false>},
-                                      {"selectattr", select_items<true, true>},
-                                      {"rejectattr", select_items<false, true>},
-                                      {"attr", get_attribute},
-                                      {"groupby", group_items}};
+const FilterTable& sequence_filters() {
+  static const FilterTable filters = {
+      {"map", map_items},
+      {"select", select_items<true, false>},
+      {"reject", select_items<false, false>},
+      {"selectattr", select_items<true, true>},
+      {"rejectattr", select_items<false, true>},
+      {"attr", get_attribute},
+      {"groupby", group_items},
+      {"length", length},
+      {"count", length},
+      {"first", first},
+      {"last", last},
+      {"reverse", reverse},
+      {"join", join},
+      {"sort", sort},
+      {"dictsort", sort_dict},
+      {"unique", unique},
+      {"min", extreme<true>},
+      {"max", extreme<false>},
+      {"sum", sum},
+      {"batch", batch},
+      {"slice", slice_list},
+      {"items", dict_items},
+      {"list", to_list},
+  };
   return filters;
 }
 

@@ -1,11 +1,11 @@
 // Execution of statements.
 
 #include "core/jinja/evaluator.h"
+#include "core/jinja/runtime.h"
 #include "core/python/objects.h"
+#include "core/python/operation.h"
 #include "core/python/operators.h"
 #include "core/python/repr.h"
-#include "core/jinja/runtime.h"
-#include "core/python/operation.h"
 
 namespace forge::jinja {
 
@@ -14,7 +14,7 @@ void Evaluator::run(const ast::Body& body, const Frame& frame) {
 }
 
 void Evaluator::run(const ast::Statement& statement, const Frame& frame) {
-  const Place place{frame.usage, statement.position};
+  const Place place{frame.use, statement.position};
   const Level level(*this, place);
   guarded(frame, place, [&] {
     std::visit([&](const auto& node) { visit(node, frame, place); }, statement.node);
@@ -22,13 +22,13 @@ void Evaluator::run(const ast::Statement& statement, const Frame& frame) {
 }
 
 void Evaluator::visit(const ast::Literal& node, const Frame& frame, Place place) {
-  if (frame.is_silenced()) return;
+  if (frame.discards_output()) return;
   frame.output->append_literal(node.text, place);
   require_text_size(frame.output->text().size());
 }
 
 void Evaluator::visit(const ast::Print& node, const Frame& frame, Place place) {
-  if (frame.is_silenced()) return;
+  if (frame.discards_output()) return;
   print(evaluate(*node.value, frame), frame, place);
 }
 
@@ -46,7 +46,7 @@ void Evaluator::print(const Value& value, const Frame& frame, Place place) {
 
 void Evaluator::visit(const ast::If& node, const Frame& frame, Place) {
   for (const auto& [test, body] : node.branches) {
-    if (truth(evaluate(*test, frame))) return run(body, frame);
+    if (is_truthy(evaluate(*test, frame))) return run(body, frame);
   }
   run(node.otherwise, frame);
 }
@@ -66,13 +66,13 @@ TracedText Evaluator::run_loop(const ast::For& loop, const Frame& frame, List it
 }
 
 void Evaluator::run_loop_bodies(const ast::For& loop, const Frame& frame, List items, int depth) {
-  const Place place{frame.usage, loop.target.position};
-  static const ast::UnsetNames no_names;
+  const Place place{frame.use, loop.target.position};
+  static const ast::UnassignedNames no_names;
   const auto passes_test = [&](const Value& item) {
     if (!loop.test) return true;
     const Frame test_frame = frame.inner(no_names);
     assign(loop.target, item, test_frame);
-    return truth(evaluate(*loop.test, test_frame));
+    return is_truthy(evaluate(*loop.test, test_frame));
   };
   if (loop.test && loop.uses_loop) {  // `loop` counts only the items that pass
     List passing;
@@ -83,21 +83,21 @@ void Evaluator::run_loop_bodies(const ast::For& loop, const Frame& frame, List i
   }
   std::shared_ptr<LoopState> state;
   if (loop.uses_loop) charge_items(2 * items.size());
-  if (loop.uses_loop) state = std::make_shared<LoopState>(loop, frame, items, depth);
+  if (loop.uses_loop) state = std::make_shared<LoopState>(*this, loop, frame, items, depth);
   bool ran = false;
   for (size_t i = 0; i < items.size(); ++i) {
     count_iteration(place);
     if (!state && !passes_test(items[i])) continue;
     ran = true;
-    const Frame pass = frame.inner(loop.body_unset);
+    const Frame pass = frame.inner(loop.body_unassigned);
     if (state) {
-      state->advance_to(i);
+      state->set_index(i);
       pass.scope->variables["loop"] = Value::object(state);
     }
     assign(loop.target, items[i], pass);
     run(loop.body, pass);
   }
-  if (!ran) run(loop.otherwise, frame.inner(loop.otherwise_unset));
+  if (!ran) run(loop.otherwise, frame.inner(loop.otherwise_unassigned));
 }
 
 void Evaluator::assign(const ast::Target& target, const Value& value, const Frame& frame) {
@@ -143,7 +143,7 @@ void Evaluator::visit(const ast::Set& node, const Frame& frame, Place) {
 
 void Evaluator::visit(const ast::SetBlock& node, const Frame& frame, Place) {
   TracedText text;
-  Frame body = frame.inner(node.unset, text);
+  Frame body = frame.inner(node.unassigned, text);
   body.root = nullptr;  // a set block captures its text even after `extends`
   run(node.body, body);
   Value value = Value::string(std::move(text));
@@ -153,7 +153,7 @@ void Evaluator::visit(const ast::SetBlock& node, const Frame& frame, Place) {
 
 void Evaluator::visit(const ast::FilterBlock& node, const Frame& frame, Place place) {
   TracedText text;
-  const Frame body = frame.inner(node.unset, text);
+  const Frame body = frame.inner(node.unassigned, text);
   run(node.body, body);
   const Value result = apply_filters(*node.filter, Value::string(std::move(text)), body);
   if (!result.is_string()) {
@@ -163,7 +163,7 @@ void Evaluator::visit(const ast::FilterBlock& node, const Frame& frame, Place pl
 }
 
 void Evaluator::visit(const ast::With& node, const Frame& frame, Place) {
-  const Frame body = frame.inner(node.unset);
+  const Frame body = frame.inner(node.unassigned);
   for (const auto& [target, value] : node.assignments)
     assign(target, evaluate(*value, frame), body);
   run(node.body, body);
@@ -175,7 +175,7 @@ void Evaluator::visit(const ast::MacroDefinition& node, const Frame& frame, Plac
 
 void Evaluator::visit(const ast::CallBlock& node, const Frame& frame, Place place) {
   const Value caller = make_macro(node.routine, frame);
-  const Place call_place{frame.usage, node.call->position};
+  const Place call_place{frame.use, node.call->position};
   const auto& call = std::get<ast::Call>(node.call->node);
   print(
       guarded(frame, call_place, [&] { return call_expression(call, frame, call_place, &caller); }),
@@ -185,11 +185,11 @@ void Evaluator::visit(const ast::CallBlock& node, const Frame& frame, Place plac
 
 void Evaluator::visit(const ast::BlockUse& node, const Frame& frame, Place) {
   const ast::Block& block = *node.block;
-  if (frame.top_level && frame.is_silenced()) return;
+  if (frame.top_level && frame.discards_output()) return;
   const std::vector<BlockDefinition>& definitions = frame.context->blocks[block.name];
   if (block.required && definitions.size() <= 1) {
-    throw OperationError("the required block '" + block.name +
-                         "' is not filled by any template that extends this one");
+    throw OperationError("required block '" + block.name + "' is not defined",
+                         "define it in a template that extends this one");
   }
   run_block(block.scoped ? nested_context(frame) : frame.context, block.name, 0, *frame.output);
 }
@@ -197,23 +197,23 @@ void Evaluator::visit(const ast::BlockUse& node, const Frame& frame, Place) {
 void Evaluator::visit(const ast::Extends& node, const Frame& frame, Place place) {
   const Value name = evaluate(*node.parent, frame);
   if (frame.root->parent) throw OperationError("this template already extends another one");
-  frame.root->parent = use_template(template_names(name, false, place), "extends", place, false);
-  for (const auto& [block_name, block] : frame.root->parent->unit->tree().blocks) {
+  frame.root->parent = load_template(template_names(name, false, place), "extends", place, false);
+  for (const auto& [block_name, block] : frame.root->parent->instance->tree().blocks) {
     frame.context->blocks[block_name].push_back({block.get(), frame.root->parent});
   }
 }
 
 void Evaluator::visit(const ast::Include& node, const Frame& frame, Place place) {
   const std::vector<std::string> names = template_names(evaluate(*node.name, frame), true, place);
-  const Usage* usage = use_template(names, "include", place, node.ignore_missing);
-  if (!usage) return;
+  const TemplateUse* use = load_template(names, "include", place, node.ignore_missing);
+  if (!use) return;
   if (!node.with_context) {
-    frame.output->append(default_module(usage)->text(), place);
+    frame.output->append(shared_module(use)->text(), place);
     return;
   }
   const ContextPtr context = nested_context(frame);
-  context->blocks = make_context(usage)->blocks;
-  run_template(usage, context, *frame.output);
+  context->blocks = make_context(use)->blocks;
+  run_template(use, context, *frame.output);
 }
 
 void Evaluator::visit(const ast::Import& node, const Frame& frame, Place place) {

@@ -51,9 +51,10 @@ bool add_names(const ast::Expression& expression, std::vector<std::string>& name
 }
 
 /// Walks a template's tree and notes what it finds.
-class Surveyor {
+class Analyzer {
  public:
-  Surveyor(const ParsedTemplate& parsed, PartSurvey& result) : parsed_(parsed), result_(result) {}
+  Analyzer(const ParsedTemplate& parsed, TemplateAnalysis& result)
+      : parsed_(parsed), result_(result) {}
 
   void visit(const ast::Body& body) {
     for (const ast::Statement& statement : body) {
@@ -64,7 +65,10 @@ class Surveyor {
   }
 
  private:
-  using Expressions = std::vector<ast::ExpressionPtr>;
+  struct VisitOperand {
+    Analyzer& surveyor;
+    void operator()(const ast::ExpressionPtr& operand) const { surveyor.visit(operand); }
+  };
 
   SourceSpan here(uint32_t position) const { return parsed_.span(position, nullptr); }
 
@@ -81,12 +85,12 @@ class Surveyor {
       write(target.name + "." + target.attribute, kind, target.position);
     }
   }
-  void read(const std::string& path, uint32_t position, bool has_fallback) {
+  void read(const std::string& path, uint32_t position, bool is_optional) {
     const bool known = std::find(defined_.begin(), defined_.end(), path) != defined_.end();
-    result_.reads.push_back({path, has_fallback || known, here(position)});
+    result_.reads.push_back({path, is_optional || known, here(position)});
   }
   /// An expression for which an undefined value does no harm.
-  void visit_with_fallback(const ast::ExpressionPtr& expression) {
+  void visit_optional(const ast::ExpressionPtr& expression) {
     const std::string path = path_of(*expression);
     if (path.empty()) return visit(expression);
     read(path, expression->position, true);
@@ -105,7 +109,7 @@ class Surveyor {
     }
   }
   template <typename Action>
-  void where_it_holds(const ast::ExpressionPtr& test, Action action) {
+  void with_condition(const ast::ExpressionPtr& test, Action action) {
     const size_t outer = defined_.size();
     add_defined(*test, defined_);
     action();
@@ -117,83 +121,49 @@ class Surveyor {
     if (!expression) return;
     const std::string path = path_of(*expression);
     if (!path.empty()) read(path, expression->position, false);
-    std::visit([&](const auto& node) { visit(node, expression->position); }, expression->node);
+    const auto& node = expression->node;
+    if (const auto* filter = std::get_if<ast::Filter>(&node)) return visit(*filter);
+    if (const auto* test = std::get_if<ast::Test>(&node)) return visit(*test);
+    if (const auto* choice = std::get_if<ast::Conditional>(&node)) return visit(*choice);
+    const auto* both = std::get_if<ast::Logical>(&node);
+    if (both && both->is_and) return visit_and(*both);
+    ast::for_each_operand(*expression, visit_operand_);
   }
-  void visit(const Expressions& expressions) {
-    for (const ast::ExpressionPtr& expression : expressions) visit(expression);
-  }
-  void visit(const ast::Constant&, uint32_t) {}
-  void visit(const ast::Name&, uint32_t) {}
-  void visit(const ast::ListLiteral& node, uint32_t) { visit(node.items); }
-  void visit(const ast::TupleLiteral& node, uint32_t) { visit(node.items); }
-  void visit(const ast::DictLiteral& node, uint32_t) {
-    for (const auto& [key, value] : node.entries) {
-      visit(key);
-      visit(value);
-    }
-  }
-  void visit(const ast::Attribute& node, uint32_t) { visit(node.object); }
-  void visit(const ast::Subscript& node, uint32_t) {
-    visit(node.object);
-    visit(node.key);
-  }
-  void visit(const ast::SliceOf& node, uint32_t) {
-    for (const auto* part : {&node.object, &node.begin, &node.end, &node.step}) visit(*part);
-  }
-  void visit(const ast::CallArguments& arguments) {
-    visit(arguments.positional);
-    for (const auto& [name, value] : arguments.named) visit(value);
-    visit(arguments.more_positional);
-    visit(arguments.more_named);
-  }
-  void visit(const ast::Call& node, uint32_t) {
-    visit(node.callee);
-    visit(node.arguments);
-  }
-  void visit(const ast::Filter& node, uint32_t) {
+  void visit(const ast::Filter& node) {
     const auto& arguments = node.arguments;
     const bool has_value = !arguments.positional.empty() || !arguments.named.empty() ||
                            arguments.more_positional || arguments.more_named;
     const bool gives_fallback =
         node.name == "default" || node.name == "d" || (node.name == "toyaml" && has_value);
     if (node.input && gives_fallback) {
-      visit_with_fallback(node.input);
+      visit_optional(node.input);
     } else {
       visit(node.input);
     }
-    visit(arguments);
+    ast::for_each_operand(arguments, visit_operand_);
   }
-  void visit(const ast::Test& node, uint32_t) {
+  void visit(const ast::Test& node) {
     if (node.name == "defined" || node.name == "undefined") {
-      visit_with_fallback(node.input);
+      visit_optional(node.input);
     } else {
       visit(node.input);
     }
-    visit(node.arguments);
+    ast::for_each_operand(node.arguments, visit_operand_);
   }
-  void visit(const ast::Binary& node, uint32_t) {
+  void visit_and(const ast::Logical& node) {
     visit(node.left);
-    visit(node.right);
+    with_condition(node.left, [&] { visit(node.right); });
   }
-  void visit(const ast::Logical& node, uint32_t) {
-    visit(node.left);
-    if (!node.is_and) return visit(node.right);
-    where_it_holds(node.left, [&] { visit(node.right); });
-  }
-  void visit(const ast::Unary& node, uint32_t) { visit(node.operand); }
-  void visit(const ast::Concatenation& node, uint32_t) { visit(node.parts); }
-  void visit(const ast::ComparisonChain& node, uint32_t) {
-    visit(node.first);
-    for (const auto& [comparison, operand] : node.rest) visit(operand);
-  }
-  void visit(const ast::Conditional& node, uint32_t) {
+  void visit(const ast::Conditional& node) {
     visit(node.test);
-    where_it_holds(node.test, [&] { visit(node.value); });
+    with_condition(node.test, [&] { visit(node.value); });
     visit(node.otherwise);
   }
 
   // Statements.
-  void refer(Reference::Kind kind, const ast::ExpressionPtr& name, bool ignores_missing = false) {
+  void add_reference(Reference::Kind kind,
+                     const ast::ExpressionPtr& name,
+                     bool ignores_missing = false) {
     Reference reference;
     reference.kind = kind;
     if (!add_names(*name, reference.names)) reference.names.clear();
@@ -211,7 +181,7 @@ class Surveyor {
   void visit(const ast::If& node) {
     for (const auto& [test, body] : node.branches) {
       visit(test);
-      where_it_holds(test, [&, &body = body] { visit_conditional(body); });
+      with_condition(test, [&, &body = body] { visit_conditional(body); });
     }
     visit_conditional(node.otherwise);
   }
@@ -260,7 +230,7 @@ class Surveyor {
     for (const std::string& name : routine.parameters) {
       write(name, VariableWrite::Kind::parameter, position_);
     }
-    visit(routine.defaults);
+    for (const ast::ExpressionPtr& value : routine.defaults) visit(value);
     visit(routine.body);
   }
   void visit(const ast::MacroDefinition& node) {
@@ -282,23 +252,24 @@ class Surveyor {
     result_.blocks[index].last_line = here(end_).line;
     block_ = enclosing;
   }
-  void visit(const ast::Extends& node) { refer(Reference::Kind::extends, node.parent); }
+  void visit(const ast::Extends& node) { add_reference(Reference::Kind::extends, node.parent); }
   void visit(const ast::Include& node) {
-    refer(Reference::Kind::include, node.name, node.ignore_missing);
+    add_reference(Reference::Kind::include, node.name, node.ignore_missing);
   }
   void visit(const ast::Import& node) {
-    refer(Reference::Kind::import, node.name);
+    add_reference(Reference::Kind::import, node.name);
     write(node.target, VariableWrite::Kind::import, position_);
   }
   void visit(const ast::FromImport& node) {
-    refer(Reference::Kind::from_import, node.name);
+    add_reference(Reference::Kind::from_import, node.name);
     for (const auto& [name, local] : node.names) {
       write(local, VariableWrite::Kind::import, position_);
     }
   }
 
   const ParsedTemplate& parsed_;
-  PartSurvey& result_;
+  TemplateAnalysis& result_;
+  const VisitOperand visit_operand_{*this};
   std::string block_;                 ///< the block around the statement
   std::vector<std::string> defined_;  ///< paths that tests around it found defined
   uint32_t position_ = 0;             ///< of the statement
@@ -318,7 +289,7 @@ const char* name_of(Reference::Kind kind) {
   return "";
 }
 
-const Reference* PartSurvey::parent() const {
+const Reference* TemplateAnalysis::parent() const {
   const auto found =
       std::find_if(references.begin(), references.end(), [](const Reference& reference) {
         return reference.kind == Reference::Kind::extends && !reference.is_expression();
@@ -326,43 +297,37 @@ const Reference* PartSurvey::parent() const {
   return found == references.end() ? nullptr : &*found;
 }
 
-const BlockFact* PartSurvey::find_block(std::string_view name) const {
-  const auto found = std::find_if(
-      blocks.begin(), blocks.end(), [&](const BlockFact& block) { return block.name == name; });
-  return found == blocks.end() ? nullptr : &*found;
-}
-
-const BlockFact* PartSurvey::block_at(int line) const {
-  const BlockFact* innermost = nullptr;  // blocks stand in order: an inner one comes later
-  for (const BlockFact& block : blocks) {
+const BlockInfo* TemplateAnalysis::block_at(int line) const {
+  const BlockInfo* innermost = nullptr;  // blocks stand in order: an inner one comes later
+  for (const BlockInfo& block : blocks) {
     if (block.span.line <= line && line <= block.last_line) innermost = &block;
   }
   return innermost;
 }
 
-bool PartSurvey::is_conditional(int line) const {
+bool TemplateAnalysis::is_conditional(int line) const {
   return std::any_of(conditionals.begin(), conditionals.end(), [&](const LineRange& range) {
     return range.contains(line);
   });
 }
 
-PartSurvey survey(const TemplateSource& source) {
-  PartSurvey result;
+TemplateAnalysis analyze_template(const TemplateSource& source) {
+  TemplateAnalysis result;
   result.source = source.text();
   result.inline_name = source.text()->inline_name;
   result.marker = source.marker();
   try {
     const ParsedTemplate& parsed = source.parsed(nullptr);
-    Surveyor(parsed, result).visit(parsed.tree().body);
+    Analyzer(parsed, result).visit(parsed.tree().body);
   } catch (const Error& error) {
     result.problem = error;
   }
   return result;
 }
 
-std::vector<PartSurvey> survey(const TemplateFile& file) {
-  std::vector<PartSurvey> parts = {survey(*file.own)};
-  for (const TemplateSourcePtr& source : file.inlines) parts.push_back(survey(*source));
+std::vector<TemplateAnalysis> analyze_template(const TemplateFile& file) {
+  std::vector<TemplateAnalysis> parts = {analyze_template(*file.own)};
+  for (const TemplateSourcePtr& source : file.inlines) parts.push_back(analyze_template(*source));
   return parts;
 }
 

@@ -28,7 +28,7 @@ struct Reference {
 /// "extends", "include", "import", "from"
 const char* name_of(Reference::Kind kind);
 
-struct BlockFact {
+struct BlockInfo {
   std::string name;
   std::string enclosing;  ///< name of the block of the same template around it, ""
   bool required = false;
@@ -49,9 +49,9 @@ struct VariableWrite {
 /// A name that the template reads, by path as above; whether it is a global is not known here.
 struct VariableRead {
   std::string path;
-  /// Whether an undefined value does no harm here: in `x | default(…)`, `x | toyaml(…)`,
+  /// Whether an undefined value is not an error here: in `x | default(…)`, `x | toyaml(…)`,
   /// `x is defined` and below `if x is defined`.
-  bool has_fallback = false;
+  bool is_optional = false;
   SourceSpan span;
 };
 
@@ -61,34 +61,33 @@ struct LineRange {
   bool contains(int line) const { return first <= line && line <= last; }
 };
 
-struct MacroFact {
+struct MacroInfo {
   std::string name;
   SourceSpan span;
 };
 
 /// Facts of one template: a file's own, or one of its inline templates. All in order of the text.
-struct PartSurvey {
+struct TemplateAnalysis {
   std::shared_ptr<const SourceText> source;
   std::string inline_name;       ///< "" for the file's own template
   SourceSpan marker;             ///< the inline template's name in its marker, else unknown
   std::optional<Error> problem;  ///< a syntax error: nothing else is known of this template
   std::vector<Reference> references;
-  std::vector<BlockFact> blocks;
+  std::vector<BlockInfo> blocks;
   std::vector<VariableWrite> writes;
   std::vector<VariableRead> reads;
-  std::vector<MacroFact> macros;
+  std::vector<MacroInfo> macros;
   std::vector<LineRange> conditionals;  ///< bodies of `if` and `for`
 
   /// The first `extends` by a name that the text spells out, or null.
   const Reference* parent() const;
-  const BlockFact* find_block(std::string_view name) const;
   /// The innermost block around a line, or null.
-  const BlockFact* block_at(int line) const;
+  const BlockInfo* block_at(int line) const;
   bool is_conditional(int line) const;
 };
 
-PartSurvey survey(const TemplateSource& source);
+TemplateAnalysis analyze_template(const TemplateSource& source);
 /// The file's own template, then its inline ones in order.
-std::vector<PartSurvey> survey(const TemplateFile& file);
+std::vector<TemplateAnalysis> analyze_template(const TemplateFile& file);
 
 }  // namespace forge::jinja

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "core/python/unicode.h"
 #include "core/python/objects.h"
 #include "core/python/operation.h"
 #include "core/python/operators.h"
 #include "core/python/repr.h"
+#include "core/python/unicode.h"
 
 namespace forge::jinja {
 namespace {

@@ -65,6 +65,21 @@ Value replace_text(Evaluator&, const Value& input, const Arguments& arguments) {
       replace(str_of(input), str_of(parameters.value(0)), str_of(parameters.value(1)), limit));
 }
 
+/// Indents every line but the first (unless asked for) and the empty ones (likewise).
+std::string indent(std::string_view text, std::string_view indentation, bool first, bool blank) {
+  // The original appends a newline, so that a final line break leaves an empty last line.
+  const std::vector<std::string> lines = split_lines(std::string(text) + "\n", false);
+  std::string result;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i > 0) result += '\n';
+    const bool wanted = i == 0 ? first : blank || !lines[i].empty();
+    if (wanted) result += indentation;
+    result += lines[i];
+    require_text_size(result.size());
+  }
+  return result;
+}
+
 Value indent_text(Evaluator&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("filter 'indent'", arguments, {"width", "first", "blank"});
   const Value width = parameters.value(0, Value::integer(4));
@@ -104,18 +119,18 @@ Value truncate(Evaluator&, const Value& input, const Arguments& arguments) {
       "filter 'truncate'", arguments, {"length", "killwords", "end", "leeway"});
   const std::string end = parameters.text(2, "...");
   const auto length = parameters.integer(0, 255);
-  const auto end_length = static_cast<int64_t>(length_of(std::string_view(end)));
+  const auto end_length = static_cast<int64_t>(length_of(end));
   const int64_t leeway = parameters.value(3).is_none() ? 5 : parameters.integer(3);
   if (length < end_length || leeway < 0)
     throw OperationError("filter 'truncate': the length is too small");
-  const auto size = static_cast<int64_t>(length_of(input));
+  const auto size = static_cast<int64_t>(len(input));
   if (size - leeway <= length) return input;
   if (!input.is_string())
     throw OperationError("filter 'truncate' takes a string, not '" + type_name(input) + "'");
   const std::string& text = input.as_string();
   std::string kept = text.substr(0, byte_offset(text, static_cast<size_t>(length - end_length)));
   if (!parameters.flag(1))
-    kept = split_text_from_right(kept, &static_cast<const std::string&>(std::string(" ")), 1)[0];
+    kept = split_text(kept, &static_cast<const std::string&>(std::string(" ")), 1, true)[0];
   return Value::string(kept + end);
 }
 
@@ -159,33 +174,8 @@ Value wrap(Evaluator&, const Value& input, const Arguments& arguments) {
 
 Value pretty_print(Evaluator&, const Value& input, const Arguments& arguments) {
   Parameters("filter 'pprint'", arguments, {});
-  return Value::string(pretty_text(input));
+  return Value::string(pformat(input));
 }
-
-}  // namespace
-
-const FilterTable& text_filters() {
-  static const FilterTable filters = {
-      {"upper", mapped<to_upper>},
-      {"lower", mapped<to_lower>},
-      {"capitalize", mapped<capitalize>},
-      {"title", mapped<title>},
-      {"trim", trim},
-      {"string", to_string},
-      {"safe", to_string},
-      {"replace", replace_text},
-      {"indent", indent_text},
-      {"center", center},
-      {"format", format_text},
-      {"truncate", truncate},
-      {"wordcount", count_words},
-      {"wordwrap", wrap},
-      {"pprint", pretty_print},
-  };
-  return filters;
-}
-
-namespace {
 
 std::string escape_html(std::string_view text) {
   std::string escaped;
@@ -328,13 +318,30 @@ Value strip_tags(Evaluator&, const Value& input, const Arguments& arguments) {
 
 }  // namespace
 
-const FilterTable& web_filters() {
-  static const FilterTable filters = {{"escape", escape},
-                                      {"e", escape},
-                                      {"forceescape", escape},
-                                      {"urlencode", encode_url},
-                                      {"xmlattr", xml_attributes},
-                                      {"striptags", strip_tags}};
+const FilterTable& text_filters() {
+  static const FilterTable filters = {
+      {"escape", escape},
+      {"e", escape},
+      {"forceescape", escape},
+      {"urlencode", encode_url},
+      {"xmlattr", xml_attributes},
+      {"striptags", strip_tags},
+      {"upper", mapped<to_upper>},
+      {"lower", mapped<to_lower>},
+      {"capitalize", mapped<capitalize>},
+      {"title", mapped<title>},
+      {"trim", trim},
+      {"string", to_string},
+      {"safe", to_string},
+      {"replace", replace_text},
+      {"indent", indent_text},
+      {"center", center},
+      {"format", format_text},
+      {"truncate", truncate},
+      {"wordcount", count_words},
+      {"wordwrap", wrap},
+      {"pprint", pretty_print},
+  };
   return filters;
 }
 

@@ -93,30 +93,30 @@ void apply_rules(const CheckedConfig& checked, Findings& findings) {
 }
 
 Outcome check_config(const Task& task,
-                     TemplateSurveyCache& surveys,
-                     const jinja::Surroundings& surroundings) {
+                     TemplateAnalyses& analyses,
+                     const jinja::HostEnvironment& host_environment) {
   const Selection& selection = *task.selection;
   Outcome outcome;
   const std::optional<CheckedConfig> checked = load_checked_config(selection.project,
                                                                    *task.config,
-                                                                   surroundings,
+                                                                   host_environment,
                                                                    selection.variables,
-                                                                   surveys,
+                                                                   analyses,
                                                                    outcome.findings);
   if (!checked) return outcome;
   apply_rules(*checked, outcome.findings);
   for (const UsedTemplate& used : checked->templates) {
-    outcome.evaluated_sources.push_back(used.survey->source);
+    outcome.evaluated_sources.push_back(used.analysis->source);
   }
-  for (const jinja::PartSurvey* part : checked->parts) {
+  for (const jinja::TemplateAnalysis* part : checked->parts) {
     if (part->marker) outcome.evaluated_sources.push_back(part->marker.source);
   }
   outcome.passed = forwarded_variables(*checked);
   return outcome;
 }
 
-/// Whether a finding counts only when every config that uses the template shows it. A block that
-/// overrides nothing in one config may override something in another.
+/// Whether a rule's finding holds only where no other config shows the opposite: a block that
+/// overrides nothing here may do so elsewhere, where its template extends another.
 bool needs_all_configs(const std::string& rule) {
   return rule == "unknown-block" || rule == "unused-inline" || rule == "duplicate-inline";
 }
@@ -174,17 +174,17 @@ size_t Report::count(Severity severity) const {
 
 Report check(const std::vector<Selection>& selections,
              const std::vector<Error>& broken,
-             const jinja::Surroundings& surroundings) {
+             const jinja::HostEnvironment& host_environment) {
   std::vector<Task> tasks;
   for (const Selection& selection : selections) {
     for (const project::Config& config : selection.configs) {
       tasks.push_back({&selection, &config, selection.project.path + ":" + config.name});
     }
   }
-  TemplateSurveyCache surveys;
+  TemplateAnalyses analyses;
   std::vector<Outcome> outcomes(tasks.size());
   parallel_for(tasks.size(),
-               [&](size_t i) { outcomes[i] = check_config(tasks[i], surveys, surroundings); });
+               [&](size_t i) { outcomes[i] = check_config(tasks[i], analyses, host_environment); });
 
   ReportBuilder report;
   for (const Error& error : broken) report.add(finding_of(error, "invalid-meta"), "");

@@ -65,7 +65,7 @@ struct Report {
 /// not be read.
 Report check(const std::vector<Selection>& selections,
              const std::vector<Error>& broken,
-             const jinja::Surroundings& surroundings);
+             const jinja::HostEnvironment& host_environment);
 
 /// The report for people, with escape sequences for colour where `colour` is true:
 ///

@@ -119,7 +119,7 @@ void check_texts(const config::ResolvedConfig& resolved, Findings& findings) {
 
 void check_experiment(const CheckedConfig& checked, Findings& findings) {
   config::ResolveOptions options;
-  options.surroundings = checked.surroundings;
+  options.host_environment = checked.host_environment;
   options.variables = checked.variables;
   bool wrong = false;
   options.on_problem = [&](const Problem& problem) {
@@ -201,10 +201,10 @@ void check_arguments(const CheckedConfig& checked, Findings& findings) {
 
 namespace {
 
-using jinja::PartSurvey;
+using jinja::TemplateAnalysis;
 
-const PartSurvey* part_of(const CheckedConfig& checked, const SourceSpan& span) {
-  for (const PartSurvey* part : checked.parts) {
+const TemplateAnalysis* part_of(const CheckedConfig& checked, const SourceSpan& span) {
+  for (const TemplateAnalysis* part : checked.parts) {
     if (part->source == span.source) return part;
   }
   return nullptr;
@@ -216,7 +216,7 @@ bool looks_accidental(const CheckedConfig& checked,
                       const SourceSpan& first,
                       const SourceSpan& second) {
   if (!first || first.source != second.source || first.line >= second.line) return false;
-  const PartSurvey* part = part_of(checked, first);
+  const TemplateAnalysis* part = part_of(checked, first);
   if (!part || part->block_at(first.line) != part->block_at(second.line)) return false;
   return !part->is_conditional(first.line) && !part->is_conditional(second.line);
 }

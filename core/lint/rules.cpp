@@ -11,7 +11,7 @@
 
 namespace forge::lint {
 
-const std::vector<jinja::PartSurvey>& TemplateSurveyCache::get(const jinja::TemplateFile& file) {
+const std::vector<jinja::TemplateAnalysis>& TemplateAnalyses::of(const jinja::TemplateFile& file) {
   Slot* slot = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -19,7 +19,7 @@ const std::vector<jinja::PartSurvey>& TemplateSurveyCache::get(const jinja::Temp
     if (!known) known = std::make_unique<Slot>();
     slot = known.get();
   }
-  std::call_once(slot->once, [&] { slot->parts = jinja::survey(file); });
+  std::call_once(slot->once, [&] { slot->parts = jinja::analyze_template(file); });
   return slot->parts;
 }
 
@@ -41,7 +41,7 @@ std::vector<const yaml::Node*> nodes_of(const yaml::Node& root) {
 }
 
 using jinja::LoadedTemplate;
-using jinja::PartSurvey;
+using jinja::TemplateAnalysis;
 using jinja::TemplateFile;
 
 const UsedTemplate* CheckedConfig::find(const std::string& name) const {
@@ -55,22 +55,22 @@ const UsedTemplate* CheckedConfig::find(const std::string& name) const {
 namespace {
 
 /// Adds `templates` and `parts` from what was rendered.
-void survey_templates(CheckedConfig& checked, TemplateSurveyCache& surveys) {
-  std::unordered_map<const SourceText*, const PartSurvey*> survey_of;
+void analyze_templates(CheckedConfig& checked, TemplateAnalyses& analyses) {
+  std::unordered_map<const SourceText*, const TemplateAnalysis*> analysis_of;
   std::unordered_set<const TemplateFile*> seen;
   for (const LoadedTemplate& loaded : checked.parsed.rendered.templates) {
     if (!loaded.source->inline_name.empty()) continue;
     const TemplateFile* file =
         checked.project.shared->templates.find(checked.project.search_path, loaded.name);
     if (!file || !seen.insert(file).second) continue;
-    for (const PartSurvey& part : surveys.get(*file)) {
-      survey_of[part.source.get()] = &part;
+    for (const TemplateAnalysis& part : analyses.of(*file)) {
+      analysis_of[part.source.get()] = &part;
       checked.parts.push_back(&part);
     }
   }
   for (const LoadedTemplate& loaded : checked.parsed.rendered.templates) {
-    const auto found = survey_of.find(loaded.source.get());
-    if (found != survey_of.end()) checked.templates.push_back({&loaded, found->second});
+    const auto found = analysis_of.find(loaded.source.get());
+    if (found != analysis_of.end()) checked.templates.push_back({&loaded, found->second});
   }
 }
 
@@ -94,14 +94,14 @@ void read_as_graph(CheckedConfig& checked) {
 
 std::optional<CheckedConfig> load_checked_config(const project::Project& project,
                                                  const project::Config& config,
-                                                 const jinja::Surroundings& surroundings,
+                                                 const jinja::HostEnvironment& host_environment,
                                                  const jinja::Variables& variables,
-                                                 TemplateSurveyCache& surveys,
+                                                 TemplateAnalyses& analyses,
                                                  Findings& findings) {
-  CheckedConfig checked{project, config, surroundings, variables};
+  CheckedConfig checked{project, config, host_environment, variables};
   const char* stage = "does-not-render";
   try {
-    checked.parsed.rendered = project::render_config(project, config, surroundings, variables);
+    checked.parsed.rendered = project::render_config(project, config, host_environment, variables);
     stage = "invalid-yaml";
     checked.parsed.root = project::parse_rendered(project, checked.parsed.rendered);
   } catch (const Error& error) {
@@ -111,7 +111,7 @@ std::optional<CheckedConfig> load_checked_config(const project::Project& project
   checked.nodes = nodes_of(*checked.parsed.root);
   checked.is_experiment = config::is_experiment(*checked.parsed.root);
   read_as_graph(checked);
-  survey_templates(checked, surveys);
+  analyze_templates(checked, analyses);
   return checked;
 }
 

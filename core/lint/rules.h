@@ -18,16 +18,16 @@
 
 namespace forge::lint {
 
-/// TemplateSurveyCache of template files, each made once for all configs that use the file. Any
-/// thread may call; what is returned lives as long as the object.
-class TemplateSurveyCache {
+/// TemplateAnalyses of template files, each made once for all configs that use the file. Any thread
+/// may call; what is returned lives as long as the object.
+class TemplateAnalyses {
  public:
-  const std::vector<jinja::PartSurvey>& get(const jinja::TemplateFile& file);
+  const std::vector<jinja::TemplateAnalysis>& get(const jinja::TemplateFile& file);
 
  private:
   struct Slot {
     std::once_flag once;
-    std::vector<jinja::PartSurvey> parts;
+    std::vector<jinja::TemplateAnalysis> parts;
   };
 
   std::mutex mutex_;  ///< of slots_ alone
@@ -37,14 +37,14 @@ class TemplateSurveyCache {
 /// A template that took part in a config's render.
 struct UsedTemplate {
   const jinja::LoadedTemplate* loaded = nullptr;
-  const jinja::PartSurvey* survey = nullptr;
+  const jinja::TemplateAnalysis* analysis = nullptr;
 };
 
 /// A config that was rendered and parsed, with the facts that rules look at.
 struct CheckedConfig {
   const project::Project& project;
   const project::Config& config;
-  const jinja::Surroundings& surroundings;
+  const jinja::HostEnvironment& host_environment;
   const jinja::Variables& variables;  ///< that the caller gives its templates
   config::ParsedConfig parsed = {};
   std::vector<const yaml::Node*> nodes = {};              ///< all of the document
@@ -55,7 +55,7 @@ struct CheckedConfig {
   std::optional<Error> arguments_problem = {};            ///< why nothing is known of them
   std::vector<UsedTemplate> templates = {};  ///< in order of loading, the config's own first
   /// Every template of every file that was loaded, also those that were not used.
-  std::vector<const jinja::PartSurvey*> parts = {};
+  std::vector<const jinja::TemplateAnalysis*> parts = {};
 
   /// The used template of that name, or null.
   const UsedTemplate* find(const std::string& name) const;
@@ -65,9 +65,9 @@ struct CheckedConfig {
 /// a finding says why.
 std::optional<CheckedConfig> load_checked_config(const project::Project& project,
                                                  const project::Config& config,
-                                                 const jinja::Surroundings& surroundings,
+                                                 const jinja::HostEnvironment& host_environment,
                                                  const jinja::Variables& variables,
-                                                 TemplateSurveyCache& surveys,
+                                                 TemplateAnalyses& analyses,
                                                  Findings& findings);
 
 }  // namespace forge::lint

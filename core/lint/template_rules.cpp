@@ -29,14 +29,14 @@ void check_parent(const CheckedConfig& checked, Findings& findings) {
 
 namespace {
 
-using jinja::BlockFact;
+using jinja::BlockInfo;
 using jinja::Reference;
 
 /// The templates that this one extended in the render.
 std::vector<const UsedTemplate*> parents_of(const UsedTemplate& used,
                                             const CheckedConfig& checked) {
   std::vector<const UsedTemplate*> parents;
-  for (const Reference& reference : used.survey->references) {
+  for (const Reference& reference : used.analysis->references) {
     if (reference.kind != Reference::Kind::extends) continue;
     for (const std::string& name : reference.names) {
       if (const UsedTemplate* parent = checked.find(name)) parents.push_back(parent);
@@ -68,7 +68,7 @@ std::vector<const UsedTemplate*> ancestors_of(const UsedTemplate& used,
 std::vector<std::string> blocks_of(const std::vector<const UsedTemplate*>& templates) {
   std::vector<std::string> names;
   for (const UsedTemplate* used : templates) {
-    for (const BlockFact& block : used->survey->blocks) names.push_back(block.name);
+    for (const BlockInfo& block : used->analysis->blocks) names.push_back(block.name);
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -82,7 +82,7 @@ void check_blocks(const CheckedConfig& checked, Findings& findings) {
     const std::vector<const UsedTemplate*> ancestors = ancestors_of(used, checked);
     if (ancestors.empty()) continue;
     const std::vector<std::string> known = blocks_of(ancestors);
-    for (const BlockFact& block : used.survey->blocks) {
+    for (const BlockInfo& block : used.analysis->blocks) {
       // A block within another is a place for others to fill.
       if (!block.enclosing.empty()) continue;
       if (std::binary_search(known.begin(), known.end(), block.name)) continue;
@@ -104,37 +104,38 @@ void check_blocks(const CheckedConfig& checked, Findings& findings) {
 
 namespace {
 
-using jinja::PartSurvey;
 using jinja::Reference;
+using jinja::TemplateAnalysis;
 
-bool is_used(const CheckedConfig& checked, const PartSurvey& part) {
+bool is_used(const CheckedConfig& checked, const TemplateAnalysis& part) {
   return std::any_of(checked.templates.begin(),
                      checked.templates.end(),
-                     [&](const UsedTemplate& used) { return used.survey == &part; });
+                     [&](const UsedTemplate& used) { return used.analysis == &part; });
 }
 
 bool is_named(const CheckedConfig& checked, const std::string& name) {
   const auto names_it = [&](const Reference& reference) {
     return std::find(reference.names.begin(), reference.names.end(), name) != reference.names.end();
   };
-  return std::any_of(checked.parts.begin(), checked.parts.end(), [&](const PartSurvey* part) {
+  return std::any_of(checked.parts.begin(), checked.parts.end(), [&](const TemplateAnalysis* part) {
     return std::any_of(part->references.begin(), part->references.end(), names_it);
   });
 }
 
 /// Of several templates of one name the one that is used, else the one loaded last.
-const PartSurvey& winner_of(const CheckedConfig& checked,
-                            const std::vector<const PartSurvey*>& parts) {
-  const auto used = std::find_if(
-      parts.begin(), parts.end(), [&](const PartSurvey* part) { return is_used(checked, *part); });
+const TemplateAnalysis& winner_of(const CheckedConfig& checked,
+                                  const std::vector<const TemplateAnalysis*>& parts) {
+  const auto used = std::find_if(parts.begin(), parts.end(), [&](const TemplateAnalysis* part) {
+    return is_used(checked, *part);
+  });
   return used == parts.end() ? *parts.back() : **used;
 }
 
 void check_duplicates(const CheckedConfig& checked,
-                      const std::vector<const PartSurvey*>& parts,
+                      const std::vector<const TemplateAnalysis*>& parts,
                       Findings& findings) {
-  const PartSurvey& winner = winner_of(checked, parts);
-  for (const PartSurvey* part : parts) {
+  const TemplateAnalysis& winner = winner_of(checked, parts);
+  for (const TemplateAnalysis* part : parts) {
     if (part == &winner || part->source->text == winner.source->text) continue;
     findings.push_back({Severity::warning,
                         "duplicate-inline",
@@ -155,13 +156,13 @@ bool looks_like_a_title(const std::string& name) {
 }  // namespace
 
 void check_inline_templates(const CheckedConfig& checked, Findings& findings) {
-  std::map<std::string, std::vector<const PartSurvey*>> by_name;
-  for (const PartSurvey* part : checked.parts) {
+  std::map<std::string, std::vector<const TemplateAnalysis*>> by_name;
+  for (const TemplateAnalysis* part : checked.parts) {
     if (!part->inline_name.empty()) by_name[part->inline_name].push_back(part);
   }
   for (const auto& [name, parts] : by_name) {
     if (parts.size() > 1) check_duplicates(checked, parts, findings);
-    for (const PartSurvey* part : parts) {
+    for (const TemplateAnalysis* part : parts) {
       if (!looks_like_a_title(name) || is_used(checked, *part) || is_named(checked, name)) continue;
       findings.push_back({Severity::note,
                           "unused-inline",
@@ -177,7 +178,7 @@ void check_inline_templates(const CheckedConfig& checked, Findings& findings) {
 
 namespace {
 
-using jinja::PartSurvey;
+using jinja::TemplateAnalysis;
 using jinja::VariableRead;
 using jinja::VariableWrite;
 
@@ -202,8 +203,8 @@ std::vector<const VariableRead*> reads_with_fallback(const CheckedConfig& checke
   Views seen;
   Views relied_on;
   for (const UsedTemplate& used : checked.templates) {
-    for (const VariableRead& read : used.survey->reads) {
-      if (!read.has_fallback) {
+    for (const VariableRead& read : used.analysis->reads) {
+      if (!read.is_optional) {
         relied_on.insert(read.path);
       } else if (seen.insert(read.path).second) {
         first.push_back(&read);
@@ -266,7 +267,7 @@ void remove_assigned(const CheckedConfig& checked, std::vector<const VariableRea
   Views wanted;
   for (const VariableRead* read : reads) wanted.insert(read->path);
   Views namespaces;
-  for (const PartSurvey* part : checked.parts) {
+  for (const TemplateAnalysis* part : checked.parts) {
     for (const VariableWrite& write : part->writes) {
       wanted.erase(write.path);
       if (write.makes_namespace) namespaces.insert(write.path);
@@ -282,7 +283,7 @@ void remove_assigned(const CheckedConfig& checked, std::vector<const VariableRea
 /// Every path that is set or given, sorted.
 std::vector<std::string> known_paths(const CheckedConfig& checked, const Views& given) {
   std::set<std::string> paths(given.begin(), given.end());
-  for (const PartSurvey* part : checked.parts) {
+  for (const TemplateAnalysis* part : checked.parts) {
     for (const VariableWrite& write : part->writes) paths.insert(write.path);
   }
   return {paths.begin(), paths.end()};

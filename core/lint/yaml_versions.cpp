@@ -11,7 +11,7 @@
 namespace forge::lint {
 namespace {
 
-using jinja::PlainScalar;
+using python::PlainScalar;
 
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
@@ -129,7 +129,7 @@ std::string advice_for(std::string_view text, const PlainScalar& old, const Plai
 std::optional<YamlVersionDifference> yaml_version_difference(std::string_view plain) {
   // Most words can mean nothing but text, in any version.
   if (plain.empty() || plain.size() > 64) return std::nullopt;
-  const PlainScalar old = jinja::resolve_plain_scalar(plain);
+  const PlainScalar old = python::resolve_plain_scalar(plain);
   const PlainScalar newer = resolve_by_1_2(plain);
   if (old.kind == PlainScalar::Kind::merge || old.kind == PlainScalar::Kind::value) {
     return std::nullopt;

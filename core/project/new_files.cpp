@@ -1,14 +1,16 @@
 #include "core/project/new_files.h"
 
-#include <cctype>
-#include <string>
 #include <unistd.h>
+#include <cctype>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/jinja/loader.h"
 #include "core/project/project.h"
 
 namespace forge::project {
@@ -19,27 +21,8 @@ using NewFiles = std::vector<std::pair<std::string, std::string>>;
 /// The template of forge's library in which every config of its own ends.
 inline constexpr const char* library_root = "base/config.yaml";
 
-/// The files of a new workspace's forge_workspace/. A library is an absolute folder or one below
-/// the workspace's root.
-NewFiles workspace_files(const std::string& name,
-                         const std::string& description,
-                         const std::vector<std::string>& libraries);
-
-struct ProjectTexts {
-  std::string name, description, folder_name, config_prefix, default_config;
-  std::string copied_config;  ///< text of the default config, "" where it is made
-};
-
-std::string meta_text(const ProjectTexts& texts);
-
-/// The files of a new project; with the library, ones that train.
-NewFiles project_files(const ProjectTexts& texts, bool has_library);
-
-/// A config that extends `parent` ("": nothing), with a block for its changes where it has one.
-std::string config_text(const std::string& name,
-                        const std::string& description,
-                        const std::string& parent,
-                        bool has_overrides);
+/// The text of new_files.txt, a part of the program.
+extern const char* const new_files_text;
 
 namespace {
 
@@ -69,157 +52,23 @@ std::string filled(std::string text, const std::vector<std::pair<std::string, st
   return text;
 }
 
-constexpr const char* workspace_readme = R"(# @NAME@
+/// A file of new_files.txt.
+const std::string& text_of(const std::string& name) {
+  static const auto texts = [] {
+    std::map<std::string, std::string> parts;
+    // The newline before a marker belongs to the marker.
+    const std::string whole = std::string(new_files_text) + "#--- end ---\n";
+    for (jinja::TemplatePart& part : jinja::split_inline_templates(whole))
+      parts[part.inline_name] = std::move(part.text) + "\n";
+    return parts;
+  }();
+  return texts.at(name);
+}
 
-@DESCRIPTION@A workspace of forge: projects lie anywhere below the folder that holds this one.
-
-- `base_directories.yaml`: folders that templates refer to
-- `meta_defaults.yaml`: what every project's meta.yaml extends: where templates are searched
-- `workspace.yaml`: settings, such as the project that `forge run --all` runs outside any
-
-`forge project create NAME` adds a project, `forge ls -r` lists them all.
-)";
-
-constexpr const char* base_directories =
-    R"(## Folders that templates refer to. Change one here and every project follows.
--- set ns.library_dir = forge_library_dir
-)";
-
-constexpr const char* meta_defaults =
-    R"(## What every project's meta.yaml extends: the order of the folders in which templates are searched.
--- set ns = namespace()
--- include 'base_directories.yaml'
-
-[metadata]
-name: Unnamed
-description: ""
-
-[searchdir_project]
-searchdir:
-- {{ joinpath(project_dir, 'templates') | toyaml }}
-
-## Templates that projects share.
-[searchdir_shared]
-@LIBRARIES@
-[searchdir_library]
-- {{ joinpath(workspace_root, 'forge_workspace') | toyaml }}
-- {{ ns.library_dir | toyaml }}
-
-[configs]
-config_prefix: configs
-)";
-
-constexpr const char* workspace_settings =
-    R"(# Settings of this workspace. The folder forge_workspace/ itself marks the workspace's root.
-# default_project: path/to/project   # what `forge run --all` runs outside any project
-)";
-
-constexpr const char* meta_template = R"(-- extends 'meta_defaults.yaml'
-
-[metadata]
-name: @QUOTED_NAME@
-description: @QUOTED_DESCRIPTION@
-
-[configs]
-@CONFIGS@)";
-
-constexpr const char* plain_readme = R"(# @NAME@
-
-@DESCRIPTION@Configs are in `templates/@PREFIX@/`, what they share goes beside that folder.
-
-    forge ls                  # the configs
-    forge pp @DEFAULT@        # the text that a config becomes
-)";
-
-constexpr const char* training_readme = R"(# @NAME@
-
-@DESCRIPTION@One change to a model against its baseline.
-
-    forge run --all           # trains @DEFAULT@ and train_variant
-    forge compare             # the table
-
-- `templates/project.yaml`: what both share: data, tokenizer, training
-- `templates/@PREFIX@/model.yaml`: the model
-- `templates/@PREFIX@/train_variant.yaml`: the change; `forge keys` lists what can be changed
-- `tables/variants.yaml`: which runs stand beside each other, and what must be equal for that
-
-`forge project new-config train_NAME` adds a variant.
-)";
-
-constexpr const char* project_template =
-    R"(## What the training configs share: data, tokenizer, and where their model is.
--- extends 'train/tiny.yaml'
-
-[config_metadata]
-== super()
--- set ns.model_project_dir = project_dir
--- set ns.model_project_config = "model.yaml"
-
-[model]
--- include 'models/from_project.yaml'
-
-[data]
--- include 'data/toy_stories.yaml'
-
-[tokenizer]
--- include 'data/byte_level_bpe_2k.yaml'
-
-)";
-
-constexpr const char* model_config =
-    R"(## The model of every config here; a variant changes keys of it.
--- extends 'models/llama_canon_4M.yaml'
-
-[config_metadata]
-== super()
--- set ns.config_name = "Model"
--- set ns.config_description = "Llama with 4.4 million parameters"
-)";
-
-constexpr const char* baseline_config = R"(## What the variants are compared with.
--- extends 'project.yaml'
-
-[config_metadata]
-== super()
--- set ns.config_name = "Baseline"
--- set ns.config_description = "The model as it is"
-)";
-
-constexpr const char* variant_config =
-    R"(## The change that is tried. One change at a time says what caused a difference.
--- extends 'project.yaml'
-
-[config_metadata]
-== super()
--- set ns.config_name = "Variant"
--- set ns.config_description = "Canon layers before attention and before the MLP"
-
-[overrides]
-model.canon.set: AC
-)";
-
-constexpr const char* default_config_text = R"(name: Default
-description: "A first config"
-)";
-
-constexpr const char* table = R"(title: @QUOTED_NAME@
-baseline: @DEFAULT@
-
-rows:
-  - {config: @DEFAULT@, name: Baseline, positions: "—"}
-  - {config: train_variant, name: Variant, positions: AC}
-
-columns:
-  - {kind: model, title: Model}
-  - {kind: positions, title: Positions}
-  - {kind: eval_loss, title: Eval Loss}
-  - {kind: tokens_per_second, title: Tok/s}
-  - {kind: peak_memory, title: Memory}
-  - {kind: overhead, title: Overhead}
-
-# Runs that differ in one of these do not stand in one table.
-must_be_equal: [profile, data, tokenizer, evaluation, device, train, optimizer, schedule]
-)";
+struct ProjectTexts {
+  std::string name, description, folder_name, config_prefix, default_config;
+  std::string copied_config;  ///< text of the default config, "" where it is made
+};
 
 std::string paragraph(const std::string& text) { return text.empty() ? "" : text + "\n\n"; }
 
@@ -232,8 +81,8 @@ std::vector<std::pair<std::string, std::string>> keys_of(const ProjectTexts& tex
           {"DEFAULT", texts.default_config}};
 }
 
-}  // namespace
-
+/// The files of a new workspace's forge_workspace/. A library is an absolute folder or one below
+/// the workspace's root.
 NewFiles workspace_files(const std::string& name,
                          const std::string& description,
                          const std::vector<std::string>& libraries) {
@@ -242,45 +91,51 @@ NewFiles workspace_files(const std::string& name,
     lines += "- {{ joinpath(workspace_root, " + quoted(library) + ") | toyaml }}\n";
   }
   return {{"README.md",
-           filled(workspace_readme, {{"NAME", name}, {"DESCRIPTION", paragraph(description)}})},
-          {"base_directories.yaml", base_directories},
-          {"meta_defaults.yaml", filled(meta_defaults, {{"LIBRARIES", lines}})},
-          {"workspace.yaml", workspace_settings}};
+           filled(text_of("workspace/README.md"),
+                  {{"NAME", name}, {"DESCRIPTION", paragraph(description)}})},
+          {"base_directories.yaml", text_of("workspace/base_directories.yaml")},
+          {"meta_defaults.yaml",
+           filled(text_of("workspace/meta_defaults.yaml"), {{"LIBRARIES", lines}})},
+          {"workspace.yaml", text_of("workspace/workspace.yaml")}};
 }
 
 std::string meta_text(const ProjectTexts& texts) {
   std::string configs = texts.config_prefix == "configs"
-                            ? "== super()\n"
-                            : "config_prefix: " + quoted(texts.config_prefix) + "\n";
+                            ? "== super()"
+                            : "config_prefix: " + quoted(texts.config_prefix);
   if (!texts.default_config.empty()) {
-    configs += "default_config: " + quoted(texts.default_config + ".yaml") + "\n";
+    configs += "\ndefault_config: " + quoted(texts.default_config + ".yaml");
   }
   auto keys = keys_of(texts);
   keys.emplace_back("CONFIGS", configs);
-  return filled(meta_template, keys);
+  return filled(text_of("project/meta.yaml"), keys);
 }
 
+/// The files of a new project; with the library, ones that train.
 NewFiles project_files(const ProjectTexts& texts, bool has_library) {
   const auto keys = keys_of(texts);
   const std::string configs = "templates/" + texts.config_prefix + "/";
   const std::string default_file = configs + texts.default_config + ".yaml";
   const bool trains = has_library && texts.copied_config.empty();
-  NewFiles files = {{"README.md", filled(trains ? training_readme : plain_readme, keys)},
-                    {"meta.yaml", meta_text(texts)}};
+  NewFiles files = {
+      {"README.md",
+       filled(trains ? text_of("training/README.md") : text_of("project/README.md"), keys)},
+      {"meta.yaml", meta_text(texts)}};
   if (!texts.copied_config.empty()) {
     files.emplace_back(default_file, texts.copied_config);
   } else if (!has_library) {
-    files.emplace_back(default_file, default_config_text);
+    files.emplace_back(default_file, text_of("project/default.yaml"));
   } else {
-    files.emplace_back("templates/project.yaml", project_template);
-    files.emplace_back(configs + "model.yaml", model_config);
-    files.emplace_back(default_file, baseline_config);
-    files.emplace_back(configs + "train_variant.yaml", variant_config);
-    files.emplace_back("tables/variants.yaml", filled(table, keys));
+    files.emplace_back("templates/project.yaml", text_of("training/project.yaml"));
+    files.emplace_back(configs + "model.yaml", text_of("training/model.yaml"));
+    files.emplace_back(default_file, text_of("training/train_baseline.yaml"));
+    files.emplace_back(configs + "train_variant.yaml", text_of("training/train_variant.yaml"));
+    files.emplace_back("tables/variants.yaml", filled(text_of("training/variants.yaml"), keys));
   }
   return files;
 }
 
+/// A config that extends `parent` ("": nothing), with a block for its changes where it has one.
 std::string config_text(const std::string& name,
                         const std::string& description,
                         const std::string& parent,
@@ -297,8 +152,6 @@ std::string config_text(const std::string& name,
       "## Keys as 'forge keys' lists them, for example:\n##   model.canon.set: AC\n[overrides]\n";
   return text;
 }
-
-namespace {
 
 bool is_taken(const fs::path& path) {
   std::error_code ignored;
@@ -357,15 +210,15 @@ Workspace workspace_around(const fs::path& folder) {
 }
 
 /// The project as its meta.yaml will make it, before anything is written in its place.
-Project preview(const Workspace& workspace,
-                const fs::path& parent,
-                const std::string& meta,
-                const jinja::Surroundings& surroundings) {
-  const fs::path folder = parent / (".forge-preview-" + std::to_string(::getpid()));
+Project load_preview(const Workspace& workspace,
+                     const fs::path& parent,
+                     const std::string& meta,
+                     const jinja::HostEnvironment& host_environment) {
+  const fs::path folder = parent / (".forge-load_preview-" + std::to_string(::getpid()));
   make_directories(folder);
   try {
     write_file_atomic(folder / "meta.yaml", meta);
-    Project project = load_project(workspace, folder, surroundings);
+    Project project = load_project(workspace, folder, host_environment);
     remove_tree(folder);
     return project;
   } catch (...) {
@@ -377,8 +230,8 @@ Project preview(const Workspace& workspace,
 /// Whether a template ends its chain at forge's root of all configs, so that [overrides] works.
 bool extends_library_root(const Project& project,
                           const Config& config,
-                          const jinja::Surroundings& surroundings) {
-  for (const auto& loaded : render_config(project, config, surroundings).templates) {
+                          const jinja::HostEnvironment& host_environment) {
+  for (const auto& loaded : render_config(project, config, host_environment).templates) {
     if (loaded.name == library_root) return true;
   }
   return false;
@@ -435,7 +288,7 @@ std::vector<fs::path> create_workspace(const NewWorkspace& request) {
 }
 
 CreatedProject create_project(const NewProject& request,
-                              const jinja::Surroundings& surroundings) {
+                              const jinja::HostEnvironment& host_environment) {
   const fs::path parent = absolute_folder(request.parent);
   const Workspace workspace = workspace_around(parent);
   ProjectTexts texts;
@@ -449,7 +302,8 @@ CreatedProject create_project(const NewProject& request,
       request.folder_name.empty() ? folder_name_of(request.name) : request.folder_name;
   check_relative(texts.folder_name, "the project's folder");
   make_directories(parent);
-  const bool library = has_library(preview(workspace, parent, meta_text(texts), surroundings));
+  const bool library =
+      has_library(load_preview(workspace, parent, meta_text(texts), host_environment));
   const bool runs = library && request.copied_config.empty();
   texts.default_config = !request.default_config.empty() ? without_yaml(request.default_config)
                          : runs                          ? "train_baseline"
@@ -465,9 +319,9 @@ CreatedProject create_project(const NewProject& request,
   return created;
 }
 
-fs::path create_config(const NewConfig& request, const jinja::Surroundings& surroundings) {
+fs::path create_config(const NewConfig& request, const jinja::HostEnvironment& host_environment) {
   const Workspace workspace = workspace_around(request.project);
-  const Project project = load_project(workspace, request.project, surroundings);
+  const Project project = load_project(workspace, request.project, host_environment);
   const std::string name = without_yaml(request.name);
   check_relative(name, "a config");
   check_text(name, "name");
@@ -491,7 +345,7 @@ fs::path create_config(const NewConfig& request, const jinja::Surroundings& surr
                                : base                   ? base->template_name
                                                         : "";
     const bool from_default = request.extends.empty() && base;
-    const bool overrides = from_default && extends_library_root(project, *base, surroundings);
+    const bool overrides = from_default && extends_library_root(project, *base, host_environment);
     text = config_text(name, request.description, parent, overrides);
   }
   make_directories(file.parent_path());

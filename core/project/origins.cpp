@@ -40,8 +40,7 @@ std::string line_of(const SourceSpan& span, const fs::path& here) {
 
 using json = nlohmann::ordered_json;
 
-std::vector<AnnotatedLine> annotate(const jinja::RenderedText& rendered,
-                                    const fs::path& here) {
+std::vector<AnnotatedLine> annotate(const jinja::RenderedText& rendered, const fs::path& here) {
   std::vector<AnnotatedLine> lines;
   for (std::string& text : split(rendered.text, '\n')) {
     const size_t first = text.find_first_not_of(" \t");
@@ -62,7 +61,7 @@ nlohmann::ordered_json lines_to_json(const jinja::RenderedText& rendered) {
   for (size_t i = 0; i < texts.size(); ++i) {
     json stretches = json::array();
     if (i < origins.size()) {
-      for (const jinja::OutputOrigin& origin : origins[i]) {
+      for (const jinja::OutputSegment& origin : origins[i]) {
         if (static_cast<size_t>(origin.column) > texts[i].size()) continue;  // the line's end
         json stretch = {{"at", origin.column}};
         if (origin.span) stretch.update(to_json(origin.span));

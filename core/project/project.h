@@ -28,9 +28,8 @@ struct UnknownKey {
   SourceSpan origin;
 };
 
-/// What the renders of one command share, so that nothing is read or parsed twice. The files of a
-/// project are seen as they were when they were first needed.
-struct SharedWork {
+/// Files read and parsed by the renders of one command: each once, as it was when first needed.
+struct RenderCache {
   jinja::TemplateCache templates;
   yaml::SectionCache sections;
 };
@@ -47,7 +46,7 @@ struct Project {
   std::vector<Config> configs;  ///< sorted bytewise by name
   std::string default_config;   ///< name without ".yaml": the declared one, else the first
   std::vector<UnknownKey> unknown_keys;
-  std::shared_ptr<SharedWork> shared;  ///< with the projects that were loaded together with it
+  std::shared_ptr<RenderCache> shared;  ///< with the projects that were loaded together with it
 
   /// The config of that name, with or without ".yaml", or null.
   const Config* find(std::string_view config_name) const;
@@ -56,22 +55,22 @@ struct Project {
 /// Renders and reads the folder's meta.yaml and lists its configs. meta.yaml is a template that is
 /// searched in the project, the workspace's settings folder and the user's
 /// ~/.config/forgather/templates. Throws Error with the place in the template. `shared` is
-/// that of another project that was loaded before; null: the project begins anew.
+/// that of a project loaded before; null makes a new one.
 Project load_project(const Workspace& workspace,
                      const std::filesystem::path& folder,
-                     const jinja::Surroundings& surroundings,
-                     std::shared_ptr<SharedWork> shared = nullptr);
+                     const jinja::HostEnvironment& host_environment,
+                     std::shared_ptr<RenderCache> shared = nullptr);
 
 /// The text of the project's meta.yaml.
 jinja::RenderedText render_meta(const Project& project,
-                                     const Workspace& workspace,
-                                     const jinja::Surroundings& surroundings);
+                                const Workspace& workspace,
+                                const jinja::HostEnvironment& host_environment);
 
 /// The config's YAML text with the place that each line came from.
 jinja::RenderedText render_config(const Project& project,
-                                       const Config& config,
-                                       const jinja::Surroundings& surroundings,
-                                       const jinja::Variables& variables = {});
+                                  const Config& config,
+                                  const jinja::HostEnvironment& host_environment,
+                                  const jinja::Variables& variables = {});
 
 /// The text that was rendered for a project, as YAML; every node knows its place in a template.
 yaml::NodePtr parse_rendered(const Project& project, const jinja::RenderedText& rendered);
@@ -87,7 +86,7 @@ struct ConfigSummary {
 /// `meta` target's config_name and config_description.
 ConfigSummary summarize(const Project& project,
                         const Config& config,
-                        const jinja::Surroundings& surroundings);
+                        const jinja::HostEnvironment& host_environment);
 
 /// `name` less a final ".yaml".
 std::string without_yaml(std::string_view name);
@@ -95,7 +94,7 @@ std::string without_yaml(std::string_view name);
 /// Renders a config and reads it as a graph. Throws Error with the place in the template.
 graph::Graph load_graph(const Project& project,
                         const Config& config,
-                        const jinja::Surroundings& surroundings,
+                        const jinja::HostEnvironment& host_environment,
                         const jinja::Variables& variables = {});
 
 }  // namespace forge::project

@@ -12,7 +12,6 @@ namespace forge::project {
 namespace {
 
 using json = nlohmann::ordered_json;
-using project::Project;
 
 /// The text up to the first section: what a README says of the whole, less its title.
 std::string beginning_of(const std::string& readme) {
@@ -52,8 +51,8 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
-std::string config_markdown(const IndexedConfig& config, const Project& project) {
-  const project::ConfigSummary& summary = config.listed.summary;
+std::string config_markdown(const ConfigEntry& config, const Project& project) {
+  const ConfigSummary& summary = config.listed.summary;
   std::string text = "- **" + config.config.name + "**";
   if (config.config.name == project.default_config) text += " (default)";
   if (config.listed.problem) {
@@ -65,21 +64,21 @@ std::string config_markdown(const IndexedConfig& config, const Project& project)
   text += ": " + one_line(summary.name);
   if (!summary.description.empty()) text += ". " + one_line(summary.description);
   text += "\n";
-  for (const project::TemplateArgument& argument : config.arguments) {
+  for (const TemplateArgument& argument : config.arguments) {
     text += "    - `" + usage_of(argument) + "`";
     text += (argument.help.empty() ? "" : " " + one_line(argument.help)) + "\n";
   }
   return text;
 }
 
-json to_json(const IndexedConfig& config, const Project& project) {
-  const project::ConfigSummary& summary = config.listed.summary;
+json to_json(const ConfigEntry& config, const Project& project) {
+  const ConfigSummary& summary = config.listed.summary;
   json object = {{"config", config.config.name},
                  {"name", summary.name},
                  {"description", summary.description},
                  {"trains", summary.trains},
                  {"default", config.config.name == project.default_config},
-                 {"arguments", project::to_json(config.arguments)}};
+                 {"arguments", to_json(config.arguments)}};
   if (config.listed.problem) object["problem"] = describe(*config.listed.problem);
   return object;
 }
@@ -87,12 +86,12 @@ json to_json(const IndexedConfig& config, const Project& project) {
 }  // namespace
 
 MetaPage meta_page(const Project& project,
-                   const project::Workspace& workspace,
-                   const jinja::Surroundings& surroundings) {
-  const jinja::RenderedText rendered = render_meta(project, workspace, surroundings);
+                   const Workspace& workspace,
+                   const jinja::HostEnvironment& host_environment) {
+  const jinja::RenderedText rendered = render_meta(project, workspace, host_environment);
   MetaPage page;
   page.project = project;
-  page.keys = graph::read_graph(project::parse_rendered(project, rendered));
+  page.keys = graph::read_graph(parse_rendered(project, rendered));
   page.templates = template_tree(rendered.templates, project.folder);
   for (const fs::path& folder : project.search_path) {
     std::error_code ignored;
@@ -101,18 +100,18 @@ MetaPage meta_page(const Project& project,
   return page;
 }
 
-IndexPage index_page(const Project& project,
-                     const project::Workspace& workspace,
-                     const jinja::Surroundings& surroundings) {
-  IndexPage page;
-  page.meta = meta_page(project, workspace, surroundings);
+ProjectPage project_page(const Project& project,
+                         const Workspace& workspace,
+                         const jinja::HostEnvironment& host_environment) {
+  ProjectPage page;
+  page.meta = meta_page(project, workspace, host_environment);
   page.readme = readme_of(project.folder);
-  const project::ListedProject listed = project::list_configs({project}, surroundings).front();
+  const ListedProject listed = list_configs({project}, host_environment).front();
   for (size_t i = 0; i < project.configs.size(); ++i) {
-    IndexedConfig config{project.configs[i], listed.configs[i], {}};
+    ConfigEntry config{project.configs[i], listed.configs[i], {}};
     try {
       if (!config.listed.problem) {
-        config.arguments = template_arguments_of(project, config.config, surroundings);
+        config.arguments = template_arguments_of(project, config.config, host_environment);
       }
     } catch (const Error& error) {
       config.listed.problem = error;
@@ -122,8 +121,8 @@ IndexPage index_page(const Project& project,
   return page;
 }
 
-bool IndexPage::is_sound() const {
-  return std::none_of(configs.begin(), configs.end(), [](const IndexedConfig& config) {
+bool ProjectPage::all_configs_valid() const {
+  return std::none_of(configs.begin(), configs.end(), [](const ConfigEntry& config) {
     return config.listed.problem.has_value();
   });
 }
@@ -136,13 +135,13 @@ std::string to_markdown(const MetaPage& page, const fs::path& here) {
   return text + "## Search path of templates\n\n" + search_path_markdown(page, here);
 }
 
-std::string to_markdown(const IndexPage& page, const fs::path& here) {
+std::string to_markdown(const ProjectPage& page, const fs::path& here) {
   const Project& project = page.meta.project;
   std::string text = "# " + project.name + "\n\n";
   if (!project.description.empty()) text += one_line(project.description) + "\n\n";
   if (!page.readme.empty()) text += page.readme + "\n\n";
   text += "Folder: " + project.path + "\n\n## Configs\n\n";
-  for (const IndexedConfig& config : page.configs) text += config_markdown(config, project);
+  for (const ConfigEntry& config : page.configs) text += config_markdown(config, project);
   if (page.configs.empty()) text += "None.\n";
   text += "\n## Templates of meta.yaml\n\n" + tree_as_markdown(page.meta.templates) + "\n";
   return text + "## Search path of templates\n\n" + search_path_markdown(page.meta, here);
@@ -152,7 +151,7 @@ nlohmann::ordered_json to_json(const MetaPage& page) {
   const Project& project = page.project;
   const json keys = graph::to_json(page.keys);
   json unknown = json::array();
-  for (const project::UnknownKey& key : project.unknown_keys) {
+  for (const UnknownKey& key : project.unknown_keys) {
     unknown.push_back({{"key", key.key}, {"at", key.origin.describe()}});
   }
   json folders = json::array();
@@ -169,12 +168,12 @@ nlohmann::ordered_json to_json(const MetaPage& page) {
           {"search_path", std::move(folders)}};
 }
 
-nlohmann::ordered_json to_json(const IndexPage& page) {
+nlohmann::ordered_json to_json(const ProjectPage& page) {
   json object = to_json(page.meta);
   object["readme"] = page.readme;
   object["default_config"] = page.meta.project.default_config;
   object["configs"] = json::array();
-  for (const IndexedConfig& config : page.configs) {
+  for (const ConfigEntry& config : page.configs) {
     object["configs"].push_back(to_json(config, page.meta.project));
   }
   return object;

@@ -94,7 +94,7 @@ std::optional<Variable> value_of(const std::string& word, Type type, const std::
   return std::nullopt;
 }
 
-const char* wanted_by(Type type) {
+const char* type_name(Type type) {
   switch (type) {
     case Type::integer: return "an integer";
     case Type::real: return "a number";
@@ -120,11 +120,11 @@ bool equal(const Variable& a, const Variable& b) {
   return a.kind == b.kind && text_of(a) == text_of(b);
 }
 
-class WordReader {
+class ArgumentParser {
  public:
-  WordReader(const std::vector<TemplateArgument>& declared,
-             const std::vector<std::string>& words,
-             const ArgumentReader& reader)
+  ArgumentParser(const std::vector<TemplateArgument>& declared,
+                 const std::vector<std::string>& words,
+                 const ArgumentContext& reader)
       : declared_(declared), words_(words), reader_(reader) {}
 
   Variables read() {
@@ -143,7 +143,7 @@ class WordReader {
       } else {
         while (at_ < words_.size() && !is_option(words_[at_])) values.push_back(words_[at_++]);
       }
-      give(find(name), name, values);
+      store(find(name), name, values);
     }
     return std::move(variables_);
   }
@@ -173,17 +173,17 @@ class WordReader {
     throw Error(message + " (config '" + reader_.config + "')", {}, "it is " + usage_of(argument));
   }
 
-  void give(const TemplateArgument& argument,
-            const std::string& name,
-            const std::vector<std::string>& words) {
+  void store(const TemplateArgument& argument,
+             const std::string& name,
+             const std::vector<std::string>& words) {
     const bool is_new = given_.insert(argument.variable).second;
     if (!is_new && argument.action != Action::append) {
       fail(argument, "'" + name + "' is given twice");
     }
-    if (words.size() < argument.least) fail(argument, "'" + name + "' lacks a value");
-    if (words.size() > argument.most) {
+    if (words.size() < argument.min_values) fail(argument, "'" + name + "' lacks a value");
+    if (words.size() > argument.max_values) {
       fail(argument,
-           "'" + name + "' is followed by '" + words[argument.most] + "', which is too much");
+           "'" + name + "' is followed by '" + words[argument.max_values] + "', which is too much");
     }
     if (words.empty() && !argument.is_list) {
       if (argument.constant.kind != Variable::Kind::none) {
@@ -194,7 +194,7 @@ class WordReader {
     Variable& variable = variables_[argument.variable];
     if (argument.is_list) variable.kind = Variable::Kind::list;
     for (const std::string& word : words) {
-      Variable value = converted(argument, name, word);
+      Variable value = convert(argument, name, word);
       if (argument.is_list) {
         variable.items.push_back(std::move(value));
       } else {
@@ -203,12 +203,12 @@ class WordReader {
     }
   }
 
-  Variable converted(const TemplateArgument& argument,
-                     const std::string& name,
-                     const std::string& word) const {
+  Variable convert(const TemplateArgument& argument,
+                   const std::string& name,
+                   const std::string& word) const {
     const auto value = value_of(word, argument.type, reader_.home_directory);
     if (!value) {
-      fail(argument, "'" + name + "' takes " + wanted_by(argument.type) + ", not '" + word + "'");
+      fail(argument, "'" + name + "' takes " + type_name(argument.type) + ", not '" + word + "'");
     }
     const bool is_choice =
         argument.choices.empty() ||
@@ -221,7 +221,7 @@ class WordReader {
 
   const std::vector<TemplateArgument>& declared_;
   const std::vector<std::string>& words_;
-  const ArgumentReader& reader_;
+  const ArgumentContext& reader_;
   size_t at_ = 0;
   std::set<std::string> given_;
   Variables variables_;
@@ -229,10 +229,10 @@ class WordReader {
 
 }  // namespace
 
-Variables read_argument_words(const std::vector<TemplateArgument>& declared,
-                              const std::vector<std::string>& words,
-                              const ArgumentReader& reader) {
-  return WordReader(declared, words, reader).read();
+Variables parse_template_arguments(const std::vector<TemplateArgument>& declared,
+                                   const std::vector<std::string>& words,
+                                   const ArgumentContext& reader) {
+  return ArgumentParser(declared, words, reader).read();
 }
 
 }  // namespace forge::project

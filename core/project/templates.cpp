@@ -19,9 +19,9 @@ namespace {
 using jinja::LoadedTemplate;
 
 /// Lays the templates out depth first.
-class Builder {
+class TemplateTreeBuilder {
  public:
-  Builder(const std::vector<LoadedTemplate>& loaded, const fs::path& here)
+  TemplateTreeBuilder(const std::vector<LoadedTemplate>& loaded, const fs::path& here)
       : loaded_(loaded), here_(here), children_(loaded.size()) {
     std::map<std::string, size_t> index;
     for (size_t i = 0; i < loaded.size(); ++i) {
@@ -85,7 +85,7 @@ std::string branch_to(const std::vector<TreeTemplate>& tree, size_t index) {
 
 std::vector<TreeTemplate> template_tree(const std::vector<LoadedTemplate>& loaded,
                                         const fs::path& here) {
-  return Builder(loaded, here).build();
+  return TemplateTreeBuilder(loaded, here).build();
 }
 
 std::string tree_as_files(const std::vector<TreeTemplate>& tree) {
@@ -100,11 +100,11 @@ std::string tree_as_text(const std::vector<TreeTemplate>& tree) {
   for (size_t i = 0; i < tree.size(); ++i) {
     const std::string relation = tree[i].relation.empty() ? "" : tree[i].relation + " ";
     names.push_back(branch_to(tree, i) + relation + tree[i].name);
-    width = std::max(width, jinja::length_of(names.back()));
+    width = std::max(width, python::length_of(names.back()));
   }
   std::string text;
   for (size_t i = 0; i < tree.size(); ++i) {
-    const std::string pad(width - jinja::length_of(names[i]) + 2, ' ');
+    const std::string pad(width - python::length_of(names[i]) + 2, ' ');
     text += names[i] + pad + place_of(tree[i]) + "\n";
   }
   return text;
@@ -179,7 +179,7 @@ std::vector<std::string> names_below(const fs::path& folder) {
 }
 
 void add_parts(const std::string& name, const fs::path& file, std::vector<ListedTemplate>& list) {
-  for (const jinja::PartSurvey& part : survey(jinja::read_template_file(file))) {
+  for (const jinja::TemplateAnalysis& part : analyze_template(jinja::read_template_file(file))) {
     ListedTemplate listed;
     listed.is_inline = !part.inline_name.empty();
     listed.name = listed.is_inline ? part.inline_name : name;
@@ -189,12 +189,10 @@ void add_parts(const std::string& name, const fs::path& file, std::vector<Listed
     if (const jinja::Reference* parent = part.parent()) {
       listed.extends = parent->names.front();
     } else {
-      listed.is_dynamic =
-          std::any_of(part.references.begin(),
-                      part.references.end(),
-                      [](const jinja::Reference& reference) {
-                        return reference.kind == jinja::Reference::Kind::extends;
-                      });
+      listed.is_dynamic = std::any_of(
+          part.references.begin(), part.references.end(), [](const jinja::Reference& reference) {
+            return reference.kind == jinja::Reference::Kind::extends;
+          });
     }
     list.push_back(std::move(listed));
   }
@@ -205,9 +203,9 @@ std::string relative_to(const fs::path& file, const fs::path& here) {
 }
 
 /// Puts every template below the one that it extends.
-class Forest {
+class ExtendsTree {
  public:
-  Forest(const std::vector<ListedTemplate>& templates, const fs::path& here)
+  ExtendsTree(const std::vector<ListedTemplate>& templates, const fs::path& here)
       : templates_(templates), here_(here), children_(templates.size()) {
     for (size_t i = 0; i < templates.size(); ++i) {
       const auto parent = parent_of(i);
@@ -303,7 +301,7 @@ std::string list_as_files(const std::vector<ListedTemplate>& templates, const fs
 }
 
 std::string list_as_markdown(const std::vector<ListedTemplate>& templates, const fs::path& here) {
-  return Forest(templates, here).write();
+  return ExtendsTree(templates, here).write();
 }
 
 nlohmann::ordered_json to_json(const std::vector<ListedTemplate>& templates) {

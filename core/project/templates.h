@@ -45,7 +45,7 @@ struct ListedTemplate {
   std::filesystem::path file;  ///< that holds it
   bool is_inline = false;
   int line = 1;                  ///< of the file, on which it begins
-  std::string extends;           ///< name that the text spells out, "": none, or an expression
+  std::string extends;           ///< the name in the text; "": none, or an expression gives it
   bool is_dynamic = false;       ///< an expression names what it extends
   bool is_shadowed = false;      ///< a file of an earlier folder goes by the same name
   std::optional<Error> problem;  ///< why it cannot be parsed

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "core/python/operation.h"
 #include "core/python/format.h"
+#include "core/python/operation.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 [[noreturn]] void refuse_overflow() {
@@ -187,4 +187,4 @@ Value unary_plus(const Value& value) {
   throw OperationError("bad operand type for unary +: '" + type_name(value) + "'");
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

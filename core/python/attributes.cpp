@@ -9,7 +9,7 @@
 #include "core/python/operators.h"
 #include "core/python/repr.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 Value missing(const Value& owner, const std::string& name, const std::string& what, Place place) {
@@ -18,9 +18,10 @@ Value missing(const Value& owner, const std::string& name, const std::string& wh
   undefined.name = name;
   undefined.owner = owner;
   undefined.place = place;
-  undefined.message = "'" + type_name(owner) + " object' has no " + what;
-  if (owner.is_dict()) undefined.message = "this dict has no " + what;
-  if (owner.object_as<Namespace>()) undefined.message = "this namespace has no " + what;
+  undefined.message = (owner.is_dict()     ? "this dict"
+                       : owner.is_object() ? owner.as_object()->shown_type()
+                                           : "'" + type_name(owner) + " object'") +
+                      " has no " + what;
   return Value::undefined(std::move(undefined));
 }
 
@@ -34,8 +35,8 @@ std::optional<Value> own_attribute(const Value& value, const std::string& name) 
   if (value.is_number()) return number_attribute(value, name);
   Method method = value.is_string() ? find_string_method(name) : find_container_method(value, name);
   if (!method) return std::nullopt;
-  return make_function(name, [value, method](Evaluator&, const Arguments& arguments) {
-    charge_walk(value.is_string() ? value.as_string().size() : 16 * length_of(value));
+  return make_function(name, [value, method](const Arguments& arguments) {
+    charge_walk(value.is_string() ? value.as_string().size() : 16 * len(value));
     return method(value, arguments);
   });
 }
@@ -56,7 +57,7 @@ Value attribute_of(const Value& value, const std::string& name, Place place) {
     return guarded(value, name, std::move(*attribute));
   const bool has_items = value.is_dict() || value.is_object();
   if (has_items) {
-    if (auto item = item_of(value, Value::string(name))) return *item;
+    if (auto item = get_item(value, Value::string(name))) return *item;
   }
   return missing_attribute(value, name, place);
 }
@@ -70,7 +71,7 @@ Value own_attribute_of(const Value& value, const std::string& name) {
 
 Value subscript_of(const Value& value, const Value& key, Place place) {
   require_defined(value);
-  if (auto item = item_of(value, require_defined(key))) return *item;
+  if (auto item = get_item(value, require_defined(key))) return *item;
   if (key.is_string()) {
     const std::string& name = key.as_string();
     if (auto attribute = own_attribute(value, name))
@@ -80,11 +81,11 @@ Value subscript_of(const Value& value, const Value& key, Place place) {
   return missing(value, "", "element " + repr_of(key), place);
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python
 
 // What Python's int, bool and float have besides their operators.
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 Value zero_like(const Value& number) {
@@ -104,7 +105,7 @@ Value is_whole(const Value& number) {
 
 /// A method without arguments.
 Value method(const std::string& name, const Value& number, Value (*body)(const Value&)) {
-  return make_function(name, [name, number, body](Evaluator&, const Arguments& arguments) {
+  return make_function(name, [name, number, body](const Arguments& arguments) {
     Parameters(name + "()", arguments, {});
     return body(number);
   });
@@ -342,4 +343,4 @@ Method find_container_method(const Value& container, std::string_view name) {
   return found == table->end() ? nullptr : found->second;
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

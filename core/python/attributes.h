@@ -6,7 +6,7 @@
 
 #include "core/python/value.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// `value.name`: an attribute or method, else the item of that name. Undefined where there is
 /// neither; names that begin with '_' are out of reach, as in a sandbox. `place` is that of the
@@ -25,8 +25,7 @@ std::optional<Value> number_attribute(const Value& number, const std::string& na
 /// A method of a built-in type.
 using Method = Value (*)(const Value& self, const Arguments& arguments);
 Method find_string_method(std::string_view name);     ///< or null
-Method find_string_predicate(std::string_view name);  ///< str.isdigit() and its like, or null
 Method find_container_method(const Value& container,  ///< of a list, tuple or dict, or null
                              std::string_view name);
 
-}  // namespace forge::jinja
+}  // namespace forge::python

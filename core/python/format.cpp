@@ -11,7 +11,7 @@
 #include "core/python/repr.h"
 #include "core/python/unicode.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 bool is_alignment(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
@@ -106,7 +106,7 @@ std::string FormatSpecification::truncated(const std::string& text) const {
 std::string FormatSpecification::pad(const std::string& text,
                                      const std::string& prefix,
                                      char where) const {
-  const size_t size = length_of(std::string_view(text)) + prefix.size();
+  const size_t size = length_of(text) + prefix.size();
   const size_t missing = width > size ? width - size : 0;
   switch (where) {
     case '<': return prefix + text + repeated(fill, missing);
@@ -376,4 +376,4 @@ std::string brace_format(std::string_view format, const Arguments& arguments) {
   return BraceFormatter(arguments).format(format, 2);
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

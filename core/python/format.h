@@ -7,7 +7,7 @@
 
 #include "core/python/value.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// Python's `[[fill]align][sign][#][0][width][,][.precision][type]`.
 struct FormatSpecification {
@@ -48,4 +48,4 @@ std::string format_value(const Value& value, std::string_view specification);
 /// `format % values` of Python; `values` is a tuple, a dict (for `%(key)s`) or one value.
 std::string percent_format(std::string_view format, const Value& values);
 
-}  // namespace forge::jinja
+}  // namespace forge::python

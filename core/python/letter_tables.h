@@ -3,7 +3,7 @@
 #include <cstdint>
 
 /// What utf8proc does not know of the Unicode character database, as Python 3.11 has it.
-namespace forge::jinja::letter_tables {
+namespace forge::python::letter_tables {
 
 struct LetterRange {
   int32_t first, last;
@@ -206,4 +206,4 @@ constexpr LetterRange numeric_letters[] = {
     {0x20AEA, 0x20AEA}, {0x20AFD, 0x20AFD}, {0x20B19, 0x20B19}, {0x22390, 0x22390},
     {0x22998, 0x22998}, {0x23B1B, 0x23B1B}, {0x2626D, 0x2626D}, {0x2F890, 0x2F890}};
 
-}  // namespace forge::jinja::letter_tables
+}  // namespace forge::python::letter_tables

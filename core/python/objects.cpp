@@ -8,7 +8,7 @@
 #include "core/python/operators.h"
 #include "core/python/repr.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 Parameters::Parameters(const std::string& function,
                        const Arguments& arguments,
@@ -60,26 +60,13 @@ int64_t Parameters::integer(size_t index, int64_t fallback) const {
 }
 
 bool Parameters::flag(size_t index, bool fallback) const {
-  return values_[index] ? truth(*values_[index]) : fallback;
+  return values_[index] ? is_truthy(*values_[index]) : fallback;
 }
 
 std::optional<Value> Object::attribute(const std::string&) { return std::nullopt; }
 std::optional<Value> Object::item(const Value&) { return std::nullopt; }
-Value Object::call(Evaluator&, const Arguments&) {
+Value Object::call(const Arguments&) {
   throw OperationError("'" + type_name() + "' object is not callable");
-}
-
-std::string Namespace::repr() const { return "<Namespace " + repr_of_dict(attributes_) + ">"; }
-
-std::optional<Value> Namespace::attribute(const std::string& name) {
-  const Value* value = attributes_.find(Value::string(name));
-  return value ? std::optional<Value>(*value) : std::nullopt;
-}
-
-std::vector<std::string> Namespace::attribute_names() const {
-  std::vector<std::string> names;
-  for (const auto& [key, value] : attributes_.entries()) names.push_back(key.as_string());
-  return names;
 }
 
 Value make_function(std::string name, Function::Body body) {
@@ -134,7 +121,7 @@ Value Range::slice(int64_t begin, int64_t end, int64_t step) const {
       std::make_shared<Range>(begin_ + begin * step_, begin_ + end * step_, stride));
 }
 
-std::optional<Value> Generator::take_next() {
+std::optional<Value> Generator::next() {
   if (items_.empty()) return std::nullopt;
   Value first = items_.front();
   items_.erase(items_.begin());
@@ -187,17 +174,14 @@ std::optional<Value> Record::attribute(const std::string& name) {
   return std::nullopt;
 }
 
-std::optional<Value> Record::item(const Value& key) { return item_of(Value::tuple(values()), key); }
+std::optional<Value> Record::item(const Value& key) {
+  return get_item(Value::tuple(values()), key);
+}
 
 List Record::values() const {
   List items;
   for (const auto& [field, value] : fields_) items.push_back(value);
   return items;
-}
-
-Value make_group(Value grouper, Value list) {
-  Record::Fields fields = {{"grouper", std::move(grouper)}, {"list", std::move(list)}};
-  return Value::object(std::make_shared<Record>("", std::move(fields)));
 }
 
 std::vector<std::string> Record::attribute_names() const {
@@ -206,29 +190,4 @@ std::vector<std::string> Record::attribute_names() const {
   return names;
 }
 
-std::optional<Value> Cycler::attribute(const std::string& name) {
-  const Value current = (*items_)[*position_];
-  if (name == "current") return current;
-  if (name == "next") {
-    return make_function("next",
-                         [items = items_, position = position_](Evaluator&, const Arguments&) {
-                           const Value value = (*items)[*position];
-                           *position = (*position + 1) % items->size();
-                           return value;
-                         });
-  }
-  if (name == "reset") {
-    return make_function("reset", [position = position_](Evaluator&, const Arguments&) {
-      *position = 0;
-      return Value();
-    });
-  }
-  return std::nullopt;
-}
-
-Value Joiner::call(Evaluator&, const Arguments&) {
-  if (std::exchange(used_, true)) return separator_;
-  return Value::string("");
-}
-
-}  // namespace forge::jinja
+}  // namespace forge::python

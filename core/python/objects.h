@@ -10,7 +10,7 @@
 
 #include "core/python/value.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// The arguments of a call, matched to the names of a function's parameters as Python does it.
 class Parameters {
@@ -45,8 +45,6 @@ class Parameters {
 /// built-in types do not let their arguments be named.
 const Arguments& positional_only(const std::string& function, const Arguments& arguments);
 
-class Evaluator;
-
 /// A value with behaviour of its own: namespaces, functions, macros, `loop` … What an object does
 /// not override it refuses, as Python would.
 class Object {
@@ -54,12 +52,14 @@ class Object {
   virtual ~Object() = default;
   /// Python's name of the type, for messages.
   virtual std::string type_name() const = 0;
+  /// The subject of "… has no attribute 'x'".
+  virtual std::string shown_type() const { return "'" + type_name() + " object'"; }
   virtual std::string repr() const { return "<" + type_name() + " object>"; }
   virtual std::string str() const { return repr(); }
   virtual std::optional<Value> attribute(const std::string& name);
   virtual std::optional<Value> item(const Value& key);
   virtual bool callable() const { return false; }
-  virtual Value call(Evaluator& evaluator, const Arguments& arguments);
+  virtual Value call(const Arguments& arguments);
   virtual bool iterable() const { return false; }
   virtual List iterate() { return {}; }
   virtual std::optional<size_t> length() const { return std::nullopt; }
@@ -69,33 +69,15 @@ class Object {
   virtual std::vector<std::string> attribute_names() const { return {}; }
 };
 
-/// What `namespace()` gives: attributes that `set ns.x = …` changes from anywhere.
-class Namespace : public Object {
- public:
-  std::string type_name() const override { return "jinja2.utils.Namespace"; }
-  std::string repr() const override;
-  std::optional<Value> attribute(const std::string& name) override;
-  std::vector<std::string> attribute_names() const override;
-  void set(const std::string& name, Value value) {
-    attributes_.set(Value::string(name), std::move(value));
-  }
-  void clear() { attributes_.clear(); }
-
- private:
-  Dict attributes_;
-};
-
 /// A function written in C++: a global, or a method bound to its value.
 class Function : public Object {
  public:
-  using Body = std::function<Value(Evaluator&, const Arguments&)>;
+  using Body = std::function<Value(const Arguments&)>;
   Function(std::string name, Body body) : name_(std::move(name)), body_(std::move(body)) {}
   std::string type_name() const override { return "function"; }
   std::string repr() const override { return "<function " + name_ + ">"; }
   bool callable() const override { return true; }
-  Value call(Evaluator& evaluator, const Arguments& arguments) override {
-    return body_(evaluator, arguments);
-  }
+  Value call(const Arguments& arguments) override { return body_(arguments); }
 
  private:
   std::string name_;
@@ -130,7 +112,7 @@ class Generator : public Object {
   std::string type_name() const override { return "generator"; }
   bool iterable() const override { return true; }
   List iterate() override { return std::exchange(items_, {}); }
-  std::optional<Value> take_next();
+  std::optional<Value> next();
 
  private:
   List items_;
@@ -178,34 +160,4 @@ class Record : public Object {
   Fields fields_;
 };
 
-/// One group of `groupby`: a pair (grouper, list) that prints as a plain tuple.
-Value make_group(Value grouper, Value list);
-
-/// What `cycler('a', 'b')` gives.
-class Cycler : public Object {
- public:
-  explicit Cycler(List items) : items_(std::make_shared<const List>(std::move(items))) {}
-  std::string type_name() const override { return "jinja2.utils.Cycler"; }
-  std::optional<Value> attribute(const std::string& name) override;
-  std::vector<std::string> attribute_names() const override { return {"current", "next", "reset"}; }
-
- private:
-  // Shared with the functions that next and reset return.
-  std::shared_ptr<const List> items_;
-  std::shared_ptr<size_t> position_ = std::make_shared<size_t>(0);
-};
-
-/// What `joiner(', ')` gives: "" at the first call, then the separator.
-class Joiner : public Object {
- public:
-  explicit Joiner(Value separator) : separator_(std::move(separator)) {}
-  std::string type_name() const override { return "jinja2.utils.Joiner"; }
-  bool callable() const override { return true; }
-  Value call(Evaluator& evaluator, const Arguments& arguments) override;
-
- private:
-  Value separator_;
-  bool used_ = false;
-};
-
-}  // namespace forge::jinja
+}  // namespace forge::python

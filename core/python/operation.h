@@ -9,7 +9,7 @@
 
 #include "core/python/value.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// A failed operation on values, which do not know where in a template they are used. The
 /// evaluator turns it into an Error with the place.
@@ -36,12 +36,12 @@ inline const Value& require_defined(const Value& value) {
 // before it fills the memory. A unit is about a nanosecond; a real config takes less than a
 // thousandth of the limit.
 constexpr int64_t max_work = 4'000'000'000;
-constexpr int64_t work_of_step = 100;    ///< a statement or expression
-constexpr int64_t work_of_call = 2'000;  ///< of a macro, a block or an included template
+constexpr int64_t cost_of_step = 100;    ///< a statement or expression
+constexpr int64_t cost_of_call = 2'000;  ///< of a macro, a block or an included template
 // Of what is made, four units a byte, so that all of it together stays below a gigabyte.
-constexpr int64_t work_of_value = 400;  ///< a text or a container, empty
-constexpr int64_t work_of_byte = 4;     ///< of a text
-constexpr int64_t work_of_item = 128;   ///< of a list or dict
+constexpr int64_t cost_of_value = 400;  ///< a text or a container, empty
+constexpr int64_t cost_of_byte = 4;     ///< of a text
+constexpr int64_t cost_of_item = 128;   ///< of a list or dict
 
 /// What to say to who reaches the limit.
 constexpr const char* work_hint = "look for loops within loops and texts that grow";
@@ -53,15 +53,15 @@ inline thread_local int64_t remaining_work = std::numeric_limits<int64_t>::max()
 
 /// Counts the work of this thread while it lives. A meter within another gives no more than that
 /// one has left.
-class WorkMeter {
+class WorkBudget {
  public:
-  explicit WorkMeter(int64_t limit = max_work)
+  explicit WorkBudget(int64_t limit = max_work)
       : outer_(detail::remaining_work), limit_(limit < outer_ ? limit : outer_) {
     detail::remaining_work = limit_;
   }
-  ~WorkMeter() { detail::remaining_work = outer_ - (limit_ - detail::remaining_work); }
-  WorkMeter(const WorkMeter&) = delete;
-  WorkMeter& operator=(const WorkMeter&) = delete;
+  ~WorkBudget() { detail::remaining_work = outer_ - (limit_ - detail::remaining_work); }
+  WorkBudget(const WorkBudget&) = delete;
+  WorkBudget& operator=(const WorkBudget&) = delete;
 
  private:
   int64_t outer_, limit_;
@@ -73,10 +73,10 @@ inline void charge(int64_t units) {
 }
 /// For a text or container that is made.
 inline void charge_text(size_t bytes) {
-  charge(work_of_value + static_cast<int64_t>(bytes) * work_of_byte);
+  charge(cost_of_value + static_cast<int64_t>(bytes) * cost_of_byte);
 }
 inline void charge_items(size_t items) {
-  charge(work_of_value + static_cast<int64_t>(items) * work_of_item);
+  charge(cost_of_value + static_cast<int64_t>(items) * cost_of_item);
 }
 /// For walking over so many bytes or items.
 inline void charge_walk(size_t steps) { charge(static_cast<int64_t>(steps)); }
@@ -86,4 +86,4 @@ inline void charge_search(size_t bytes, size_t wanted) {
   charge(static_cast<int64_t>(bytes) + static_cast<int64_t>(bytes / 4 * (wanted / 4)));
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

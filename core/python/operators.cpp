@@ -7,13 +7,13 @@
 #include "core/python/operation.h"
 #include "core/python/unicode.h"
 
-namespace forge::jinja::detail {
+namespace forge::python::detail {
 
 void refuse_work() { throw OperationError("this template does too much work", work_hint); }
 
-}  // namespace forge::jinja::detail
+}  // namespace forge::python::detail
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 const char* symbol_of(BinaryOperator operation) {
@@ -261,7 +261,7 @@ bool contains(const Value& container, const Value& item) {
   return false;
 }
 
-bool truth(const Value& value) {
+bool is_truthy(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::undefined:
       if (value.as_undefined().lenient) return false;
@@ -279,12 +279,12 @@ bool truth(const Value& value) {
   return false;
 }
 
-size_t length_of(const Value& value) {
+size_t len(const Value& value) {
   if (value.is_undefined() && value.as_undefined().lenient) return 0;
   require_defined(value);
   if (value.is_string()) {
     charge_walk(value.as_string().size());
-    return length_of(std::string_view(value.as_string()));
+    return length_of(value.as_string());
   }
   if (value.is_sequence()) return value.items().size();
   if (value.is_dict()) return value.as_dict().size();
@@ -315,7 +315,7 @@ List iterate(const Value& value) {
     for (const auto& [key, entry] : value.as_dict().entries()) items.push_back(key);
   } else if (value.is_string()) {
     const std::string& text = value.as_string();
-    charge_items(length_of(std::string_view(text)));
+    charge_items(length_of(text));
     for (size_t i = 0; i < text.size();) {
       const size_t begin = i;
       next_code_point(text, i);
@@ -333,7 +333,7 @@ std::optional<size_t> resolve_index(int64_t index, size_t size) {
   return static_cast<size_t>(index);
 }
 
-std::optional<Value> item_of(const Value& value, const Value& key) {
+std::optional<Value> get_item(const Value& value, const Value& key) {
   require_defined(value);
   if (value.is_dict()) {
     const bool hashable = key.kind() != Value::Kind::list && !key.is_dict();
@@ -349,7 +349,7 @@ std::optional<Value> item_of(const Value& value, const Value& key) {
   if (!value.is_string()) return std::nullopt;
   const std::string& text = value.as_string();
   charge_walk(text.size());
-  const auto index = resolve_index(key.as_integer(), length_of(std::string_view(text)));
+  const auto index = resolve_index(key.as_integer(), length_of(text));
   if (!index) return std::nullopt;
   const size_t begin = byte_offset(text, *index);
   size_t end = begin;
@@ -362,7 +362,7 @@ Value slice(const Value& value, const Value& begin, const Value& end, const Valu
   if (!value.is_sequence() && !value.is_string() && !value.object_as<Range>()) {
     throw OperationError("'" + type_name(value) + "' object cannot be sliced");
   }
-  const Bounds bounds = slice_bounds(begin, end, step, static_cast<int64_t>(length_of(value)));
+  const Bounds bounds = slice_bounds(begin, end, step, static_cast<int64_t>(len(value)));
   if (const Range* range = value.object_as<Range>()) {
     return range->slice(bounds.begin, bounds.end, bounds.step);
   }
@@ -375,4 +375,4 @@ Value slice(const Value& value, const Value& begin, const Value& end, const Valu
   return Value::string(std::move(text));
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

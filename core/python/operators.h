@@ -5,7 +5,7 @@
 
 #include "core/python/value.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// The operators of the language on values, with Python's meaning. Each throws OperationError for
 /// operands that it does not take, and UndefinedError for undefined ones.
@@ -30,15 +30,15 @@ bool equals(const Value& left, const Value& right);
 /// Python's `<`.
 bool less(const Value& left, const Value& right);
 bool contains(const Value& container, const Value& item);
-bool truth(const Value& value);
+bool is_truthy(const Value& value);
 
 /// len(value).
-size_t length_of(const Value& value);
+size_t len(const Value& value);
 /// All items of an iterable: of a list, a dict's keys, a string's characters …
 List iterate(const Value& value);
 bool is_iterable(const Value& value);
 /// value[key], or nothing when there is no such item (or no items at all).
-std::optional<Value> item_of(const Value& value, const Value& key);
+std::optional<Value> get_item(const Value& value, const Value& key);
 /// value[begin:end:step]; none leaves a bound open.
 Value slice(const Value& value, const Value& begin, const Value& end, const Value& step);
 
@@ -54,4 +54,4 @@ Value calculate(BinaryOperator operation, const Value& left, const Value& right)
 /// What `+`, `*` and `%` mean for texts and sequences; nothing where they mean nothing.
 std::optional<Value> combine(BinaryOperator operation, const Value& left, const Value& right);
 
-}  // namespace forge::jinja
+}  // namespace forge::python

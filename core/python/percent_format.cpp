@@ -4,7 +4,7 @@
 #include "core/python/operators.h"
 #include "core/python/repr.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 /// Walks one `%…` directive after another.
@@ -155,4 +155,4 @@ std::string percent_format(std::string_view format, const Value& values) {
   return PercentFormatter(format, values).format();
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -8,7 +8,7 @@
 
 #include "core/python/unicode.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 bool is_digit_or_underscore(char c) { return is_ascii_digit(c) || c == '_'; }
@@ -231,4 +231,4 @@ PlainScalar resolve_plain_scalar(std::string_view text) {
   return scalar;
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

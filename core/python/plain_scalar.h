@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// What a plain (unquoted) scalar means in YAML 1.1, as PyYAML resolves it.
 struct PlainScalar {
@@ -28,4 +28,4 @@ struct PlainScalar {
 /// `1:30` (base 60) are integers, yes/no/on/off are booleans.
 PlainScalar resolve_plain_scalar(std::string_view text);
 
-}  // namespace forge::jinja
+}  // namespace forge::python

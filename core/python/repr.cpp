@@ -11,7 +11,7 @@
 #include "core/python/string_functions.h"
 #include "core/python/unicode.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 /// Writes nested containers. One that contains itself shows as "[...]", as in Python; so does
@@ -171,9 +171,7 @@ namespace {
 constexpr int64_t line_width = 80;
 constexpr int max_depth = 100;
 
-int64_t width_of(const std::string& text) {
-  return static_cast<int64_t>(length_of(std::string_view(text)));
-}
+int64_t width_of(const std::string& text) { return static_cast<int64_t>(length_of(text)); }
 
 /// Keys that cannot be compared are sorted by their type's name.
 bool comes_before(const Dict::Entry& left, const Dict::Entry& right) {
@@ -327,6 +325,6 @@ class PrettyPrinter {
 
 }  // namespace
 
-std::string pretty_text(const Value& value) { return PrettyPrinter().print(sorted(value, 0)); }
+std::string pformat(const Value& value) { return PrettyPrinter().print(sorted(value, 0)); }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -5,7 +5,7 @@
 
 #include "core/python/value.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// Python's str(value). Throws UndefinedError for an undefined value that is not lenient.
 std::string str_of(const Value& value);
@@ -19,6 +19,6 @@ std::string repr_of_dict(const Dict& dict);
 
 /// Python's pprint.pformat(value): its repr, spread over lines where it is longer than 80
 /// characters, dicts sorted by their keys.
-std::string pretty_text(const Value& value);
+std::string pformat(const Value& value);
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -8,7 +8,7 @@
 #include "core/python/operation.h"
 #include "core/python/string_functions.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 /// Whole microseconds, split into seconds and the rest.
@@ -99,17 +99,16 @@ std::optional<Value> DateTime::attribute(const std::string& name) {
   if (name == "second") return Value::integer(parts_.tm_sec);
   if (name == "microsecond") return Value::integer(microsecond_);
   if (name == "weekday") {
-    return make_function(name, [day = (parts_.tm_wday + 6) % 7](Evaluator&, const Arguments&) {
-      return Value::integer(day);
-    });
+    return make_function(
+        name, [day = (parts_.tm_wday + 6) % 7](const Arguments&) { return Value::integer(day); });
   }
   if (name == "strftime") {
-    return make_function(name, [time = *this](Evaluator&, const Arguments& arguments) {
+    return make_function(name, [time = *this](const Arguments& arguments) {
       return Value::string(time.format(Parameters("strftime()", arguments, {"format"}, 1).text(0)));
     });
   }
   if (name == "isoformat") {
-    return make_function(name, [time = *this](Evaluator&, const Arguments& arguments) {
+    return make_function(name, [time = *this](const Arguments& arguments) {
       return Value::string(
           time.iso_format(Parameters("isoformat()", arguments, {"sep"}).text(0, "T")));
     });
@@ -195,4 +194,4 @@ std::pair<std::string, std::string> split_extension(const std::string& path) {
   return {path.substr(0, dot), path.substr(dot)};
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

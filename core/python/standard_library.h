@@ -7,7 +7,7 @@
 
 #include "core/python/objects.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// A naive date and time, as Python's datetime.now() and datetime.utcnow() give them.
 class DateTime : public Object {
@@ -46,4 +46,4 @@ std::string base_name(const std::string& path);
 /// ("a/b", ".c") of "a/b.c"; leading dots of the file name begin no extension.
 std::pair<std::string, std::string> split_extension(const std::string& path);
 
-}  // namespace forge::jinja
+}  // namespace forge::python

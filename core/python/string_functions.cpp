@@ -8,19 +8,12 @@
 #include "core/python/operators.h"
 #include "core/python/unicode.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 bool is_line_break(int32_t c) {
   return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
          c == 0x2029;
-}
-
-/// Begin of the code point that ends at `end`.
-size_t previous(std::string_view text, size_t end) {
-  size_t begin = end - 1;
-  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
-  return begin;
 }
 
 bool is_stripped(std::string_view character, const std::string* characters) {
@@ -29,45 +22,54 @@ bool is_stripped(std::string_view character, const std::string* characters) {
   return is_space(next_code_point(character, position));
 }
 
-std::vector<std::string> split_at_space(std::string_view text, int64_t limit) {
+std::vector<std::string> split_at_space(std::string_view text, int64_t limit, bool from_right) {
   std::vector<std::string> parts;
-  text.remove_prefix(leading_space(text));
-  while (!text.empty()) {
+  const auto strip = [&] {
+    if (from_right) {
+      text.remove_suffix(trailing_space(text));
+    } else {
+      text.remove_prefix(leading_space(text));
+    }
+  };
+  for (strip(); !text.empty(); strip()) {
     if (limit >= 0 && static_cast<int64_t>(parts.size()) == limit) {
       parts.emplace_back(text);
       break;
     }
-    size_t end = 0;
-    while (end < text.size() && leading_space(text.substr(end)) == 0) next_code_point(text, end);
-    charge_text(end);
-    parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(end);
-    text.remove_prefix(leading_space(text));
-  }
-  return parts;
-}
-
-std::vector<std::string> split_at_space_from_right(std::string_view text, int64_t limit) {
-  std::vector<std::string> parts;
-  text.remove_suffix(trailing_space(text));
-  while (!text.empty()) {
-    if (limit >= 0 && static_cast<int64_t>(parts.size()) == limit) {
-      parts.emplace_back(text);
-      break;
+    size_t at = from_right ? text.size() : 0;
+    while (from_right ? at > 0 && trailing_space(text.substr(0, at)) == 0
+                      : at < text.size() && leading_space(text.substr(at)) == 0) {
+      if (from_right) {
+        at = previous_code_point(text, at);
+      } else {
+        next_code_point(text, at);
+      }
     }
-    size_t begin = text.size();
-    while (begin > 0 && trailing_space(text.substr(0, begin)) == 0) begin = previous(text, begin);
-    charge_text(text.size() - begin);
-    parts.emplace_back(text.substr(begin));
-    text = text.substr(0, begin);
-    text.remove_suffix(trailing_space(text));
+    const std::string_view head = text.substr(0, at), tail = text.substr(at);
+    charge_text(from_right ? tail.size() : head.size());
+    parts.emplace_back(from_right ? tail : head);
+    text = from_right ? head : tail;
   }
-  std::reverse(parts.begin(), parts.end());
   return parts;
 }
 
-void require_separator(const std::string& separator) {
+std::vector<std::string> split_at_text(std::string_view text,
+                                       const std::string& separator,
+                                       int64_t limit,
+                                       bool from_right) {
   if (separator.empty()) throw OperationError("empty separator");
+  charge_search(text.size(), separator.size());
+  std::vector<std::string> parts;
+  while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {
+    const size_t at = from_right ? text.rfind(separator) : text.find(separator);
+    if (at == std::string_view::npos) break;
+    const std::string_view head = text.substr(0, at), tail = text.substr(at + separator.size());
+    charge_text(from_right ? tail.size() : head.size());
+    parts.emplace_back(from_right ? tail : head);
+    text = from_right ? head : tail;
+  }
+  parts.emplace_back(text);
+  return parts;
 }
 
 }  // namespace
@@ -81,7 +83,7 @@ Extent strip_extent(std::string_view text, const std::string* characters, bool l
     begin = next;
   }
   while (right && end > begin) {
-    const size_t last = previous(text, end);
+    const size_t last = previous_code_point(text, end);
     if (!is_stripped(text.substr(last, end - last), characters)) break;
     end = last;
   }
@@ -149,53 +151,12 @@ std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
 
 std::vector<std::string> split_text(std::string_view text,
                                     const std::string* separator,
-                                    int64_t limit) {
-  if (!separator) return split_at_space(text, limit);
-  require_separator(*separator);
-  charge_search(text.size(), separator->size());
-  std::vector<std::string> parts;
-  while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {
-    const size_t end = text.find(*separator);
-    if (end == std::string_view::npos) break;
-    charge_text(end);
-    parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(end + separator->size());
-  }
-  parts.emplace_back(text);
+                                    int64_t limit,
+                                    bool from_right) {
+  std::vector<std::string> parts = separator ? split_at_text(text, *separator, limit, from_right)
+                                             : split_at_space(text, limit, from_right);
+  if (from_right) std::reverse(parts.begin(), parts.end());
   return parts;
-}
-
-std::vector<std::string> split_text_from_right(std::string_view text,
-                                               const std::string* separator,
-                                               int64_t limit) {
-  if (!separator) return split_at_space_from_right(text, limit);
-  require_separator(*separator);
-  charge_search(text.size(), separator->size());
-  std::vector<std::string> parts;
-  while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {
-    const size_t begin = text.rfind(*separator);
-    if (begin == std::string_view::npos) break;
-    charge_text(text.size() - begin);
-    parts.emplace_back(text.substr(begin + separator->size()));
-    text = text.substr(0, begin);
-  }
-  parts.emplace_back(text);
-  std::reverse(parts.begin(), parts.end());
-  return parts;
-}
-
-std::string indent(std::string_view text, std::string_view indentation, bool first, bool blank) {
-  // The original appends a newline, so that a final line break leaves an empty last line.
-  const std::vector<std::string> lines = split_lines(std::string(text) + "\n", false);
-  std::string result;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (i > 0) result += '\n';
-    const bool wanted = i == 0 ? first : blank || !lines[i].empty();
-    if (wanted) result += indentation;
-    result += lines[i];
-    require_text_size(result.size());
-  }
-  return result;
 }
 
 namespace {
@@ -331,11 +292,11 @@ std::vector<std::string> wrap_words(std::string_view text, const WrapOptions& op
   std::vector<std::string> lines;
   while (!chunks.empty()) {
     if (!lines.empty() && is_only_blanks(chunks.front())) chunks.pop_front();
-    charge_walk(work_of_value);
+    charge_walk(cost_of_value);
     const Characters line = take_line(chunks, options);
     if (!line.empty()) lines.push_back(text_of(line));
   }
   return lines;
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

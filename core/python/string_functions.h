@@ -7,7 +7,7 @@
 
 #include "core/python/traced_text.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// Text functions that methods and filters share; each does what Python's str method of the name
 /// does (lengths and indices in code points).
@@ -28,13 +28,8 @@ std::vector<std::string> split_lines(std::string_view text, bool keep_ends);
 /// A null separator splits at white space; a negative limit means no limit.
 std::vector<std::string> split_text(std::string_view text,
                                     const std::string* separator,
-                                    int64_t limit);
-std::vector<std::string> split_text_from_right(std::string_view text,
-                                               const std::string* separator,
-                                               int64_t limit);
-/// The `indent` filter: every line but the first (unless asked for) and the empty ones (likewise).
-std::string indent(std::string_view text, std::string_view indentation, bool first, bool blank);
-
+                                    int64_t limit,
+                                    bool from_right = false);
 struct WrapOptions {
   int64_t width = 79;            ///< in characters, at least 1
   bool break_long_words = true;  ///< what is longer than a line is cut
@@ -44,4 +39,4 @@ struct WrapOptions {
 /// The lines of a text (which has no line breaks), as Python's textwrap.wrap makes them.
 std::vector<std::string> wrap_words(std::string_view text, const WrapOptions& options);
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -1,4 +1,4 @@
-// The str methods that say what a text is made of.
+// The methods of Python's str.
 
 #include <algorithm>
 #include <unordered_map>
@@ -12,7 +12,7 @@
 #include "core/python/string_functions.h"
 #include "core/python/unicode.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 template <bool (*predicate)(int32_t), bool of_empty = false>
@@ -67,29 +67,6 @@ Value is_identifier(const Value& self, const Arguments& arguments) {
   return Value::boolean(!text.empty());
 }
 
-}  // namespace
-
-Method find_string_predicate(std::string_view name) {
-  static const std::unordered_map<std::string_view, Method> methods = {
-      {"isalpha", all_are<is_letter>},
-      {"isdigit", all_are<is_digit>},
-      {"isdecimal", all_are<is_decimal_digit>},
-      {"isnumeric", all_are<is_numeric>},
-      {"isalnum", all_are<is_letter_or_digit>},
-      {"isspace", all_are<is_space>},
-      {"isascii", all_are<is_ascii_character, true>},
-      {"isprintable", all_are<is_printable, true>},
-      {"isupper", is_of_case<true>},
-      {"islower", is_of_case<false>},
-      {"istitle", is_title_case},
-      {"isidentifier", is_identifier},
-  };
-  const auto found = methods.find(name);
-  return found == methods.end() ? nullptr : found->second;
-}
-
-namespace {
-
 Value strings(const std::vector<std::string>& parts) {
   List items;
   for (const std::string& part : parts) items.push_back(Value::string(part));
@@ -123,17 +100,12 @@ Value strip(const Value& self, const Arguments& arguments) {
   return Value::string(self.traced().substring(kept.begin, kept.size));
 }
 
+template <bool from_right>
 Value split_by(const Value& self, const Arguments& arguments) {
-  const Parameters parameters("split()", arguments, {"sep", "maxsplit"});
-  const OptionalText separator(parameters, 0);
-  return strings(split_text(self.as_string(), separator.pointer, parameters.integer(1, -1)));
-}
-
-Value split_from_right(const Value& self, const Arguments& arguments) {
-  const Parameters parameters("rsplit()", arguments, {"sep", "maxsplit"});
+  const Parameters parameters(from_right ? "rsplit()" : "split()", arguments, {"sep", "maxsplit"});
   const OptionalText separator(parameters, 0);
   return strings(
-      split_text_from_right(self.as_string(), separator.pointer, parameters.integer(1, -1)));
+      split_text(self.as_string(), separator.pointer, parameters.integer(1, -1), from_right));
 }
 
 Value splitlines(const Value& self, const Arguments& arguments) {
@@ -141,7 +113,8 @@ Value splitlines(const Value& self, const Arguments& arguments) {
       split_lines(self.as_string(), Parameters("splitlines()", arguments, {"keepends"}).flag(0)));
 }
 
-Value partition(const Value& self, const Arguments& arguments, bool from_right) {
+template <bool from_right>
+Value partition(const Value& self, const Arguments& arguments) {
   const std::string separator =
       Parameters("partition()", positional_only("partition()", arguments), {"sep"}, 1).text(0);
   if (separator.empty()) throw OperationError("empty separator");
@@ -156,13 +129,6 @@ Value partition(const Value& self, const Arguments& arguments, bool from_right) 
   return Value::tuple(
       {part(text.substr(0, at)), part(separator), part(text.substr(at + separator.size()))});
 }
-Value partition_left(const Value& self, const Arguments& arguments) {
-  return partition(self, arguments, false);
-}
-Value partition_right(const Value& self, const Arguments& arguments) {
-  return partition(self, arguments, true);
-}
-
 Value join_texts(const Value& self, const Arguments& arguments) {
   std::string joined;
   const List items =
@@ -191,7 +157,7 @@ Value replace_text(const Value& self, const Arguments& arguments) {
 struct SearchedPart {
   SearchedPart(const Value& self, const Parameters& parameters) {
     const std::string& whole = self.as_string();
-    const auto length = static_cast<int64_t>(length_of(std::string_view(whole)));
+    const auto length = static_cast<int64_t>(length_of(whole));
     const auto bound = [&](size_t index, int64_t fallback) {
       const bool given = !parameters.value(index).is_none();
       const int64_t value = given ? parameters.integer(index) : fallback;
@@ -281,8 +247,7 @@ Value padded(const Value& self, const Arguments& arguments) {
   const Parameters parameters(
       "this method", positional_only("this method", arguments), {"width", "fillchar"}, 1);
   const std::string fill = parameters.text(1, " ");
-  if (length_of(std::string_view(fill)) != 1)
-    throw OperationError("the fill character must be one character");
+  if (length_of(fill) != 1) throw OperationError("the fill character must be one character");
   const auto width = static_cast<size_t>(std::max<int64_t>(0, parameters.integer(0)));
   return Value::string(pad(self.as_string(), align, width, fill));
 }
@@ -338,8 +303,7 @@ Value make_translation(const Value&, const Arguments& arguments) {
   const Parameters parameters(
       "maketrans()", positional_only("maketrans()", arguments), {"x", "y", "z"}, 1);
   const auto number_of = [](const Value& character) {
-    const bool is_one =
-        character.is_string() && length_of(std::string_view(character.as_string())) == 1;
+    const bool is_one = character.is_string() && length_of(character.as_string()) == 1;
     if (!is_one) throw OperationError("maketrans() takes single characters as keys");
     size_t position = 0;
     return Value::integer(next_code_point(character.as_string(), position));
@@ -369,7 +333,7 @@ Value translate(const Value& self, const Arguments& arguments) {
   for (const Value& character : iterate(self)) {
     size_t position = 0;
     const int32_t number = next_code_point(character.as_string(), position);
-    const std::optional<Value> item = item_of(table, Value::integer(number));
+    const std::optional<Value> item = get_item(table, Value::integer(number));
     if (!item) {
       text += character.as_string();
     } else if (item->is_string()) {
@@ -401,11 +365,11 @@ Method find_string_method(std::string_view name) {
       {"strip", strip<true, true>},
       {"lstrip", strip<true, false>},
       {"rstrip", strip<false, true>},
-      {"split", split_by},
-      {"rsplit", split_from_right},
+      {"split", split_by<false>},
+      {"rsplit", split_by<true>},
       {"splitlines", splitlines},
-      {"partition", partition_left},
-      {"rpartition", partition_right},
+      {"partition", partition<false>},
+      {"rpartition", partition<true>},
       {"join", join_texts},
       {"replace", replace_text},
       {"startswith", has_affix<true>},
@@ -422,9 +386,21 @@ Method find_string_method(std::string_view name) {
       {"center", padded<'^'>},
       {"zfill", fill_with_zeros},
       {"expandtabs", expand_tabs},
+      {"isalpha", all_are<is_letter>},
+      {"isdigit", all_are<is_digit>},
+      {"isdecimal", all_are<is_decimal_digit>},
+      {"isnumeric", all_are<is_numeric>},
+      {"isalnum", all_are<is_letter_or_digit>},
+      {"isspace", all_are<is_space>},
+      {"isascii", all_are<is_ascii_character, true>},
+      {"isprintable", all_are<is_printable, true>},
+      {"isupper", is_of_case<true>},
+      {"islower", is_of_case<false>},
+      {"istitle", is_title_case},
+      {"isidentifier", is_identifier},
   };
   const auto found = methods.find(name);
-  return found == methods.end() ? find_string_predicate(name) : found->second;
+  return found == methods.end() ? nullptr : found->second;
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -1,6 +1,6 @@
 #include "core/python/traced_text.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 void TracedText::add_run(Place place, bool literal) {
   if (!runs_.empty()) {
@@ -9,7 +9,7 @@ void TracedText::add_run(Place place, bool literal) {
     const uint32_t expected =
         last.place.position + static_cast<uint32_t>(last.literal ? length : 0);
     const bool continues =
-        last.literal == literal && last.place.usage == place.usage && expected == place.position;
+        last.literal == literal && last.place.use == place.use && expected == place.position;
     if (continues) return;
   }
   runs_.push_back({text_.size(), place, literal});
@@ -35,7 +35,7 @@ void TracedText::append(const TracedText& other, Place place) {
     const Run& run = other.runs_[i];
     const size_t end = i + 1 < other.runs_.size() ? other.runs_[i + 1].begin : size;
     if (end == run.begin) continue;
-    const bool known = run.place.usage != nullptr;
+    const bool known = run.place.use != nullptr;
     add_run(known ? run.place : place, known && run.literal);
     text_.append(other.text_, run.begin, end - run.begin);
   }
@@ -57,4 +57,4 @@ TracedText TracedText::substring(size_t begin, size_t size) const {
   return part;
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -9,23 +9,19 @@
 #include "core/base/error.h"
 
 namespace forge::jinja {
+struct TemplateUse;
+}
 
-class Unit;
+namespace forge::python {
 
-/// A template in one use: the same template may be reached by several includes.
-struct Usage {
-  const Unit* unit = nullptr;
-  std::shared_ptr<const SourceSpan> via;  ///< the extends, include or import that led to it
-};
-
-/// A place in a template's preprocessed text.
+/// A place in a template's preprocessed text. Python only compares the pointers.
 struct Place {
-  const Usage* usage = nullptr;
+  const jinja::TemplateUse* use = nullptr;
   uint32_t position = 0;
 };
 
 /// A text that knows which template wrote each part of it, through block inheritance, macros and
-/// trimming. It costs one Run for each stretch; lines and columns are worked out at the end.
+/// trimming. It costs one Run for each segment; lines and columns are worked out at the end.
 class TracedText {
  public:
   struct Run {
@@ -56,4 +52,4 @@ class TracedText {
   std::vector<Run> runs_;
 };
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -8,7 +8,7 @@
 
 #include "core/python/letter_tables.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 constexpr int32_t replacement = 0xFFFD;
@@ -33,6 +33,12 @@ int32_t next_code_point(std::string_view text, size_t& position) {
   const size_t used = decode(text, position, code_point);
   position += std::max<size_t>(used, 1);
   return used > 0 ? code_point : replacement;
+}
+
+size_t previous_code_point(std::string_view text, size_t end) {
+  size_t begin = end - 1;
+  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+  return begin;
 }
 
 void append_code_point(std::string& text, int32_t code_point) {
@@ -117,8 +123,7 @@ size_t leading_space(std::string_view text) {
 size_t trailing_space(std::string_view text) {
   size_t end = text.size();
   while (end > 0) {
-    size_t begin = end - 1;
-    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    const size_t begin = previous_code_point(text, end);
     size_t next = begin;
     if (!is_space(next_code_point(text, next))) break;
     end = begin;
@@ -172,7 +177,7 @@ void append_title(std::string& text, int32_t c) {
   }
 }
 
-/// Marks and punctuation that a word's letters are seen through (Case_Ignorable).
+/// Unicode's Case_Ignorable: marks and punctuation within a word.
 bool is_case_ignorable(int32_t c) {
   static const std::u32string_view marks =
       U"'.:^`\u00A8\u00AD\u00AF\u00B4\u00B7\u00B8\u2018\u2019\u2024\u2027";
@@ -188,8 +193,7 @@ bool is_case_ignorable(int32_t c) {
 bool ends_word(std::string_view before, std::string_view behind) {
   bool follows_letter = false;
   for (size_t end = before.size(); end > 0;) {
-    size_t begin = end - 1;
-    while (begin > 0 && (static_cast<unsigned char>(before[begin]) & 0xC0) == 0x80) --begin;
+    const size_t begin = previous_code_point(before, end);
     size_t next = begin;
     const int32_t c = next_code_point(before, next);
     follows_letter = is_cased(c);
@@ -332,4 +336,4 @@ std::string swap_case(std::string_view text) {
   return result;
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -4,12 +4,14 @@
 #include <string>
 #include <string_view>
 
-namespace forge::jinja {
+namespace forge::python {
 
 /// Text is UTF-8; positions that templates see count code points, as Python's str does.
 
 /// The code point at `position` (U+FFFD for a broken sequence); moves `position` behind it.
 int32_t next_code_point(std::string_view text, size_t& position);
+/// Where the code point begins that ends at `end` (which is not 0).
+size_t previous_code_point(std::string_view text, size_t end);
 void append_code_point(std::string& text, int32_t code_point);
 
 bool is_ascii(std::string_view text);
@@ -54,4 +56,4 @@ std::string capitalize(std::string_view text);
 std::string swap_case(std::string_view text);
 std::string title_case(std::string_view text);  ///< str.title()
 
-}  // namespace forge::jinja
+}  // namespace forge::python

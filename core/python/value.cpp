@@ -7,7 +7,7 @@
 #include "core/python/operation.h"
 #include "core/python/operators.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 struct Value::Tuple {
   List items;
@@ -46,7 +46,7 @@ void Value::release(Data data) {
   if (is_draining) return;
   is_draining = true;
   while (!pending.empty()) {
-    // What this container holds alone comes back here and is put on the pile.
+    // Destroying `last` re-enters release() for nested containers, which appends to `pending`.
     const Data last = std::move(pending.back());
     pending.pop_back();
   }
@@ -124,7 +124,7 @@ const Value* Dict::find(const Value& key) const {
 }
 
 void Dict::set(const Value& key, Value value) {
-  charge_walk(work_of_item);
+  charge_walk(cost_of_item);
   const auto [found, inserted] = index_.emplace(key, entries_.size());
   if (inserted) {
     entries_.emplace_back(key, std::move(value));
@@ -150,4 +150,4 @@ void Dict::clear() {
   index_.clear();
 }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

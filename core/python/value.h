@@ -11,7 +11,7 @@
 
 #include "core/python/traced_text.h"
 
-namespace forge::jinja {
+namespace forge::python {
 
 class Dict;
 class Object;
@@ -149,4 +149,4 @@ class Dict {
   std::unordered_map<Value, size_t, KeyHash, KeyEqual> index_;
 };
 
-}  // namespace forge::jinja
+}  // namespace forge::python

@@ -12,7 +12,7 @@
 #include "core/python/plain_scalar.h"
 #include "core/python/unicode.h"
 
-namespace forge::jinja {
+namespace forge::python {
 namespace {
 
 bool is_break(int32_t c) { return c == '\n' || c == 0x85 || c == 0x2028 || c == 0x2029; }
@@ -246,8 +246,7 @@ class YamlWriter {
     if (!key.is_string()) return true;
     constexpr size_t limit = 128, tag_size = 5;  // PyYAML counts the "!!str" that it does not write
     const std::string& text = key.as_string();
-    return !text.empty() && !analyze(text).multiline &&
-           length_of(std::string_view(text)) + tag_size < limit;
+    return !text.empty() && !analyze(text).multiline && length_of(text) + tag_size < limit;
   }
 
   Anchors anchors_;
@@ -296,4 +295,4 @@ std::string double_quoted_yaml(std::string_view text) {
 
 std::string yaml_text(const Value& value) { return YamlWriter(value).write(value, 0); }
 
-}  // namespace forge::jinja
+}  // namespace forge::python

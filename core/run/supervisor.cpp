@@ -155,6 +155,12 @@ class Supervisor {
     attempt_ = log_.last_attempt() + ++started_;
     const FoundCheckpoint checkpoint = folder_.find_checkpoint();
     request_.resume_from = checkpoint.folder.empty() ? initial_checkpoint_ : checkpoint.folder;
+    // Not in request.json: the list is long, and every old run would be slower to read.
+    request_.weights.clear();
+    if (request_.resume_from.empty() && request_.initial_weights.empty()) {
+      request_.weights =
+          worker::weights_json(config::experiment_from_json(request_.experiment).model);
+    }
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.finish();                      // and what it answered without an evaluation
     std::error_code missing;

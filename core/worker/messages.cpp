@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "core/model/parameters.h"
 #include "core/worker/json_fields.h"
 
 namespace forge::worker {
@@ -88,6 +89,7 @@ void fields(Visitor& visit, Request& request) {
   visit.optional("resume_from", request.resume_from);
   visit.optional("initial_weights", request.initial_weights);
   visit.optional("initial_weights_hash", request.initial_weights_hash);
+  visit.optional("weights", request.weights);
   visit.optional("output", request.output);
   visit.optional("generation", request.generation);
   visit.optional("window_steps", request.window_steps);
@@ -344,9 +346,9 @@ static void require_shallow(const std::string& line) {
   }
 }
 
-Json object_from_line(const std::string& line) {
-  if (line.size() > max_line_bytes) {
-    throw Error("a line of more than " + human_bytes(max_line_bytes) + ": " + excerpt(line));
+Json object_from_line(const std::string& line, size_t max_bytes) {
+  if (line.size() > max_bytes) {
+    throw Error("a line of more than " + human_bytes(double(max_bytes)) + ": " + excerpt(line));
   }
   require_shallow(line);
   try {
@@ -356,6 +358,25 @@ Json object_from_line(const std::string& line) {
     // Its message describes the parser; what helps is to see the line.
   }
   throw Error("not a line of the protocol (one JSON object): " + excerpt(line));
+}
+
+std::vector<Json> weights_json(const config::ModelConfig& model) {
+  using Kind = model::InitRule::Kind;
+  const auto json_of = [](const model::InitRule& rule) -> Json {
+    switch (rule.kind) {
+      case Kind::constant: return {{"kind", "constant"}, {"value", rule.value}};
+      case Kind::normal: return {{"kind", "normal"}, {"std", rule.std}};
+      case Kind::truncated_normal:
+        return {{"kind", "truncated_normal"}, {"std", rule.std}, {"cut", rule.cut}};
+      case Kind::uniform: return {{"kind", "uniform"}, {"bound", rule.bound}};
+    }
+    throw Error("a weight without an initial distribution");
+  };
+  std::vector<Json> list;
+  for (const model::Parameter& weight : model::parameters(model))
+    list.push_back(
+        {{"name", weight.name}, {"shape", weight.shape}, {"init", json_of(weight.init)}});
+  return list;
 }
 
 std::string to_line(const Request& request) { return to_line(write_fields(request)); }
@@ -371,7 +392,7 @@ Json to_json(const Event& event) {
 }
 
 Request request_from_line(const std::string& line) {
-  return read_fields<Request>(object_from_line(line), "request");
+  return read_fields<Request>(object_from_line(line, max_request_bytes), "request");
 }
 
 WindowRequest window_request_from_line(const std::string& line) {

@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/config/experiment.h"
+
 /// What forge and a worker say to each other: one JSON object a line (docs/PROTOCOL.md).
 namespace forge::worker {
 
@@ -19,6 +21,8 @@ constexpr int version = 1;
 
 /// Limits of a line: a longer or deeper one is rubbish, whatever it says.
 constexpr size_t max_line_bytes = size_t{1} << 20;
+/// Of a request: it names every weight of the model.
+constexpr size_t max_request_bytes = size_t{1} << 25;
 constexpr int max_depth = 32;
 /// Longer texts in an event are truncated.
 constexpr size_t max_text_bytes = size_t{1} << 14;
@@ -104,13 +108,19 @@ struct Request {
   std::string resume_from;           ///< a checkpoint folder, "" = start from the initial weights
   std::string initial_weights;       ///< folder of the weights to begin from, "": they are drawn
   std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there
-  std::string output;                ///< logits: the file to write
+  std::vector<nlohmann::json> weights;  ///< train, where they are drawn: weights_json()
+  std::string output;                   ///< logits: the file to write
   std::optional<Generation> generation;
   int64_t window_steps = 0;  ///< bench: steps of a window, 0: about a second's
   std::optional<OperationBench> operation_bench;
   std::string device = "auto";  ///< auto | cpu | cuda | cuda:N
   int threads = 0;              ///< CPU threads, 0 = all cores
 };
+
+/// `weights` of a request: every weight of the model with its initial distribution,
+/// [{"name": …, "shape": [out, in], "init": {"kind": "normal", "std": 0.02}}, …]. Kinds:
+/// constant (value), normal (std), truncated_normal (std, cut), uniform (bound).
+std::vector<nlohmann::json> weights_json(const config::ModelConfig& model);
 
 /// First line of every worker.
 struct Hello {
@@ -290,7 +300,7 @@ nlohmann::json to_json(const Event& event);
 /// JSON as one line; bytes that are no UTF-8 become U+FFFD.
 std::string to_line(const nlohmann::json& json);
 /// The JSON object of a line within the limits above; throws Error that quotes what it is instead.
-nlohmann::json object_from_line(const std::string& line);
+nlohmann::json object_from_line(const std::string& line, size_t max_bytes = max_line_bytes);
 
 /// Throw Error naming the missing, ill-typed or unknown part of the line. Extra keys are ignored,
 /// so that a newer worker may say more. An event's texts are made fit for a terminal: control

@@ -64,13 +64,13 @@ class NodeBuilder : public YAML::EventHandler {
 
  private:
   /// A node, and how many nodes a walk over it meets (an alias counts each time), how deep.
-  struct Built {
+  struct FinishedNode {
     NodePtr node;
     size_t tree_size = 1;
     size_t depth = 0;
   };
   /// A collection whose end has not come yet.
-  struct Open {
+  struct OpenCollection {
     std::shared_ptr<Node> node;
     YAML::anchor_t anchor = 0;
     size_t tree_size = 1;
@@ -84,21 +84,21 @@ class NodeBuilder : public YAML::EventHandler {
   std::shared_ptr<Node> make_node(const YAML::Mark& mark, Node::Kind kind);
   std::string null_text(const YAML::Mark& mark) const;
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind);
-  Open close();
-  void add(Built built, YAML::anchor_t anchor);
+  OpenCollection close();
+  void add(FinishedNode finished, YAML::anchor_t anchor);
   void resolve_scalar(Node& node, const std::string& tag) const;
   bool expects_key() const;
   bool is_explicit_key(const YAML::Mark& mark) const;
   void require_colon(const Node& key) const;
   void require_indentation(const Node& scalar, const YAML::Mark& mark) const;
-  void correct_scalar(Node& scalar, const YAML::Mark& mark) const;
+  void fix_yaml_cpp_scalar(Node& scalar, const YAML::Mark& mark) const;
 
   const std::string& text_;
   const OriginMap& origin_;
-  Built root_;
+  FinishedNode root_;
   bool has_document_ = false;
-  std::vector<Open> open_;
-  std::unordered_map<YAML::anchor_t, Built> anchored_;
+  std::vector<OpenCollection> open_;
+  std::unordered_map<YAML::anchor_t, FinishedNode> anchored_;
   std::unordered_set<std::string> anchor_names_;
   std::string pending_anchor_;  ///< name of the anchor of the next node
   size_t merged_entries_ = 0;

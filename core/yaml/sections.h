@@ -13,7 +13,7 @@
 
 namespace forge::yaml {
 
-/// One event of yaml-cpp, kept. Anchors are kept by name, since their numbers differ from document
+/// A recorded event of yaml-cpp. Anchors are recorded by name: their numbers differ from document
 /// to document.
 struct Event {
   enum class Kind { null, alias, scalar, sequence_begin, sequence_end, mapping_begin, mapping_end };
@@ -22,8 +22,8 @@ struct Event {
   YAML::EmitterStyle::value style = YAML::EmitterStyle::Default;
   YAML::Mark mark;      ///< none at the end of a collection
   bool at_end = false;  ///< the mark is that of the text's end, whose column yaml-cpp sets to 0
-  /// Indices of the section's leaves that are the value and the tag (less its '!'), -1: none.
-  int leaf = -1, tag_leaf = -1;
+  /// Indices of the section's literals that are the value and the tag (less its '!'), -1: none.
+  int literal = -1, tag_literal = -1;
   std::string anchor;  ///< of the node, or the one that an alias names; "" for none
   std::string tag;
   std::string value;
@@ -34,7 +34,7 @@ struct Event {
   bool ends_collection() const { return kind == Kind::sequence_end || kind == Kind::mapping_end; }
 };
 
-/// Keeps the events of one document.
+/// Records the events of one document.
 class EventRecorder : public YAML::EventHandler {
  public:
   std::vector<Event> events;
@@ -92,16 +92,16 @@ class EventRecorder : public YAML::EventHandler {
   std::unordered_map<YAML::anchor_t, std::string> names_;
 };
 
-/// Hands kept events to a handler as yaml-cpp would, with anchors numbered anew.
-class EventPlayer {
+/// Replays recorded events to a handler as yaml-cpp would send them, with new anchor numbers.
+class EventReplayer {
  public:
-  explicit EventPlayer(YAML::EventHandler& handler) : handler_(handler) {}
+  explicit EventReplayer(YAML::EventHandler& handler) : handler_(handler) {}
 
-  /// False for an alias of an anchor that no event before it had; nothing is handed on then.
-  bool play(const Event& event,
-            const YAML::Mark& mark,
-            const std::string& tag,
-            const std::string& value) {
+  /// False, without a call, for an alias of an anchor that no earlier event defined.
+  bool replay(const Event& event,
+              const YAML::Mark& mark,
+              const std::string& tag,
+              const std::string& value) {
     YAML::anchor_t anchor = 0;
     if (event.kind == Event::Kind::alias) {
       const auto found = numbers_.find(event.anchor);
@@ -131,26 +131,25 @@ class EventPlayer {
   YAML::anchor_t last_number_ = 0;
 };
 
-/// A word at the end of a line that can be any other of its sort without a change to what stands
-/// around it: a text in double quotes that needs no interpretation, a plain number or bool, or the
-/// tag of what stands in the lines below.
-struct Leaf {
+/// A literal that ends a line: a double-quoted text without escapes, a plain number or bool, or the
+/// tag of the lines below. Sections that differ only in literals share one parse.
+struct Literal {
   int line = 0;    ///< 0-based, from the section's beginning
   int column = 0;  ///< 0-based, of the text (behind a quote or '!')
   std::string_view text;
 };
 
-/// A stretch of a document's root mapping: from a line that begins a key in the first column to
-/// the next such line.
+/// The lines of one key of a document's root mapping, from the line with the key in the first
+/// column to the line before the next such key.
 struct Section {
   enum class Position { first, inner, last };
 
   int line = 0;  ///< 0-based, in the document
   Position position = Position::inner;
-  /// The text with `0` or `""` for its leaves, without what comments say, and the comments and
-  /// empty lines at its end.
-  std::string outline;
-  std::vector<Leaf> leaves;
+  /// The cache key: the text with `0` or `""` in place of literals, a placeholder for each comment,
+  /// and no comments or empty lines at the end.
+  std::string skeleton;
+  std::vector<Literal> literals;
 };
 
 /// A document in sections.
@@ -160,31 +159,30 @@ struct SectionedText {
   std::vector<size_t> line_starts;  ///< offsets of the document's lines, also of an empty last one
 };
 
-/// What stands for the text of every comment within an outline.
-constexpr std::string_view comment_stand_in = "#@comment@";
+/// The text of every comment within a skeleton.
+constexpr std::string_view comment_placeholder = "#@comment@";
 
-/// Cuts a document into its sections, two or more, or gives nothing where that cannot be done
-/// safely: before the first section there may only be comments, and no line may be a directive or
-/// a document's mark. Whether each line found is really a key, and each leaf a value (and not, say,
-/// a part of a longer text), is for the parser to say. `text` outlives the result.
+/// Cuts a document into two or more sections. Gives nothing where that is not safe: only comments
+/// may precede the first section, and no line may be a directive or a document marker. The parser
+/// checks later that each line is a key and each literal a value. `text` outlives the result.
 std::optional<SectionedText> cut_sections(std::string_view text);
 
-/// The line of a mark at the next section's beginning.
-constexpr int behind_section = -1;
+/// The line of an absent value's mark, which lies on the next section's key.
+constexpr int next_section_line = -1;
 
-/// Some sections of a document as a document of their own. A line `_: […]` defines every anchor
-/// that they may refer to; it stands before all but a document's first section. Where a document's
-/// last section is not among them, a line `_: _` ends them.
+/// Some sections of a document as a document of their own. An added line `_: […]` defines every
+/// anchor that they may refer to; only the document's first section precedes it. A line `_: _` ends
+/// them unless the document's last section does.
 class SectionDocument {
  public:
   /// `section` outlives the object.
   void add(const Section& section);
-  /// The events of each section, with lines counted from its beginning; nothing where yaml-cpp
-  /// finds an error or sees another thing in the sections than they were taken for.
+  /// The events of each section, with lines counted from its beginning. Empty where yaml-cpp finds
+  /// an error, or where a section turns out to be something else.
   std::vector<std::vector<Event>> parse();
 
  private:
-  /// What is written at the first column of the document.
+  /// A section, or an added line, and its first line in the document.
   struct Part {
     int line = 0;
     const Section* section = nullptr;  ///< null: a line that was added
@@ -193,7 +191,7 @@ class SectionDocument {
   void write();
   void append(std::string_view text, const Section* section);
   std::vector<std::vector<Event>> split(std::vector<Event>& events) const;
-  bool move_into_part(Event& event, size_t index) const;
+  bool make_relative(Event& event, size_t index) const;
 
   std::vector<const Section*> sections_;
   std::set<std::string_view> aliases_;

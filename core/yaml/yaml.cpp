@@ -11,7 +11,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/yaml/node_builder.h"
-#include "core/yaml/raw_text.h"
+#include "core/yaml/scalar_scan.h"
 #include "core/yaml/section_cache.h"
 
 namespace forge::yaml {
@@ -51,8 +51,8 @@ SourceSpan place_of(size_t position, const std::string& text, const OriginMap& o
                 static_cast<int>(position - line) + 1);
 }
 
-void refuse_stray_tab(const std::string& text, const OriginMap& origin) {
-  const std::optional<size_t> tab = find_stray_tab(text);
+void refuse_invalid_tab(const std::string& text, const OriginMap& origin) {
+  const std::optional<size_t> tab = find_invalid_tab(text);
   if (!tab) return;
   const size_t line = *tab == 0 ? 0 : text.rfind('\n', *tab - 1) + 1;
   const bool indents = text.find_first_not_of(" \t", line) > *tab;
@@ -98,7 +98,7 @@ void refuse_control_characters(const std::string& text, const OriginMap& origin)
   }
 }
 
-/// What may stand in a document whose value is null: an anchor, a tag, an empty string tagged null.
+/// What a document with the value null may contain: an anchor, a tag, an empty string tagged null.
 bool can_stand_for_null(std::string_view word) {
   static const char* const name_characters =
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
@@ -107,7 +107,7 @@ bool can_stand_for_null(std::string_view word) {
          word.find_first_not_of(name_characters, 1) == std::string_view::npos;
 }
 
-/// yaml-cpp passes over some rubbish in a document without a value.
+/// yaml-cpp ignores some malformed text in a document without a value.
 void require_nothing_else(const std::string& text, const OriginMap& origin) {
   std::istringstream stream(text);
   int number = 0;
@@ -119,7 +119,7 @@ void require_nothing_else(const std::string& text, const OriginMap& origin) {
            line[begin] != '#') {
       const size_t end = std::min(line.find(' ', begin), line.size());
       if (!can_stand_for_null(std::string_view(line).substr(begin, end - begin))) {
-        throw Error("not valid YAML: this is no value",
+        throw Error("not valid YAML: expected a value",
                     origin(number, static_cast<int>(begin) + 1));
       }
       begin = end;
@@ -129,7 +129,7 @@ void require_nothing_else(const std::string& text, const OriginMap& origin) {
 
 NodePtr parse_document(const std::string& text, const OriginMap& origin) {
   refuse_control_characters(text, origin);
-  refuse_stray_tab(text, origin);
+  refuse_invalid_tab(text, origin);
   NodeBuilder builder(text, origin);
   std::istringstream stream(text);
   YAML::Parser parser(stream);
@@ -157,7 +157,7 @@ NodePtr parse(const std::string& text, const OriginMap& origin) {
 NodePtr parse(const std::string& text, const OriginMap& origin, SectionCache& sections) {
   if (text.find('\r') != std::string::npos) return parse(text, origin);
   refuse_control_characters(text, origin);
-  refuse_stray_tab(text, origin);
+  refuse_invalid_tab(text, origin);
   try {
     NodeBuilder builder(text, origin);
     if (sections.handle_document(text, builder)) return builder.root();

@@ -39,13 +39,13 @@ jinja::Variable variable_of(const json& value) {
 }
 
 /// What oracle.py pins as well.
-jinja::Surroundings pinned_surroundings() {
-  jinja::Surroundings surroundings;
-  surroundings.unix_time = 1700000000.25;
-  surroundings.working_directory = "/cwd";
-  surroundings.home_directory = "/home/ada";
-  surroundings.host_name = "lab";
-  return surroundings;
+jinja::HostEnvironment pinned_host_environment() {
+  jinja::HostEnvironment host_environment;
+  host_environment.unix_time = 1700000000.25;
+  host_environment.working_directory = "/cwd";
+  host_environment.home_directory = "/home/ada";
+  host_environment.host_name = "lab";
+  return host_environment;
 }
 
 json answer_render(const json& question) {
@@ -56,10 +56,9 @@ json answer_render(const json& question) {
   request.template_name = question["main"];
   request.project_dir = "/projects/demo";
   request.workspace_root = "/projects";
-  request.surroundings = pinned_surroundings();
+  request.host_environment = pinned_host_environment();
   const json variables = question.value("variables", json::object());
-  for (const auto& [name, value] : variables.items())
-    request.variables[name] = variable_of(value);
+  for (const auto& [name, value] : variables.items()) request.variables[name] = variable_of(value);
   return {{"text", jinja::render(request).text}};
 }
 

@@ -1,9 +1,9 @@
 #include "backends/libtorch/worker/bench.h"
 
+#include <unistd.h>
 #include <cerrno>
 #include <cmath>
 #include <iostream>
-#include <unistd.h>
 
 #include "backends/libtorch/worker/batch.h"
 #include "backends/libtorch/worker/device.h"
@@ -108,7 +108,7 @@ class Bench {
     reset_peak_memory(device_);
     for (std::string line; std::getline(input, line);) measure_window(line);
     nlohmann::json values = memory();  // before anything else takes some
-    if (trainer_.rows_at_once() > 0) values["micro_batch_size"] = trainer_.rows_at_once();
+    if (trainer_.micro_batch_size() > 0) values["micro_batch_size"] = trainer_.micro_batch_size();
     try {
       values["parts"] = parts();
     } catch (const c10::Error& problem) {
@@ -116,10 +116,10 @@ class Bench {
       std::cerr << "note: the parts of a step were not measured: "
                 << problem.what_without_backtrace() << "\n";
     }
-    const auto memory_ran_out = what_ran_out(
-        [&] { values["ceiling"] = matrix_product_ceiling(experiment_.train.precision, device_); });
-    if (memory_ran_out)
-      std::cerr << "note: the device's ceiling was not measured: " << *memory_ran_out << "\n";
+    const auto out_of_memory = run_or_out_of_memory(
+        [&] { values["ceiling"] = peak_matrix_product(experiment_.train.precision, device_); });
+    if (out_of_memory)
+      std::cerr << "note: the device's ceiling was not measured: " << *out_of_memory << "\n";
     events_.send(worker::Result{values});
   }
 
@@ -134,23 +134,23 @@ class Bench {
     return int64_t{experiment_.train.batch_size} * experiment_.train.seq_len;
   }
 
-  Batch next_batch() { return uploader_.upload(loader_.next(), trainer_.rows_at_once()); }
+  Batch next_batch() { return uploader_.upload(loader_.next(), trainer_.micro_batch_size()); }
 
-  static void say_halving(const Halving& halving) {
-    std::cerr << "note: " << halving.reason << "\nnote: " << halving.rows
+  static void report_micro_batch(const MicroBatchReduction& reduction) {
+    std::cerr << "note: " << reduction.reason << "\nnote: " << reduction.rows
               << " rows of a step are computed at once from now on\n";
   }
 
   /// Seconds of training steps one after another.
   double run_steps(int64_t count, const char* phase) {
-    Stopwatch stopwatch(device_);
-    stopwatch.resume();
+    Timer timer(device_);
+    timer.resume();
     for (int64_t i = 0; i < count; ++i) {
-      step_in_memory(trainer_, uploader_, loader_.next(), step_, device_, say_halving);
+      step_with_oom_retry(trainer_, uploader_, loader_.next(), step_, device_, report_micro_batch);
       ++step_;
       show_progress(phase);
     }
-    return stopwatch.pause();
+    return timer.pause();
   }
 
   /// Runs ever more steps at a time until memory, caches and whatever a device prepares are there,
@@ -198,17 +198,17 @@ class Bench {
 
   /// Seconds of data, forward, backward and optimizer of one step.
   std::array<double, 4> seconds_of_parts() {
-    Stopwatch stopwatch(device_);
+    Timer timer(device_);
     std::array<double, 4> seconds = {};
     const auto timed = [&](size_t part, const auto& action) {
-      stopwatch.resume();
+      timer.resume();
       action();
-      seconds[part] += stopwatch.pause();
+      seconds[part] += timer.pause();
     };
     Batch batch;
     at::Tensor loss;
     timed(0, [&] { batch = next_batch(); });
-    const int64_t parts = parts_of(batch.inputs.size(0), trainer_.rows_at_once());
+    const int64_t parts = micro_batch_count(batch.inputs.size(0), trainer_.micro_batch_size());
     for (int64_t part = 0; part < parts; ++part) {
       loss.reset();
       timed(1, [&] { loss = trainer_.loss(batch, part); });
@@ -231,7 +231,7 @@ class Bench {
   const EventWriter& events_;
   const data::Dataset rows_;
   data::BatchLoader loader_;
-  Uploader uploader_;
+  BatchUploader uploader_;
   Trainer trainer_;
   int64_t step_ = 0;
   double last_progress_ = 0;

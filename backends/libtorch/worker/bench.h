@@ -26,11 +26,11 @@ at::ScalarType scalar_type(config::Precision precision);
 /// The highest speed that products of two large square matrices in a precision reach on the
 /// device: the best of several sizes, in about a second. {"flops": a second, "how": in words,
 /// "sizes": {"2048": flops, …}}
-nlohmann::json matrix_product_ceiling(config::Precision precision, const at::Device& device);
+nlohmann::json peak_matrix_product(config::Precision precision, const at::Device& device);
 
 /// The highest speed of a copy of memory that is larger than any cache, read and written bytes
 /// together. {"bytes_per_second": …, "how": in words}
-nlohmann::json memory_ceiling(const at::Device& device);
+nlohmann::json peak_memory_copy(const at::Device& device);
 
 /// Rows of random token ids for an experiment, as many as a few steps take or more, from a token
 /// file that lives as long as the dataset: what is measured on them goes the way of all training

@@ -18,12 +18,12 @@ namespace {
 /// start and end of work do not count.
 double fastest(const at::Device& device, double budget, const std::function<void()>& action) {
   constexpr double shortest_stretch = 0.01;
-  Stopwatch stopwatch(device);
+  Timer timer(device);
   const double began = steady_seconds();
   const auto seconds_of = [&](int times) {
-    stopwatch.resume();
+    timer.resume();
     for (int i = 0; i < times; ++i) action();
-    return stopwatch.pause() / times;
+    return timer.pause() / times;
   };
   seconds_of(1);  // loads kernels, takes memory
   double best = seconds_of(1);
@@ -44,7 +44,7 @@ at::ScalarType scalar_type(config::Precision precision) {
   }
 }
 
-nlohmann::json matrix_product_ceiling(config::Precision precision, const at::Device& device) {
+nlohmann::json peak_matrix_product(config::Precision precision, const at::Device& device) {
   const at::NoGradGuard no_grad;
   const at::TensorOptions options = at::TensorOptions(device).dtype(scalar_type(precision));
   const std::vector<int64_t> sizes = device.is_cuda() ? std::vector<int64_t>{2048, 4096, 8192}
@@ -71,7 +71,7 @@ nlohmann::json matrix_product_ceiling(config::Precision precision, const at::Dev
           {"sizes", of_size}};
 }
 
-nlohmann::json memory_ceiling(const at::Device& device) {
+nlohmann::json peak_memory_copy(const at::Device& device) {
   const at::NoGradGuard no_grad;
   const int64_t bytes = device.is_cuda() ? int64_t{1} << 30 : int64_t{1} << 28;
   const at::Tensor from = at::ones({bytes / 4}, at::TensorOptions(device).dtype(at::kFloat));
@@ -137,10 +137,10 @@ std::vector<OperationMaker> chosen_operations(const std::vector<std::string>& na
 
 /// Seconds of one call, the device waited for before and after all of them.
 double seconds_of(const at::Device& device, int64_t calls, const std::function<void()>& action) {
-  Stopwatch stopwatch(device);
-  stopwatch.resume();
+  Timer timer(device);
+  timer.resume();
   for (int64_t i = 0; i < calls; ++i) action();
-  return stopwatch.pause() / static_cast<double>(calls);
+  return timer.pause() / static_cast<double>(calls);
 }
 
 /// Calls that fill a window, after two that load kernels and take memory.
@@ -176,14 +176,13 @@ nlohmann::json measure(const OperationCase& operation, const at::Device& device)
 void bench_operations(const worker::Request& request,
                       const at::Device& device,
                       const EventWriter& events) {
-  const worker::OperationBench wanted =
-      request.operation_bench.value_or(worker::OperationBench());
+  const worker::OperationBench wanted = request.operation_bench.value_or(worker::OperationBench());
   const config::Precision precision = precision_of(wanted.precision);
   const at::TensorOptions options = at::TensorOptions(device).dtype(scalar_type(precision));
   const std::vector<OperationMaker> makers = chosen_operations(wanted.operations);
   const std::vector<OperationSizes> all_sizes = chosen_sizes(wanted.sizes, device.is_cuda());
-  const nlohmann::json ceilings = {{"matrix_product", matrix_product_ceiling(precision, device)},
-                                   {"memory", memory_ceiling(device)}};
+  const nlohmann::json ceilings = {{"matrix_product", peak_matrix_product(precision, device)},
+                                   {"memory", peak_memory_copy(device)}};
   events.send(worker::Result{nlohmann::json{{"ceilings", ceilings}}});
   for (const OperationSizes& sizes : all_sizes) {
     for (const OperationMaker& maker : makers) {

@@ -98,15 +98,15 @@ struct StepGraph::State {
   std::unique_ptr<at::cuda::CUDAGraph> graph;
   const void* memory = nullptr;  ///< of what may move
 
-  void begin_anew() {
+  void reset() {
     if (graph) c10::cuda::getCurrentCUDAStream().synchronize();
     graph.reset();
     recordable = true;
     runs = 0;
   }
 
-  void begin_anew_where_moved(const void* now) {
-    if (graph && now != memory) begin_anew();
+  void reset_if_relocated(const void* now) {
+    if (graph && now != memory) reset();
     memory = now;
   }
 };
@@ -117,11 +117,11 @@ StepGraph::StepGraph(const at::Device& device) : state_(std::make_unique<State>(
 
 StepGraph::~StepGraph() = default;
 
-void StepGraph::begin_anew() { state_->begin_anew(); }
+void StepGraph::reset() { state_->reset(); }
 
-void StepGraph::run(const std::function<void()>& work, const at::Tensor& moving) {
+void StepGraph::run(const std::function<void()>& work, const at::Tensor& relocatable) {
   State& state = *state_;
-  state.begin_anew_where_moved(moving.defined() ? moving.data_ptr() : nullptr);
+  state.reset_if_relocated(relocatable.defined() ? relocatable.data_ptr() : nullptr);
   if (state.graph) return state.graph->replay();
   if (!state.on_gpu || !state.recordable || state.runs++ < runs_before_recording) return work();
   // What the first runs took is given back: the recording takes the same from a pool of its own.

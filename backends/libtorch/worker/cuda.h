@@ -58,11 +58,11 @@ class StepGraph {
   /// Runs `work` on the current stream. The first times it runs as it is, so that memory and the
   /// libraries' plans are there; then it is recorded. Where that fails, that is said once on stderr
   /// and the work goes on running as it is. Must be called with the same work each time.
-  /// `moving` is a tensor that the work reads and that may come to lie elsewhere, or an undefined
-  /// one: then all begins anew.
-  void run(const std::function<void()>& work, const at::Tensor& moving = {});
-  /// Forgets what was recorded: the work is about to change. Its memory is free then.
-  void begin_anew();
+  /// `relocatable`: a tensor that the work reads and that may move, or an undefined one. Where it
+  /// has moved, the work is recorded again.
+  void run(const std::function<void()>& work, const at::Tensor& relocatable = {});
+  /// Forgets what was recorded and frees its memory: the work is about to change.
+  void reset();
 
  private:
   struct State;

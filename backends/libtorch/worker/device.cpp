@@ -10,9 +10,9 @@
 #include <iostream>
 #include <set>
 
-#include "backends/libtorch/torch_compat.h"
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/common/simd.h"
+#include "backends/libtorch/torch_compat.h"
 #include "backends/libtorch/worker/cuda.h"
 #include "backends/libtorch/worker/memory.h"
 #include "core/base/error.h"
@@ -112,7 +112,7 @@ void limit_memory(const at::Device& device) {
   device.is_cuda() ? cuda::limit_memory(index_of(device), bytes) : limit_cpu_tensor_bytes(bytes);
 }
 
-bool may_be_mended(const std::exception& problem, const at::Device& device) {
+bool is_retryable(const std::exception& problem, const at::Device& device) {
   if (torch_compat::is_device_trouble(problem)) return true;
   if (!device.is_cuda() || !torch_compat::is_out_of_memory(problem)) return false;
   const int index = index_of(device);

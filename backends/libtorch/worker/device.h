@@ -20,7 +20,7 @@ void limit_memory(const at::Device& device);
 
 /// Whether what went wrong on the device may be mended by trying the same again later: the device
 /// was busy or lost, or its memory did not suffice while other processes held much of it.
-bool may_be_mended(const std::exception& problem, const at::Device& device);
+bool is_retryable(const std::exception& problem, const at::Device& device);
 
 /// Whether another process holds memory of the GPU, as far as that can be seen: what CUDA itself
 /// holds for this one is not known, so less than two GiB are not. False for a CPU.
@@ -49,9 +49,9 @@ void reset_peak_memory(const at::Device& device);
 
 /// Time spent in training steps alone: paused for evaluation, saving and logging. Both ends wait
 /// for the device, so that work still under way is charged to the steps that asked for it.
-class Stopwatch {
+class Timer {
  public:
-  explicit Stopwatch(const at::Device& device) : device_(device) {}
+  explicit Timer(const at::Device& device) : device_(device) {}
 
   void resume() {
     synchronize(device_);

@@ -24,37 +24,38 @@ Evaluator::Evaluator(const Model& model,
                      const data::Dataset& dataset,
                      int batch_size,
                      const at::Device& device,
-                     HalvingSink on_halving)
+                     OnMicroBatch on_micro_batch)
     : model_(model),
       dataset_(dataset),
       batch_size_(batch_size),
       device_(device),
-      on_halving_(std::move(on_halving)),
+      on_micro_batch_(std::move(on_micro_batch)),
       uploader_(device, dataset.seq_len()),
       graph_(device),
       sum_(at::zeros({}, at::TensorOptions(device).dtype(at::kDouble))) {}
 
 void Evaluator::set_batch_size(int rows) {
   batch_size_ = rows;
-  graph_.begin_anew();
+  graph_.reset();
 }
 
 EvaluationResult Evaluator::evaluate(const std::function<void(double)>& progress,
-                                     const RowSink& on_rows) {
+                                     const LogitsSink& on_rows) {
   const at::NoGradGuard no_grad;
   const int64_t rows = dataset_.rows();
   int64_t tokens = 0, row = 0;
   sum_.zero_();
   while (row < rows) {
     const int count = static_cast<int>(std::min<int64_t>(batch_size_, rows - row));
-    const auto memory_ran_out = what_ran_out([&] { tokens += add_rows(row, count, on_rows); });
-    if (!memory_ran_out) {
+    const auto out_of_memory =
+        run_or_out_of_memory([&] { tokens += add_rows(row, count, on_rows); });
+    if (!out_of_memory) {
       row += count;
       progress(double(row) / double(rows));
       continue;
     }
-    set_batch_size(half_of(count, *memory_ran_out, device_));
-    if (on_halving_) on_halving_({batch_size_, *memory_ran_out});
+    set_batch_size(halved_micro_batch(count, *out_of_memory, device_));
+    if (on_micro_batch_) on_micro_batch_({batch_size_, *out_of_memory});
     if (on_rows) continue;  // what was answered is not taken back
     // From the beginning, so that the sum is the one that a later evaluation would give.
     sum_.zero_();
@@ -64,7 +65,7 @@ EvaluationResult Evaluator::evaluate(const std::function<void(double)>& progress
   return {tokens > 0 ? sum / double(tokens) : 0, tokens};
 }
 
-int64_t Evaluator::add_rows(int64_t row, int count, const RowSink& on_rows) {
+int64_t Evaluator::add_rows(int64_t row, int count, const LogitsSink& on_rows) {
   const Batch batch = load(row, count);
   if (on_rows) {
     const at::Tensor logits = model_.logits(batch.inputs, batch.documents);
@@ -116,9 +117,9 @@ at::Tensor losses_of(const at::Tensor& logits, const at::Tensor& targets) {
 
 }  // namespace
 
-Answers::Answers(const worker::Request& request,
-                 const config::Experiment& experiment,
-                 const EventWriter& events)
+AnswerSender::AnswerSender(const worker::Request& request,
+                           const config::Experiment& experiment,
+                           const EventWriter& events)
     : request_(request),
       events_(events),
       seq_len_(experiment.train.seq_len),
@@ -140,12 +141,12 @@ Answers::Answers(const worker::Request& request,
   }
 }
 
-bool Answers::wants(AnswerKind kind) const {
+bool AnswerSender::wants(AnswerKind kind) const {
   return std::find(request_.answers.begin(), request_.answers.end(), kind) !=
          request_.answers.end();
 }
 
-RowSink Answers::row_sink(int64_t step) const {
+LogitsSink AnswerSender::logits_sink(int64_t step) const {
   if (!wants(AnswerKind::likeliest) && !wants(AnswerKind::loss) &&
       !wants(AnswerKind::log_probabilities)) {
     return {};
@@ -155,10 +156,10 @@ RowSink Answers::row_sink(int64_t step) const {
   };
 }
 
-void Answers::send_rows(int64_t step,
-                        int64_t first_row,
-                        const at::Tensor& logits,
-                        const at::Tensor& targets) const {
+void AnswerSender::send_rows(int64_t step,
+                             int64_t first_row,
+                             const at::Tensor& logits,
+                             const at::Tensor& targets) const {
   const at::Tensor wanted = targets.cpu().contiguous();
   at::Tensor likeliest;
   at::Tensor losses;
@@ -188,7 +189,8 @@ void Answers::send_rows(int64_t step,
   for (const worker::Answers& answers : made) events_.send(answers);
 }
 
-worker::Answers Answers::probabilities(worker::Answers answers, const at::Tensor& logits) const {
+worker::Answers AnswerSender::probabilities(worker::Answers answers,
+                                            const at::Tensor& logits) const {
   const auto text = static_cast<int64_t>(rows_->first_instance(answers.row).tokens.size());
   const at::Tensor values = logits.slice(0, 0, std::min<int64_t>(text, seq_len_))
                                 .to(at::kDouble)
@@ -203,9 +205,9 @@ worker::Answers Answers::probabilities(worker::Answers answers, const at::Tensor
   return answers;
 }
 
-void Answers::send_continuations(int64_t step,
-                                 const Model& model,
-                                 const std::function<void(double)>& progress) const {
+void AnswerSender::send_continuations(int64_t step,
+                                      const Model& model,
+                                      const std::function<void(double)>& progress) const {
   if (!wants(AnswerKind::continuation)) return;
   const c10::InferenceMode inference_mode;
   worker::Generation wanted;
@@ -224,7 +226,7 @@ void Answers::send_continuations(int64_t step,
   }
   if (answers.empty()) return;
   size_t ended = 0;
-  const auto tell = [&](const worker::Tokens& tokens) {
+  const auto on_tokens = [&](const worker::Tokens& tokens) {
     for (size_t i = 0; i < tokens.samples.size(); ++i) {
       worker::Answers& answer = answers[static_cast<size_t>(tokens.samples[i])];
       answer.ids.push_back(tokens.ids[i]);
@@ -235,38 +237,26 @@ void Answers::send_continuations(int64_t step,
     progress(static_cast<double>(ended) / static_cast<double>(answers.size()));
   };
   // A stop waits for it: part of an evaluation would be another figure under the same name.
-  generate_tokens(model, wanted, tell, [] { return false; });
+  generate_tokens(model, wanted, on_tokens, [] { return false; });
 }
-
-namespace {
-
-Model load_model(const worker::Request& request,
-                 const config::Experiment& experiment,
-                 const at::Device& device) {
-  Model model(experiment.model, weight_types(experiment.train), device);
-  load_beginning(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
-  return model;
-}
-
-}  // namespace
 
 worker::Result evaluate_model(const worker::Request& request,
                               const at::Device& device,
                               const EventWriter& events) {
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   const Model model = load_model(request, experiment, device);
-  const data::Dataset dataset = held_out_rows(request.evaluation_tokens, experiment);
-  const Answers answers(request, experiment, events);
+  const data::Dataset dataset = evaluation_rows(request.evaluation_tokens, experiment);
+  const AnswerSender answers(request, experiment, events);
   const auto progress = [&](double fraction) {
     events.send(worker::Progress{0, "evaluate", fraction});
   };
   const double began = steady_seconds();
-  const auto say_halving = [](const Halving& halving) {
-    std::cerr << "note: " << halving.reason << "\nnote: " << halving.rows
+  const auto report_micro_batch = [](const MicroBatchReduction& reduction) {
+    std::cerr << "note: " << reduction.reason << "\nnote: " << reduction.rows
               << " rows are evaluated at once from now on\n";
   };
-  Evaluator evaluator(model, dataset, experiment.train.eval_batch_size, device, say_halving);
-  const EvaluationResult result = evaluator.evaluate(progress, answers.row_sink(0));
+  Evaluator evaluator(model, dataset, experiment.train.eval_batch_size, device, report_micro_batch);
+  const EvaluationResult result = evaluator.evaluate(progress, answers.logits_sink(0));
   answers.send_continuations(0, model, progress);
   return {
       {{"loss", result.loss}, {"tokens", result.tokens}, {"seconds", steady_seconds() - began}}};
@@ -276,7 +266,7 @@ worker::Result write_logits(const worker::Request& request, const at::Device& de
   if (request.output.empty()) throw Error("logits need 'output', the file to write");
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   Trainer trainer(experiment, device);
-  load_beginning(
+  load_start_weights(
       trainer.model(), experiment.seed, request.initial_weights, request.initial_weights_hash);
   if (request.evaluation_tokens.empty()) throw Error("logits need 'evaluation_tokens'");
   const worker::TokenSource& tokens = request.evaluation_tokens[0];

@@ -21,7 +21,7 @@ struct EvaluationResult {
 };
 
 /// Told of rows first_row … : logits [B, T, V], int32 targets [B, T].
-using RowSink =
+using LogitsSink =
     std::function<void(int64_t first_row, const at::Tensor& logits, const at::Tensor& targets)>;
 
 /// Evaluates a model on the rows of a data set, as often as one likes. On a GPU the work on a batch
@@ -33,7 +33,7 @@ class Evaluator {
             const data::Dataset& dataset,
             int batch_size,
             const at::Device& device,
-            HalvingSink on_halving = {});
+            OnMicroBatch on_micro_batch = {});
 
   int batch_size() const { return batch_size_; }
   void set_batch_size(int rows);
@@ -43,11 +43,11 @@ class Evaluator {
   /// `progress` is called with the fraction done after each batch. Logits are made whole only where
   /// `on_rows` is there to see them, and then nothing is recorded.
   EvaluationResult evaluate(const std::function<void(double)>& progress,
-                            const RowSink& on_rows = {});
+                            const LogitsSink& on_rows = {});
 
  private:
   /// Evaluates rows from `row` on and returns how many of their targets are scored.
-  int64_t add_rows(int64_t row, int count, const RowSink& on_rows);
+  int64_t add_rows(int64_t row, int count, const LogitsSink& on_rows);
   Batch load(int64_t row, int count);
   void add(const Batch& batch);
 
@@ -55,23 +55,23 @@ class Evaluator {
   const data::Dataset& dataset_;
   int batch_size_;
   at::Device device_;
-  HalvingSink on_halving_;
-  Uploader uploader_;  ///< of whole batches: a recorded one lies in the same memory each time
-  StepGraph graph_;    ///< of a whole batch
-  at::Tensor sum_;     ///< of the losses, float64, on the device
+  OnMicroBatch on_micro_batch_;
+  BatchUploader uploader_;  ///< of whole batches: a recorded one lies in the same memory each time
+  StepGraph graph_;         ///< of a whole batch
+  at::Tensor sum_;          ///< of the losses, float64, on the device
 };
 
 /// Answers what a request asks about the rows of an evaluation beside their loss, in `answers`
 /// events (docs/PROTOCOL.md).
-class Answers {
+class AnswerSender {
  public:
   /// The request outlives it. Throws Error for a question that the request's rows cannot have.
-  Answers(const worker::Request& request,
-          const config::Experiment& experiment,
-          const EventWriter& events);
+  AnswerSender(const worker::Request& request,
+               const config::Experiment& experiment,
+               const EventWriter& events);
 
   /// What answers for the rows of an evaluation; nothing where nobody asks about their logits.
-  RowSink row_sink(int64_t step) const;
+  LogitsSink logits_sink(int64_t step) const;
 
   /// What the model writes behind the prompts. `progress` is told which part is done.
   void send_continuations(int64_t step,

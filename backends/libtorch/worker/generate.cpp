@@ -29,19 +29,19 @@ struct Sample {
   model::TextStream text;
 };
 
-using Teller = std::function<void(const worker::Tokens&)>;
+using OnTokens = std::function<void(const worker::Tokens&)>;
 using Stopped = std::function<bool()>;
 
 class Generator {
  public:
   Generator(const Model& model,
             const Generation& wanted,
-            const Teller& tell,
+            const OnTokens& on_tokens,
             const Stopped& stopped);
 
   /// Samples first … last - 1, side by side.
   void run_batch(int64_t first, int64_t last);
-  const GenerationEffort& effort() const { return effort_; }
+  const GenerationTiming& timing() const { return timing_; }
 
  private:
   /// Reads the prompts of the samples, each once. Returns logits [samples, V].
@@ -56,23 +56,23 @@ class Generator {
 
   const Model& model_;
   const Generation& wanted_;
-  const Teller& tell_;
+  const OnTokens& on_tokens_;
   const Stopped& stopped_;
-  Stopwatch stopwatch_;
+  Timer timer_;
   model::Sampler sampler_;
   std::optional<data::Tokenizer> tokenizer_;  ///< where there are stop texts to find
-  GenerationEffort effort_;
+  GenerationTiming timing_;
 };
 
 Generator::Generator(const Model& model,
                      const Generation& wanted,
-                     const Teller& tell,
+                     const OnTokens& on_tokens,
                      const Stopped& stopped)
     : model_(model),
       wanted_(wanted),
-      tell_(tell),
+      on_tokens_(on_tokens),
       stopped_(stopped),
-      stopwatch_(model.options().device()),
+      timer_(model.options().device()),
       sampler_({wanted.temperature, wanted.top_k, wanted.top_p}) {
   if (!wanted.stop.empty()) tokenizer_ = data::load_tokenizer(wanted.tokenizer);
 }
@@ -93,7 +93,7 @@ void Generator::run_batch(int64_t first, int64_t last) {
   Decoder decoder(
       model_, wanted_.cache, std::min(wanted_.context, longest + wanted_.max_tokens - 1));
   at::Tensor logits = begin(decoder, samples);
-  stopwatch_.resume();
+  timer_.resume();
   while (!stopped_()) {
     std::vector<int64_t> kept;
     TokenIds tokens;
@@ -102,9 +102,9 @@ void Generator::run_batch(int64_t first, int64_t last) {
     if (samples.empty()) break;
     if (samples.size() < before) decoder.select(kept);
     logits = decoder.next(tokens);
-    effort_.decode_tokens += static_cast<int64_t>(samples.size());
+    timing_.decode_tokens += static_cast<int64_t>(samples.size());
   }
-  effort_.decode_seconds += stopwatch_.pause();
+  timing_.decode_seconds += timer_.pause();
 }
 
 at::Tensor Generator::begin(Decoder& decoder, const std::vector<Sample>& samples) {
@@ -118,11 +118,11 @@ at::Tensor Generator::begin(Decoder& decoder, const std::vector<Sample>& samples
     prompt_of.push_back(static_cast<int64_t>(prompts.size()) - 1);
   }
   for (const TokenIds& prompt : prompts) {
-    effort_.prefill_tokens += static_cast<int64_t>(prompt.size());
+    timing_.prefill_tokens += static_cast<int64_t>(prompt.size());
   }
-  stopwatch_.resume();
+  timer_.resume();
   const at::Tensor logits = decoder.begin(std::move(prompts));
-  effort_.prefill_seconds += stopwatch_.pause();
+  timing_.prefill_seconds += timer_.pause();
   if (wanted_.samples == 1) return logits;
   decoder.select(prompt_of);
   return logits.index_select(0, at::tensor(prompt_of, at::kLong).to(logits.device()));
@@ -151,7 +151,7 @@ void Generator::draw(const at::Tensor& logits,
     going_on.push_back(std::move(sample));
   }
   samples = std::move(going_on);
-  tell_(drawn);
+  on_tokens_(drawn);
 }
 
 FinishReason Generator::ending_of(Sample& sample, int32_t token) const {
@@ -192,17 +192,17 @@ void check(const Generation& wanted, const config::ModelConfig& model) {
 
 }  // namespace
 
-GenerationEffort generate_tokens(const Model& model,
+GenerationTiming generate_tokens(const Model& model,
                                  const Generation& wanted,
-                                 const Teller& tell,
+                                 const OnTokens& on_tokens,
                                  const Stopped& stopped) {
   check(wanted, model.config());
-  Generator generator(model, wanted, tell, stopped);
+  Generator generator(model, wanted, on_tokens, stopped);
   const int64_t count = static_cast<int64_t>(wanted.prompts.size()) * wanted.samples;
   for (int64_t first = 0; first < count && !stopped(); first += wanted.batch_size) {
     generator.run_batch(first, std::min(count, first + wanted.batch_size));
   }
-  return generator.effort();
+  return generator.timing();
 }
 
 worker::Result generate(const worker::Request& request,
@@ -212,17 +212,16 @@ worker::Result generate(const worker::Request& request,
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   check(*request.generation, experiment.model);  // before the weights are read
   const c10::InferenceMode inference_mode;
-  Model model(experiment.model, weight_types(experiment.train), device);
-  load_beginning(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
-  const GenerationEffort effort = generate_tokens(
+  const Model model = load_model(request, experiment, device);
+  const GenerationTiming timing = generate_tokens(
       model,
       *request.generation,
       [&](const worker::Tokens& tokens) { events.send(tokens); },
       stop_requested);
-  return {{{"prefill_tokens", effort.prefill_tokens},
-           {"prefill_seconds", effort.prefill_seconds},
-           {"decode_tokens", effort.decode_tokens},
-           {"decode_seconds", effort.decode_seconds}}};
+  return {{{"prefill_tokens", timing.prefill_tokens},
+           {"prefill_seconds", timing.prefill_seconds},
+           {"decode_tokens", timing.decode_tokens},
+           {"decode_seconds", timing.decode_seconds}}};
 }
 
 }  // namespace forge::libtorch

@@ -21,16 +21,16 @@ worker::Result evaluate_model(const worker::Request& request,
                               const EventWriter& events);
 
 /// How many tokens were read and drawn, and how long that took.
-struct GenerationEffort {
+struct GenerationTiming {
   int64_t prefill_tokens = 0, decode_tokens = 0;
   double prefill_seconds = 0, decode_seconds = 0;
 };
 
 /// Samples how prompts go on and tells of each step of a batch, until all are done or `stopped`.
 /// Throws Error for what cannot be done.
-GenerationEffort generate_tokens(const Model& model,
+GenerationTiming generate_tokens(const Model& model,
                                  const worker::Generation& wanted,
-                                 const std::function<void(const worker::Tokens&)>& tell,
+                                 const std::function<void(const worker::Tokens&)>& on_tokens,
                                  const std::function<bool()>& stopped);
 
 /// Samples how the prompts of `request.generation` go on, with the weights that a run of the

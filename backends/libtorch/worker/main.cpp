@@ -94,7 +94,7 @@ worker::Failed failure_of(const c10::Error& error, const Serving& serving) {
   failed.message = error.what_without_backtrace();
   if (torch_compat::is_out_of_memory(error)) failed.hint = help_against_shortage();
   // Where memory ran out before there was a job, others hold it.
-  failed.retry = serving.device ? may_be_mended(error, *serving.device)
+  failed.retry = serving.device ? is_retryable(error, *serving.device)
                                 : torch_compat::is_device_trouble(error) ||
                                       torch_compat::is_out_of_memory(error);
   return failed;

@@ -1,10 +1,10 @@
 #include "backends/libtorch/worker/memory.h"
 
+#include <sys/resource.h>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <sys/resource.h>
 
 #include <c10/core/CPUAllocator.h>
 #include <malloc.h>
@@ -106,7 +106,7 @@ std::string words_of(const std::exception& problem) {
 
 }  // namespace
 
-std::optional<std::string> what_ran_out(const std::function<void()>& work) {
+std::optional<std::string> run_or_out_of_memory(const std::function<void()>& work) {
   try {
     work();
     return std::nullopt;
@@ -116,7 +116,7 @@ std::optional<std::string> what_ran_out(const std::function<void()>& work) {
   }
 }
 
-int half_of(int64_t rows, const std::string& reason, const at::Device& device) {
+int halved_micro_batch(int64_t rows, const std::string& reason, const at::Device& device) {
   if (device.is_cuda()) cuda::give_back_unused_memory(device.index());
   TORCH_CHECK_WITH(OutOfMemoryError,
                    rows > 1,

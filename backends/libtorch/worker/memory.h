@@ -30,23 +30,23 @@ int64_t peak_resident_bytes();
 
 }  // namespace forge::libtorch
 
-/// What is done where a device's memory does not hold what is computed at once.
+/// What is done where a device's memory does not hold a micro-batch.
 namespace forge::libtorch {
 
-/// Memory ran out, and so many rows are computed at once from now on.
-struct Halving {
+/// Memory ran out: micro-batches have so many rows from now on.
+struct MicroBatchReduction {
   int rows = 0;
   std::string reason;  ///< the library's words
 };
-using HalvingSink = std::function<void(const Halving&)>;
+using OnMicroBatch = std::function<void(const MicroBatchReduction&)>;
 
-/// Does the work. Where memory runs out in it, returns the library's words; other exceptions leave
-/// as they are. By the time it returns, what the work held has been let go.
-std::optional<std::string> what_ran_out(const std::function<void()>& work);
+/// Does the work. Where memory runs out, returns the library's message; other exceptions pass. The
+/// memory that the work held is free when it returns.
+std::optional<std::string> run_or_out_of_memory(const std::function<void()>& work);
 
-/// Half of so many rows, rounded up; memory that nobody uses is given back to the device. Throws
-/// c10::OutOfMemoryError where it was one row that did not fit.
-int half_of(int64_t rows, const std::string& reason, const at::Device& device);
+/// Half of so many rows, rounded up; unused memory goes back to the device. Throws
+/// c10::OutOfMemoryError where a single row did not fit.
+int halved_micro_batch(int64_t rows, const std::string& reason, const at::Device& device);
 
 /// What would help where a model does not fit.
 std::string help_against_shortage();

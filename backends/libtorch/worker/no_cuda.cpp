@@ -30,7 +30,7 @@ void HostCopies::copy(const int32_t*, int64_t, at::Tensor&) { refuse(); }
 struct StepGraph::State {};
 StepGraph::StepGraph(const at::Device&) {}
 StepGraph::~StepGraph() = default;
-void StepGraph::begin_anew() {}
+void StepGraph::reset() {}
 void StepGraph::run(const std::function<void()>& work, const at::Tensor&) { work(); }
 
 }  // namespace forge::libtorch

@@ -162,7 +162,7 @@ Trainer::Trainer(const config::Experiment& experiment, const at::Device& device)
       model_(experiment.model, weight_types(experiment.train), device),
       optimizer_(experiment, model_),
       graph_(device),
-      rows_at_once_(experiment.train.micro_batch_size) {
+      micro_batch_size_(experiment.train.micro_batch_size) {
   warn_of_slow_precision(experiment.train.precision, device);
   choose_determinism(experiment.train.is_deterministic(device.is_cuda() ? "cuda" : "cpu"), device);
   if (device.is_cuda()) return;
@@ -185,32 +185,32 @@ void Trainer::step(const Batch& batch, int64_t step) {
   optimizer_.end();
 }
 
-void Trainer::set_rows_at_once(int rows) {
-  rows_at_once_ = rows;
+void Trainer::set_micro_batch_size(int rows) {
+  micro_batch_size_ = rows;
   optimizer_.zero_gradients();
-  graph_.begin_anew();
+  graph_.reset();
 }
 
-at::Tensor Trainer::loss(const Batch& batch, int64_t part) const {
+at::Tensor Trainer::loss(const Batch& batch, int64_t index) const {
   ops::CrossEntropyOptions options = loss_options(experiment_.train.z_loss);
-  if (parts_of(batch.inputs.size(0), rows_at_once_) == 1)
+  if (micro_batch_count(batch.inputs.size(0), micro_batch_size_) == 1)
     return model_.loss(batch.inputs, batch.documents, batch.targets, options);
   options.batch_targets = batch.targets.flatten();
-  const Batch rows = part_of(batch, part, rows_at_once_);
+  const Batch rows = micro_batch(batch, index, micro_batch_size_);
   return model_.loss(rows.inputs, rows.documents, rows.targets, options);
 }
 
 at::Tensor Trainer::loss_and_gradients(const Batch& batch) {
   at::Tensor first = loss(batch);
   backward(first);
-  const int64_t parts = parts_of(batch.inputs.size(0), rows_at_once_);
-  if (parts == 1) return first;
+  const int64_t count = micro_batch_count(batch.inputs.size(0), micro_batch_size_);
+  if (count == 1) return first;
   // Added up as float64, so that the sum is as good as that of a whole batch.
   at::Tensor sum = first.detach().to(at::kDouble);
   const at::ScalarType type = first.scalar_type();
   first.reset();
-  for (int64_t part = 1; part < parts; ++part) {
-    const at::Tensor next = loss(batch, part);
+  for (int64_t index = 1; index < count; ++index) {
+    const at::Tensor next = loss(batch, index);
     add_gradients(next);
     sum += next.detach();
   }
@@ -220,7 +220,7 @@ at::Tensor Trainer::loss_and_gradients(const Batch& batch) {
 double Trainer::loss_alone(const Batch& batch) const {
   const at::NoGradGuard no_grad;
   double sum = 0;
-  for (int64_t part = 0; part < parts_of(batch.inputs.size(0), rows_at_once_); ++part)
+  for (int64_t part = 0; part < micro_batch_count(batch.inputs.size(0), micro_batch_size_); ++part)
     sum += loss(batch, part).item<double>();
   return sum;
 }
@@ -238,30 +238,30 @@ void Trainer::update(const at::Tensor& loss, int64_t step) {
   optimizer_.end();
 }
 
-Batch step_in_memory(Trainer& trainer,
-                     Uploader& uploader,
-                     const data::RowBatch& rows,
-                     int64_t step,
-                     const at::Device& device,
-                     const HalvingSink& on_halving) {
+Batch step_with_oom_retry(Trainer& trainer,
+                          BatchUploader& uploader,
+                          const data::RowBatch& rows,
+                          int64_t step,
+                          const at::Device& device,
+                          const OnMicroBatch& on_micro_batch) {
   while (true) {
     Batch batch;
-    const auto memory_ran_out = what_ran_out([&] {
-      batch = uploader.upload(rows, trainer.rows_at_once());
+    const auto out_of_memory = run_or_out_of_memory([&] {
+      batch = uploader.upload(rows, trainer.micro_batch_size());
       trainer.step(batch, step);
     });
-    if (!memory_ran_out) return batch;
+    if (!out_of_memory) return batch;
     TORCH_CHECK_WITH(OutOfMemoryError,
                      !trainer.is_updating(),
                      "memory ran out while the weights were updated: ",
-                     *memory_ran_out);
+                     *out_of_memory);
     const int64_t all = uploader.count_rows(rows);
-    const int64_t before = trainer.rows_at_once();
-    trainer.set_rows_at_once(0);  // lets go of gradients and of a recorded step
-    const int rows_at_once =
-        half_of(before > 0 ? std::min(before, all) : all, *memory_ran_out, device);
-    trainer.set_rows_at_once(rows_at_once);
-    if (on_halving) on_halving({rows_at_once, *memory_ran_out});
+    const int64_t before = trainer.micro_batch_size();
+    trainer.set_micro_batch_size(0);  // lets go of gradients and of a recorded step
+    const int micro_batch_size =
+        halved_micro_batch(before > 0 ? std::min(before, all) : all, *out_of_memory, device);
+    trainer.set_micro_batch_size(micro_batch_size);
+    if (on_micro_batch) on_micro_batch({micro_batch_size, *out_of_memory});
   }
 }
 

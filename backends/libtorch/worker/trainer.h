@@ -76,21 +76,20 @@ class Trainer {
   Optimizer& optimizer() { return optimizer_; }
 
   /// How many rows of a batch are computed at once, their gradients added up; 0: all of them.
-  int rows_at_once() const { return rows_at_once_; }
-  void set_rows_at_once(int rows);
-  /// Whether the last step() got as far as the update: it cannot be done anew.
+  int micro_batch_size() const { return micro_batch_size_; }
+  void set_micro_batch_size(int rows);
+  /// Whether the last step() got as far as the update: it cannot be repeated.
   bool is_updating() const { return updating_; }
 
   /// Forward, backward, clip, update with the 0-based step's learning rate. On a GPU the whole is
-  /// recorded and replayed: then every batch must lie in the same memory as the first (Uploader).
-  /// Where its documents' starts lie elsewhere the step is recorded again. An exception leaves the
-  /// weights as they were unless is_updating().
+  /// recorded and replayed: then every batch must lie in the same memory as the first
+  /// (BatchUploader). Where its documents' starts lie elsewhere the step is recorded again. An
+  /// exception leaves the weights as they were unless is_updating().
   void step(const Batch& batch, int64_t step);
 
-  /// The parts of a step, each by itself: the loss of the rows that are computed at once, as a part
-  /// of the whole batch's; the gradients of a loss, in place of those before or added to them; the
-  /// update.
-  at::Tensor loss(const Batch& batch, int64_t part = 0) const;
+  /// The phases of a step: the loss of one micro-batch, as its share of the whole batch's loss; the
+  /// gradients of a loss, in place of those before or added to them; the update.
+  at::Tensor loss(const Batch& batch, int64_t index = 0) const;
   void backward(const at::Tensor& loss);
   void add_gradients(const at::Tensor& loss);
   void update(const at::Tensor& loss, int64_t step);
@@ -105,20 +104,19 @@ class Trainer {
   Model model_;
   Optimizer optimizer_;
   StepGraph graph_;
-  int rows_at_once_;
+  int micro_batch_size_;
   bool updating_ = false;
 };
 
-/// One step of the trainer on these rows. Where memory runs out before the weights change, the step
-/// is done anew with half as many rows at once and their gradients added up, so that it is a step
-/// on as many tokens; the trainer stays with that, and on_halving is told. Throws
-/// c10::OutOfMemoryError where not even one row fits. Returns the batch, which holds until the next
-/// call.
-Batch step_in_memory(Trainer& trainer,
-                     Uploader& uploader,
-                     const data::RowBatch& rows,
-                     int64_t step,
-                     const at::Device& device,
-                     const HalvingSink& on_halving);
+/// One training step on these rows. Where memory runs out before the weights change, the step is
+/// repeated with micro-batches of half the size; it stays a step on as many tokens. The trainer
+/// keeps that size, and on_micro_batch hears of it. Throws c10::OutOfMemoryError where not even one
+/// row fits. Returns the batch, which is valid until the next call.
+Batch step_with_oom_retry(Trainer& trainer,
+                          BatchUploader& uploader,
+                          const data::RowBatch& rows,
+                          int64_t step,
+                          const at::Device& device,
+                          const OnMicroBatch& on_micro_batch);
 
 }  // namespace forge::libtorch

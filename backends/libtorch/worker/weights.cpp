@@ -97,10 +97,10 @@ void load_initial(Model& model, uint64_t seed) {
   model.round_matrices();
 }
 
-void load_beginning(Model& model,
-                    uint64_t seed,
-                    const std::string& folder,
-                    const std::string& hash) {
+void load_start_weights(Model& model,
+                        uint64_t seed,
+                        const std::string& folder,
+                        const std::string& hash) {
   if (folder.empty()) return load_initial(model, seed);
   const at::NoGradGuard no_grad;
   const weights::ModelFiles files(folder);
@@ -113,6 +113,14 @@ void load_beginning(Model& model,
   }
   for (const auto& [name, weight] : model.named_weights()) copy_into(weight, stored.at(name));
   model.round_matrices();
+}
+
+Model load_model(const worker::Request& request,
+                 const config::Experiment& experiment,
+                 const at::Device& device) {
+  Model model(experiment.model, weight_types(experiment.train), device);
+  load_start_weights(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
+  return model;
 }
 
 void restore_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors) {

@@ -130,6 +130,7 @@ worker::Request training_request(const TinyCase& tiny, const fs::path& run_dir, 
   request.run_dir = fs::absolute(run_dir).string();
   request.experiment = tiny.experiment;
   request.experiment["train"]["max_steps"] = steps;
+  request.weights = worker::weights_json(config::experiment_from_json(request.experiment).model);
   request.train_tokens = {tiny.train_tokens};
   request.evaluation_tokens = {tiny.evaluation_tokens};
   request.device = "cpu";
@@ -304,6 +305,7 @@ class Checker {
     const fs::path half =
         folder_ / "train" / "checkpoints" / weights::checkpoint_name(tiny_checkpoint_every);
     if (!fs::exists(half)) fail_check("the checkpoint before the last one is gone", "keep two");
+    request.weights.clear();
     request.resume_from = fs::absolute(half).string();
     request.run_dir = fs::absolute(folder_ / "resume").string();
     const Transcript said = ask(request);
@@ -380,6 +382,7 @@ class Checker {
     if (!can("evaluate")) throw Skipped{"it does not say that it evaluates"};
     Request request = training_request(tiny_, folder_ / "evaluate", tiny_steps);
     request.job = worker::Job::evaluate;
+    request.weights.clear();
     request.train_tokens.clear();
     request.initial_weights =
         fs::absolute(folder_ / "train" / "checkpoints" / weights::checkpoint_name(tiny_steps))

@@ -65,12 +65,12 @@ std::string describe_kind(const Node& node) {
   return "";
 }
 
-const char* name_of(Node::Calling calling) {
-  switch (calling) {
-    case Node::Calling::singleton: return "singleton";
-    case Node::Calling::factory: return "factory";
-    case Node::Calling::partial: return "partial";
-    case Node::Calling::meta: return "meta";
+const char* name_of(Node::CallKind call_kind) {
+  switch (call_kind) {
+    case Node::CallKind::singleton: return "singleton";
+    case Node::CallKind::factory: return "factory";
+    case Node::CallKind::partial: return "partial";
+    case Node::CallKind::meta: return "meta";
   }
   return "";
 }

@@ -23,14 +23,14 @@ struct Entry {
   NodePtr value;
 };
 
-/// A value, a container or a call that a config describes but nobody has made yet.
+/// A value, a container or a call that a config describes. It is not constructed yet.
 struct Node {
   enum class Kind { null, boolean, integer, real, string, list, tuple, mapping, variable, call };
-  enum class Calling {
-    singleton,  ///< once: all who refer to it share the result
-    factory,    ///< anew for each reference
-    partial,    ///< not at all: it is handed on with its arguments bound
-    meta,       ///< once, with the arguments as nodes
+  enum class CallKind {
+    singleton,  ///< called once; all references share the result
+    factory,    ///< called anew for each reference
+    partial,    ///< not called; passed on with its arguments bound
+    meta,       ///< called once, with the arguments as nodes
   };
 
   Kind kind = Kind::null;
@@ -42,7 +42,7 @@ struct Node {
   std::vector<NodePtr> items;  ///< of a list or tuple; positional arguments of a call
   std::vector<Entry> entries;  ///< of a mapping; keyword arguments of a call
   bool is_object = false;      ///< a container tagged !list, !dlist, !tuple or !dict
-  Calling calling = Calling::singleton;
+  CallKind call_kind = CallKind::singleton;
   NodePtr submodule_searchpath;  ///< of a call: where its module is looked for, or null
   NodePtr latent_args;           ///< of a call: keyword arguments added when it is made, or null
   NodePtr default_value;         ///< of a variable, or null where it has none
@@ -72,7 +72,7 @@ struct Graph {
 std::string describe_kind(const Node& node);
 
 /// The word of the tag that makes such a call: "singleton", "factory", "partial", "meta".
-const char* name_of(Node::Calling calling);
+const char* name_of(Node::CallKind call_kind);
 
 /// What !var looks up.
 using Bindings = std::map<std::string, NodePtr>;

@@ -12,20 +12,13 @@
 
 namespace forge::graph {
 
+namespace {
+
 /// Arguments of a call as the text gives them.
-struct Arguments {
+struct CallArguments {
   std::vector<yaml::NodePtr> positional;
   std::vector<yaml::Entry> named;
 };
-
-/// Reads what stands behind a constructor tag by Forgather's rules: a sequence is positional; of a
-/// mapping argN becomes positional by the order of N and the rest named, unless its only keys are
-/// `args` and/or `kwargs`, which then are the positional and the named ones; a scalar is one
-/// argument a character. Throws Error where a name is no string or args and kwargs have the wrong
-/// shape.
-Arguments read_arguments(const yaml::Node& call);
-
-namespace {
 
 /// The digits of `argN` without leading zeros, or nothing for another name.
 std::optional<std::string> position_of(const std::string& name) {
@@ -42,7 +35,7 @@ std::vector<yaml::NodePtr> characters(const yaml::Node& scalar) {
     auto character = std::make_shared<yaml::Node>();
     character->kind = yaml::Node::Kind::string;
     character->origin = scalar.origin;
-    jinja::append_code_point(character->text, jinja::next_code_point(scalar.text, at));
+    python::append_code_point(character->text, python::next_code_point(scalar.text, at));
     found.push_back(std::move(character));
   }
   return found;
@@ -62,14 +55,14 @@ bool is_explicit(const yaml::Node& mapping) {
 std::vector<yaml::Entry> with_names(const yaml::Node& mapping) {
   for (const yaml::Entry& entry : mapping.entries) {
     if (!entry.key_is_string) {
-      throw Error("the name of an argument is no string: '" + entry.key + "'", entry.key_origin);
+      throw Error("argument names must be strings, not '" + entry.key + "'", entry.key_origin);
     }
   }
   return mapping.entries;
 }
 
-Arguments read_explicit(const yaml::Node& mapping) {
-  Arguments arguments;
+CallArguments read_explicit(const yaml::Node& mapping) {
+  CallArguments arguments;
   for (const yaml::Entry& entry : mapping.entries) {
     const yaml::Node& value = *entry.value;
     const bool is_list = entry.key == "args";
@@ -88,13 +81,13 @@ Arguments read_explicit(const yaml::Node& mapping) {
   return arguments;
 }
 
-Arguments read_named(const yaml::Node& mapping) {
+CallArguments read_named(const yaml::Node& mapping) {
   struct Numbered {
     std::string number;
     yaml::NodePtr value;
   };
   std::vector<Numbered> numbered;
-  Arguments arguments;
+  CallArguments arguments;
   for (yaml::Entry& entry : with_names(mapping)) {
     if (const auto number = position_of(entry.key)) {
       numbered.push_back({*number, entry.value});
@@ -109,36 +102,37 @@ Arguments read_named(const yaml::Node& mapping) {
   return arguments;
 }
 
-}  // namespace
-
-Arguments read_arguments(const yaml::Node& call) {
+/// Reads the arguments behind a constructor tag by Forgather's rules: a sequence is positional; of
+/// a mapping argN becomes positional by the order of N and the rest named, unless its only keys are
+/// `args` and/or `kwargs`, which then are the positional and the named ones; each
+/// character of a scalar is one argument. Throws Error for a name that is not a string and for args
+/// and kwargs of the wrong shape.
+CallArguments read_arguments(const yaml::Node& call) {
   if (call.is_sequence()) return {call.items, {}};
   if (call.is_scalar()) return {characters(call), {}};
   return is_explicit(call) ? read_explicit(call) : read_named(call);
 }
 
-namespace {
-
-struct NamedWord {
+struct NamedKind {
   const char* name;
-  Tag::Word word;
+  Tag::Kind kind;
 };
-constexpr NamedWord words[] = {{"call", Tag::Word::singleton},
-                               {"singleton", Tag::Word::singleton},
-                               {"factory", Tag::Word::factory},
-                               {"partial", Tag::Word::partial},
-                               {"lambda", Tag::Word::partial},
-                               {"meta", Tag::Word::meta},
-                               {"var", Tag::Word::variable},
-                               {"list", Tag::Word::list},
-                               {"tuple", Tag::Word::tuple},
-                               {"dict", Tag::Word::dict},
-                               {"dlist", Tag::Word::dlist}};
+constexpr NamedKind words[] = {{"call", Tag::Kind::singleton},
+                               {"singleton", Tag::Kind::singleton},
+                               {"factory", Tag::Kind::factory},
+                               {"partial", Tag::Kind::partial},
+                               {"lambda", Tag::Kind::partial},
+                               {"meta", Tag::Kind::meta},
+                               {"var", Tag::Kind::variable},
+                               {"list", Tag::Kind::list},
+                               {"tuple", Tag::Kind::tuple},
+                               {"dict", Tag::Kind::dict},
+                               {"dlist", Tag::Kind::dlist}};
 
-Tag::Word word_of(const std::string& name, const yaml::Node& node) {
+Tag::Kind tag_kind(const std::string& name, const yaml::Node& node) {
   std::vector<std::string> known;
-  for (const NamedWord& candidate : words) {
-    if (candidate.name == name) return candidate.word;
+  for (const NamedKind& candidate : words) {
+    if (candidate.name == name) return candidate.kind;
     known.push_back(std::string("!") + candidate.name);
   }
   std::string hint = did_you_mean("!" + name, known);
@@ -154,9 +148,9 @@ Tag parse_tag(const yaml::Node& node) {
   const std::string written = node.tag.substr(1);
   const size_t end = std::min(written.find_first_of(":@"), written.size());
   const std::string name = written.substr(0, end);
-  tag.word = word_of(name, node);
+  tag.kind = tag_kind(name, node);
   const std::string suffix = end < written.size() ? written.substr(end + 1) : "";
-  if (tag.word == Tag::Word::variable && end < written.size()) {
+  if (tag.kind == Tag::Kind::variable && end < written.size()) {
     throw Error("'!var' has no suffix, but this is '" + node.tag + "'",
                 node.origin,
                 "write !var " + (suffix.empty() ? "NAME" : suffix));
@@ -182,12 +176,12 @@ std::shared_ptr<Node> new_node(const yaml::Node& source, Node::Kind kind) {
   return node;
 }
 
-Node::Calling calling_of(Tag::Word word) {
+Node::CallKind call_kind_of(Tag::Kind word) {
   switch (word) {
-    case Tag::Word::factory: return Node::Calling::factory;
-    case Tag::Word::partial: return Node::Calling::partial;
-    case Tag::Word::meta: return Node::Calling::meta;
-    default: return Node::Calling::singleton;
+    case Tag::Kind::factory: return Node::CallKind::factory;
+    case Tag::Kind::partial: return Node::CallKind::partial;
+    case Tag::Kind::meta: return Node::CallKind::meta;
+    default: return Node::CallKind::singleton;
   }
 }
 
@@ -223,7 +217,7 @@ class Reader {
     if (known != read_.end()) return known->second;
     const Tag tag = parse_tag(*source);
     const NodePtr node = read_new(*source, tag);
-    if (!node->identity.empty()) claim(node->identity, node->origin);
+    if (!node->identity.empty()) register_identity(node->identity, node->origin);
     read_.emplace(source.get(), node);
     return node;
   }
@@ -231,14 +225,14 @@ class Reader {
  private:
   NodePtr read_new(const yaml::Node& source, const Tag& tag) {
     if (tag.is_call()) return read_call(source, tag);
-    switch (tag.word) {
-      case Tag::Word::variable: return read_variable(source);
-      case Tag::Word::none:
+    switch (tag.kind) {
+      case Tag::Kind::variable: return read_variable(source);
+      case Tag::Kind::none:
         return source.is_scalar() ? read_scalar(source) : read_container(source, tag);
-      case Tag::Word::tuple:
+      case Tag::Kind::tuple:
         if (!source.is_sequence()) fail_shape(source, "it takes a sequence");
         break;
-      case Tag::Word::list:
+      case Tag::Kind::list:
         if (!source.is_sequence() && !is_empty(source)) {
           fail_shape(source, "it takes a sequence or nothing");
         }
@@ -253,16 +247,16 @@ class Reader {
 
   NodePtr read_container(const yaml::Node& source, const Tag& tag) {
     auto node = new_node(source, Node::Kind::list);
-    node->is_object = tag.word != Tag::Word::none;
+    node->is_object = tag.kind != Tag::Kind::none;
     node->identity = tag.identity;
-    if (tag.word == Tag::Word::tuple) node->kind = Node::Kind::tuple;
-    if (tag.word == Tag::Word::dict || (source.is_mapping() && tag.word != Tag::Word::dlist)) {
+    if (tag.kind == Tag::Kind::tuple) node->kind = Node::Kind::tuple;
+    if (tag.kind == Tag::Kind::dict || (source.is_mapping() && tag.kind != Tag::Kind::dlist)) {
       node->kind = Node::Kind::mapping;
     }
     for (const yaml::NodePtr& item : source.items) node->items.push_back(read(item));
     for (const yaml::Entry& entry : source.entries) {
-      if (tag.word == Tag::Word::dict && !entry.key_is_string) {
-        throw Error("a key of '!dict' is no string", entry.key_origin, "quote it");
+      if (tag.kind == Tag::Kind::dict && !entry.key_is_string) {
+        throw Error("keys of '!dict' must be strings", entry.key_origin, "quote it");
       }
       NodePtr value = read(entry.value);
       if (node->kind == Node::Kind::mapping) {
@@ -303,8 +297,8 @@ class Reader {
     auto node = new_node(source, Node::Kind::call);
     node->text = tag.constructor;
     node->identity = tag.identity;
-    node->calling = calling_of(tag.word);
-    Arguments arguments = read_arguments(source);
+    node->call_kind = call_kind_of(tag.kind);
+    CallArguments arguments = read_arguments(source);
     for (const yaml::NodePtr& value : arguments.positional) node->items.push_back(read(value));
     for (const yaml::Entry& entry : arguments.named) {
       NodePtr value = read(entry.value);
@@ -320,11 +314,11 @@ class Reader {
     return node;
   }
 
-  void claim(const std::string& identity, const SourceSpan& origin) {
+  void register_identity(const std::string& identity, const SourceSpan& origin) {
     const auto [first, is_new] = identities_.emplace(identity, origin);
     if (is_new) return;
     const std::string place = first->second.describe();
-    throw Error("two nodes claim the identity '" + identity + "'",
+    throw Error("two nodes register_identity the identity '" + identity + "'",
                 origin,
                 place.empty() ? "" : "the other is at " + place);
   }
@@ -340,9 +334,8 @@ Graph read_graph(const yaml::NodePtr& document) {
   if (!graph.has_targets()) return graph;
   for (const Entry& entry : graph.root->entries) {
     if (!entry.key_is_string) {
-      throw Error("a target is called '" + entry.key + "', which is no string",
-                  entry.key_origin,
-                  "quote it");
+      throw Error(
+          "target names must be strings, not '" + entry.key + "'", entry.key_origin, "quote it");
     }
   }
   return graph;

@@ -10,7 +10,7 @@
 namespace forge::graph {
 namespace {
 
-/// What remains of a text as the name of an anchor.
+/// The text as an anchor's name: other characters become '_'.
 std::string as_name(const std::string& text) {
   std::string name;
   for (const char c : text) {
@@ -21,7 +21,7 @@ std::string as_name(const std::string& text) {
   return name;
 }
 
-/// A value is as good as its equal; a container or call is not.
+/// Scalars and variables have no identity; containers and calls have.
 bool is_value(const Node& node) {
   if (node.kind != Node::Kind::variable) return node.is_scalar();
   return !node.default_value || is_value(*node.default_value);
@@ -124,7 +124,7 @@ class JsonWriter {
   }
 
   json call(const Node& node) {
-    json object = {{"node", name_of(node.calling)}, {"constructor", node.text}};
+    json object = {{"node", name_of(node.call_kind)}, {"constructor", node.text}};
     if (!node.identity.empty()) object["identity"] = node.identity;
     object["args"] = items(node);
     object["kwargs"] = entries(node);
@@ -173,21 +173,22 @@ class DotWriter {
         const std::string id = "target " + target.key;
         text_ +=
             "    " + dot_string(id) + " [label=" + dot_string(target.key) + ", shape=plaintext];\n";
-        refer(id, "", *target.value);
+        add_edge(id, "", *target.value);
       }
     } else {
-      refer("root", "", *graph_.root);
+      add_edge("root", "", *graph_.root);
     }
     return text_ + "}\n";
   }
 
  private:
-  /// Draws what `from` refers to at `path`; plain containers are passed through.
-  void refer(const std::string& from, const std::string& path, const Node& node) {
+  /// Adds the edges from `from` to the boxes that `node` holds at `path`. Plain containers have
+  /// none.
+  void add_edge(const std::string& from, const std::string& path, const Node& node) {
     if (node.is_scalar()) return;
-    const bool is_drawn =
+    const bool has_box =
         node.kind == Node::Kind::call || node.kind == Node::Kind::variable || shared_.name_of(node);
-    if (!is_drawn) return refer_to_children(from, path, node);
+    if (!has_box) return add_edges_to_children(from, path, node);
     const auto [known, is_new] = ids_.emplace(&node, "n" + std::to_string(ids_.size()));
     const std::string id = known->second;
     if (is_new) {
@@ -196,22 +197,22 @@ class DotWriter {
     }
     text_ += "    " + dot_string(from) + " -> " + id +
              (path.empty() ? "" : " [label=" + dot_string(path) + "]") + ";\n";
-    if (is_new) refer_to_children(id, "", node);
+    if (is_new) add_edges_to_children(id, "", node);
   }
 
-  void refer_to_children(const std::string& from, const std::string& path, const Node& node) {
+  void add_edges_to_children(const std::string& from, const std::string& path, const Node& node) {
     const auto below = [&](const std::string& key) {
       return path.empty() ? key : path + "." + key;
     };
     for (size_t i = 0; i < node.items.size(); ++i) {
-      refer(from, path + "[" + std::to_string(i) + "]", *node.items[i]);
+      add_edge(from, path + "[" + std::to_string(i) + "]", *node.items[i]);
     }
-    for (const Entry& entry : node.entries) refer(from, below(entry.key), *entry.value);
+    for (const Entry& entry : node.entries) add_edge(from, below(entry.key), *entry.value);
     if (node.submodule_searchpath) {
-      refer(from, below("submodule_searchpath"), *node.submodule_searchpath);
+      add_edge(from, below("submodule_searchpath"), *node.submodule_searchpath);
     }
-    if (node.latent_args) refer(from, below("latent_args"), *node.latent_args);
-    if (node.default_value) refer(from, below("default"), *node.default_value);
+    if (node.latent_args) add_edge(from, below("latent_args"), *node.latent_args);
+    if (node.default_value) add_edge(from, below("default"), *node.default_value);
   }
 
   std::string label_of(const Node& node) const {
@@ -220,9 +221,9 @@ class DotWriter {
     const std::string& known_as = name ? *name : node.identity;
     const std::string what =
         node.kind == Node::Kind::call
-            ? node.text + (node.calling == Node::Calling::singleton
+            ? node.text + (node.call_kind == Node::CallKind::singleton
                                ? ""
-                               : std::string(" (") + name_of(node.calling) + ")")
+                               : std::string(" (") + name_of(node.call_kind) + ")")
             : describe_kind(node);
     return known_as.empty() ? what : known_as + "\n" + what;
   }

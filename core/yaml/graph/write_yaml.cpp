@@ -10,8 +10,8 @@
 namespace forge::graph {
 namespace {
 
-using jinja::PlainScalar;
-using jinja::Value;
+using python::PlainScalar;
+using python::Value;
 
 bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -31,11 +31,11 @@ bool is_plain(std::string_view text) {
   if (text.size() == 1 && std::string_view("yYnN").find(text[0]) != std::string_view::npos) {
     return false;  // booleans by the letter of YAML 1.1
   }
-  return jinja::resolve_plain_scalar(text).kind == PlainScalar::Kind::string;
+  return python::resolve_plain_scalar(text).kind == PlainScalar::Kind::string;
 }
 
 std::string yaml_string(std::string_view text) {
-  return is_plain(text) ? std::string(text) : jinja::double_quoted_yaml(text);
+  return is_plain(text) ? std::string(text) : python::double_quoted_yaml(text);
 }
 
 std::string yaml_key(const Entry& entry) {
@@ -129,7 +129,7 @@ class YamlWriter {
     switch (node.kind) {
       case Node::Kind::variable: return "!var";
       case Node::Kind::call:
-        tag = std::string("!") + graph::name_of(node.calling) + ":" + node.text;
+        tag = std::string("!") + graph::name_of(node.call_kind) + ":" + node.text;
         break;
       case Node::Kind::tuple: tag = "!tuple"; break;
       case Node::Kind::list: tag = node.is_object ? "!list" : ""; break;
@@ -219,7 +219,7 @@ std::string yaml_scalar(const Node& scalar) {
   switch (scalar.kind) {
     case Node::Kind::boolean: return scalar.boolean ? "true" : "false";
     case Node::Kind::integer: return std::to_string(scalar.integer);
-    case Node::Kind::real: return jinja::yaml_text(Value::real(scalar.real));
+    case Node::Kind::real: return python::yaml_text(Value::real(scalar.real));
     case Node::Kind::string: return yaml_string(scalar.text);
     default: return "null";
   }

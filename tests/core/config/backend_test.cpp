@@ -30,10 +30,10 @@ struct Place {
   ResolvedConfig resolved(const std::vector<std::string>& overrides = {}) const {
     ResolveOptions options;
     options.overrides = overrides;
-    options.surroundings.working_directory = folder.path().string();
+    options.host_environment.working_directory = folder.path().string();
     const auto workspace = project::find_workspace(folder.path());
     return resolve(
-        project::load_project(*workspace, folder / "p", options.surroundings), "c", options);
+        project::load_project(*workspace, folder / "p", options.host_environment), "c", options);
   }
   TemporaryFolder folder;
 };

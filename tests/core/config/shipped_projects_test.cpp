@@ -24,13 +24,13 @@ constexpr const char* update_hint =
     "run FORGE_UPDATE_GOLDEN=1 build/release/forge_tests \"every shipped config*\" and read the "
     "difference with git diff";
 
-jinja::Surroundings pinned_surroundings() {
-  jinja::Surroundings surroundings;
-  surroundings.unix_time = 1700000000;  // 2023-11-14T22:13:20 UTC
-  surroundings.working_directory = "/work";
-  surroundings.home_directory = "/home/ada";
-  surroundings.host_name = "lab";
-  return surroundings;
+jinja::HostEnvironment pinned_host_environment() {
+  jinja::HostEnvironment host_environment;
+  host_environment.unix_time = 1700000000;  // 2023-11-14T22:13:20 UTC
+  host_environment.working_directory = "/work";
+  host_environment.home_directory = "/home/ada";
+  host_environment.host_name = "lab";
+  return host_environment;
 }
 
 /// The text with the workspace's folder, which differs from checkout to checkout, under one name.
@@ -66,10 +66,11 @@ TEST_CASE("every shipped config renders to its golden text") {
   std::set<fs::path> expected;
   for (const project::ProjectFolder& folder : project::projects_of(workspace)) {
     const project::Project project =
-        project::load_project(workspace, folder.folder, pinned_surroundings());
+        project::load_project(workspace, folder.folder, pinned_host_environment());
     if (!starts_with(project.path, "projects/")) continue;
     for (const project::Config& config : project.configs) {
-      const std::string text = project::render_config(project, config, pinned_surroundings()).text;
+      const std::string text =
+          project::render_config(project, config, pinned_host_environment()).text;
       const fs::path golden =
           goldens / project.path.substr(std::string("projects/").size()) / (config.name + ".yaml");
       compare(golden, without_folder(text, root));
@@ -111,7 +112,8 @@ const std::vector<Variant> variants = {
 ResolvedConfig resolve_named(const project::Workspace& workspace,
                              const std::string& name,
                              const ResolveOptions& options) {
-  const auto found = project::find_config(workspace, name, workspace.root, options.surroundings);
+  const auto found =
+      project::find_config(workspace, name, workspace.root, options.host_environment);
   return resolve(found.project, found.config.name, options);
 }
 

@@ -8,7 +8,7 @@
 namespace forge::tests {
 namespace {
 
-TEST_CASE("times come from the surroundings") {
+TEST_CASE("times come from the host_environment") {
   CHECK(rendered("{{ utcisotime() }} {{ utcfiletime() }}") ==
         "2023-11-14T22:13:20 2023-11-14T22-13-20");
   CHECK(rendered(
@@ -20,25 +20,25 @@ TEST_CASE("times come from the surroundings") {
   CHECK(rendered("{{ filetime() == now().strftime('%Y-%m-%dT%H-%M-%S') }}") == "True");
 }
 
-TEST_CASE("folders and names come from the surroundings") {
+TEST_CASE("folders and names come from the host_environment") {
   CHECK(rendered("{{ user_home_dir() }} {{ getcwd() }} {{ hostname }} {{ uname.node }}") ==
         "/home/ada /work lab lab");
   CHECK(rendered("{{ forgather_config_dir() }} {{ user_data_dir('x') }} {{ user_cache_dir() }}") ==
         "/home/ada/.config/forgather /home/ada/.local/share/x /home/ada/.cache");
   CHECK(rendered("{{ project_dir }} {{ workspace_root }}") == "/projects/demo /projects");
   Templates moved({{"main", "{{ forgather_config_dir() }}"}});
-  moved.request.surroundings.config_home = "/etc/ada";
+  moved.request.host_environment.config_home = "/etc/ada";
   CHECK(moved.text() == "/etc/ada/forgather");
 }
 
 TEST_CASE("SOURCE_DATE_EPOCH pins the time of this machine") {
   ::setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
-  CHECK(jinja::Surroundings::of_this_machine().unix_time == 1700000000);
+  CHECK(jinja::HostEnvironment::current().unix_time == 1700000000);
   ::setenv("SOURCE_DATE_EPOCH", "yesterday", 1);
-  const std::string message = error_of([] { jinja::Surroundings::of_this_machine(); });
+  const std::string message = error_of([] { jinja::HostEnvironment::current(); });
   CHECK(message.find("SOURCE_DATE_EPOCH: 'yesterday' is no time") != std::string::npos);
   ::unsetenv("SOURCE_DATE_EPOCH");
-  CHECK(jinja::Surroundings::of_this_machine().unix_time > 1700000000);
+  CHECK(jinja::HostEnvironment::current().unix_time > 1700000000);
 }
 
 TEST_CASE("versions are empty where there is no Python") {
@@ -53,7 +53,7 @@ TEST_CASE("versions are looked up once and only when a template reads them") {
        {"other", "{{ 1 }}"},
        {"own", "{% set versions = 2 %}{{ versions }}"}});
   int calls = 0;
-  templates.request.surroundings.python_versions = [&calls] {
+  templates.request.host_environment.python_versions = [&calls] {
     ++calls;
     return jinja::PythonVersions{"3.11.2", "2.1.0", "", ""};
   };

@@ -7,17 +7,17 @@
 namespace forge::tests {
 namespace {
 
-using jinja::PartSurvey;
 using jinja::Reference;
+using jinja::TemplateAnalysis;
 using jinja::VariableWrite;
 
-std::vector<PartSurvey> surveyed(const std::string& text) {
+std::vector<TemplateAnalysis> surveyed(const std::string& text) {
   const TemporaryFolder folder;
-  return jinja::survey(jinja::read_template_file(folder.write("main.yaml", text)));
+  return jinja::analyze_template(jinja::read_template_file(folder.write("main.yaml", text)));
 }
 
 /// "kind name|name at line:column" of each reference, "?" for what may not take place.
-std::vector<std::string> references(const PartSurvey& part) {
+std::vector<std::string> references(const TemplateAnalysis& part) {
   std::vector<std::string> list;
   for (const Reference& reference : part.references) {
     const std::string names =
@@ -30,22 +30,22 @@ std::vector<std::string> references(const PartSurvey& part) {
   return list;
 }
 
-std::vector<std::string> written(const PartSurvey& part) {
+std::vector<std::string> written(const TemplateAnalysis& part) {
   std::vector<std::string> list;
   for (const VariableWrite& write : part.writes) list.push_back(write.path);
   return list;
 }
 
 /// Paths that are read; those that may be undefined with a "?".
-std::vector<std::string> read(const PartSurvey& part) {
+std::vector<std::string> read(const TemplateAnalysis& part) {
   std::vector<std::string> list;
-  for (const auto& read : part.reads) list.push_back(read.path + (read.has_fallback ? "?" : ""));
+  for (const auto& read : part.reads) list.push_back(read.path + (read.is_optional ? "?" : ""));
   return list;
 }
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("a survey lists what a template refers to with places in the file") {
+TEST_CASE("a analyze_template lists what a template refers to with places in the file") {
   const auto parts = surveyed(
       "-- extends 'base.yaml'\n"
       "## comment\n"
@@ -81,7 +81,8 @@ TEST_CASE("an inline if between two names gives both and anything else is an exp
                                       "include an expression at 3:4"});
 }
 
-TEST_CASE("a survey knows each block and the block around it and whether it must be filled") {
+TEST_CASE(
+    "a analyze_template knows each block and the block around it and whether it must be filled") {
   const auto parts = surveyed(
       "[outer]\n"
       "== super()\n"
@@ -100,8 +101,6 @@ TEST_CASE("a survey knows each block and the block around it and whether it must
   CHECK(blocks[2].enclosing.empty());
   CHECK(blocks[3].enclosing == "next");
   CHECK(blocks[3].required);
-  CHECK(parts[0].find_block("inner") == &blocks[1]);
-  CHECK(parts[0].find_block("none") == nullptr);
 }
 
 TEST_CASE("each inline template is a part of its own and knows its marker") {
@@ -128,7 +127,7 @@ TEST_CASE("each inline template is a part of its own and knows its marker") {
   CHECK(parts[2].marker.line_text() == "spread");
 }
 
-TEST_CASE("a survey lists what is set by its path") {
+TEST_CASE("a analyze_template lists what is set by its path") {
   const auto parts = surveyed(
       "-- set ns = namespace(a=1)\n"
       "-- set ns.b = 2\n"
@@ -182,7 +181,7 @@ TEST_CASE("a part with a syntax error says so and leaves the others alone") {
   CHECK(parts[1].blocks.size() == 1);
 }
 
-TEST_CASE("a survey knows which block and which condition a line stands in") {
+TEST_CASE("a analyze_template knows which block and which condition a line stands in") {
   const auto part = surveyed(
       "before\n"
       "[outer]\n"

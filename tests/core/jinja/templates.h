@@ -21,10 +21,10 @@ class Templates {
     request.search_path = {folder_->path()};
     request.project_dir = "/projects/demo";
     request.workspace_root = "/projects";
-    request.surroundings.unix_time = 1700000000.25;  // 2023-11-14T22:13:20 UTC
-    request.surroundings.working_directory = "/work";
-    request.surroundings.home_directory = "/home/ada";
-    request.surroundings.host_name = "lab";
+    request.host_environment.unix_time = 1700000000.25;  // 2023-11-14T22:13:20 UTC
+    request.host_environment.working_directory = "/work";
+    request.host_environment.home_directory = "/home/ada";
+    request.host_environment.host_name = "lab";
   }
 
   jinja::RenderedText rendered(const std::string& main = "main") {

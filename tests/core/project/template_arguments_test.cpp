@@ -114,9 +114,9 @@ constexpr const char* declarations =
     "  - {names: '--heads\"', type: int}\n";
 
 Variables read(const std::vector<std::string>& words) {
-  return read_argument_words(read_template_arguments(tests::graph_of(declarations)),
-                             words,
-                             {"train_x", {"--json", "--now"}, "/home/ada"});
+  return parse_template_arguments(read_template_arguments(tests::graph_of(declarations)),
+                                  words,
+                                  {"train_x", {"--json", "--now"}, "/home/ada"});
 }
 std::string problem_of_words(const std::vector<std::string>& words) {
   return tests::error_of([&] { read(words); });
@@ -188,7 +188,7 @@ TEST_CASE("what does not fit a declaration is refused and says what does") {
 
 TEST_CASE("a config that declares nothing says so") {
   const std::string error = tests::error_of([] {
-    read_argument_words({}, {"--max-steps", "5"}, {"train_x", {"--json"}, ""});
+    parse_template_arguments({}, {"--max-steps", "5"}, {"train_x", {"--json"}, ""});
   });
   CHECK(contains(error, "the config 'train_x' takes no argument '--max-steps'"));
   CHECK(contains(error, "it has no target dynamic_args"));

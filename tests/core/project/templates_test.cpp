@@ -195,8 +195,8 @@ class PageFixture {
   MetaPage meta() const {
     return meta_page(files.project("p"), files.workspace(), tests::fixed_surroundings());
   }
-  IndexPage index() const {
-    return index_page(files.project("p"), files.workspace(), tests::fixed_surroundings());
+  ProjectPage index() const {
+    return project_page(files.project("p"), files.workspace(), tests::fixed_surroundings());
   }
 
   tests::TemporaryWorkspace files;
@@ -219,8 +219,8 @@ TEST_CASE("the page on meta.yaml has its keys, its templates and the search path
 
 TEST_CASE("the index has the README's beginning and every config with its arguments") {
   const PageFixture fixture;
-  const IndexPage page = fixture.index();
-  CHECK_FALSE(page.is_sound());
+  const ProjectPage page = fixture.index();
+  CHECK_FALSE(page.all_configs_valid());
   const std::string text = to_markdown(page, fixture.files.folder.path());
   CHECK(contains(text, "# Demo\n\nWhat it shows\n\nWhat it is about.\n\nMore.\n\nFolder: "));
   CHECK_FALSE(contains(text, "Not this"));

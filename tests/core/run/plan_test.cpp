@@ -136,16 +136,16 @@ TEST_CASE("a run folder that cannot be written leaves nothing behind", "[run][pl
 }
 
 /// Sets an environment variable and the current folder for its scope.
-class Surroundings {
+class HostEnvironment {
  public:
-  Surroundings(const char* runs, const fs::path& folder) : before_(fs::current_path()) {
+  HostEnvironment(const char* runs, const fs::path& folder) : before_(fs::current_path()) {
     if (runs)
       ::setenv("FORGE_RUNS_DIR", runs, 1);
     else
       ::unsetenv("FORGE_RUNS_DIR");
     fs::current_path(folder);
   }
-  ~Surroundings() {
+  ~HostEnvironment() {
     ::unsetenv("FORGE_RUNS_DIR");
     fs::current_path(before_);
   }
@@ -159,11 +159,11 @@ TEST_CASE("runs lie in the workspace, where that can be written, unless told oth
   const TemporaryFolder folder;
   const fs::path here = fs::canonical(folder.path());
   {
-    const Surroundings none(nullptr, here);
+    const HostEnvironment none(nullptr, here);
     REQUIRE(runs_dir(here / "workspace") == here / "workspace" / "runs");
     REQUIRE(runs_dir("/proc/1") == here / "runs");  // nobody can make a folder there
   }
-  const Surroundings chosen("mine", here);
+  const HostEnvironment chosen("mine", here);
   REQUIRE(runs_dir(here / "workspace") == here / "mine");
 }
 

@@ -285,7 +285,9 @@ TEST_CASE("a worker killed by a signal is started again from the newest checkpoi
   const auto first = worker::request_from_line(scene.launcher.launches.at(0).input);
   const auto second = worker::request_from_line(scene.launcher.launches.at(1).input);
   REQUIRE(first.resume_from.empty());
+  REQUIRE_FALSE(first.weights.empty());
   REQUIRE(second.resume_from == checkpoint.string());
+  REQUIRE(second.weights.empty());
 }
 
 TEST_CASE("a damaged checkpoint is named and the one before it used", "[run][supervisor]") {

@@ -75,6 +75,7 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
   request.answers = {AnswerKind::likeliest, AnswerKind::continuation};
   request.answer_rows = 100;
   request.resume_from = "/runs/a-1/checkpoints/000000100";
+  request.weights = {json{{"name", "a.weight"}, {"shape", {2, 3}}}};
   request.device = "cuda:1";
   request.threads = 2;
   REQUIRE(to_line(request_from_line(to_line(request))) == to_line(request));
@@ -95,6 +96,34 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
   REQUIRE(describe.device == "auto");
   REQUIRE(describe.resume_from.empty());
   REQUIRE(describe.train_tokens.empty());
+}
+
+TEST_CASE("a request says how each weight of the model is drawn", "[protocol]") {
+  config::ModelConfig model;
+  model.vocab_size = 29;
+  model.hidden_size = 16;
+  model.intermediate_size = 24;
+  model.num_layers = 1;
+  model.num_heads = model.num_kv_heads = 2;
+  model.head_dim = 8;
+  model.canon.set = "A";
+  const std::vector<json> weights = weights_json(model);
+  const auto weight = [&](const std::string& name) {
+    for (const json& each : weights) {
+      if (each.at("name") == name) return each;
+    }
+    return json();
+  };
+  REQUIRE(weight("model.embed_tokens.weight") == json::parse(R"({"name":"model.embed_tokens.weight",
+      "shape":[29,16],"init":{"kind":"normal","std":1.0}})"));
+  REQUIRE(weight("lm_head.weight").at("init") ==
+          json::parse(R"({"kind":"truncated_normal","std":0.25,"cut":0.75})"));
+  REQUIRE(weight("model.norm.weight").at("init") ==
+          json::parse(R"({"kind":"constant","value":1.0})"));
+  REQUIRE(weight("model.layers.0.canonA.weight") ==
+          json::parse(R"({"name":"model.layers.0.canonA.weight","shape":[16,1,4],
+              "init":{"kind":"uniform","bound":0.5}})"));
+  REQUIRE(weights.size() == 13);
 }
 
 TEST_CASE("a request to bench says what to measure", "[protocol]") {

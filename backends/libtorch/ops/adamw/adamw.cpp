@@ -22,32 +22,14 @@ void adamw_reference_(at::Tensor& parameter,
   parameter.addcdiv_(first_moment, denominator, -step.lr / correction1);
 }
 
-void adamw_(at::Tensor& parameter,
-            const at::Tensor& gradient,
-            at::Tensor& first_moment,
-            at::Tensor& second_moment,
-            const AdamWStep& step) {
-  TORCH_CHECK(gradient.sizes() == parameter.sizes() && first_moment.sizes() == parameter.sizes() &&
-                  second_moment.sizes() == parameter.sizes(),
-              "adamw: parameter is ",
-              parameter.sizes(),
-              ", gradient ",
-              gradient.sizes());
-  const bool fused =
-      parameter.is_cpu() && parameter.is_contiguous() && gradient.is_contiguous() &&
-      (parameter.scalar_type() == at::kFloat || parameter.scalar_type() == at::kDouble);
-  fused ? adamw_cpu_(parameter, gradient, first_moment, second_moment, step)
-        : adamw_reference_(parameter, gradient, first_moment, second_moment, step);
-}
-
 namespace {
 
 /// The step's constants in the parameters' type.
 template <class T>
 struct Constants {
-  T keep, beta1, beta2, eps, rate, root_correction2;
+  T decay_factor, beta1, beta2, eps, rate, root_correction2;
   explicit Constants(const AdamWStep& s)
-      : keep(static_cast<T>(1 - s.lr * s.weight_decay)),
+      : decay_factor(static_cast<T>(1 - s.lr * s.weight_decay)),
         beta1(static_cast<T>(s.beta1)),
         beta2(static_cast<T>(s.beta2)),
         eps(static_cast<T>(s.eps)),
@@ -66,17 +48,15 @@ FORGE_INLINE void update_range(const Constants<T>& k,
   for (int64_t i = begin; i < end; ++i) {
     m[i] = k.beta1 * m[i] + (1 - k.beta1) * g[i];
     v[i] = k.beta2 * v[i] + (1 - k.beta2) * g[i] * g[i];
-    p[i] = k.keep * p[i] - k.rate * m[i] / (std::sqrt(v[i]) / k.root_correction2 + k.eps);
+    p[i] = k.decay_factor * p[i] - k.rate * m[i] / (std::sqrt(v[i]) / k.root_correction2 + k.eps);
   }
 }
 
-}  // namespace
-
-void adamw_cpu_(at::Tensor& parameter,
-                const at::Tensor& gradient,
-                at::Tensor& first_moment,
-                at::Tensor& second_moment,
-                const AdamWStep& step) {
+void update(at::Tensor& parameter,
+            const at::Tensor& gradient,
+            at::Tensor& first_moment,
+            at::Tensor& second_moment,
+            const AdamWStep& step) {
   with_element_type(parameter.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
     const Constants<T> constants(step);
@@ -92,6 +72,25 @@ void adamw_cpu_(at::Tensor& parameter,
       });
     });
   });
+}
+
+}  // namespace
+
+void adamw_(at::Tensor& parameter,
+            const at::Tensor& gradient,
+            at::Tensor& first_moment,
+            at::Tensor& second_moment,
+            const AdamWStep& step) {
+  TORCH_CHECK(gradient.sizes() == parameter.sizes() && first_moment.sizes() == parameter.sizes() &&
+                  second_moment.sizes() == parameter.sizes(),
+              "adamw: parameter is ",
+              parameter.sizes(),
+              ", gradient ",
+              gradient.sizes());
+  const bool fused =
+      has_cpu_kernel(parameter) && parameter.is_contiguous() && gradient.is_contiguous();
+  fused ? update(parameter, gradient, first_moment, second_moment, step)
+        : adamw_reference_(parameter, gradient, first_moment, second_moment, step);
 }
 
 }  // namespace forge::ops

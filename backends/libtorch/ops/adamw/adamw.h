@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "backends/libtorch/ops/common/cuda_only.h"
+
 namespace forge::ops {
 
 struct AdamWStep {
@@ -32,12 +34,6 @@ void adamw_reference_(at::Tensor& parameter,
                       at::Tensor& second_moment,
                       const AdamWStep& step);
 
-void adamw_cpu_(at::Tensor& parameter,
-                const at::Tensor& gradient,
-                at::Tensor& first_moment,
-                at::Tensor& second_moment,
-                const AdamWStep& step);
-
 /// Weights that one update changes on a GPU, with what belongs to each of them.
 struct WeightUpdate {
   std::vector<at::Tensor> weights;  ///< float32; bfloat16 where they are rounded stochastically
@@ -59,15 +55,16 @@ struct UpdateState {
   at::Tensor totals;          ///< double [2]: losses and gradient norms added up
   at::Tensor constants;       ///< bytes, of the step that runs
 };
-UpdateState make_update_state(const std::vector<double>& learning_rates, const at::Device& device);
+FORGE_CUDA_ONLY UpdateState make_update_state(const std::vector<double>& learning_rates,
+                                              const at::Device& device);
 
 /// Global norm, clipping, AdamW (see adamw.h) and rounding of all weights in a handful of kernels,
 /// without the host waiting or deciding anything. Each weight's gradient is read twice and nothing
 /// else more than once. The step's number goes up; loss and norm are added to the totals. Sums run
 /// in a fixed order.
-void adamw_step_cuda(const WeightUpdate& update,
-                     const UpdateOptions& options,
-                     const at::Tensor& loss,
-                     UpdateState& state);
+FORGE_CUDA_ONLY void adamw_step_cuda(const WeightUpdate& update,
+                                     const UpdateOptions& options,
+                                     const at::Tensor& loss,
+                                     UpdateState& state);
 
 }  // namespace forge::ops

@@ -1,6 +1,7 @@
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 
 #include "backends/libtorch/ops/canon_conv/cpu.h"
+#include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -38,12 +39,8 @@ namespace {
 using canon::Chunk;
 
 template <class T>
-void forward(const at::Tensor& x,
-             const at::Tensor& w,
-             bool add_identity,
-             const at::Tensor& doc_ids,
-             at::Tensor& y) {
-  const canon::Problem<T> p = canon::problem<T>(x, w, add_identity, doc_ids);
+void forward(const at::Tensor& x, const CanonLayer& layer, at::Tensor& y) {
+  const canon::Convolution<T> p = canon::convolution<T>(x, layer);
   canon::for_each_chunk(p.batch, p.length, [&](const Chunk& chunk) {
     const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
     const auto out = p.row_to_write(y.data_ptr<T>(), chunk.row);
@@ -55,22 +52,20 @@ void forward(const at::Tensor& x,
 
 template <class T>
 void backward(const at::Tensor& x,
-              const at::Tensor& w,
-              bool add_identity,
-              const at::Tensor& doc_ids,
+              const CanonLayer& layer,
               const at::Tensor& grad,
               at::Tensor& grad_x,
               at::Tensor& grad_w) {
-  const canon::Problem<T> p = canon::problem<T>(x, w, add_identity, doc_ids);
+  const canon::Convolution<T> p = canon::convolution<T>(x, layer);
   const int64_t chunks = canon::chunk_count(p.batch, p.length), size = p.kernel * p.channels;
   std::vector<T> sums(chunks * size, T(0));
   canon::for_each_chunk(p.batch, p.length, [&](const Chunk& chunk) {
     const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
     const auto upstream = p.row_to_read(grad.data_ptr<T>(), chunk.row);
     const auto out = p.row_to_write(grad_x.data_ptr<T>(), chunk.row);
-    T* own_sums = sums.data() + chunk.index * size;
+    T* tap_sums = sums.data() + chunk.index * size;
     with_simd([&]() FORGE_SIMD_BODY {
-      canon::accumulate_taps(p, chunk.row, chunk.begin, chunk.end, p.all(), in, upstream, own_sums);
+      canon::accumulate_taps(p, chunk.row, chunk.begin, chunk.end, p.all(), in, upstream, tap_sums);
       canon::convolve_transposed(p, chunk.row, chunk.begin, chunk.end, p.all(), upstream, out);
     });
   });
@@ -86,9 +81,9 @@ void canon_conv_forward_cpu(const at::Tensor& x,
                             const CanonConvOptions& options,
                             const at::Tensor& doc_ids,
                             at::Tensor& y) {
-  const bool add_identity = options.residual && !options.silu;
-  with_element_type(x.scalar_type(),
-                    [&](auto zero) { forward<decltype(zero)>(x, w, add_identity, doc_ids, y); });
+  // A residual that silu does not come before is a part of the taps.
+  const CanonLayer layer{w, {options.residual && !options.silu, false}, doc_ids};
+  with_element_type(x.scalar_type(), [&](auto zero) { forward<decltype(zero)>(x, layer, y); });
   if (!options.silu) return;
   at::silu_(y);
   if (options.residual) y.add_(x);
@@ -101,55 +96,47 @@ void canon_conv_backward_cpu(const at::Tensor& x,
                              const at::Tensor& grad_y,
                              at::Tensor& grad_x,
                              at::Tensor& grad_w) {
-  const bool add_identity = options.residual && !options.silu;
+  const CanonLayer layer{w, {options.residual && !options.silu, false}, doc_ids};
   at::Tensor grad = grad_y;
   if (options.silu) {
     at::Tensor convolved = at::empty_like(x);
     canon_conv_forward_cpu(x, w, {false, false}, doc_ids, convolved);
     grad = at::silu_backward(grad_y, convolved);
   }
-  with_element_type(x.scalar_type(), [&](auto zero) {
-    backward<decltype(zero)>(x, w, add_identity, doc_ids, grad, grad_x, grad_w);
-  });
+  with_element_type(x.scalar_type(),
+                    [&](auto zero) { backward<decltype(zero)>(x, layer, grad, grad_x, grad_w); });
   if (options.silu && options.residual) grad_x.add_(grad_y);
 }
 
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 struct CanonConv : public torch::autograd::Function<CanonConv> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& x,
                             const at::Tensor& w,
-                            bool residual,
-                            bool silu,
-                            const at::Tensor& doc_ids) {
-    context->save_for_backward({x, w, doc_ids});
-    context->saved_data["residual"] = residual;
-    context->saved_data["silu"] = silu;
+                            const CanonLayer& layer) {
+    context->save_for_backward({x, w});
+    keep_arguments(context, layer);
     at::Tensor y = at::empty_like(x);
     const auto run = x.is_cuda() ? canon_conv_forward_cuda : canon_conv_forward_cpu;
-    run(x, w, {residual, silu}, or_undefined(doc_ids), y);
+    run(x, w, layer.options, layer.doc_ids, y);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const CanonConvOptions options{context->saved_data["residual"].toBool(),
-                                   context->saved_data["silu"].toBool()};
+    const auto layer = kept_arguments<CanonLayer>(context);
     at::Tensor grad_x = at::empty_like(saved[0]);
     at::Tensor grad_w = at::empty_like(saved[1]);
     const auto run = saved[0].is_cuda() ? canon_conv_backward_cuda : canon_conv_backward_cpu;
     run(saved[0],
         saved[1],
-        options,
-        or_undefined(saved[2]),
+        layer.options,
+        layer.doc_ids,
         grad_outputs[0].contiguous(),
         grad_x,
         grad_w);
-    return {grad_x, grad_w, {}, {}, {}};
+    return {grad_x, grad_w, {}};
   }
 };
 
@@ -186,10 +173,10 @@ at::Tensor canon_conv(const at::Tensor& x,
   check_canon_shapes(x, w, doc_ids);
   const bool fused =
       w.scalar_type() == small_weight_type(x) &&
-      (has_cpu_kernel(x) || (has_cuda_kernel(x) && has_cuda_packs(x) && !options.silu));
+      (has_cpu_kernel(x) || (has_cuda_kernel(x) && is_vector_aligned(x) && !options.silu));
   if (!fused) return canon_conv_reference(x, w, options, doc_ids);
   return CanonConv::apply(
-      x.contiguous(), w.contiguous(), options.residual, options.silu, or_empty(doc_ids));
+      x.contiguous(), w.contiguous(), CanonLayer{{}, options, contiguous(doc_ids)});
 }
 
 at::Tensor canon_layer(const at::Tensor& x, const CanonLayer& layer) {

@@ -27,13 +27,13 @@ struct Tokens {
   Tokens from_channel(int64_t channel) const { return {data + channel, first, channels}; }
 };
 
-/// Channels that a loop is about, where not all: tokens are given from the first of them on.
+/// A range of channels; the tokens of a loop over it begin with the first of them.
 struct Channels {
   int64_t first, count;
 };
 
 template <class T>
-struct Problem {
+struct Convolution {
   int64_t batch, length, channels;
   int kernel;
   std::vector<T> taps;     ///< [K][C], tap 0 = current token; with a residual one more of it
@@ -56,19 +56,7 @@ struct Problem {
   }
 };
 
-/// Weights [C, 1, K], of which the last tap multiplies the current token, as Problem has them.
-template <class T>
-std::vector<T> taps_first(const T* weights, int64_t channels, int64_t kernel, bool residual) {
-  std::vector<T> taps(static_cast<size_t>(channels * kernel));
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t k = 0; k < kernel; ++k)
-      taps[(kernel - 1 - k) * channels + c] = weights[c * kernel + k];
-    if (residual) taps[c] += 1;
-  }
-  return taps;
-}
-
-/// Up to four tokens, each with the tap that multiplies it.
+/// Up to four tokens, and the taps that multiply them.
 template <class T>
 struct Terms {
   const T* token[max_kernel];
@@ -109,7 +97,7 @@ FORGE_INLINE void sum_terms(const Terms<T>& terms, Out* __restrict y, int64_t ch
 
 /// y[t] = sum over taps of tap * x[t - tap], for the tokens begin … end-1 of one row of the batch.
 template <class T, class Out>
-FORGE_INLINE void convolve(const Problem<T>& p,
+FORGE_INLINE void convolve(const Convolution<T>& p,
                            int64_t row,
                            int64_t begin,
                            int64_t end,
@@ -127,7 +115,7 @@ FORGE_INLINE void convolve(const Problem<T>& p,
 
 /// The transpose: grad_x[t] = sum over taps of tap * grad[t + tap].
 template <class T>
-FORGE_INLINE void convolve_transposed(const Problem<T>& p,
+FORGE_INLINE void convolve_transposed(const Convolution<T>& p,
                                       int64_t row,
                                       int64_t begin,
                                       int64_t end,
@@ -145,7 +133,7 @@ FORGE_INLINE void convolve_transposed(const Problem<T>& p,
 
 /// sums[tap] += sum over t of grad[t] * x[t - tap].
 template <class T>
-FORGE_INLINE void accumulate_taps(const Problem<T>& p,
+FORGE_INLINE void accumulate_taps(const Convolution<T>& p,
                                   int64_t row,
                                   int64_t begin,
                                   int64_t end,
@@ -180,18 +168,22 @@ FORGE_INLINE void add_up_taps(
   }
 }
 
-/// The convolution of x [B, T, C]; a residual becomes part of the taps.
+/// The convolution of x [B, T, C] by a layer, or, without one, of no taps.
 template <class T>
-Problem<T> problem(const at::Tensor& x,
-                   const at::Tensor& w,
-                   bool residual,
-                   const at::Tensor& doc_ids) {
-  return {x.size(0),
-          x.size(1),
-          x.size(2),
-          static_cast<int>(w.size(2)),
-          taps_first(w.data_ptr<T>(), w.size(0), w.size(2), residual),
-          doc_ids.defined() ? doc_ids.data_ptr<int32_t>() : nullptr};
+Convolution<T> convolution(const at::Tensor& x, const CanonLayer& layer) {
+  Convolution<T> p{x.size(0), x.size(1), x.size(2), 0, {}, nullptr};
+  if (!layer.weight.defined()) return p;
+  if (layer.doc_ids.defined()) p.doc_ids = layer.doc_ids.data_ptr<int32_t>();
+  const int64_t kernel = layer.weight.size(2);
+  p.kernel = static_cast<int>(kernel);
+  p.taps.resize(static_cast<size_t>(p.channels * kernel));
+  const T* weights = layer.weight.data_ptr<T>();
+  for (int64_t c = 0; c < p.channels; ++c) {
+    for (int64_t k = 0; k < kernel; ++k)
+      p.taps[(kernel - 1 - k) * p.channels + c] = weights[c * kernel + k];
+    if (layer.options.residual) p.taps[c] += 1;
+  }
+  return p;
 }
 
 /// Tokens begin … end-1 of one row of the batch.
@@ -199,38 +191,31 @@ struct Chunk {
   int64_t index, row, begin, end;
 };
 
-inline Chunk chunk_at(int64_t index, int64_t length) {
-  const int64_t chunks_of_row = ops::chunk_count(length);
-  const int64_t begin = index % chunks_of_row * chunk_rows;
-  return {index, index / chunks_of_row, begin, std::min(begin + chunk_rows, length)};
-}
-
 inline int64_t chunk_count(int64_t batch, int64_t length) {
   return batch * ops::chunk_count(length);
 }
 
-/// Calls task(chunk) for every chunk of chunk_rows tokens, none of which goes over the end of a
-/// row, on all threads. Chunks are fixed: sums are added up chunk by chunk, and their bits must not
-/// depend on the number of threads.
-template <class Task>
-void for_each_chunk(int64_t batch, int64_t length, const Task& task) {
-  at::parallel_for(0, chunk_count(batch, length), 1, [&](int64_t first, int64_t last) {
-    for (int64_t index = first; index < last; ++index) {
-      task(chunk_at(index, length));
-    }
-  });
-}
-
-/// The same with memory for `size` numbers, that a task writes before it reads: task(chunk,
-/// memory).
+/// Calls task(chunk, memory) for every chunk of at most chunk_rows tokens of one row, on all
+/// threads. Memory for `size` numbers is uninitialised. Chunks are fixed: sums are added up chunk
+/// by chunk, and their bits must not depend on the number of threads.
 template <class T, class Task>
 void for_each_chunk_with_memory(int64_t batch, int64_t length, int64_t size, const Task& task) {
   at::parallel_for(0, chunk_count(batch, length), 1, [&](int64_t first, int64_t last) {
     const std::unique_ptr<T[]> memory(new T[size]);
+    const int64_t per_row = ops::chunk_count(length);
     for (int64_t index = first; index < last; ++index) {
-      task(chunk_at(index, length), memory.get());
+      const int64_t begin = index % per_row * chunk_rows;
+      const Chunk chunk{index, index / per_row, begin, std::min(begin + chunk_rows, length)};
+      task(chunk, memory.get());
     }
   });
+}
+
+/// The same without memory: task(chunk).
+template <class Task>
+void for_each_chunk(int64_t batch, int64_t length, const Task& task) {
+  for_each_chunk_with_memory<char>(
+      batch, length, 0, [&](const Chunk& chunk, char*) { task(chunk); });
 }
 
 }  // namespace forge::ops::canon

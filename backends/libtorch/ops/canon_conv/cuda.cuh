@@ -3,30 +3,32 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "backends/libtorch/ops/canon_conv/cuda.h"
 #include "backends/libtorch/ops/common/cuda.cuh"
 
-/// The causal convolution of a Canon layer as a march over time: a thread owns a few channels and
-/// goes from token to token. What the taps reach back to stays in a ring of registers, and as many
-/// tokens are always on their way from memory. So each input is read once, but for the reach at the
-/// beginning of a stretch, and what an operation does next with the outputs costs no memory at all.
+/// The causal convolution of a Canon layer as a sequential scan over time: a thread owns a few
+/// channels and reads the tokens of a time tile one after the other. The last tokens stay in
+/// registers, where the taps read them, and the next ones are prefetched. So each input is read
+/// once, except for the halo of K - 1 tokens before a tile, and an operation that goes on from the
+/// convolution's output reads no memory for it.
 ///
-/// A ring has as many slots as there are tokens in the body of a loop, so that the slot of each is
-/// a constant: token t + i of a round lies in slot i, the token before it in the slot before, and
-/// before slot 0 is the last one.
+/// The registers are a ring of as many tokens as the body of the loop over time, unrolled, handles:
+/// so every index is a constant. With a ring of 4 and t a multiple of 4 from the tile's beginning,
+/// token t + i has index i, and the token before it index (i + 3) % 4.
 namespace forge::ops::cuda {
 
 /// Tokens begin … end - 1 of a row of the batch.
-struct Stretch {
+struct TimeTile {
   int64_t first_token;  ///< of the row, in the batch
   int begin, end;
   int length;  ///< of the row
 };
 
-/// All stretches of a batch; the last of a row may be shorter than the others.
-struct Stretches {
+/// All tiles of a batch; the last of a row may be shorter than the others.
+struct TimeTiles {
   unsigned size, per_row, count;
 
-  __device__ __forceinline__ Stretch at(const Sequences& s, unsigned index) const {
+  __device__ __forceinline__ TimeTile at(const Sequences& s, unsigned index) const {
     const unsigned length = static_cast<unsigned>(s.length), row = index / per_row;
     const unsigned begin = (index - row * per_row) * size;
     return {row * s.length,
@@ -36,107 +38,113 @@ struct Stretches {
   }
 };
 
-inline Stretches stretches_of(const Sequences& s, int64_t size) {
+inline TimeTiles tiles_of_size(const Sequences& s, int64_t size) {
   const int64_t per_row = (s.length + size - 1) / size;
   return {static_cast<unsigned>(size),
           static_cast<unsigned>(per_row),
           static_cast<unsigned>(s.batch * per_row)};
 }
 
-/// Stretches for workers that take one each in a round, `at_once` of them. Long ones read little
-/// twice, but leave workers idle in the last round: of the multiples of `step` this takes the size
-/// with which the rounds are the shortest together.
-inline Stretches even_stretches(const Sequences& s, int64_t at_once, int64_t step) {
-  // What the beginning of a stretch costs, in tokens: the reach, and waiting for the first ones.
+/// Tiles for `resident` workers that take one each in a wave. Long tiles read little twice but
+/// leave workers idle in the last wave: this takes the multiple of `step` with the least time in
+/// all waves together.
+inline TimeTiles balanced_tiles(const Sequences& s, int64_t resident, int64_t step) {
+  // What the beginning of a tile costs, in tokens: the halo, and the wait for the first loads.
   constexpr int64_t beginning = 8;
-  Stretches best = stretches_of(s, std::max<int64_t>((s.length + step - 1) / step, 1) * step);
-  const auto time = [&](const Stretches& x) {
-    return (x.count + at_once - 1) / at_once * (x.size + beginning);
+  TimeTiles best = tiles_of_size(s, std::max<int64_t>((s.length + step - 1) / step, 1) * step);
+  const auto time = [&](const TimeTiles& x) {
+    return (x.count + resident - 1) / resident * (x.size + beginning);
   };
   for (int64_t size = step; size < s.length; size += step) {
-    const Stretches other = stretches_of(s, size);
+    const TimeTiles other = tiles_of_size(s, size);
     if (time(other) < time(best)) best = other;
   }
   return best;
 }
 
-/// Slots of a ring: the tokens of a round.
+/// Tokens that the body of a loop over time handles.
 template <int taps>
-constexpr int slots = taps > 0 ? 4 : 2;
+constexpr int ring_size = taps > 0 ? 4 : 2;
 
-/// The slot of the token `back` before that of slot i.
-template <int count>
-__device__ __forceinline__ constexpr int slot_before(int i, int back) {
-  return (i + count - back) % count;
+/// Tokens before a tile that its convolution reads.
+template <int taps>
+constexpr int halo_of = taps > 0 ? taps - 1 : 0;
+
+/// Tokens of a tile without a convolution: nothing is read twice, so tiles may be short.
+constexpr int tile_without_taps = 4;
+
+/// The ring index of the token `lag` before that of index i.
+template <int ring>
+__device__ __forceinline__ constexpr int index_before(int i, int lag) {
+  return (i + ring - lag) % ring;
 }
 
-/// A thread's channels of the tokens of a row, one after the other; `count` of them are on their
-/// way.
+/// Reads a thread's channels of the tokens of a row in their order, `count` tokens ahead.
 template <class T, int count, int width>
-struct Incoming {
-  static constexpr int step = elements_of_access<T, width>, accesses = width / step;
-  Pack<T, step> packs[count][accesses];
-  const T* next;  ///< of the token that is asked for next
+struct Prefetcher {
+  static constexpr int step = vector_width<T, width>, accesses = width / step;
+  Vector<T, step> vectors[count][accesses];
+  const T* source;  ///< of the token that is loaded next
   int64_t stride;
   int token, limit;
 
-  /// Tokens first, first + 1, …; those before 0 and from `end` on are zeros. The channels of token
-  /// 0 begin at `row`.
+  /// Tokens first, first + 1, …; those before 0 and from `end` on read as zeros. `row` is the
+  /// address of the channels of token 0, `apart` the elements from token to token.
   __device__ __forceinline__ void begin(const T* row, int64_t apart, int first, int end) {
-    next = row + first * apart;
+    source = row + first * apart;
     stride = apart;
     token = first;
     limit = end;
 #pragma unroll
-    for (int i = 0; i < count; ++i) ask(i, token >= 0);
+    for (int i = 0; i < count; ++i) load(i, token >= 0);
   }
-  /// The next token, the round's i'th.
-  __device__ __forceinline__ void take(int i, float (&out)[width]) {
+  /// The next token, which is the i'th of the loop's body.
+  __device__ __forceinline__ void next(int i, float (&out)[width]) {
 #pragma unroll
-    for (int j = 0; j < accesses; ++j) unpack(packs[i][j], out + j * step);
-    ask(i, true);
+    for (int j = 0; j < accesses; ++j) to_floats(vectors[i][j], out + j * step);
+    load(i, true);
   }
 
  private:
-  __device__ __forceinline__ void ask(int i, bool exists) {
+  __device__ __forceinline__ void load(int i, bool exists) {
 #pragma unroll
     for (int j = 0; j < accesses; ++j) {
-      packs[i][j] = {};
-      if (exists && token < limit) packs[i][j] = read_only<T, step>(next + j * step);
+      vectors[i][j] = {};
+      if (exists && token < limit) vectors[i][j] = load_vector<T, step>(source + j * step);
     }
-    next += stride;
+    source += stride;
     ++token;
   }
 };
 
-/// Fills the slots of the `reach` tokens before `first`, which will be a round's slot 0.
-template <int reach, class T, int count, int width>
-__device__ __forceinline__ void fill_before(const T* row,
-                                            int64_t stride,
-                                            int first,
-                                            float (&ring)[count][width]) {
+/// Loads the `halo` tokens before `first` into a ring in which `first` will have index 0.
+template <int halo, class T, int ring, int width>
+__device__ __forceinline__ void load_halo(const T* row,
+                                          int64_t stride,
+                                          int first,
+                                          float (&x)[ring][width]) {
 #pragma unroll
-  for (int back = 1; back <= reach; ++back) {
-    float(&slot)[width] = ring[slot_before<count>(0, back)];
-    fill(slot, 0);
-    if (first >= back) load_input(row + (first - back) * stride, slot);
+  for (int lag = 1; lag <= halo; ++lag) {
+    float(&token)[width] = x[index_before<ring>(0, lag)];
+    fill(token, 0);
+    if (first >= lag) load_input(row + (first - lag) * stride, token);
   }
 }
 
-/// Documents of the tokens of a ring, where a row has several.
-template <int count, bool documents>
-struct DocumentRing {
-  int32_t ids[documents ? count : 1];
+/// Document ids of the tokens of a ring; without `documents` nothing.
+template <int ring, bool documents>
+struct DocumentWindow {
+  int32_t ids[documents ? ring : 1];
 
-  /// Fills the slots of all tokens before `first`.
-  __device__ __forceinline__ void begin(const Sequences& s, const Stretch& stretch, int first) {
+  /// Loads those of all tokens before `first`.
+  __device__ __forceinline__ void begin(const Sequences& s, const TimeTile& tile, int first) {
 #pragma unroll
-    for (int i = 0; i < count; ++i) take(s, stretch, first - count + i, i);
+    for (int i = 0; i < ring; ++i) load(s, tile, first - ring + i, i);
   }
-  /// Token t, the round's i'th.
-  __device__ __forceinline__ void take(const Sequences& s, const Stretch& stretch, int t, int i) {
+  /// That of token t, index i.
+  __device__ __forceinline__ void load(const Sequences& s, const TimeTile& tile, int t, int i) {
     if constexpr (documents)
-      ids[i] = t >= 0 && t < stretch.length ? __ldg(s.doc_ids + stretch.first_token + t) : -1;
+      ids[i] = t >= 0 && t < tile.length ? __ldg(s.doc_ids + tile.first_token + t) : -1;
   }
   __device__ __forceinline__ bool same(int i, int j) const {
     if constexpr (documents) return ids[i] == ids[j];
@@ -144,8 +152,8 @@ struct DocumentRing {
   }
 };
 
-/// The taps of neighbouring channels from weights [C, taps], current token first. With a residual
-/// one more of the current token is added.
+/// The taps of neighbouring channels from weights [C, taps], current token first. A residual adds
+/// one to the current token's.
 template <int taps, int width>
 __device__ __forceinline__ void load_taps(const float* weights,
                                           int64_t channel,
@@ -162,64 +170,65 @@ __device__ __forceinline__ void load_taps(const float* weights,
   }
 }
 
-/// The convolution's output for the token in slot i; without taps the token itself.
-template <int taps, int count, int width, bool documents, int kept>
-__device__ __forceinline__ void convolve(const float (&x)[count][width],
-                                         const DocumentRing<count, documents>& docs,
-                                         const float (&w)[kept][width],
+/// out = sum over taps j of w[j] x[t - j] for the token t of index i; without taps x[t].
+template <int taps, int ring, int width, bool documents, int rows>
+__device__ __forceinline__ void convolve(const float (&x)[ring][width],
+                                         const DocumentWindow<ring, documents>& docs,
+                                         const float (&w)[rows][width],
                                          int i,
                                          float (&out)[width]) {
 #pragma unroll
   for (int j = 0; j < width; ++j) out[j] = taps > 0 ? w[0][j] * x[i][j] : x[i][j];
 #pragma unroll
   for (int tap = 1; tap < taps; ++tap) {
-    const int before = slot_before<count>(i, tap);
+    const int before = index_before<ring>(i, tap);
     if (!docs.same(i, before)) continue;
 #pragma unroll
     for (int j = 0; j < width; ++j) out[j] += w[tap][j] * x[before][j];
   }
 }
 
-/// The way back: the gradient of an input, from those of the outputs that read it, the last of
-/// which lies in slot i.
-template <int taps, int count, int width, bool documents, int kept>
-__device__ __forceinline__ void gather(const float (&grad)[count][width],
-                                       const DocumentRing<count, documents>& docs,
-                                       const float (&w)[kept][width],
-                                       int i,
-                                       float (&out)[width]) {
-  const int own = slot_before<count>(i, taps > 0 ? taps - 1 : 0);
+/// The transpose: out = sum over taps j of w[j] grad[t + j], for the token t of which the last
+/// gradient, that of token t + K - 1, has index i.
+template <int taps, int ring, int width, bool documents, int rows>
+__device__ __forceinline__ void convolve_transposed(const float (&grad)[ring][width],
+                                                    const DocumentWindow<ring, documents>& docs,
+                                                    const float (&w)[rows][width],
+                                                    int i,
+                                                    float (&out)[width]) {
+  const int index = index_before<ring>(i, halo_of<taps>);
 #pragma unroll
-  for (int j = 0; j < width; ++j) out[j] = taps > 0 ? w[0][j] * grad[own][j] : grad[own][j];
+  for (int j = 0; j < width; ++j) out[j] = taps > 0 ? w[0][j] * grad[index][j] : grad[index][j];
 #pragma unroll
   for (int tap = 1; tap < taps; ++tap) {
-    const int later = slot_before<count>(i, taps - 1 - tap);
-    if (!docs.same(own, later)) continue;
+    const int after = index_before<ring>(i, taps - 1 - tap);
+    if (!docs.same(index, after)) continue;
 #pragma unroll
-    for (int j = 0; j < width; ++j) out[j] += w[tap][j] * grad[later][j];
+    for (int j = 0; j < width; ++j) out[j] += w[tap][j] * grad[after][j];
   }
 }
 
-/// What that input, x, adds to the gradients of the taps.
-template <int taps, int count, int width, bool documents, int kept>
-__device__ __forceinline__ void add_tap_products(const float (&grad)[count][width],
-                                                 const DocumentRing<count, documents>& docs,
-                                                 const float (&x)[width],
-                                                 int i,
-                                                 float (&sums)[kept][width]) {
-  const int own = slot_before<count>(i, taps > 0 ? taps - 1 : 0);
+/// sums[j] += grad[t + j] x[t], for that token t.
+template <int taps, int ring, int width, bool documents, int rows>
+__device__ __forceinline__ void accumulate_taps(const float (&grad)[ring][width],
+                                                const DocumentWindow<ring, documents>& docs,
+                                                const float (&x)[width],
+                                                int i,
+                                                float (&sums)[rows][width]) {
+  const int index = index_before<ring>(i, halo_of<taps>);
 #pragma unroll
   for (int tap = 0; tap < taps; ++tap) {
-    const int later = slot_before<count>(i, taps - 1 - tap);
-    if (!docs.same(own, later)) continue;
+    const int after = index_before<ring>(i, taps - 1 - tap);
+    if (!docs.same(index, after)) continue;
 #pragma unroll
-    for (int j = 0; j < width; ++j) sums[tap][j] += grad[later][j] * x[j];
+    for (int j = 0; j < width; ++j) sums[tap][j] += grad[after][j] * x[j];
   }
 }
 
-/// Calls run(integral constant taps, bool constant documents) for a number of taps of 0, 2, 3, 4.
+/// Calls run with a number of taps, 0 (no convolution), 2, 3 or 4, and with whether rows hold
+/// several documents, both as types with a constant value: kernels are compiled for each.
 template <class Run>
-void with_taps(int taps, bool documents, const Run& run) {
+void dispatch(int taps, bool documents, const Run& run) {
   const auto with_documents = [&](auto count) {
     documents ? run(count, std::true_type{}) : run(count, std::false_type{});
   };
@@ -231,109 +240,111 @@ void with_taps(int taps, bool documents, const Run& run) {
   }
 }
 
-}  // namespace forge::ops::cuda
+// Kernels of which a thread owns two vectors of channels, a and b, because what follows the
+// convolution joins two channels that lie apart: gate and up, or the halves of a rotated head. The
+// grid is [channel pairs / 32, blocks over time]; a block of 32 x 4 threads spans 32 neighbouring
+// pairs and 4 time tiles, and takes tile after tile: it reads its taps once and leaves one row of
+// sums for their gradients.
 
-/// Kernels whose threads own two packs of neighbouring channels each, a and b, because what follows
-/// the convolution joins two channels that lie apart: gate and up, or the two halves of a rotated
-/// pair. A block's threads lie side by side over such units and over stretches of tokens; it takes
-/// tile after tile of tokens, so that it reads its taps once and leaves one row of sums for their
-/// gradients.
-namespace forge::ops::cuda {
-
-/// Where a thread's channels lie in a token; -1: it has none.
-struct Unit {
+/// The first channels of a thread's two vectors in a token; -1: the thread has none.
+struct ChannelPair {
   int64_t a, b;
 };
 
-constexpr int unit_lanes = warp_size;
-constexpr int stretch_lanes = 4;
-constexpr int unit_threads = unit_lanes * stretch_lanes;
-inline const dim3 unit_block(unit_lanes, stretch_lanes);
+constexpr int pairs_of_block = warp_size, tiles_of_block = 4;
+constexpr int pair_threads = pairs_of_block * tiles_of_block;
+inline const dim3 pair_block(pairs_of_block, tiles_of_block);
 
-/// Tokens of a stretch where there is no convolution, and with that nothing to read twice.
-constexpr int short_stretch = slots<0>;
+/// The pair of channels c … c + width - 1 and those half of all channels behind them.
+template <int width>
+__device__ __forceinline__ ChannelPair halves_pair(int lane, int64_t channels) {
+  const int64_t first = (int64_t{blockIdx.x} * pairs_of_block + lane) * width;
+  if (first >= channels / 2) return {-1, -1};
+  return {first, channels / 2 + first};
+}
 
-/// The blocks of a kernel over units, and their stretches.
-struct UnitGrid {
+struct PairGrid {
   dim3 blocks;
-  Stretches stretches;
+  TimeTiles tiles;
 };
 
 template <int taps, class Kernel>
-UnitGrid unit_grid(Kernel kernel, const Sequences& s, int64_t units) {
-  const int64_t columns = (units + unit_lanes - 1) / unit_lanes;
-  const int64_t rows = std::max<int64_t>(blocks_at_once(kernel, unit_threads) / columns, 1);
-  const Stretches stretches = taps > 0 ? even_stretches(s, rows * stretch_lanes, slots<taps>)
-                                       : stretches_of(s, short_stretch);
-  const int64_t tiles = (int64_t{stretches.count} + stretch_lanes - 1) / stretch_lanes;
-  return {
-      dim3(static_cast<unsigned>(columns), static_cast<unsigned>(blocks_of_rounds(tiles, rows))),
-      stretches};
+PairGrid pair_grid(Kernel kernel, const Sequences& s, int64_t pairs) {
+  const int64_t columns = (pairs + pairs_of_block - 1) / pairs_of_block;
+  const int64_t rows = std::max<int64_t>(resident_blocks(kernel, pair_threads) / columns, 1);
+  const TimeTiles tiles = taps > 0 ? balanced_tiles(s, rows * tiles_of_block, ring_size<taps>)
+                                   : tiles_of_size(s, tile_without_taps);
+  const int64_t work = (int64_t{tiles.count} + tiles_of_block - 1) / tiles_of_block;
+  return {dim3(static_cast<unsigned>(columns), static_cast<unsigned>(balanced_blocks(work, rows))),
+          tiles};
 }
 
-/// Calls run(stretch) for each of a thread's stretches.
+/// Calls run(tile) for each of a thread's tiles.
 template <class Run>
-__device__ __forceinline__ void for_each_stretch(const Sequences& s,
-                                                 const Stretches& stretches,
-                                                 const Run& run) {
-  for (unsigned index = blockIdx.y * stretch_lanes + threadIdx.y; index < stretches.count;
-       index += gridDim.y * stretch_lanes) {
-    run(stretches.at(s, index));
+__device__ __forceinline__ void for_each_tile(const Sequences& s,
+                                              const TimeTiles& tiles,
+                                              const Run& run) {
+  for (unsigned index = blockIdx.y * tiles_of_block + threadIdx.y; index < tiles.count;
+       index += gridDim.y * tiles_of_block) {
+    run(tiles.at(s, index));
   }
 }
 
-/// Weights of a unit's channels, or sums for their gradients.
+/// The taps of a pair's channels, or sums for their gradients.
 template <int taps, int width>
-struct Taps {
-  float of[2][taps > 0 ? taps : 1][width];
+struct PairTaps {
+  float side[2][taps > 0 ? taps : 1][width];
 
-  __device__ __forceinline__ void load(const float* weights, bool residual, const Unit& unit) {
+  __device__ __forceinline__ void load(const float* weights,
+                                       bool residual,
+                                       const ChannelPair& pair) {
     if constexpr (taps > 0) {
-      load_taps(weights, unit.a, residual, of[0]);
-      load_taps(weights, unit.b, residual, of[1]);
+      load_taps(weights, pair.a, residual, side[0]);
+      load_taps(weights, pair.b, residual, side[1]);
     }
   }
   __device__ __forceinline__ void clear() {
     if constexpr (taps > 0) {
 #pragma unroll
       for (int tap = 0; tap < taps; ++tap) {
-        fill(of[0][tap], 0);
-        fill(of[1][tap], 0);
+        fill(side[0][tap], 0);
+        fill(side[1][tap], 0);
       }
     }
   }
 };
 
-/// Adds a block's sums up, one stretch lane after the other, and writes them to
-/// partial[blockIdx.y][C][taps], last tap the current token's as weights are. All threads call it;
-/// those without a unit have cleared sums.
+/// Adds a block's sums up, one tile of the block after the other, and writes them to
+/// partial[blockIdx.y][C][taps], in the order of the weights' taps. All threads call it; those
+/// without a pair have cleared sums. Shared memory: 1024 width taps bytes.
 template <int taps, int width>
-__device__ __forceinline__ void write_tap_sums(const Taps<taps, width>& sums,
-                                               const Unit& unit,
+__device__ __forceinline__ void write_tap_sums(const PairTaps<taps, width>& sums,
+                                               const ChannelPair& pair,
                                                int64_t channels,
                                                float* partial) {
   if constexpr (taps > 0) {
-    __shared__ float memory[stretch_lanes][2 * width * taps][unit_lanes];
+    constexpr int per_side = width * taps;
+    __shared__ float memory[tiles_of_block][2 * per_side][pairs_of_block];
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
 #pragma unroll
       for (int j = 0; j < width; ++j) {
 #pragma unroll
         for (int tap = 0; tap < taps; ++tap) {
-          const int slot = (side * width + j) * taps + taps - 1 - tap;
-          memory[threadIdx.y][slot][threadIdx.x] = sums.of[side][tap][j];
+          const int n = (side * width + j) * taps + taps - 1 - tap;
+          memory[threadIdx.y][n][threadIdx.x] = sums.side[side][tap][j];
         }
       }
     }
     __syncthreads();
-    if (unit.a < 0) return;
+    if (pair.a < 0) return;
     float* row = partial + blockIdx.y * channels * taps;
-    for (int slot = threadIdx.y; slot < 2 * width * taps; slot += stretch_lanes) {
+    for (int n = threadIdx.y; n < 2 * per_side; n += tiles_of_block) {
       float sum = 0;
 #pragma unroll
-      for (int lane = 0; lane < stretch_lanes; ++lane) sum += memory[lane][slot][threadIdx.x];
-      const bool second = slot >= width * taps;
-      row[(second ? unit.b : unit.a) * taps + slot - (second ? width * taps : 0)] = sum;
+      for (int tile = 0; tile < tiles_of_block; ++tile) sum += memory[tile][n][threadIdx.x];
+      const bool second = n >= per_side;
+      row[(second ? pair.b : pair.a) * taps + n - (second ? per_side : 0)] = sum;
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/torch_compat.h"
@@ -97,9 +98,6 @@ at::Tensor causal_attention_reference(const at::Tensor& q,
 }
 
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 struct CausalAttention : public torch::autograd::Function<CausalAttention> {
   static at::Tensor forward(AutogradContext* context,

@@ -6,6 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "backends/libtorch/ops/common/cuda_only.h"
+
 namespace forge::ops {
 
 /// How the rows of a batch [B, T] are divided into documents: found once, read by every layer.
@@ -90,25 +92,27 @@ struct LibraryAttention {
 };
 
 /// Whether the GPU's library has a kernel for such heads and documents.
-bool has_library_attention(const at::Tensor& q, const at::Tensor& k, const Documents& documents);
+FORGE_CUDA_ONLY bool has_library_attention(const at::Tensor& q,
+                                           const at::Tensor& k,
+                                           const Documents& documents);
 
 /// Causal attention of q [B, T, H, D], k and v [B, T, G, D], of any strides but the last, by the
 /// fastest of the GPU library's kernels: cuDNN's, or where results must be the same bits each time
 /// (at::globalContext().deterministicAlgorithms()) or there are documents flash attention. `starts`
 /// as in Documents, or undefined.
-LibraryAttention library_attention(const at::Tensor& q,
-                                   const at::Tensor& k,
-                                   const at::Tensor& v,
-                                   const at::Tensor& starts);
+FORGE_CUDA_ONLY LibraryAttention library_attention(const at::Tensor& q,
+                                                   const at::Tensor& k,
+                                                   const at::Tensor& v,
+                                                   const at::Tensor& starts);
 
 struct HeadGradients {
   at::Tensor q, k, v;  ///< contiguous
 };
-HeadGradients library_attention_backward(const at::Tensor& q,
-                                         const at::Tensor& k,
-                                         const at::Tensor& v,
-                                         const at::Tensor& starts,
-                                         const LibraryAttention& saved,
-                                         const at::Tensor& grad_out);
+FORGE_CUDA_ONLY HeadGradients library_attention_backward(const at::Tensor& q,
+                                                         const at::Tensor& k,
+                                                         const at::Tensor& v,
+                                                         const at::Tensor& starts,
+                                                         const LibraryAttention& saved,
+                                                         const at::Tensor& grad_out);
 
 }  // namespace forge::ops

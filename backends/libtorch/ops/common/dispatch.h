@@ -23,16 +23,16 @@ inline bool has_cuda_kernel(const at::Tensor& x) {
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
 }
 
-/// Whether a GPU's kernels can read rows of such a tensor in accesses of 16 bytes, as most do.
-inline bool has_cuda_packs(const at::Tensor& x) { return x.size(-1) % 8 == 0; }
+/// Whether rows of x can be read in vectors of 16 bytes, as most of the GPU's kernels do.
+inline bool is_vector_aligned(const at::Tensor& x) { return x.size(-1) % 8 == 0; }
 
-/// Whether the kernels of a norm over so many of its channels can.
-inline bool fits_cuda_norm(const at::Tensor& x, int64_t channels) {
+/// Whether the GPU has a norm over so many channels of x.
+inline bool cuda_norm_supports(const at::Tensor& x, int64_t channels) {
   constexpr int64_t most_channels = 4096;
-  return has_cuda_packs(x) && channels % 8 == 0 && channels <= most_channels;
+  return is_vector_aligned(x) && channels % 8 == 0 && channels <= most_channels;
 }
 
-/// Whether the operations have kernels of their own for such a tensor.
+/// Whether the CPU or the GPU has kernels for such a tensor.
 inline bool has_kernel(const at::Tensor& x) { return has_cpu_kernel(x) || has_cuda_kernel(x); }
 
 /// Whether there are kernels for products of such a tensor with matrices of `operands`: its own
@@ -45,14 +45,6 @@ inline bool has_product_kernel(const at::Tensor& x, at::ScalarType operands) {
 /// The type of the small weights (norms, taps) that go with activations of x's type.
 inline at::ScalarType small_weight_type(const at::Tensor& x) {
   return x.scalar_type() == at::kBFloat16 ? at::kFloat : x.scalar_type();
-}
-
-/// An autograd function takes no undefined tensor: an empty one stands for it.
-inline at::Tensor or_empty(const at::Tensor& x) {
-  return x.defined() ? x.contiguous() : at::empty({0}, at::kInt);
-}
-inline at::Tensor or_undefined(const at::Tensor& x) {
-  return x.dim() == 1 && x.numel() == 0 ? at::Tensor() : x;
 }
 
 /// Calls body(T()), T the C++ type of float32 or float64.

@@ -6,6 +6,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/BFloat16.h>
 
+#include "backends/libtorch/ops/common/cuda_only.h"
+
 namespace forge::ops {
 
 /// A row-major matrix in memory. Where `transposed`, its rows are the columns of the operand.
@@ -67,6 +69,9 @@ struct CudaOperand {
 /// TF32) or bfloat16 with float32 sums; c of that type or float32; `added` like c, or c itself.
 /// Rows of c and `added` may lie apart (stride(0) > columns). Which algorithm is taken depends on
 /// the shapes alone, so the same call gives the same bits.
-void gemm_cuda(const CudaOperand& a, const CudaOperand& b, const at::Tensor& added, at::Tensor& c);
+FORGE_CUDA_ONLY void gemm_cuda(const CudaOperand& a,
+                               const CudaOperand& b,
+                               const at::Tensor& added,
+                               at::Tensor& c);
 
 }  // namespace forge::ops

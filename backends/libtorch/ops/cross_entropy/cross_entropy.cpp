@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/simd.h"
 #include "backends/libtorch/torch_precompiled.h"
@@ -70,12 +71,11 @@ FORGE_INLINE void backward_rows(int64_t begin,
   }
 }
 
-}  // namespace
-
-void cross_entropy_forward_cpu(const at::Tensor& logits,
-                               const at::Tensor& targets,
-                               at::Tensor& log_sum_exp,
-                               at::Tensor& row_loss) {
+/// log_sum_exp and n = log_sum_exp - logits[target] of each row, [N]; n of an unscored row is 0.
+void forward(const at::Tensor& logits,
+             const at::Tensor& targets,
+             at::Tensor& log_sum_exp,
+             at::Tensor& row_loss) {
   with_element_type(logits.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
     for_each_row_chunk(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
@@ -92,12 +92,13 @@ void cross_entropy_forward_cpu(const at::Tensor& logits,
   });
 }
 
-void cross_entropy_backward_cpu(const at::Tensor& logits,
-                                const at::Tensor& targets,
-                                const at::Tensor& log_sum_exp,
-                                const at::Tensor& p_scale,
-                                const at::Tensor& target_scale,
-                                at::Tensor& grad_logits) {
+/// grad_logits[r,:] = p_scale[r] * softmax(logits[r,:]) - target_scale[r] * onehot(target).
+void backward(const at::Tensor& logits,
+              const at::Tensor& targets,
+              const at::Tensor& log_sum_exp,
+              const at::Tensor& p_scale,
+              const at::Tensor& target_scale,
+              at::Tensor& grad_logits) {
   with_element_type(logits.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
     for_each_row_chunk(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
@@ -116,10 +117,6 @@ void cross_entropy_backward_cpu(const at::Tensor& logits,
   });
 }
 
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 using ZLoss = CrossEntropyOptions::ZLoss;
 
 struct CrossEntropy : public torch::autograd::Function<CrossEntropy> {
@@ -131,7 +128,7 @@ struct CrossEntropy : public torch::autograd::Function<CrossEntropy> {
                             double coefficient) {
     at::Tensor log_sum_exp = at::empty({logits.size(0)}, logits.options());
     at::Tensor n = at::empty_like(log_sum_exp);
-    cross_entropy_forward_cpu(logits, targets, log_sum_exp, n);
+    ops::forward(logits, targets, log_sum_exp, n);
     const at::Tensor kept = targets.ne(ignored_target).to(logits.scalar_type());
     // Factors of softmax and of the one-hot target in the gradient of a row.
     at::Tensor p_scale = kept, target_scale = kept, row_loss = n;
@@ -152,16 +149,11 @@ struct CrossEntropy : public torch::autograd::Function<CrossEntropy> {
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
     at::Tensor grad = at::empty_like(saved[0]);
-    cross_entropy_backward_cpu(
+    ops::backward(
         saved[0], saved[1], saved[2], saved[3] * grad_outputs[0], saved[4] * grad_outputs[0], grad);
     return {grad, {}, {}, {}, {}};
   }
 };
-
-bool is_fused(const at::Tensor& logits) {
-  return logits.is_cpu() &&
-         (logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kDouble);
-}
 
 void check(const at::Tensor& logits, const at::Tensor& targets) {
   TORCH_CHECK(logits.dim() == 2 && logits.size(1) > 0,
@@ -192,7 +184,7 @@ at::Tensor cross_entropy(const at::Tensor& logits,
                          const at::Tensor& targets,
                          const CrossEntropyOptions& options) {
   check(logits, targets);
-  if (!is_fused(logits)) return cross_entropy_reference(logits, targets, options);
+  if (!has_cpu_kernel(logits)) return cross_entropy_reference(logits, targets, options);
   return CrossEntropy::apply(logits.contiguous(),
                              targets.contiguous(),
                              options.counted(targets),
@@ -203,10 +195,10 @@ at::Tensor cross_entropy(const at::Tensor& logits,
 at::Tensor negative_log_likelihood_sum(const at::Tensor& logits, const at::Tensor& targets) {
   check(logits, targets);
   const at::NoGradGuard no_grad;
-  if (is_fused(logits)) {
+  if (has_cpu_kernel(logits)) {
     at::Tensor log_sum_exp = at::empty({logits.size(0)}, logits.options());
     at::Tensor n = at::empty_like(log_sum_exp);
-    cross_entropy_forward_cpu(logits.contiguous(), targets.contiguous(), log_sum_exp, n);
+    forward(logits.contiguous(), targets.contiguous(), log_sum_exp, n);
     return n.sum(at::kDouble);
   }
   const at::Tensor kept = targets.ne(ignored_target);

@@ -1,12 +1,10 @@
-#include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/embedding/embedding.h"
+#include "backends/libtorch/ops/common/autograd.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 struct Embedding : public torch::autograd::Function<Embedding> {
   static at::Tensor forward(AutogradContext* context,
@@ -37,7 +35,7 @@ struct Embedding : public torch::autograd::Function<Embedding> {
 }  // namespace
 
 at::Tensor embedding(const WeightMatrix& w, const at::Tensor& ids) {
-  if (!has_cuda_kernel(w.operand()) || !has_cuda_packs(w.operand()))
+  if (!has_cuda_kernel(w.operand()) || !is_vector_aligned(w.operand()))
     return at::embedding(w.stored.is_cuda() ? w.differentiable() : w.stored, ids);
   std::vector<int64_t> shape = ids.sizes().vec();
   shape.push_back(w.stored.size(1));

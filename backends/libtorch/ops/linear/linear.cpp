@@ -1,5 +1,6 @@
 #include "backends/libtorch/ops/linear/linear.h"
 
+#include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/torch_precompiled.h"
@@ -25,29 +26,6 @@ void multiply(const at::Tensor& a,
         Operand<E>{b.data_ptr<E>(), b.size(1), b_transposed});
   });
 }
-
-}  // namespace
-
-void linear_forward_cpu(const at::Tensor& x,
-                        const at::Tensor& w,
-                        const at::Tensor& residual,
-                        at::Tensor& y) {
-  if (residual.defined()) y.copy_(residual);
-  multiply(x, false, w, true, residual.defined(), y);
-}
-
-void linear_backward_x_cpu(const at::Tensor& grad_y, const at::Tensor& w, at::Tensor& grad_x) {
-  multiply(grad_y, false, w, false, false, grad_x);
-}
-
-void linear_backward_w_cpu(const at::Tensor& grad_y, const at::Tensor& x, at::Tensor& grad_w) {
-  multiply(grad_y, true, x, false, false, grad_w);
-}
-
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 struct Linear : public torch::autograd::Function<Linear> {
   static at::Tensor forward(AutogradContext* context,
@@ -117,16 +95,19 @@ void linear_forward(const at::Tensor& x,
                     const at::Tensor& w,
                     const at::Tensor& residual,
                     at::Tensor& y) {
-  x.is_cuda() ? gemm_cuda({x}, {w, true}, residual, y) : linear_forward_cpu(x, w, residual, y);
+  if (x.is_cuda()) return gemm_cuda({x}, {w, true}, residual, y);
+  if (residual.defined()) y.copy_(residual);
+  multiply(x, false, w, true, residual.defined(), y);
 }
 
 void linear_backward_x(const at::Tensor& grad_y, const at::Tensor& w, at::Tensor& grad_x) {
-  w.is_cuda() ? gemm_cuda({grad_y}, {w}, {}, grad_x) : linear_backward_x_cpu(grad_y, w, grad_x);
+  if (w.is_cuda()) return gemm_cuda({grad_y}, {w}, {}, grad_x);
+  multiply(grad_y, false, w, false, false, grad_x);
 }
 
 void linear_backward_w(const at::Tensor& grad_y, const at::Tensor& x, at::Tensor& grad_w) {
-  x.is_cuda() ? gemm_cuda({grad_y, true}, {x}, {}, grad_w)
-              : linear_backward_w_cpu(grad_y, x, grad_w);
+  if (x.is_cuda()) return gemm_cuda({grad_y, true}, {x}, {}, grad_w);
+  multiply(grad_y, true, x, false, false, grad_w);
 }
 
 }  // namespace forge::ops

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/common/simd.h"
@@ -101,8 +102,8 @@ at::Tensor losses_and_gradients(const at::Tensor& x,
   const at::ScalarType operands = x.scalar_type();
   const at::ScalarType sums = operands == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor losses = at::empty({rows}, sums);
-  const int64_t rows_at_once = std::min(rows, model::loss_rows_at_once(vocabulary));
-  const at::Tensor logits_memory = at::empty({rows_at_once, vocabulary}, sums);
+  const int64_t chunk_size = std::min(rows, model::loss_rows_at_once(vocabulary));
+  const at::Tensor logits_memory = at::empty({chunk_size, vocabulary}, sums);
   at::Tensor gradient_memory;
   if (grad_x.defined() || grad_w.defined())
     gradient_memory = operands == sums ? logits_memory : at::empty_like(logits_memory, operands);
@@ -114,8 +115,8 @@ at::Tensor losses_and_gradients(const at::Tensor& x,
     E* gradient = gradient_memory.defined() ? gradient_memory.data_ptr<E>() : nullptr;
     const Operand<E> head{w.data_ptr<E>(), channels}, of_logits{gradient, vocabulary};
     const T inverse_count = T(1) / static_cast<T>(count);
-    for (int64_t begin = 0; begin < rows; begin += rows_at_once) {
-      const int64_t chunk = std::min(rows_at_once, rows - begin);
+    for (int64_t begin = 0; begin < rows; begin += chunk_size) {
+      const int64_t chunk = std::min(chunk_size, rows - begin);
       const Operand<E> hidden{x.data_ptr<E>() + begin * channels, channels};
       gemm(Product<T>{chunk, vocabulary, channels, logits, vocabulary}, hidden, transposed(head));
       for_each_row_chunk(chunk, [&](int64_t, int64_t first, int64_t last) {
@@ -146,8 +147,8 @@ at::Tensor losses_and_gradients(const at::Tensor& x,
   return losses;
 }
 
-}  // namespace
-
+/// The loss of contiguous tensors, float, double or, with float32 loss and gradients, bfloat16;
+/// where grad_x and grad_w are defined they receive its gradients.
 at::Tensor linear_cross_entropy_cpu(const at::Tensor& x,
                                     const at::Tensor& w,
                                     const at::Tensor& targets,
@@ -165,11 +166,6 @@ at::Tensor linear_cross_entropy_sum_cpu(const at::Tensor& x,
   at::Tensor none_x, none_w;
   return losses_and_gradients(x, w, targets, {}, 1, none_x, none_w).sum(at::kDouble);
 }
-
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 at::Tensor run_on_device(const at::Tensor& x,
                          const at::Tensor& w,

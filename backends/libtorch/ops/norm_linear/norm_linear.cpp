@@ -1,6 +1,7 @@
 #include "backends/libtorch/ops/norm_linear/norm_linear.h"
 
 #include "backends/libtorch/ops/canon_conv/cpu.h"
+#include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/rms_norm/cpu.h"
@@ -23,15 +24,8 @@ using canon::Chunk;
 using canon::Tokens;
 
 /// Tokens before a chunk that its convolution reads.
-int64_t reach_back(const CanonLayer& layer) {
+int64_t halo_of(const CanonLayer& layer) {
   return layer.weight.defined() ? layer.weight.size(2) - 1 : 0;
-}
-
-template <class T>
-canon::Problem<T> problem_of(const at::Tensor& x, const CanonLayer& layer) {
-  if (layer.weight.defined())
-    return canon::problem<T>(x, layer.weight, layer.options.residual, layer.doc_ids);
-  return {x.size(0), x.size(1), x.size(2), 0, {}, nullptr};
 }
 
 template <class T, class Out>
@@ -66,14 +60,14 @@ void norm_canon_forward_cpu(const at::Tensor& x,
   with_operand_type(y.scalar_type(), [&](auto number, auto element) {
     using T = decltype(number);
     using Out = decltype(element);
-    const canon::Problem<T> p = problem_of<T>(x, layer);
+    const canon::Convolution<T> p = canon::convolution<T>(x, layer);
     const T* w = norm_w.data_ptr<T>();
     const T eps = static_cast<T>(norm.eps);
     const int64_t size = (chunk_rows + canon::max_kernel) * p.channels;
     const auto task = [&](const Chunk& chunk, T* memory) {
       const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
       const auto out = p.row_to_write(y.data_ptr<Out>(), chunk.row);
-      const int64_t first = std::max<int64_t>(0, chunk.begin - reach_back(layer));
+      const int64_t first = std::max<int64_t>(0, chunk.begin - halo_of(layer));
       const Tokens<T> normalised{memory, first, p.channels};
       const Tokens<const T> read{memory, first, p.channels};
       with_simd([&]() FORGE_SIMD_BODY {
@@ -97,7 +91,7 @@ void norm_canon_backward_cpu(const at::Tensor& x,
                              at::Tensor& grad_canon) {
   with_element_type(x.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
-    const canon::Problem<T> p = problem_of<T>(x, layer);
+    const canon::Convolution<T> p = canon::convolution<T>(x, layer);
     const T* w = norm_w.data_ptr<T>();
     const T eps = static_cast<T>(norm.eps);
     const int64_t chunks = canon::chunk_count(p.batch, p.length), channels = p.channels;
@@ -109,9 +103,9 @@ void norm_canon_backward_cpu(const at::Tensor& x,
       const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
       const auto upstream = p.row_to_read(grad_y.data_ptr<T>(), chunk.row);
       const auto out = p.row_to_write(grad_x.data_ptr<T>(), chunk.row);
-      const int64_t first = std::max<int64_t>(0, chunk.begin - reach_back(layer));
-      T* own_norm_sums = norm_sums.data() + chunk.index * channels;
-      T* own_tap_sums = tap_sums.data() + chunk.index * taps_size;
+      const int64_t first = std::max<int64_t>(0, chunk.begin - halo_of(layer));
+      T* norm_sums_of_chunk = norm_sums.data() + chunk.index * channels;
+      T* tap_sums_of_chunk = tap_sums.data() + chunk.index * taps_size;
       // First what the convolution read, then, over it, the gradient of what it read.
       const Tokens<T> normalised{memory, first, channels};
       const Tokens<const T> read{memory, first, channels};
@@ -122,14 +116,14 @@ void norm_canon_backward_cpu(const at::Tensor& x,
         if (p.kernel > 0) {
           normalise(first, chunk.end, eps, in, w, normalised);
           canon::accumulate_taps(
-              p, chunk.row, chunk.begin, chunk.end, p.all(), read, upstream, own_tap_sums);
+              p, chunk.row, chunk.begin, chunk.end, p.all(), read, upstream, tap_sums_of_chunk);
           canon::convolve_transposed(
               p, chunk.row, chunk.begin, chunk.end, p.all(), upstream, written);
         }
         for (int64_t t = chunk.begin; t < chunk.end; ++t) {
           const T scale = rms_scale(channels, eps, in.at(t));
           rms_norm_token_gradient(
-              channels, scale, in.at(t), w, grad.at(t), out.at(t), own_norm_sums);
+              channels, scale, in.at(t), w, grad.at(t), out.at(t), norm_sums_of_chunk);
           if (past) add_token(channels, past + (chunk.row * p.length + t) * channels, out.at(t));
         }
       });
@@ -144,90 +138,76 @@ void norm_canon_backward_cpu(const at::Tensor& x,
 
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
+struct Arguments {
+  RmsNormOptions norm;
+  CanonLayer canon;
+  WeightMatrix matrix;
+};
 
-/// [B, T, C] as rows of C.
-at::Tensor rows(const at::Tensor& x) { return x.view({x.size(0) * x.size(1), x.size(2)}); }
-
+/// The weights that autograd tracks are arguments of their own; their gradients are returned.
 struct NormLinearFunction : public torch::autograd::Function<NormLinearFunction> {
   static variable_list forward(AutogradContext* context,
                                const at::Tensor& x,
                                const at::Tensor& norm_w,
-                               double eps,
-                               bool round_before_weight,
-                               const at::Tensor& canon,
-                               bool residual,
-                               const at::Tensor& doc_ids,
-                               const at::Tensor& w,
-                               const at::Tensor& rounded_w) {
-    const WeightMatrix matrix(w, or_undefined(rounded_w));
+                               const at::Tensor&,  // the convolution's weight
+                               const at::Tensor&,  // the matrix
+                               const Arguments& arguments) {
+    const auto& [norm, canon, matrix] = arguments;
     context->set_materialize_grads(false);
-    context->saved_data["eps"] = eps;
-    context->saved_data["round_before_weight"] = round_before_weight;
-    context->saved_data["residual"] = residual;
-    context->saved_data["weight_type"] = static_cast<int64_t>(w.scalar_type());
     at::Tensor y = at::empty(x.sizes(), x.options().dtype(matrix.operand().scalar_type()));
-    const CanonLayer layer{or_undefined(canon), {residual, false}, or_undefined(doc_ids)};
-    const RmsNormOptions norm{eps, round_before_weight};
     at::Tensor scales;
     if (x.is_cuda()) {
       scales = at::empty({x.size(0), x.size(1)}, x.options().dtype(at::kFloat));
-      norm_canon_forward_cuda(x, norm_w, norm, layer, y, scales);
+      norm_canon_forward_cuda(x, norm_w, norm, canon, y, scales);
     } else {
-      norm_canon_forward_cpu(x, norm_w, norm, layer, y);
+      norm_canon_forward_cpu(x, norm_w, norm, canon, y);
     }
-    context->save_for_backward({x, norm_w, canon, doc_ids, matrix.operand(), scales});
-    at::Tensor out = at::empty({x.size(0), x.size(1), w.size(0)}, x.options());
-    at::Tensor out_rows = rows(out);
-    linear_forward(rows(y), matrix.operand(), {}, out_rows);
+    context->save_for_backward({x, norm_w, scales});
+    keep_arguments(context, arguments);
+    at::Tensor out = at::empty({x.size(0), x.size(1), matrix.stored.size(0)}, x.options());
+    at::Tensor out_rows = token_rows(out);
+    linear_forward(token_rows(y), matrix.operand(), {}, out_rows);
     return {out, x};
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor &x = saved[0], &norm_w = saved[1], &w = saved[4];
-    const at::Tensor grad_residual =
-        grad_outputs[1].defined() ? grad_outputs[1].contiguous() : at::Tensor();
-    if (!grad_outputs[0].defined()) return {grad_residual, {}, {}, {}, {}, {}, {}, {}, {}};
-    const RmsNormOptions norm{context->saved_data["eps"].toDouble(),
-                              context->saved_data["round_before_weight"].toBool()};
-    const CanonLayer layer{or_undefined(saved[2]),
-                           {context->saved_data["residual"].toBool(), false},
-                           or_undefined(saved[3])};
-    const auto weight_type =
-        static_cast<at::ScalarType>(context->saved_data["weight_type"].toInt());
-    const at::Tensor grad = as_operand(rows(grad_outputs[0].contiguous()), w.scalar_type());
+    const auto arguments = kept_arguments<Arguments>(context);
+    const auto& [norm, layer, matrix] = arguments;
+    const at::Tensor &x = saved[0], &norm_w = saved[1], &w = matrix.operand();
+    const at::Tensor grad_residual = contiguous(grad_outputs[1]);
+    if (!grad_outputs[0].defined()) return {grad_residual, {}, {}, {}, {}};
+    const at::Tensor grad = as_operand(token_rows(grad_outputs[0].contiguous()), w.scalar_type());
     at::Tensor y = at::empty(x.sizes(), x.options().dtype(w.scalar_type()));
-    at::Tensor grad_w = at::empty(w.sizes(), w.options().dtype(weight_type));
+    at::Tensor grad_w = at::empty_like(matrix.stored);
     at::Tensor grad_x = at::empty_like(x), grad_norm_w = at::empty_like(norm_w), grad_canon;
     if (layer.weight.defined()) grad_canon = at::empty_like(layer.weight);
     if (x.is_cuda()) {
-      at::Tensor grad_y = at::empty_like(x), grad_y_rows = rows(grad_y);
+      at::Tensor grad_y = at::empty_like(x), grad_y_rows = token_rows(grad_y);
       linear_backward_x(grad, w, grad_y_rows);
       norm_canon_backward_cuda(x,
                                norm_w,
                                norm,
                                layer,
-                               saved[5],
+                               saved[2],
                                grad_y,
                                grad_residual,
                                y,
                                grad_x,
                                grad_norm_w,
                                grad_canon);
-      linear_backward_w(grad, rows(y), grad_w);
-      return {grad_x, grad_norm_w, {}, {}, grad_canon, {}, {}, grad_w, {}};
+      linear_backward_w(grad, token_rows(y), grad_w);
+      return {grad_x, grad_norm_w, grad_canon, grad_w, {}};
     }
     norm_canon_forward_cpu(x, norm_w, norm, layer, y);
-    linear_backward_w(grad, rows(y), grad_w);
+    linear_backward_w(grad, token_rows(y), grad_w);
     // y is no longer needed.
     at::Tensor grad_y = y.scalar_type() == x.scalar_type() ? y : at::empty_like(x);
-    at::Tensor grad_y_rows = rows(grad_y);
+    at::Tensor grad_y_rows = token_rows(grad_y);
     linear_backward_x(grad, w, grad_y_rows);
     norm_canon_backward_cpu(
         x, norm_w, norm, layer, grad_y, grad_residual, grad_x, grad_norm_w, grad_canon);
-    return {grad_x, grad_norm_w, {}, {}, grad_canon, {}, {}, grad_w, {}};
+    return {grad_x, grad_norm_w, grad_canon, grad_w, {}};
   }
 };
 
@@ -251,18 +231,17 @@ NormLinear norm_linear(const at::Tensor& x,
   if (canon.weight.defined()) check_canon_shapes(x, canon.weight, canon.doc_ids);
   const bool fused = has_product_kernel(x, operand.scalar_type()) &&
                      norm_w.scalar_type() == small_weight_type(x) &&
-                     (x.is_cpu() || fits_cuda_norm(x, x.size(2))) &&
+                     (x.is_cpu() || cuda_norm_supports(x, x.size(2))) &&
                      !(canon.weight.defined() && canon.options.silu);
   if (!fused) return {ops::linear(canon_layer(rms_norm(x, norm_w, norm), canon), w), x};
+  const Arguments arguments{norm,
+                            {contiguous(canon.weight), canon.options, contiguous(canon.doc_ids)},
+                            {contiguous(w.stored), contiguous(w.rounded)}};
   const variable_list results = NormLinearFunction::apply(x.contiguous(),
                                                           norm_w.contiguous(),
-                                                          norm.eps,
-                                                          norm.round_before_weight,
-                                                          or_empty(canon.weight),
-                                                          canon.options.residual,
-                                                          or_empty(canon.doc_ids),
-                                                          w.stored.contiguous(),
-                                                          or_empty(w.rounded));
+                                                          or_empty(arguments.canon.weight),
+                                                          arguments.matrix.stored,
+                                                          arguments);
   return {results[0], results[1]};
 }
 

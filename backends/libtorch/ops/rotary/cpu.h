@@ -6,8 +6,8 @@
 
 namespace forge::ops {
 
-/// Turns one head of `width` channels by the angles of one position (sign +1) or back (-1). The
-/// result may lie where x does.
+/// Rotates one head of `width` channels by the angles of one position (sign +1) or their negatives
+/// (-1): (a, b) becomes (a cos - b sin, a sin + b cos). The result may lie where x does.
 template <class T, class Out>
 FORGE_INLINE void rotate_head(const T* x,
                               const T* cos,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/rotary/cpu.h"
 #include "backends/libtorch/torch_precompiled.h"
@@ -25,25 +26,28 @@ at::Tensor rotary_reference(const at::Tensor& x, const RotaryTable& table) {
   const int64_t half = table.cos.size(1);
   const at::Tensor cos = table.cos.narrow(0, 0, x.size(1)).unsqueeze(1);  // [T, 1, r/2]
   const at::Tensor sin = table.sin.narrow(0, 0, x.size(1)).unsqueeze(1);
-  const at::Tensor turning = x.narrow(3, 0, 2 * half);
+  const at::Tensor channels = x.narrow(3, 0, 2 * half);
   at::Tensor a, b;
   if (table.interleaved) {
-    const at::Tensor pairs = turning.unflatten(3, {half, 2});
+    const at::Tensor pairs = channels.unflatten(3, {half, 2});
     a = pairs.select(4, 0);
     b = pairs.select(4, 1);
   } else {
-    a = turning.narrow(3, 0, half);
-    b = turning.narrow(3, half, half);
+    a = channels.narrow(3, 0, half);
+    b = channels.narrow(3, half, half);
   }
   const at::Tensor first = a * cos - b * sin;
   const at::Tensor second = a * sin + b * cos;
-  const at::Tensor turned =
+  const at::Tensor rotated =
       table.interleaved ? at::stack({first, second}, 4).flatten(3) : at::cat({first, second}, 3);
   const at::Tensor rest = x.narrow(3, 2 * half, x.size(3) - 2 * half);
-  return at::cat({turned.to(x.scalar_type()), rest}, 3);
+  return at::cat({rotated.to(x.scalar_type()), rest}, 3);
 }
 
-void rotary_cpu(const at::Tensor& x, const RotaryTable& table, int direction, at::Tensor& y) {
+namespace {
+
+/// Rotates by the table's angles (direction +1), or by their negatives (-1), which is the gradient.
+void rotate(const at::Tensor& x, const RotaryTable& table, int direction, at::Tensor& y) {
   const int64_t length = x.size(1), heads = x.size(2), width = x.size(3), half = table.cos.size(1);
   with_element_type(x.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
@@ -69,11 +73,6 @@ void rotary_cpu(const at::Tensor& x, const RotaryTable& table, int direction, at
   });
 }
 
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 struct Rotary : public torch::autograd::Function<Rotary> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& x,
@@ -83,7 +82,7 @@ struct Rotary : public torch::autograd::Function<Rotary> {
     context->save_for_backward({cos, sin});
     context->saved_data["interleaved"] = interleaved;
     at::Tensor y = at::empty(x.sizes(), x.options());
-    rotary_cpu(x, {cos, sin, interleaved}, +1, y);
+    rotate(x, {cos, sin, interleaved}, +1, y);
     return y;
   }
 
@@ -91,7 +90,7 @@ struct Rotary : public torch::autograd::Function<Rotary> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor grad = grad_outputs[0].contiguous();
     at::Tensor grad_x = at::empty(grad.sizes(), grad.options());
-    rotary_cpu(grad, {saved[0], saved[1], context->saved_data["interleaved"].toBool()}, -1, grad_x);
+    rotate(grad, {saved[0], saved[1], context->saved_data["interleaved"].toBool()}, -1, grad_x);
     return {grad_x, {}, {}, {}};
   }
 };
@@ -106,8 +105,8 @@ at::Tensor rotary(const at::Tensor& x, const RotaryTable& table) {
               2 * table.cos.size(1),
               "], is ",
               x.sizes());
-  const bool fused = x.is_cpu() && x.stride(3) == 1 && x.scalar_type() == table.cos.scalar_type() &&
-                     (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
+  const bool fused =
+      has_cpu_kernel(x) && x.stride(3) == 1 && x.scalar_type() == table.cos.scalar_type();
   return fused ? Rotary::apply(x, table.cos, table.sin, table.interleaved)
                : rotary_reference(x, table);
 }

@@ -1,6 +1,7 @@
 #include "backends/libtorch/ops/self_attention/self_attention.h"
 
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
+#include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/torch_precompiled.h"
@@ -14,20 +15,17 @@ at::Tensor self_attention_reference(const at::Tensor& qkv,
                                     const at::Tensor& doc_ids,
                                     const HeadNorms& norms) {
   const at::Tensor all = canon_layer_reference(qkv, canon).unflatten(2, {-1, layout.head_dim});
-  const auto prepared = [&](at::Tensor heads, const at::Tensor& norm) {
+  const auto rotated = [&](at::Tensor heads, const at::Tensor& norm) {
     if (norm.defined()) heads = rms_norm_reference(heads, norm, norms.options);
     return rotary.cos.defined() ? rotary_reference(heads, rotary) : heads;
   };
-  const at::Tensor q = prepared(all.narrow(2, 0, layout.heads), norms.q);
-  const at::Tensor k = prepared(all.narrow(2, layout.heads, layout.kv_heads), norms.k);
+  const at::Tensor q = rotated(all.narrow(2, 0, layout.heads), norms.q);
+  const at::Tensor k = rotated(all.narrow(2, layout.heads, layout.kv_heads), norms.k);
   const at::Tensor v = all.narrow(2, layout.heads + layout.kv_heads, layout.kv_heads);
   return causal_attention_reference(q, k, v, doc_ids).flatten(2);
 }
 
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 struct Heads {
   at::Tensor q, k, v;  ///< views [B, T, H or G, D]
@@ -46,85 +44,67 @@ at::TensorOptions options_of(const at::Tensor& qkv, int64_t products) {
   return qkv.options().dtype(static_cast<at::ScalarType>(products));
 }
 
-/// With a convolution its input is kept, because its weight's gradient needs it, and what attention
-/// reads is made again; without one what attention reads is kept.
+/// The weights that autograd tracks are arguments of their own; their gradients are returned.
+struct Arguments {
+  CanonRope rope;
+  at::Tensor documents;     ///< `first` or `starts` of Documents
+  at::ScalarType products;  ///< on a CPU: the type of the heads that attention reads
+};
+
+/// With a convolution its input is kept, because its weight's gradient needs it, and the heads that
+/// attention reads are computed again; without one the heads are kept.
 struct SelfAttention : public torch::autograd::Function<SelfAttention> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& qkv,
-                            const at::Tensor& canon,
-                            bool residual,
-                            const at::Tensor& canon_doc_ids,
-                            const at::Tensor& cos,
-                            const at::Tensor& sin,
-                            bool interleaved,
-                            int64_t heads,
-                            int64_t kv_heads,
-                            int64_t head_dim,
-                            const at::Tensor& first,
-                            int64_t products) {
-    const HeadLayout layout{heads, kv_heads, head_dim};
-    const CanonLayer layer{or_undefined(canon), {residual, false}, or_undefined(canon_doc_ids)};
-    at::Tensor prepared = at::empty(qkv.sizes(), options_of(qkv, products));
-    prepare_heads_cpu(
-        qkv, layer, {or_undefined(cos), or_undefined(sin), interleaved}, layout, prepared);
-    const Heads part = split(prepared, layout);
+                            const at::Tensor&,  // the convolution's weight
+                            const Arguments& arguments) {
+    const at::Tensor heads = rotated_heads(qkv, arguments);
+    const Heads part = split(heads, arguments.rope.layout);
     at::Tensor out = at::empty(part.q.sizes(), qkv.options());
-    at::Tensor log_sum_exp = at::empty({qkv.size(0), heads, qkv.size(1)}, qkv.options());
-    causal_attention_forward_cpu(part.q, part.k, part.v, or_undefined(first), out, log_sum_exp);
-    context->save_for_backward({layer.weight.defined() ? qkv : prepared,
-                                canon,
-                                canon_doc_ids,
-                                cos,
-                                sin,
-                                first,
-                                out,
-                                log_sum_exp});
-    context->saved_data["residual"] = residual;
-    context->saved_data["interleaved"] = interleaved;
-    context->saved_data["kv_heads"] = kv_heads;
-    context->saved_data["products"] = products;
+    at::Tensor log_sum_exp = at::empty({out.size(0), out.size(2), out.size(1)}, qkv.options());
+    causal_attention_forward_cpu(part.q, part.k, part.v, arguments.documents, out, log_sum_exp);
+    const bool recomputes = arguments.rope.canon.weight.defined();
+    context->save_for_backward({recomputes ? qkv : heads, out, log_sum_exp});
+    keep_arguments(context, arguments);
     return out;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor& out = saved[6];
-    const HeadLayout layout{out.size(2), context->saved_data["kv_heads"].toInt(), out.size(3)};
-    const CanonLayer layer{or_undefined(saved[1]),
-                           {context->saved_data["residual"].toBool(), false},
-                           or_undefined(saved[2])};
-    const RotaryTable rotary{or_undefined(saved[3]),
-                             or_undefined(saved[4]),
-                             context->saved_data["interleaved"].toBool()};
-    at::Tensor prepared = saved[0];
-    if (layer.weight.defined()) {
-      const int64_t products = context->saved_data["products"].toInt();
-      prepared = at::empty(saved[0].sizes(), options_of(saved[0], products));
-      prepare_heads_cpu(saved[0], layer, rotary, layout, prepared);
-    }
-    at::Tensor grad = at::empty(prepared.sizes(), out.options());
-    const Heads part = split(prepared, layout);
+    const auto arguments = kept_arguments<Arguments>(context);
+    const auto& [layer, rotary, layout, norms] = arguments.rope;
+    const at::Tensor& out = saved[1];
+    const at::Tensor heads = layer.weight.defined() ? rotated_heads(saved[0], arguments) : saved[0];
+    at::Tensor grad = at::empty(heads.sizes(), out.options());
+    const Heads part = split(heads, layout);
     Heads part_grad = split(grad, layout);
     causal_attention_backward_cpu(part.q,
                                   part.k,
                                   part.v,
-                                  or_undefined(saved[5]),
+                                  arguments.documents,
                                   out,
-                                  saved[7],
-                                  as_operand(grad_outputs[0].contiguous(), prepared.scalar_type()),
+                                  saved[2],
+                                  as_operand(grad_outputs[0].contiguous(), heads.scalar_type()),
                                   part_grad.q,
                                   part_grad.k,
                                   part_grad.v);
-    turn_heads_back_cpu(rotary, layout, grad);
+    rope_backward_cpu(rotary, layout, grad);
     at::Tensor grad_qkv = grad, grad_canon;
     if (layer.weight.defined()) {
-      // What attention read is no longer needed.
-      grad_qkv = prepared.scalar_type() == grad.scalar_type() ? prepared : at::empty_like(grad);
+      // The heads are no longer needed.
+      grad_qkv = heads.scalar_type() == grad.scalar_type() ? heads : at::empty_like(grad);
       grad_canon = at::empty_like(layer.weight);
       canon_conv_backward_cpu(
           saved[0], layer.weight, layer.options, layer.doc_ids, grad, grad_qkv, grad_canon);
     }
-    return {grad_qkv, grad_canon, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+    return {grad_qkv, grad_canon, {}};
+  }
+
+ private:
+  static at::Tensor rotated_heads(const at::Tensor& qkv, const Arguments& arguments) {
+    at::Tensor heads = at::empty(qkv.sizes(), qkv.options().dtype(arguments.products));
+    canon_rope_forward_cpu(qkv, arguments.rope, heads);
+    return heads;
   }
 };
 
@@ -133,121 +113,63 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
 struct SelfAttentionCuda : public torch::autograd::Function<SelfAttentionCuda> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& qkv,
-                            const at::Tensor& canon,
-                            bool residual,
-                            const at::Tensor& canon_doc_ids,
-                            const at::Tensor& cos,
-                            const at::Tensor& sin,
-                            bool interleaved,
-                            const at::Tensor& q_norm,
-                            const at::Tensor& k_norm,
-                            double eps,
-                            bool round_before_weight,
-                            int64_t heads,
-                            int64_t kv_heads,
-                            int64_t head_dim,
-                            const at::Tensor& starts) {
-    const Source source{{or_undefined(canon), {residual, false}, or_undefined(canon_doc_ids)},
-                        {or_undefined(cos), or_undefined(sin), interleaved},
-                        {heads, kv_heads, head_dim},
-                        {or_undefined(q_norm), or_undefined(k_norm), {eps, round_before_weight}}};
-    const at::Tensor prepared = prepare(qkv, source);
-    const Heads part = split(prepared, source.layout);
+                            const at::Tensor&,  // the weights of convolution and norms
+                            const at::Tensor&,
+                            const at::Tensor&,
+                            const Arguments& arguments) {
+    const CanonRope& rope = arguments.rope;
+    const at::Tensor heads = rotated_heads(qkv, rope);
+    const Heads part = split(heads, rope.layout);
     const LibraryAttention attention =
-        library_attention(part.q, part.k, part.v, or_undefined(starts));
-    const bool kept = !source.needs_input() || keeps_prepared_heads_cuda(prepared);
-    context->save_for_backward({source.needs_input() ? qkv : prepared,
-                                canon,
-                                canon_doc_ids,
-                                cos,
-                                sin,
-                                q_norm,
-                                k_norm,
-                                starts,
+        library_attention(part.q, part.k, part.v, arguments.documents);
+    const bool kept = !needs_input(rope) || keeps_heads_cuda(heads);
+    context->save_for_backward({needs_input(rope) ? qkv : heads,
+                                kept ? heads : at::Tensor(),
                                 attention.out,
                                 attention.log_sum_exp,
                                 attention.seed,
-                                attention.offset,
-                                kept ? prepared : at::Tensor()});
-    context->saved_data["residual"] = residual;
-    context->saved_data["interleaved"] = interleaved;
-    context->saved_data["eps"] = eps;
-    context->saved_data["round_before_weight"] = round_before_weight;
-    context->saved_data["heads"] = heads;
-    context->saved_data["kv_heads"] = kv_heads;
+                                attention.offset});
+    keep_arguments(context, arguments);
     return attention.out;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    auto& data = context->saved_data;
-    const LibraryAttention attention{saved[8], saved[9], saved[10], saved[11]};
-    const Source source{
-        {or_undefined(saved[1]), {data["residual"].toBool(), false}, or_undefined(saved[2])},
-        {or_undefined(saved[3]), or_undefined(saved[4]), data["interleaved"].toBool()},
-        {data["heads"].toInt(), data["kv_heads"].toInt(), attention.out.size(3)},
-        {or_undefined(saved[5]),
-         or_undefined(saved[6]),
-         {data["eps"].toDouble(), data["round_before_weight"].toBool()}}};
-    const at::Tensor prepared = saved[12].defined() ? saved[12] : prepare(saved[0], source);
-    const Heads part = split(prepared, source.layout);
+    const auto arguments = kept_arguments<Arguments>(context);
+    const CanonRope& rope = arguments.rope;
+    const LibraryAttention attention{saved[2], saved[3], saved[4], saved[5]};
+    const at::Tensor heads = saved[1].defined() ? saved[1] : rotated_heads(saved[0], rope);
+    const Heads part = split(heads, rope.layout);
     const HeadGradients of_heads = library_attention_backward(
-        part.q, part.k, part.v, or_undefined(saved[7]), attention, grad_outputs[0].contiguous());
-    const SourceGradients grads = prepare_heads_backward_cuda(saved[0],
-                                                              source.canon,
-                                                              source.rotary,
-                                                              source.layout,
-                                                              source.norms,
-                                                              {of_heads.q, of_heads.k, of_heads.v});
-    return {grads.qkv,
-            grads.canon,
-            {},
-            {},
-            {},
-            {},
-            {},
-            grads.q_norm,
-            grads.k_norm,
-            {},
-            {},
-            {},
-            {},
-            {},
-            {}};
+        part.q, part.k, part.v, arguments.documents, attention, grad_outputs[0].contiguous());
+    const CanonRopeGradients grads = canon_rope_backward_cuda(saved[0], rope, of_heads);
+    return {grads.qkv, grads.canon, grads.q_norm, grads.k_norm, {}};
   }
 
  private:
-  /// What makes of a joint projection what attention reads.
-  struct Source {
-    CanonLayer canon;
-    RotaryTable rotary;
-    HeadLayout layout;
-    HeadNorms norms;
-    bool needs_input() const { return canon.weight.defined() || norms.defined(); }
-  };
+  static bool needs_input(const CanonRope& rope) {
+    return rope.canon.weight.defined() || rope.norms.defined();
+  }
 
-  static at::Tensor prepare(const at::Tensor& qkv, const Source& source) {
-    if (!source.needs_input() && !source.rotary.cos.defined()) return qkv;
-    at::Tensor prepared = at::empty_like(qkv);
-    prepare_heads_cuda(qkv, source.canon, source.rotary, source.layout, source.norms, prepared);
-    return prepared;
+  static at::Tensor rotated_heads(const at::Tensor& qkv, const CanonRope& rope) {
+    if (!needs_input(rope) && !rope.rotary.cos.defined()) return qkv;
+    at::Tensor heads = at::empty_like(qkv);
+    canon_rope_forward_cuda(qkv, rope, heads);
+    return heads;
   }
 };
 
 /// The same by operations that stand alone.
 at::Tensor composed(const at::Tensor& qkv,
-                    const CanonLayer& canon,
-                    const RotaryTable& table,
-                    const HeadLayout& layout,
+                    const CanonRope& rope,
                     const Documents& documents,
-                    std::optional<at::ScalarType> products,
-                    const HeadNorms& norms) {
-  const Heads part = split(canon_layer(qkv, canon), layout);
-  const auto prepared = [&](at::Tensor x, const at::Tensor& norm) {
-    if (norm.defined()) x = rms_norm(x, norm, norms.options);
-    return table.cos.defined() ? rotary(x, table) : x;
+                    std::optional<at::ScalarType> products) {
+  const Heads part = split(canon_layer(qkv, rope.canon), rope.layout);
+  const auto rotated = [&](at::Tensor x, const at::Tensor& norm) {
+    if (norm.defined()) x = rms_norm(x, norm, rope.norms.options);
+    return rope.rotary.cos.defined() ? rotary(x, rope.rotary) : x;
   };
-  const at::Tensor q = prepared(part.q, norms.q), k = prepared(part.k, norms.k);
+  const at::Tensor q = rotated(part.q, rope.norms.q), k = rotated(part.k, rope.norms.k);
   return causal_attention(q, k, part.v, documents, products).flatten(2);
 }
 
@@ -285,46 +207,29 @@ at::Tensor self_attention(const at::Tensor& qkv,
   check_documents(documents, qkv.size(0), qkv.size(1));
   if (canon.weight.defined()) check_canon_shapes(qkv, canon.weight, canon.doc_ids);
   const at::Tensor joint = qkv.contiguous();
+  const CanonRope rope{{contiguous(canon.weight), canon.options, contiguous(canon.doc_ids)},
+                       {contiguous(rotary.cos), contiguous(rotary.sin), rotary.interleaved},
+                       layout,
+                       {contiguous(norms.q), contiguous(norms.k), norms.options}};
+  const at::ScalarType type = products.value_or(qkv.scalar_type());
   const bool plain = !(canon.weight.defined() && canon.options.silu);
-  if (plain && has_cuda_kernel(joint) && has_cuda_packs(joint) &&
-      can_prepare_heads_cuda(rotary, layout, norms)) {
+  if (plain && has_cuda_kernel(joint) && is_vector_aligned(joint) && has_canon_rope_cuda(rope)) {
     const Heads part = split(joint, layout);
     if (has_library_attention(part.q, part.k, documents)) {
       return SelfAttentionCuda::apply(joint,
-                                      or_empty(canon.weight),
-                                      canon.options.residual,
-                                      or_empty(canon.doc_ids),
-                                      or_empty(rotary.cos),
-                                      or_empty(rotary.sin),
-                                      rotary.interleaved,
-                                      or_empty(norms.q),
-                                      or_empty(norms.k),
-                                      norms.options.eps,
-                                      norms.options.round_before_weight,
-                                      layout.heads,
-                                      layout.kv_heads,
-                                      layout.head_dim,
-                                      or_empty(documents.starts))
+                                      or_empty(rope.canon.weight),
+                                      or_empty(rope.norms.q),
+                                      or_empty(rope.norms.k),
+                                      Arguments{rope, contiguous(documents.starts), type})
           .flatten(2);
     }
   }
-  const at::ScalarType type = products.value_or(qkv.scalar_type());
   const bool fused = plain && has_cpu_kernel(qkv) && has_product_kernel(qkv, type) &&
                      (!documents.defined() || documents.first.defined()) && !norms.defined() &&
                      (!rotary.cos.defined() || rotary.cos.scalar_type() == qkv.scalar_type());
-  if (!fused) return composed(joint, canon, rotary, layout, documents, products, norms);
-  return SelfAttention::apply(joint,
-                              or_empty(canon.weight),
-                              canon.options.residual,
-                              or_empty(canon.doc_ids),
-                              or_empty(rotary.cos),
-                              or_empty(rotary.sin),
-                              rotary.interleaved,
-                              layout.heads,
-                              layout.kv_heads,
-                              layout.head_dim,
-                              or_empty(documents.first),
-                              static_cast<int64_t>(type))
+  if (!fused) return composed(joint, rope, documents, products);
+  return SelfAttention::apply(
+             joint, or_empty(rope.canon.weight), Arguments{rope, contiguous(documents.first), type})
       .flatten(2);
 }
 

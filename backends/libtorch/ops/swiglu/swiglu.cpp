@@ -1,5 +1,6 @@
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 
+#include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/swiglu/cpu.h"
 #include "backends/libtorch/torch_precompiled.h"
@@ -11,7 +12,10 @@ at::Tensor swiglu_reference(const at::Tensor& gate_up) {
   return at::silu(halves[0]) * halves[1];
 }
 
-void swiglu_forward_cpu(const at::Tensor& gate_up, at::Tensor& y) {
+namespace {
+
+/// y = silu(gate) * up; gate_up [N, 2I], y [N, I].
+void forward(const at::Tensor& gate_up, at::Tensor& y) {
   with_element_type(y.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
     const int64_t width = y.size(1);
@@ -27,9 +31,8 @@ void swiglu_forward_cpu(const at::Tensor& gate_up, at::Tensor& y) {
   });
 }
 
-void swiglu_backward_cpu(const at::Tensor& gate_up,
-                         const at::Tensor& grad_y,
-                         at::Tensor& grad_gate_up) {
+/// grad_gate = grad_y * up * silu'(gate), grad_up = grad_y * silu(gate).
+void backward(const at::Tensor& gate_up, const at::Tensor& grad_y, at::Tensor& grad_gate_up) {
   with_element_type(grad_y.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
     const int64_t width = grad_y.size(1);
@@ -46,23 +49,18 @@ void swiglu_backward_cpu(const at::Tensor& gate_up,
   });
 }
 
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
 struct SwiGlu : public torch::autograd::Function<SwiGlu> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& gate_up) {
     context->save_for_backward({gate_up});
     at::Tensor y = at::empty({gate_up.size(0), gate_up.size(1) / 2}, gate_up.options());
-    swiglu_forward_cpu(gate_up, y);
+    ops::forward(gate_up, y);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const at::Tensor gate_up = context->get_saved_variables()[0];
     at::Tensor grad = at::empty_like(gate_up);
-    swiglu_backward_cpu(gate_up, grad_outputs[0].contiguous(), grad);
+    ops::backward(gate_up, grad_outputs[0].contiguous(), grad);
     return {grad};
   }
 };
@@ -73,9 +71,7 @@ at::Tensor swiglu(const at::Tensor& gate_up) {
   TORCH_CHECK(gate_up.dim() >= 1 && gate_up.size(-1) % 2 == 0,
               "swiglu: the last dimension holds gate and up, so it must be even, is ",
               gate_up.sizes());
-  const bool fused = gate_up.is_cpu() &&
-                     (gate_up.scalar_type() == at::kFloat || gate_up.scalar_type() == at::kDouble);
-  if (!fused) return swiglu_reference(gate_up);
+  if (!has_cpu_kernel(gate_up)) return swiglu_reference(gate_up);
   std::vector<int64_t> shape = gate_up.sizes().vec();
   shape.back() /= 2;
   return SwiGlu::apply(gate_up.contiguous().view({-1, gate_up.size(-1)})).view(shape);

@@ -1,6 +1,7 @@
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
 
 #include "backends/libtorch/ops/canon_conv/cpu.h"
+#include "backends/libtorch/ops/common/autograd.h"
 #include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/swiglu/cpu.h"
@@ -58,7 +59,7 @@ void plain_backward(const at::Tensor& gate_up,
 
 template <class T, class Out>
 void canon_forward(const at::Tensor& gate_up, const CanonLayer& layer, at::Tensor& y) {
-  const auto p = canon::problem<T>(gate_up, layer.weight, layer.options.residual, layer.doc_ids);
+  const auto p = canon::convolution<T>(gate_up, layer);
   const int64_t width = y.size(2);
   canon::for_each_chunk_with_memory<T>(
       p.batch, p.length, p.channels, [&](const Chunk& chunk, T* memory) {
@@ -88,16 +89,16 @@ struct BackwardBlock {
   T* memory;  ///< for tokens of a block
 };
 
-/// The gradient of the convolution's output is needed for as many tokens behind a chunk as the
-/// kernel reaches back: those are computed by two chunks, and y of them by their own alone.
+/// The transposed convolution reads the gradients of K - 1 tokens behind a chunk. Two chunks
+/// compute those; only the one that they belong to writes their y.
 template <class T, class Out>
-FORGE_INLINE void backward_block(const canon::Problem<T>& p,
+FORGE_INLINE void backward_block(const canon::Convolution<T>& p,
                                  const Chunk& chunk,
                                  int64_t first,
                                  int64_t count,
                                  const BackwardBlock<T, Out>& b) {
   const int64_t width = p.channels / 2;
-  const int64_t reach = std::min(chunk.end + p.kernel - 1, p.length);
+  const int64_t halo_end = std::min(chunk.end + p.kernel - 1, p.length);
   // Gate and up side by side: first the convolution's output, then, over it, its gradient.
   const Tokens<T> convolved{b.memory, chunk.begin, 2 * count};
   const Tokens<const T> grad{b.memory, chunk.begin, 2 * count};
@@ -106,12 +107,12 @@ FORGE_INLINE void backward_block(const canon::Problem<T>& p,
     canon::convolve(p,
                     chunk.row,
                     chunk.begin,
-                    reach,
+                    halo_end,
                     channels,
                     b.gate_up.from_channel(channels.first),
                     convolved.from_channel(half * count));
   }
-  for (int64_t t = chunk.begin; t < reach; ++t) {
+  for (int64_t t = chunk.begin; t < halo_end; ++t) {
     T* c = convolved.at(t);
     if (t < chunk.end) {
       swiglu_token_both(count, c, b.grad_y.at(t) + first, c, b.y.at(t) + first);
@@ -147,7 +148,7 @@ void canon_backward(const at::Tensor& gate_up,
                     at::Tensor& y,
                     at::Tensor& grad_gate_up,
                     at::Tensor& grad_canon) {
-  const auto p = canon::problem<T>(gate_up, layer.weight, layer.options.residual, layer.doc_ids);
+  const auto p = canon::convolution<T>(gate_up, layer);
   const int64_t width = y.size(2), size = p.kernel * p.channels;
   const int64_t chunks = canon::chunk_count(p.batch, p.length);
   std::vector<T> sums(chunks * size, T(0));
@@ -202,60 +203,52 @@ void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
 
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
+struct Arguments {
+  CanonLayer canon;
+  WeightMatrix matrix;
+  bool adds;  ///< a residual
+};
 
-/// [B, T, C] as rows of C.
-at::Tensor rows(const at::Tensor& x) { return x.view({x.size(0) * x.size(1), x.size(2)}); }
-
+/// The weights that autograd tracks are arguments of their own; their gradients are returned.
 struct SwiGluLinear : public torch::autograd::Function<SwiGluLinear> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& gate_up,
-                            const at::Tensor& canon,
-                            bool residual,
-                            const at::Tensor& doc_ids,
+                            const at::Tensor&,  // the convolution's weight
                             const at::Tensor& w,
-                            const at::Tensor& rounded_w,
-                            const at::Tensor& stream) {
-    const WeightMatrix matrix(w, or_undefined(rounded_w));
-    context->save_for_backward({gate_up, canon, doc_ids, matrix.operand()});
-    context->saved_data["residual"] = residual;
-    context->saved_data["weight_type"] = static_cast<int64_t>(w.scalar_type());
-    context->saved_data["adds"] = or_undefined(stream).defined();
+                            const at::Tensor& residual,
+                            const Arguments& arguments) {
+    const auto& [layer, matrix, adds] = arguments;
+    context->save_for_backward({gate_up});
+    keep_arguments(context, arguments);
     const int64_t batch = gate_up.size(0), length = gate_up.size(1);
     at::Tensor y = at::empty({batch, length, w.size(1)}, matrix.operand().options());
-    const CanonLayer layer{or_undefined(canon), {residual, false}, or_undefined(doc_ids)};
     gate_up.is_cuda() ? canon_swiglu_forward_cuda(gate_up, layer, y)
                       : canon_swiglu_forward_cpu(gate_up, layer, y);
     at::Tensor out = at::empty({batch, length, w.size(0)}, gate_up.options());
-    at::Tensor out_rows = rows(out);
-    const at::Tensor added = or_undefined(stream);
-    linear_forward(rows(y), matrix.operand(), added.defined() ? rows(added) : added, out_rows);
+    at::Tensor out_rows = token_rows(out);
+    linear_forward(
+        token_rows(y), matrix.operand(), adds ? token_rows(residual) : at::Tensor(), out_rows);
     return out;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
-    const variable_list saved = context->get_saved_variables();
-    const at::Tensor &gate_up = saved[0], &w = saved[3];
-    const CanonLayer layer{or_undefined(saved[1]),
-                           {context->saved_data["residual"].toBool(), false},
-                           or_undefined(saved[2])};
-    const auto weight_type =
-        static_cast<at::ScalarType>(context->saved_data["weight_type"].toInt());
+    const at::Tensor gate_up = context->get_saved_variables()[0];
+    const auto arguments = kept_arguments<Arguments>(context);
+    const auto& [layer, matrix, adds] = arguments;
+    const at::Tensor& w = matrix.operand();
     const at::Tensor grad_out = grad_outputs[0].contiguous();
-    const at::Tensor grad = as_operand(rows(grad_out), w.scalar_type());
+    const at::Tensor grad = as_operand(token_rows(grad_out), w.scalar_type());
     const int64_t batch = gate_up.size(0), length = gate_up.size(1);
     at::Tensor y = at::empty({batch, length, w.size(1)}, w.options());
-    at::Tensor grad_y = at::empty(y.sizes(), gate_up.options()), grad_y_rows = rows(grad_y);
+    at::Tensor grad_y = at::empty(y.sizes(), gate_up.options()), grad_y_rows = token_rows(grad_y);
     at::Tensor grad_gate_up = at::empty_like(gate_up), grad_canon;
-    at::Tensor grad_w = at::empty(w.sizes(), w.options().dtype(weight_type));
+    at::Tensor grad_w = at::empty_like(matrix.stored);
     if (layer.weight.defined()) grad_canon = at::empty_like(layer.weight);
     linear_backward_x(grad, w, grad_y_rows);
     const auto run = gate_up.is_cuda() ? canon_swiglu_backward_cuda : canon_swiglu_backward_cpu;
     run(gate_up, layer, grad_y, y, grad_gate_up, grad_canon);
-    linear_backward_w(grad, rows(y), grad_w);
-    const bool adds = context->saved_data["adds"].toBool();
-    return {grad_gate_up, grad_canon, {}, {}, grad_w, {}, adds ? grad_out : at::Tensor()};
+    linear_backward_w(grad, token_rows(y), grad_w);
+    return {grad_gate_up, grad_canon, grad_w, adds ? grad_out : at::Tensor(), {}};
   }
 };
 
@@ -282,13 +275,14 @@ at::Tensor swiglu_linear(const at::Tensor& gate_up,
   const bool fused = has_product_kernel(gate_up, operand.scalar_type()) &&
                      !(canon.weight.defined() && canon.options.silu);
   if (!fused) return ops::linear(swiglu(canon_layer(gate_up, canon)), w, residual);
+  const Arguments arguments{{contiguous(canon.weight), canon.options, contiguous(canon.doc_ids)},
+                            {contiguous(w.stored), contiguous(w.rounded)},
+                            residual.defined()};
   return SwiGluLinear::apply(gate_up.contiguous(),
-                             or_empty(canon.weight),
-                             canon.options.residual,
-                             or_empty(canon.doc_ids),
-                             w.stored.contiguous(),
-                             or_empty(w.rounded),
-                             or_empty(residual));
+                             or_empty(arguments.canon.weight),
+                             arguments.matrix.stored,
+                             or_empty(residual),
+                             arguments);
 }
 
 }  // namespace forge::ops

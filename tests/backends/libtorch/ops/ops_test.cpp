@@ -75,19 +75,19 @@ TEST_CASE("gemm of bfloat16 agrees with float64 however it multiplies", "[ops]")
     for (const int64_t m : {1, 2, 3, 129, 151}) {
       for (const int64_t n : {1, 3, 64, 151}) {
         for (const int64_t k : {0, 1, 2, 129, 4097}) {
-          for (const bool turned : {false, true}) {
+          for (const bool transposed : {false, true}) {
             for (const bool add : {false, true}) {
-              INFO("m " << m << " n " << n << " k " << k << " " << turned << " " << add);
+              INFO("m " << m << " n " << n << " k " << k << " " << transposed << " " << add);
               const at::Tensor a = at::randn({m, k}).to(at::kBFloat16),
                                b = at::randn({k, n}).to(at::kBFloat16), c = at::randn({m, n + 2});
               const auto operand = [&](const at::Tensor& x, at::Tensor& stored) {
-                stored = turned ? x.t().contiguous() : x;
+                stored = transposed ? x.t().contiguous() : x;
                 return ops::Operand<at::BFloat16>{
-                    stored.data_ptr<at::BFloat16>(), stored.size(1), turned};
+                    stored.data_ptr<at::BFloat16>(), stored.size(1), transposed};
               };
               const at::Tensor before = c.clone();
               at::Tensor stored_a, stored_b;
-              if (k == 0 && turned) continue;  // no stride
+              if (k == 0 && transposed) continue;  // no stride
               run({m, n, k, c.data_ptr<float>(), n + 2, add},
                   operand(a, stored_a),
                   operand(b, stored_b));
@@ -207,7 +207,7 @@ TEST_CASE("rms_norm in low precision has the gradients of the wide one", "[ops]"
   }
 }
 
-TEST_CASE("rotary turns the pair at position p by p times its frequency", "[ops]") {
+TEST_CASE("rotary rotates the pair at position p by p times its frequency", "[ops]") {
   const ops::RotaryTable table =
       ops::rotary_table(4, 4, 100.0, false, at::TensorOptions(at::kDouble));
   const at::Tensor x = at::tensor({1.0, 0.0, 0.0, 2.0}, at::kDouble)
@@ -308,10 +308,10 @@ TEST_CASE("what lies between the matrix products has the same bits at any number
       all.push_back(at::empty_like(shape));
       return all.back();
     };
-    at::Tensor y = like(x), half = like(grad_half), prepared = like(x), again = like(grad_half);
+    at::Tensor y = like(x), half = like(grad_half), heads = like(x), again = like(grad_half);
     ops::norm_canon_forward_cpu(x, norm_w, {}, layer, y);
     ops::canon_swiglu_forward_cpu(x, layer, half);
-    ops::prepare_heads_cpu(x, layer, table, {2, 2, 4}, prepared);
+    ops::canon_rope_forward_cpu(x, {layer, table, {2, 2, 4}, {}}, heads);
     at::Tensor grad_x = like(x), grad_norm = like(norm_w), grad_canon = like(layer.weight);
     ops::norm_canon_backward_cpu(x, norm_w, {}, layer, upstream, x, grad_x, grad_norm, grad_canon);
     at::Tensor grad_gate_up = like(x), grad_taps = like(layer.weight);

@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "backends/libtorch/worker/loss_watch.h"
+#include "backends/libtorch/worker/divergence.h"
 #include "core/base/error.h"
 #include "core/model/weights/checkpoint.h"
 #include "tests/backends/libtorch/small_models.h"
@@ -226,7 +226,7 @@ TEST_CASE("a loss that is no number ends the job with a hint", "[worker]") {
           std::string::npos);
 }
 
-using libtorch::LossWatch;
+using libtorch::DivergenceDetector;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
@@ -240,7 +240,7 @@ config::Experiment sample() {
 }
 
 /// Ten steps up to `step` with a mean loss.
-libtorch::Stretch ten_steps(int64_t step, double loss, double norm = 1) {
+libtorch::StepWindow ten_steps(int64_t step, double loss, double norm = 1) {
   return {step, 10, 10 * loss, 10 * norm};
 }
 
@@ -248,28 +248,28 @@ TEST_CASE("a loss is bad that is not finite or far above guessing and above the 
           "[worker]") {
   const config::Experiment experiment = sample();
   double first = 0;
-  LossWatch watch(experiment);
-  watch.take(ten_steps(10, 7.5), first);
+  DivergenceDetector watch(experiment);
+  watch.add(ten_steps(10, 7.5), first);
   REQUIRE(first == 7.5);
   for (const double good : {7.5, 22.0, 0.01}) {
-    watch.take(ten_steps(20, good), first);
+    watch.add(ten_steps(20, good), first);
     REQUIRE(watch.is_good());
-    REQUIRE_FALSE(watch.is_over());
+    REQUIRE_FALSE(watch.is_diverged());
   }
   REQUIRE(first == 7.5);
   for (const double bad : {22.6, nan, std::numeric_limits<double>::infinity()}) {
-    LossWatch other(experiment);
-    other.take(ten_steps(10, bad), first);
+    DivergenceDetector other(experiment);
+    other.add(ten_steps(10, bad), first);
     REQUIRE_FALSE(other.is_good());
   }
-  LossWatch other(experiment);
-  other.take(ten_steps(10, 5, nan), first);  // the next loss would be nan
+  DivergenceDetector other(experiment);
+  other.add(ten_steps(10, 5, nan), first);  // the next loss would be nan
   REQUIRE_FALSE(other.is_good());
   // A model that begins far worse than guessing is given its own measure.
   double high = 0;
-  LossWatch strange(experiment);
-  strange.take(ten_steps(10, 40), high);
-  strange.take(ten_steps(20, 100), high);
+  DivergenceDetector strange(experiment);
+  strange.add(ten_steps(10, 40), high);
+  strange.add(ten_steps(20, 100), high);
   REQUIRE(strange.is_good() == true);
 }
 
@@ -278,27 +278,27 @@ TEST_CASE("so many bad steps in a row are the end and a good one begins the coun
   config::Experiment experiment = sample();
   experiment.train.max_bad_steps = 20;
   double first = 0;
-  LossWatch watch(experiment);
-  watch.take(ten_steps(10, 99), first);
+  DivergenceDetector watch(experiment);
+  watch.add(ten_steps(10, 99), first);
   REQUIRE(first == 99);
   first = 7;
-  watch.take(ten_steps(20, 99), first);
-  REQUIRE_FALSE(watch.is_over());
-  watch.take(ten_steps(30, 7), first);
-  watch.take(ten_steps(40, 99), first);
-  REQUIRE_FALSE(watch.is_over());
-  watch.take({50, 0, 0, 0}, first);  // nothing new
-  REQUIRE_FALSE(watch.is_over());
-  watch.take(ten_steps(50, 99), first);
-  REQUIRE(watch.is_over());
+  watch.add(ten_steps(20, 99), first);
+  REQUIRE_FALSE(watch.is_diverged());
+  watch.add(ten_steps(30, 7), first);
+  watch.add(ten_steps(40, 99), first);
+  REQUIRE_FALSE(watch.is_diverged());
+  watch.add({50, 0, 0, 0}, first);  // nothing new
+  REQUIRE_FALSE(watch.is_diverged());
+  watch.add(ten_steps(50, 99), first);
+  REQUIRE(watch.is_diverged());
 }
 
 TEST_CASE("the diagnosis says what was good last and which weight is broken", "[worker]") {
   const config::Experiment experiment = sample();
   double first = 0;
-  LossWatch watch(experiment);
-  watch.take(ten_steps(10, 7, 2), first);
-  watch.take(ten_steps(20, nan, nan), first);
+  DivergenceDetector watch(experiment);
+  watch.add(ten_steps(10, 7, 2), first);
+  watch.add(ten_steps(20, nan, nan), first);
   libtorch::NamedTensors weights = {{"whole", at::ones({3})}, {"broken", at::ones({3})}};
   weights[1].second[1] = nan;
   const std::string text = watch.diagnosis(weights);
@@ -307,9 +307,9 @@ TEST_CASE("the diagnosis says what was good last and which weight is broken", "[
   REQUIRE(
       contains(text, "good up to step 10, with loss 7.0, gradient norm 2.0, learning rate 0.001"));
   REQUIRE(contains(text, "'broken' holds"));
-  LossWatch other(experiment);
-  other.take(ten_steps(10, 7), first);
-  other.take(ten_steps(20, 70), first);
+  DivergenceDetector other(experiment);
+  other.add(ten_steps(10, 7), first);
+  other.add(ten_steps(20, 70), first);
   REQUIRE(contains(other.diagnosis({}), "exploded: step 20 has loss 70"));
 }
 

@@ -103,7 +103,7 @@ TEST_CASE("a step of any number of documents is the step in parts", "[model]") {
   const at::Device device = test_device();
   if (device.is_cuda()) libtorch::cuda::use_own_stream(0);
   libtorch::Trainer whole(experiment, device), parts(experiment, device);
-  libtorch::Uploader uploader(device, experiment.train.seq_len);
+  libtorch::BatchUploader uploader(device, experiment.train.seq_len);
   for (libtorch::Trainer* trainer : {&whole, &parts}) libtorch::load_initial(trainer->model(), 42);
   for (int64_t step = 0; step < 14; ++step) {
     INFO("step " << step);
@@ -334,12 +334,12 @@ struct StepResult {
 StepResult steps_of(const config::Experiment& experiment, int count) {
   const at::Device device = test_device();
   libtorch::Trainer trainer(experiment, device);
-  libtorch::Uploader uploader(device, experiment.train.seq_len);
+  libtorch::BatchUploader uploader(device, experiment.train.seq_len);
   libtorch::load_initial(trainer.model(), 5);
   const data::RowBatch rows = uneven_rows(experiment);
   StepResult result;
   for (int64_t step = 0; step < count; ++step) {
-    libtorch::step_in_memory(trainer, uploader, rows, step, device, {});
+    libtorch::step_with_oom_retry(trainer, uploader, rows, step, device, {});
     if (step == 0) result.totals = trainer.optimizer().totals();
   }
   for (const at::Tensor& weight : trainer.model().trainable())
@@ -493,7 +493,7 @@ TEST_CASE("trouble with a device is told from other errors", "[worker]") {
     try {
       TORCH_CHECK(false, words);
     } catch (const c10::Error& problem) {
-      return libtorch::may_be_mended(problem, at::Device("cpu"));
+      return libtorch::is_retryable(problem, at::Device("cpu"));
     }
     return false;
   };
@@ -501,7 +501,7 @@ TEST_CASE("trouble with a device is told from other errors", "[worker]") {
   REQUIRE(judged("CUDA error: uncorrectable ECC error encountered"));
   REQUIRE_FALSE(judged("CUDA error: an illegal memory access was encountered"));
   REQUIRE_FALSE(judged("out of memory: there are no 512 bytes left"));  // nobody else is asked
-  REQUIRE_FALSE(libtorch::may_be_mended(Error("wrong config"), at::Device("cpu")));
+  REQUIRE_FALSE(libtorch::is_retryable(Error("wrong config"), at::Device("cpu")));
 }
 
 TEST_CASE("lack of memory is told from other errors", "[worker][micro_batch]") {

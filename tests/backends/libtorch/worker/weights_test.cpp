@@ -73,7 +73,7 @@ libtorch::Model come_back(const std::filesystem::path& folder) {
   const weights::ModelFiles files(folder);
   const auto named = huggingface::model_weights(config.model, files.tensors());
   libtorch::Model model = make_model(config.model);
-  libtorch::load_beginning(model, 0, folder.string(), weights::content_hash(named));
+  libtorch::load_start_weights(model, 0, folder.string(), weights::content_hash(named));
   return model;
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("a checkpoint of float32 or bfloat16 weights loads into either", "[wor
         folder.path(), {}, libtorch::views_of(saved.named_weights(), owners), {});
     for (const at::ScalarType loaded : {at::kFloat, at::kBFloat16}) {
       libtorch::Model model(config, at::TensorOptions(loaded));
-      libtorch::load_beginning(model, 0, checkpoint.string(), "");
+      libtorch::load_start_weights(model, 0, checkpoint.string(), "");
       const libtorch::NamedTensors before = saved.named_weights();
       const libtorch::NamedTensors after = model.named_weights();
       for (size_t i = 0; i < before.size(); ++i) {
@@ -138,7 +138,7 @@ TEST_CASE("weights that changed since the run was planned are refused", "[worker
   const TemporaryFolder folder;
   leave(model, folder.path(), {});
   const std::string message = error_of(
-      [&] { libtorch::load_beginning(model, 0, (folder / "out").string(), "another hash"); });
+      [&] { libtorch::load_start_weights(model, 0, (folder / "out").string(), "another hash"); });
   REQUIRE(message.find("are no longer those that the run was planned with") != std::string::npos);
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("weights of another model are refused by name", "[worker]") {
   leave(model, folder.path(), {});
   libtorch::Model canon = make_model(small_model("A", config::PositionKind::rope));
   const std::string message =
-      error_of([&] { libtorch::load_beginning(canon, 0, (folder / "out").string(), ""); });
+      error_of([&] { libtorch::load_start_weights(canon, 0, (folder / "out").string(), ""); });
   REQUIRE(message.find("missing 2: 'model.layers.0.canonA.weight'") != std::string::npos);
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("data at an odd address is read", "[worker]") {
   bytes.insert(8 + header - 1, " ");
   const auto path = folder.write("odd/model.safetensors", bytes);
   libtorch::Model back = make_model(model.config());
-  libtorch::load_beginning(back, 0, path.parent_path().string(), weights::content_hash(views));
+  libtorch::load_start_weights(back, 0, path.parent_path().string(), weights::content_hash(views));
   REQUIRE(at::equal(logits_of(back), logits_of(model)));
 }
 

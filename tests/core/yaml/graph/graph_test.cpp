@@ -20,16 +20,16 @@ TEST_CASE("a call keeps how it is made and what of") {
       "d: !partial:m:f []\ne: !lambda:m:f []\nf: !meta:m:f []\ng: !call:getitem [x, 0]\n");
   const Node& a = target(graph, "a");
   CHECK(a.kind == Node::Kind::call);
-  CHECK(a.calling == Node::Calling::singleton);
+  CHECK(a.call_kind == Node::CallKind::singleton);
   CHECK(a.text == "torch.optim:AdamW");
   CHECK(a.identity == "opt");
   CHECK(a.find("lr")->real == 0.001);
   CHECK(a.origin.describe() == "config.yaml:1:4");
-  CHECK(target(graph, "b").calling == Node::Calling::singleton);
-  CHECK(target(graph, "c").calling == Node::Calling::factory);
-  CHECK(target(graph, "d").calling == Node::Calling::partial);
-  CHECK(target(graph, "e").calling == Node::Calling::partial);
-  CHECK(target(graph, "f").calling == Node::Calling::meta);
+  CHECK(target(graph, "b").call_kind == Node::CallKind::singleton);
+  CHECK(target(graph, "c").call_kind == Node::CallKind::factory);
+  CHECK(target(graph, "d").call_kind == Node::CallKind::partial);
+  CHECK(target(graph, "e").call_kind == Node::CallKind::partial);
+  CHECK(target(graph, "f").call_kind == Node::CallKind::meta);
   CHECK(target(graph, "g").text == "getitem");
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("an alias is the same node and a merge copies entries only") {
 TEST_CASE("an identity names one node") {
   CHECK(graph_error("a: &x !call:f@one []\nb: *x\n") == "");
   const std::string error = graph_error("a: !call:f@one []\nb: !dict:@one {}\n");
-  CHECK(contains(error, "config.yaml:2:4: error: two nodes claim the identity 'one'"));
+  CHECK(contains(error, "config.yaml:2:4: error: identity 'one' is used twice"));
   CHECK(contains(error, "the other is at config.yaml:1:4"));
 }
 
@@ -148,8 +148,8 @@ TEST_CASE("what no graph can hold is refused where it stands") {
   CHECK(contains(graph_error("a: 2001-01-01\n"), "is a date"));
   CHECK(contains(graph_error("a: !!set {x}\n"), "!!set"));
   CHECK(contains(graph_error("a: !!binary eA==\n"), "!!binary"));
-  CHECK(contains(graph_error("1: x\n"), "a target is called '1'"));
-  CHECK(contains(graph_error("a: !call:f {1: x}\n"), "the name of an argument is no string"));
+  CHECK(contains(graph_error("1: x\n"), "target names must be strings, not '1'"));
+  CHECK(contains(graph_error("a: !call:f {1: x}\n"), "argument names must be strings"));
   CHECK(contains(graph_error("a: !call:f {args: x}\n"), "'args' is the string 'x'"));
   CHECK(contains(graph_error("a: !call:f {args: [], kwargs: []}\n"), "'kwargs' is a sequence"));
   CHECK(contains(graph_error("a: !call:f {args: !tuple []}\n"), "'args' is '!tuple'"));

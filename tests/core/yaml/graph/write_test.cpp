@@ -20,7 +20,7 @@ class Comparison {
     if (!a || !b) return a == b;
     if (a->kind != b->kind || a->text != b->text || a->boolean != b->boolean ||
         a->integer != b->integer || a->identity != b->identity || a->is_object != b->is_object ||
-        a->calling != b->calling || a->items.size() != b->items.size() ||
+        a->call_kind != b->call_kind || a->items.size() != b->items.size() ||
         a->entries.size() != b->entries.size()) {
       return false;
     }

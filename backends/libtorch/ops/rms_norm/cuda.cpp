@@ -1,6 +1,7 @@
-#include "backends/libtorch/ops/norm_linear/cuda.h"
-#include "backends/libtorch/ops/common/cuda_tensors.h"
-#include "backends/libtorch/ops/norm_linear/norm_linear.h"
+#include "backends/libtorch/ops/rms_norm/cuda.h"
+
+#include "backends/libtorch/ops/canon_conv/cuda_tensors.h"
+#include "backends/libtorch/ops/rms_norm/rms_norm.h"
 
 namespace forge::ops {
 namespace {
@@ -10,15 +11,16 @@ cuda::NormCanon<T> arguments(const at::Tensor& x,
                              const at::Tensor& norm_w,
                              const RmsNormOptions& norm,
                              const CanonLayer& canon) {
-  return {cuda::sequences_of(x, canon),
+  const cuda::CanonInput<T> in = cuda::canon_input<T>(x, canon);
+  return {in.sequences,
           x.is_contiguous() ? x.size(2) : x.stride(1),
-          cuda::taps_of(canon),
-          canon.options.residual,
+          in.taps,
+          in.residual,
           norm.round_before_weight,
           static_cast<float>(norm.eps),
-          cuda::read<T>(x),
+          in.x,
           cuda::read<float>(norm_w),
-          cuda::read<float>(canon.weight)};
+          in.weights};
 }
 
 }  // namespace
@@ -51,21 +53,19 @@ void norm_canon_backward_cuda(const at::Tensor& x,
                               at::Tensor& grad_canon) {
   const int64_t channels = x.size(2), taps = cuda::taps_of(canon);
   // A row of sums is for both weights, so that one kernel adds them up.
-  at::Tensor rows;
+  cuda::BlockSums block_sums(x, channels * (1 + taps));
   cuda::with_type(x, [&](auto type) {
     using T = decltype(type);
-    const cuda::NormCanon<T> in = arguments<T>(x, norm_w, norm, canon);
-    rows = cuda::rows_of_sums(x, cuda::norm_canon_partial_rows(in), channels * (1 + taps));
-    cuda::norm_canon_backward(in,
+    cuda::norm_canon_backward(arguments<T>(x, norm_w, norm, canon),
                               cuda::read<float>(scales),
                               cuda::read<T>(grad_y),
                               cuda::read<T>(grad_residual),
                               cuda::write<T>(y),
                               cuda::write<T>(grad_x),
-                              cuda::write<float>(rows),
+                              block_sums.allocate(),
                               cuda::current_stream());
   });
-  const at::Tensor sums = cuda::sum_of_rows(rows);
+  const at::Tensor sums = block_sums.total();
   grad_norm_w = sums.narrow(0, 0, channels);
   if (taps > 0) grad_canon = sums.narrow(0, channels, channels * taps).view(canon.weight.sizes());
 }

@@ -1,4 +1,4 @@
-#include "core/yaml/raw_text.h"
+#include "core/yaml/scalar_scan.h"
 
 #include <algorithm>
 
@@ -45,7 +45,7 @@ class TabFinder {
     }
   }
 
-  /// What may begin here does.
+  /// Skips the token at position_, or begins a plain scalar.
   void step_at_token(char c) {
     if (c == '\'' || c == '"') {
       position_ = quoted_scalar_end(text_, position_).value_or(text_.size());
@@ -108,12 +108,12 @@ size_t block_scalar_end(std::string_view text, size_t position) {
   return text.size();
 }
 
-std::optional<size_t> find_stray_tab(std::string_view text) {
+std::optional<size_t> find_invalid_tab(std::string_view text) {
   if (text.find('\t') == npos) return std::nullopt;
   return TabFinder(text).find();
 }
 
-size_t behind_properties(std::string_view text, size_t position) {
+size_t skip_properties(std::string_view text, size_t position) {
   while (position < text.size() && (text[position] == '&' || text[position] == '!')) {
     while (position < text.size() && static_cast<unsigned char>(text[position]) > ' ') ++position;
     while (position < text.size() && static_cast<unsigned char>(text[position]) <= ' ') ++position;

@@ -1,4 +1,4 @@
-#include "backends/libtorch/worker/loss_watch.h"
+#include "backends/libtorch/worker/divergence.h"
 
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace forge::libtorch {
 namespace {
 
-std::string figures(const Stretch& means, const config::Experiment& experiment) {
+std::string figures(const StepWindow& means, const config::Experiment& experiment) {
   const double rate = config::learning_rate(experiment.schedule,
                                             experiment.optimizer.lr,
                                             means.last_step - 1,
@@ -27,29 +27,29 @@ std::string first_broken(const NamedTensors& weights) {
 
 }  // namespace
 
-void LossWatch::take(const Stretch& stretch, double& first_loss) {
-  if (stretch.steps == 0) return;
-  const auto steps = static_cast<double>(stretch.steps);
-  last_ = {stretch.last_step, stretch.steps, stretch.loss / steps, stretch.gradient_norm / steps};
+void DivergenceDetector::add(const StepWindow& window, double& first_loss) {
+  if (window.steps == 0) return;
+  const auto steps = static_cast<double>(window.steps);
+  last_ = {window.last_step, window.steps, window.loss / steps, window.gradient_norm / steps};
   if (first_loss == 0 && is_finite()) first_loss = last_.loss;
-  if (is_finite() && makes_sense(last_.loss, first_loss)) {
+  if (is_finite() && is_sane(last_.loss, first_loss)) {
     bad_steps_ = 0;
     last_good_ = last_;
   } else {
-    bad_steps_ += stretch.steps;
+    bad_steps_ += window.steps;
   }
 }
 
-bool LossWatch::makes_sense(double loss, double first_loss) const {
+bool DivergenceDetector::is_sane(double loss, double first_loss) const {
   const double guessing = std::log(std::max(2, experiment_.model.vocab_size));
   return std::isfinite(loss) && loss <= exploded * std::max(guessing, first_loss);
 }
 
-bool LossWatch::is_finite() const {
+bool DivergenceDetector::is_finite() const {
   return std::isfinite(last_.loss) && std::isfinite(last_.gradient_norm);
 }
 
-std::string LossWatch::diagnosis(const NamedTensors& weights) const {
+std::string DivergenceDetector::diagnosis(const NamedTensors& weights) const {
   std::string text =
       is_finite() ? "the training loss exploded" : "the training loss is not a finite number";
   text += ": step " + std::to_string(last_.last_step) + " has " + figures(last_, experiment_);
