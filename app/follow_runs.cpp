@@ -18,7 +18,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/manage/run_log.h"
-#include "core/results/tables/metrics.h"
+#include "core/results/store/run_summary.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
@@ -65,9 +65,9 @@ void RunView::take(const worker::Event& event) {
     tokens_per_second_ = metrics->tokens_per_second;
   } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
     eval_loss_ = evaluation->loss;
-    const auto* score = tables::headline(evaluation->scores);
+    const auto* score = store::headline(evaluation->scores);
     score_ =
-        score ? tables::printable(score->first) + " " + tables::fixed_text(score->second.value, 4)
+        score ? tables::printable(score->first) + " " + results::fixed_text(score->second.value, 4)
               : "";
   }
 }
@@ -76,8 +76,8 @@ double RunView::fraction() const { return max_steps_ > 0 ? double(step_) / doubl
 
 std::string RunView::text() const {
   std::string text = "step " + std::to_string(step_) + "/" + std::to_string(max_steps_);
-  if (loss_) text += "  loss " + tables::fixed_text(*loss_, 4);
-  if (eval_loss_) text += "  eval " + tables::fixed_text(*eval_loss_, 4);
+  if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
+  if (eval_loss_) text += "  eval " + results::fixed_text(*eval_loss_, 4);
   if (!score_.empty()) text += "  " + score_;
   if (tokens_per_second_ > 0)
     text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
@@ -91,7 +91,7 @@ std::string RunView::text() const {
 
 std::string RunView::short_text() const {
   std::string text = std::to_string(std::lround(100 * fraction())) + " %";
-  if (loss_) text += "  loss " + tables::fixed_text(*loss_, 4);
+  if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
   return text;
 }
 

@@ -144,7 +144,7 @@ PreparedRun prepare_run(const Context& context,
   inputs.initial_weights = run.initial_weights;
   inputs.train_tokens = run::training_sources(data);
   inputs.evaluation_tokens = run::evaluation_sources(data);
-  inputs.selection_tokens = run::selection_sources(data);
+  inputs.validation_tokens = run::validation_sources(data);
   inputs.device = options.device;
   inputs.backend = run.backend;
   const run::PlannedRun planned = run.saved
@@ -175,8 +175,8 @@ std::vector<SelectedConfig> configs_of_table(const Context& context, const std::
     sweeps.push_back({table.best_of->key, {}});
     for (const double value : table.best_of->values)
       sweeps.back().values.push_back(shortest(value));
-    if (const int64_t rows = table.best_of->selection_rows; rows > 0)
-      sweeps.push_back({"train.selection_rows", {std::to_string(rows)}});
+    if (const int64_t rows = table.best_of->validation_rows; rows > 0)
+      sweeps.push_back({"train.validation_rows", {std::to_string(rows)}});
   }
   std::vector<SelectedConfig> selected;
   for (const tables::RowSpec& row : table.rows)

@@ -14,9 +14,9 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/project/names.h"
+#include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/comparability.h"
-#include "core/results/tables/metrics.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/supervisor.h"
@@ -107,7 +107,7 @@ std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelec
 namespace {
 
 std::string loss_text(const std::optional<double>& loss) {
-  return loss ? tables::fixed_text(*loss, 4) : "-";
+  return loss ? results::fixed_text(*loss, 4) : "-";
 }
 
 std::string score_text(const worker::Score& score) {
@@ -119,8 +119,8 @@ std::string speed_text(const std::optional<double>& speed) {
   return speed ? with_thousands(std::llround(*speed)) : "-";
 }
 
-std::string memory_text(const std::optional<int64_t>& bytes) {
-  return bytes ? human_bytes(double(*bytes)) : "-";
+std::string memory_text(const std::optional<double>& bytes) {
+  return bytes ? human_bytes(*bytes) : "-";
 }
 
 std::string status_text(const store::RunSummary& run) {
@@ -170,27 +170,32 @@ std::string result_text(const store::RunSummary& run,
                         bool colour) {
   std::string head = styled(run.config, Style::bold, colour) + "  " +
                      styled(status_text(run), style_of(run.status), colour);
-  if (run.wall_seconds) head += "  " + human_duration(*run.wall_seconds);
+  if (run.metric(results::wall_seconds_name))
+    head += "  " + human_duration(*run.metric(results::wall_seconds_name));
   if (run.status == run::RunState::stopped) head += "  at step " + std::to_string(run.step);
   std::vector<std::vector<std::string>> lines;
-  if (run.eval_loss)
-    lines.push_back({"  eval loss", loss_text(run.eval_loss) + "  (" + run.evaluation + ")"});
+  if (run.metric(results::eval_loss_name))
+    lines.push_back(
+        {"  eval loss",
+         loss_text(run.metric(results::eval_loss_name)) + "  (" + run.evaluation + ")"});
   for (const auto& [name, score] : run.scores) {
     lines.push_back({"  " + tables::printable(name), score_text(score)});
   }
-  if (run.train_loss) lines.push_back({"  train loss", loss_text(run.train_loss)});
-  if (run.tokens_per_second)
-    lines.push_back({"  speed", speed_text(run.tokens_per_second) + " tok/s"});
+  if (run.metric(results::train_loss_name))
+    lines.push_back({"  train loss", loss_text(run.metric(results::train_loss_name))});
+  if (run.metric(results::tokens_per_second_name))
+    lines.push_back(
+        {"  speed", speed_text(run.metric(results::tokens_per_second_name)) + " tok/s"});
   if (const std::string disturbance = tables::disturbance_of(run); !disturbance.empty())
     lines.push_back({"", disturbance});
   if (run.micro_batch_size)
     lines.push_back(
         {"  micro-batch",
          with_thousands(*run.micro_batch_size) + (*run.micro_batch_size == 1 ? " row" : " rows")});
-  if (run.peak_memory_bytes) {
+  if (run.metric(results::peak_memory_name)) {
     lines.push_back({"  peak memory",
-                     memory_text(run.peak_memory_bytes) + " in tensors, " +
-                         memory_text(run.peak_resident_bytes) + " resident"});
+                     memory_text(run.metric(results::peak_memory_name)) + " in tensors, " +
+                         memory_text(run.metric(results::peak_resident_name)) + " resident"});
   }
   if (run.parameters > 0) lines.push_back({"  parameters", with_thousands(run.parameters)});
   lines.push_back({"  profile",
@@ -220,10 +225,10 @@ std::string result_table(const std::vector<store::RunSummary>& runs, bool colour
                      status_text(run),
                      run.profile,
                      std::to_string(run.seed),
-                     loss_text(run.eval_loss),
-                     loss_text(run.train_loss),
-                     speed_text(run.tokens_per_second),
-                     memory_text(run.peak_memory_bytes),
+                     loss_text(run.metric(results::eval_loss_name)),
+                     loss_text(run.metric(results::train_loss_name)),
+                     speed_text(run.metric(results::tokens_per_second_name)),
+                     memory_text(run.metric(results::peak_memory_name)),
                      run.parameters > 0 ? with_thousands(run.parameters) : "-",
                      run.id});
   }

@@ -15,7 +15,6 @@
 #include "core/base/text.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/result_store.h"
-#include "core/results/tables/metrics.h"
 #include "core/run/host.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
@@ -32,14 +31,14 @@ using Lines = std::vector<std::vector<std::string>>;
 /// Seconds as milliseconds, with as many decimals as make three digits.
 std::string milliseconds(double seconds) {
   const double value = seconds * 1000;
-  return tables::fixed_text(value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
+  return results::fixed_text(value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
 }
 
 std::string part(const Record& record, double benchmark::StepBreakdown::*seconds) {
   return record.parts ? milliseconds(*record.parts.*seconds) : "-";
 }
 
-std::string percent(double fraction) { return tables::fixed_text(100 * fraction, 1) + " %"; }
+std::string percent(double fraction) { return results::fixed_text(100 * fraction, 1) + " %"; }
 
 std::string speed(double tokens_per_second) {
   return with_thousands(std::llround(tokens_per_second));
@@ -47,8 +46,8 @@ std::string speed(double tokens_per_second) {
 
 std::string ratio_text(const Record& record) {
   if (!record.ratio) return "";
-  return tables::fixed_text(record.ratio->median, 3) + " ± " +
-         tables::fixed_text(record.ratio->spread * record.ratio->median, 3);
+  return results::fixed_text(record.ratio->median, 3) + " ± " +
+         results::fixed_text(record.ratio->spread * record.ratio->median, 3);
 }
 
 std::string threads_text(const benchmark::BenchDevice& device) {
@@ -86,7 +85,7 @@ std::string precisions(const std::vector<Record>& records) {
 std::string ceiling_text(const std::vector<Record>& records) {
   for (const Record& record : records) {
     if (record.ceiling)
-      return ", ceiling " + tables::fixed_text(record.ceiling->flops / 1e12, 3) + " TFLOP/s";
+      return ", ceiling " + results::fixed_text(record.ceiling->flops / 1e12, 3) + " TFLOP/s";
   }
   return "";
 }
@@ -178,9 +177,9 @@ std::string operations_table(const Record& record, bool colour) {
     const double peer = operation.at("peer_seconds").get<double>();
     lines.push_back({operation.at("operation").get<std::string>(),
                      operation.at("size").get<std::string>(),
-                     tables::fixed_text(seconds * 1000, 3),
-                     tables::fixed_text(peer * 1000, 3),
-                     tables::fixed_text(peer / seconds, 2),
+                     results::fixed_text(seconds * 1000, 3),
+                     results::fixed_text(peer * 1000, 3),
+                     results::fixed_text(peer / seconds, 2),
                      rate(operation, "flops_per_second"),
                      rate(operation, "bytes_per_second")});
   }

@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/results/tables/metrics.h"
+#include "core/results/metrics.h"
 #include "core/results/tables/pivot.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/sheet.h"
@@ -80,7 +80,7 @@ std::pair<std::string, std::string> pareto_metrics(const tables::TableSpec& tabl
   const std::vector<std::string> names = split(words, ',');
   if (names.size() != 2)
     throw Error("--pareto needs two metrics", {}, "for example --pareto quality,speed");
-  return {tables::figure_named(table, names[0]), tables::figure_named(table, names[1])};
+  return {tables::metric_by_word(table, names[0]), tables::metric_by_word(table, names[1])};
 }
 
 std::string pareto_text(const tables::Ablation& table, const std::string& words) {
@@ -88,8 +88,8 @@ std::string pareto_text(const tables::Ablation& table, const std::string& words)
   std::vector<std::vector<std::string>> lines = {{"Model", first, second, "Dominated by"}};
   for (const tables::ParetoPoint& point : tables::pareto(table, first, second))
     lines.push_back({point.name,
-                     tables::figure_text(point.first, first),
-                     tables::figure_text(point.second, second),
+                     results::text(point.first, results::metric_named(first)),
+                     results::text(point.second, results::metric_named(second)),
                      point.dominated_by.empty() ? "none" : join(point.dominated_by, ", ")});
   return aligned(lines, {1, 2});
 }

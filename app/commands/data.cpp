@@ -15,7 +15,7 @@
 #include "core/data/rows/token_file.h"
 #include "core/data/rows/token_statistics.h"
 #include "core/data/tokenizer/tokenizer_json.h"
-#include "core/results/tables/metrics.h"
+#include "core/results/metrics.h"
 
 namespace forge::app {
 
@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string percent_text(double share) { return tables::fixed_text(100 * share, 2) + " %"; }
+std::string percent_text(double share) { return results::fixed_text(100 * share, 2) + " %"; }
 
 Json tokens_json(const std::optional<data::PreparedTokens>& tokens) {
   if (!tokens) return nullptr;
@@ -258,8 +258,8 @@ int show_statistics(const Context&, const DataShowOptions& options) {
       {"tokens", with_thousands(statistics.tokens), ""},
       {"documents", with_thousands(statistics.documents), ""},
       {"text", human_bytes(double(statistics.text_bytes)), ""},
-      {"bytes per token", tables::fixed_text(double(statistics.text_bytes) / tokens, 3), ""},
-      {"tokens of a document", tables::fixed_text(statistics.mean_length, 1), "mean"}};
+      {"bytes per token", results::fixed_text(double(statistics.text_bytes) / tokens, 3), ""},
+      {"tokens of a document", results::fixed_text(statistics.mean_length, 1), "mean"}};
   const std::vector<std::string> names = {"5 %", "25 %", "50 %", "75 %", "95 %"};
   for (size_t i = 0; i < statistics.quantiles.size(); ++i) {
     lines.push_back(
@@ -273,7 +273,7 @@ int show_statistics(const Context&, const DataShowOptions& options) {
     const std::string& text = opened.tokenizer.vocabulary().tokens[static_cast<size_t>(token.id)];
     lines.push_back({std::to_string(token.id),
                      with_thousands(token.count),
-                     tables::fixed_text(100 * double(token.count) / tokens, 2) + " %",
+                     results::fixed_text(100 * double(token.count) / tokens, 2) + " %",
                      json_text(nlohmann::json(text))});
   }
   std::cout << aligned(lines, {0, 1, 2});

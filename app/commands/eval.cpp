@@ -8,7 +8,7 @@
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/resolve.h"
-#include "core/results/tables/metrics.h"
+#include "core/results/metrics.h"
 #include "core/run/evaluate.h"
 #include "core/run/logits.h"
 #include "core/run/open_model.h"
@@ -117,16 +117,16 @@ void print(const run::RunModel& model,
            const run::ModelEvaluation& evaluation) {
   std::cout << model.name << ", step " << model.step << ", on " << data.name << "\n";
   std::vector<std::vector<std::string>> lines = {
-      {"  loss", tables::fixed_text(evaluation.loss, 4), "nats per token"},
-      {"  perplexity", tables::fixed_text(evaluation.perplexity, 3), ""}};
+      {"  loss", results::fixed_text(evaluation.loss, 4), "nats per token"},
+      {"  perplexity", results::fixed_text(evaluation.perplexity, 3), ""}};
   if (evaluation.bits_per_byte)
-    lines.push_back({"  bits per byte", tables::fixed_text(*evaluation.bits_per_byte, 4), ""});
+    lines.push_back({"  bits per byte", results::fixed_text(*evaluation.bits_per_byte, 4), ""});
   lines.push_back({"  tokens",
                    with_thousands(evaluation.tokens),
                    "in rows of " + std::to_string(model.experiment.train.seq_len)});
   for (const auto& [name, score] : evaluation.scores) {
     lines.push_back(
-        {"  " + name, tables::fixed_text(score.value, 4), "of " + with_thousands(score.count)});
+        {"  " + name, results::fixed_text(score.value, 4), "of " + with_thousands(score.count)});
   }
   if (evaluation.seconds > 0) {
     const double speed = static_cast<double>(evaluation.tokens) / evaluation.seconds;

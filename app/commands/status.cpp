@@ -11,9 +11,9 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/results/metrics.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
-#include "core/results/tables/metrics.h"
 
 namespace forge::app {
 namespace {
@@ -27,7 +27,7 @@ struct StatusOptions {
 };
 
 std::string loss_or_dash(const std::optional<double>& loss) {
-  return loss ? tables::fixed_text(*loss, 4) : "-";
+  return loss ? results::fixed_text(*loss, 4) : "-";
 }
 
 std::string duration(const std::optional<double>& seconds) {
@@ -62,9 +62,11 @@ std::string running_text(const std::vector<store::RunningRun>& running) {
     lines.push_back({run.id,
                      known ? with_thousands(now.step) + "/" + with_thousands(run.max_steps) : "-",
                      known ? std::to_string(100 * now.step / run.max_steps) + " %" : "-",
-                     loss_or_dash(run.train_loss),
-                     loss_or_dash(run.eval_loss),
-                     run.tokens_per_second ? with_thousands(int64_t(*run.tokens_per_second)) : "-",
+                     loss_or_dash(run.metric(results::train_loss_name)),
+                     loss_or_dash(run.metric(results::eval_loss_name)),
+                     run.metric(results::tokens_per_second_name)
+                         ? with_thousands(int64_t(*run.metric(results::tokens_per_second_name)))
+                         : "-",
                      duration(now.seconds_left),
                      now.device.empty() ? run.device_type : now.device});
   }

@@ -110,8 +110,8 @@ class Training:
         shuffled = self.experiment["data"]["order"] == "shuffled"
         self.rows = Rows(request["train_tokens"], self.experiment, shuffled)
         self.held_out = Rows(request["evaluation_tokens"], self.experiment, False)
-        self.selection = (Rows(request["selection_tokens"], self.experiment, False)
-                          if request.get("selection_tokens") else None)
+        self.validation = (Rows(request["validation_tokens"], self.experiment, False)
+                          if request.get("validation_tokens") else None)
         self.model = build(self.experiment, device)
         optimizer = self.experiment["optimizer"]
         self.optimizer = torch.optim.AdamW(
@@ -233,12 +233,12 @@ class Training:
         self.eval_loss, tokens = evaluate(
             self.model, self.held_out, self.config["eval_batch_size"], self.device, self.show)
         seconds = time.monotonic() - began
-        chosen_by = {}
-        if self.selection and step >= self.config["max_steps"]:
-            chosen_by["selection_loss"], _ = evaluate(
-                self.model, self.selection, self.config["eval_batch_size"], self.device, self.show)
+        validation = {}
+        if self.validation and step >= self.config["max_steps"]:
+            validation["validation_loss"], _ = evaluate(
+                self.model, self.validation, self.config["eval_batch_size"], self.device, self.show)
         self.events.send("evaluation", step=step, loss=self.eval_loss, tokens=tokens,
-                         seconds=seconds, **chosen_by)
+                         seconds=seconds, **validation)
         self.evaluated = step
         self.resume_clock()
 

@@ -157,8 +157,8 @@ struct TrainConfig {
   bool keep_best = true;            ///< and the one with the lowest evaluation loss
   int64_t max_bad_steps = 10;       ///< steps in a row with a loss that no longer makes sense
   double hung_after_seconds = 120;  ///< without a sign of work
-  int eval_rows = 500;              ///< rows of the fixed held-out set
-  int selection_rows = 0;           ///< held-out rows behind them, of which nothing is reported
+  int eval_rows = 500;              ///< held-out rows of the test set: eval_loss
+  int validation_rows = 0;  ///< held-out rows behind them: validation_loss, to choose runs by
   int eval_batch_size = 32;
   int eval_prompts = 100;       ///< texts that the model goes on with, of tasks that ask for it
   bool document_mask = false;   ///< attention and convolution stay within a document

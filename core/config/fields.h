@@ -283,11 +283,14 @@ void fields(Visitor& visit, TrainConfig& c) {
               c.hung_after_seconds,
               "seconds without a sign of work after which a worker is killed",
               at_least(1));
-  visit.field("eval_rows", c.eval_rows, "rows of the fixed held-out set", at_least(1));
+  visit.field("eval_rows",
+              c.eval_rows,
+              "held-out rows of the test set: eval_loss and scores are of these",
+              at_least(1));
   visit.field(
-      "selection_rows",
-      c.selection_rows,
-      "held-out rows behind eval_rows to choose runs by: they give selection_loss at the end",
+      "validation_rows",
+      c.validation_rows,
+      "held-out rows of the validation set, behind the test set: validation_loss chooses runs",
       up_to(1 << 20));
   visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", up_to(1 << 20));
   visit.field("eval_prompts",

@@ -161,7 +161,7 @@ class GarbageFinder {
       try {
         const worker::Request request = worker::request_from_line(read_file(folder.request_file()));
         for (const auto* sources :
-             {&request.train_tokens, &request.evaluation_tokens, &request.selection_tokens}) {
+             {&request.train_tokens, &request.evaluation_tokens, &request.validation_tokens}) {
           for (const worker::TokenSource& source : *sources)
             needed.insert(fs::path(source.path).parent_path());
         }

@@ -115,7 +115,7 @@ EvaluationData prepared(const RunModel& model,
   // Of generated training text as little as can be: it is not what is wanted.
   experiment.train.max_steps = 1;
   experiment.train.batch_size = 1;
-  experiment.train.selection_rows = 0;
+  experiment.train.validation_rows = 0;
   experiment.train.seq_len = model.experiment.train.seq_len;
   experiment.train.document_mask = model.experiment.train.document_mask;
   const data::PreparedData made = data::prepare(experiment, cache_dir, progress);

@@ -155,7 +155,7 @@ worker::Request make_request(const PlannedRun& planned, const RunInputs& inputs)
   request.experiment = inputs.experiment;
   request.train_tokens = inputs.train_tokens;
   request.evaluation_tokens = inputs.evaluation_tokens;
-  request.selection_tokens = inputs.selection_tokens;
+  request.validation_tokens = inputs.validation_tokens;
   request_answers(config::experiment_from_json(inputs.experiment), request);
   request.resume_from = inputs.continue_from.checkpoint.string();
   request.initial_weights = inputs.initial_weights.folder.string();

@@ -50,7 +50,7 @@ struct RunInputs {
   ContinueFrom continue_from;  ///< of a new run; one that has checkpoints goes on from its own
   std::vector<worker::TokenSource> train_tokens;
   std::vector<worker::TokenSource> evaluation_tokens;
-  std::vector<worker::TokenSource> selection_tokens;
+  std::vector<worker::TokenSource> validation_tokens;
   std::string device = "auto";  ///< as chosen by the user; "auto": what the worker chose
   worker::BackendInfo backend;  ///< what the worker said it would run on
 };

@@ -39,8 +39,8 @@ std::vector<worker::TokenSource> evaluation_sources(const data::PreparedData& pr
   return sources_of(prepared, prepared.evaluation);
 }
 
-std::vector<worker::TokenSource> selection_sources(const data::PreparedData& prepared) {
-  return sources_of(prepared, prepared.selection);
+std::vector<worker::TokenSource> validation_sources(const data::PreparedData& prepared) {
+  return sources_of(prepared, prepared.validation);
 }
 
 namespace {
@@ -165,7 +165,7 @@ void refresh_request(const RunFolder& folder,
   request.run_dir = fs::absolute(folder.path()).string();
   request.train_tokens = training_sources(data);
   request.evaluation_tokens = evaluation_sources(data);
-  request.selection_tokens = selection_sources(data);
+  request.validation_tokens = validation_sources(data);
   write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
 }
 

@@ -15,7 +15,7 @@ namespace forge::run {
 /// Prepared token files as a request names them.
 std::vector<worker::TokenSource> training_sources(const data::PreparedData& prepared);
 std::vector<worker::TokenSource> evaluation_sources(const data::PreparedData& prepared);
-std::vector<worker::TokenSource> selection_sources(const data::PreparedData& prepared);
+std::vector<worker::TokenSource> validation_sources(const data::PreparedData& prepared);
 
 /// Throws Error at the place of the first config key whose value the backend said that it cannot
 /// do, naming the values that it can. A backend that said nothing of the key, or nothing at all, is

@@ -83,7 +83,7 @@ void fields(Visitor& visit, Request& request) {
   visit.optional("experiment", request.experiment);
   visit.optional("train_tokens", request.train_tokens);
   visit.optional("evaluation_tokens", request.evaluation_tokens);
-  visit.optional("selection_tokens", request.selection_tokens);
+  visit.optional("validation_tokens", request.validation_tokens);
   visit.optional("answers", request.answers);
   visit.optional("answer_rows", request.answer_rows);
   visit.optional("resume_from", request.resume_from);
@@ -166,7 +166,7 @@ void fields(Visitor& visit, Evaluation& evaluation) {
   visit.field("tokens", evaluation.tokens);
   visit.field("seconds", evaluation.seconds);
   visit.optional("scores", evaluation.scores);
-  visit.optional("selection_loss", evaluation.selection_loss);
+  visit.optional("validation_loss", evaluation.validation_loss);
 }
 
 template <class Visitor>
@@ -422,6 +422,47 @@ Event event_from_json(const Json& json) {
     progress->fraction = fraction > 0 ? std::min(fraction, 1.0) : 0;  // not a number is 0, too
   }
   return event;
+}
+
+namespace {
+
+/// Collects the numbers of an event.
+struct NumberCollector {
+  std::vector<std::pair<std::string, double>> numbers = {};
+
+  template <class T>
+  void field(const char* key, const T& value) {
+    if constexpr (std::is_same_v<T, double> || std::is_same_v<T, int64_t>)
+      numbers.emplace_back(key, static_cast<double>(value));
+  }
+  void field(const char* key, const std::optional<double>& value) {
+    if (value) numbers.emplace_back(key, *value);
+  }
+  template <class T>
+  void optional(const char* key, const T& value) {
+    field(key, value);
+  }
+};
+
+template <class Struct>
+std::vector<std::pair<std::string, double>> numbers_of(Struct event, const char* loss_name) {
+  NumberCollector collector;
+  fields(collector, event);
+  for (auto& [name, value] : collector.numbers) {
+    if (name == "loss") name = loss_name;
+  }
+  return std::move(collector.numbers);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> metrics_of(const Event& event) {
+  if (const auto* train = std::get_if<TrainMetrics>(&event))
+    return numbers_of(*train, "train_loss");
+  if (const auto* evaluation = std::get_if<Evaluation>(&event))
+    return numbers_of(*evaluation, "eval_loss");
+  if (const auto* finished = std::get_if<Finished>(&event)) return numbers_of(*finished, "");
+  return {};
 }
 
 const char* name_of(const Event& event) { return event_names[event.index()]; }

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -102,9 +103,9 @@ struct Request {
   nlohmann::json experiment = nlohmann::json::object();  ///< resolved, complete (config.json)
   std::vector<TokenSource> train_tokens;
   std::vector<TokenSource> evaluation_tokens;
-  std::vector<TokenSource> selection_tokens;  ///< for selection_loss; in no other loss
-  std::vector<AnswerKind> answers;            ///< that an evaluation gives beside the loss
-  int64_t answer_rows = 0;                    ///< `continuation` is asked of the first so many rows
+  std::vector<TokenSource> validation_tokens;  ///< for validation_loss alone
+  std::vector<AnswerKind> answers;             ///< that an evaluation gives beside the loss
+  int64_t answer_rows = 0;           ///< `continuation` is asked of the first so many rows
   std::string resume_from;           ///< a checkpoint folder, "" = start from the initial weights
   std::string initial_weights;       ///< folder of the weights to begin from, "": they are drawn
   std::string initial_weights_hash;  ///< of their content, to be checked; "": whatever is there
@@ -210,8 +211,9 @@ struct Evaluation {
   double loss = 0;  ///< token-weighted mean over the fixed held-out set
   int64_t tokens = 0;
   double seconds = 0;
-  std::map<std::string, Score> scores = {};   ///< by name; forge adds them, no worker sends them
-  std::optional<double> selection_loss = {};  ///< after the last step, over selection_tokens
+  std::map<std::string, Score> scores = {};  ///< by name; forge adds them, no worker sends them
+  std::optional<double> validation_loss =
+      {};  ///< nats a token over validation_tokens, after the last step
 };
 
 struct CheckpointSaved {
@@ -310,6 +312,11 @@ Request request_from_line(const std::string& line);
 WindowRequest window_request_from_line(const std::string& line);
 Event event_from_line(const std::string& line);
 Event event_from_json(const nlohmann::json& json);
+
+/// The numbers of a train, evaluation or finished event, by the names under which forge stores and
+/// compares them (core/results/metrics.h): a "loss" is train_loss or eval_loss. Scores are not
+/// among them. Empty for other events.
+std::vector<std::pair<std::string, double>> metrics_of(const Event& event);
 
 /// "hello", "environment", "started", "progress", "train", "evaluation", "checkpoint", "finished",
 /// "failed", "tokens", "answers", "ready", "window", "result", "supports", "micro_batch".

@@ -42,8 +42,10 @@ TEST_CASE("PyTorch trains what libtorch trains, and a table shows both") {
   const auto run = [&](const std::string& backend) {
     std::vector<std::string> command =
         tiny({"run", "train_canon_ac", "--backend", backend, "--json"}, 50);
-    for (const char* setting :
-         {"train.batch_size=8", "train.seq_len=128", "train.log_every=1", "train.selection_rows=3"})
+    for (const char* setting : {"train.batch_size=8",
+                                "train.seq_len=128",
+                                "train.log_every=1",
+                                "train.validation_rows=3"})
       command.insert(command.end(), {"--set", setting});
     const Outcome outcome = forge.call(command);
     INFO(outcome.err);
@@ -60,11 +62,11 @@ TEST_CASE("PyTorch trains what libtorch trains, and a table shows both") {
   REQUIRE(a.count(50) == 1);
   CHECK(std::abs(a.at(1) - b.at(1)) <= 1e-5);
   for (const auto& [step, loss] : a) CHECK(std::abs(loss - b.at(step)) <= 1e-3);
-  for (const char* figure : {"eval_loss", "selection_loss"}) {
+  for (const char* figure : {"eval_loss", "validation_loss"}) {
     INFO(figure);
     CHECK(std::abs(own.at(figure).get<double>() - theirs.at(figure).get<double>()) <= 1e-3);
   }
-  CHECK(own.at("selection_loss") != own.at("eval_loss"));
+  CHECK(own.at("validation_loss") != own.at("eval_loss"));
   CHECK(a.at(50) < a.at(1));
 
   const Outcome evaluated = forge.call({"eval", theirs.at("id"), "--json"});

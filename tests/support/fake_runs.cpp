@@ -212,7 +212,7 @@ run::RunFolder make_completed_run(const std::filesystem::path& runs_dir,
   append_training(folder, run, steps);
   append_event(folder,
                worker::Evaluation{
-                   steps, outcome.eval_loss, 8192, 0.75, outcome.scores, outcome.selection_loss});
+                   steps, outcome.eval_loss, 8192, 0.75, outcome.scores, outcome.validation_loss});
   worker::Finished finished;
   finished.completed = true;
   finished.step = steps;

@@ -86,7 +86,7 @@ struct Outcome {
   double tokens_per_second = 4300;
   int64_t peak_memory_bytes = int64_t{1} << 30;
   std::map<std::string, worker::Score> scores = {};
-  std::optional<double> selection_loss = {};
+  std::optional<double> validation_loss = {};
   double busy_elsewhere = 0;
   bool shared_device = false;
 };

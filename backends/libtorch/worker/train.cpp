@@ -262,15 +262,15 @@ class TrainingRun {
     answers_.send_continuations(
         state_.step, trainer_.model(), [&](double fraction) { show_progress("answer", fraction); });
     last_evaluation_ = {state_.step, result.loss, result.tokens, steady_seconds() - began};
-    if (is_last_step()) last_evaluation_->selection_loss = selection_loss();
+    if (is_last_step()) last_evaluation_->validation_loss = validation_loss();
     events_.send(*last_evaluation_);
     timer_.resume();
   }
 
-  /// Over held-out rows of which nothing else is reported.
-  std::optional<double> selection_loss() {
-    if (request_.selection_tokens.empty()) return std::nullopt;
-    const data::Dataset rows = evaluation_rows(request_.selection_tokens, experiment_);
+  /// The loss over the validation rows, in nats a token; none without such rows.
+  std::optional<double> validation_loss() {
+    if (request_.validation_tokens.empty()) return std::nullopt;
+    const data::Dataset rows = evaluation_rows(request_.validation_tokens, experiment_);
     Evaluator evaluator(
         trainer_.model(),
         rows,

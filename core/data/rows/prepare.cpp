@@ -79,8 +79,8 @@ PreparedData prepare_task(const config::Experiment& experiment) {
   prepared.train.push_back({"", 1, "", consumed_rows(experiment.train)});
   const int64_t reported = experiment.train.eval_rows;
   prepared.evaluation.push_back({"", 1, "", reported});
-  if (experiment.train.selection_rows > 0)
-    prepared.selection.push_back({"", 1, "", experiment.train.selection_rows, reported});
+  if (experiment.train.validation_rows > 0)
+    prepared.validation.push_back({"", 1, "", experiment.train.validation_rows, reported});
   return prepared;
 }
 
@@ -93,7 +93,7 @@ namespace forge::data {
 struct Demand {
   int64_t training = 0;    ///< of text without an end: of other text all are used
   int64_t evaluation = 0;  ///< at most
-  int64_t selection = 0;   ///< behind those of evaluation, of which none may be lacking then
+  int64_t validation = 0;  ///< behind those of evaluation, of which none may be lacking then
 };
 
 /// How a run's data is prepared, whatever it is made of.
@@ -192,25 +192,27 @@ PreparedRows rows_of(Split split,
 
 /// Parts the held-out rows: those that are reported come first, those that runs are chosen by after
 /// them.
-void part_selection(const config::Experiment& experiment, Demand demand, PreparedData& prepared) {
+void split_off_validation(const config::Experiment& experiment,
+                          Demand demand,
+                          PreparedData& prepared) {
   PreparedRows& held_out = prepared.evaluation.back();
-  if (demand.selection == 0) return;
-  const int64_t wanted = demand.evaluation + demand.selection;
+  if (demand.validation == 0) return;
+  const int64_t wanted = demand.evaluation + demand.validation;
   if (held_out.rows < wanted) {
     throw Error(
         "the held-out part of '" +
             shown_path(experiment.data.evaluation_path.empty() ? experiment.data.path
                                                                : experiment.data.evaluation_path) +
             "' has " + with_thousands(held_out.rows) +
-            " rows, train.eval_rows and train.selection_rows need " + with_thousands(wanted),
+            " rows, train.eval_rows and train.validation_rows need " + with_thousands(wanted),
         {},
         "lower one of them, or give more held-out text");
   }
-  PreparedRows selection = held_out;
-  selection.first_row = demand.evaluation;
-  selection.rows = demand.selection;
+  PreparedRows validation = held_out;
+  validation.first_row = demand.evaluation;
+  validation.rows = demand.validation;
   held_out.rows = demand.evaluation;
-  prepared.selection.push_back(std::move(selection));
+  prepared.validation.push_back(std::move(validation));
 }
 
 }  // namespace
@@ -246,8 +248,8 @@ PreparedData prepare_text(const Work& work, const TextSource& source, Demand dem
     to.push_back(rows_of(split, wanted, experiment, source, tokenizer, folder));
   };
   add(Split::training, demand.training, prepared.train);
-  add(Split::evaluation, demand.evaluation + demand.selection, prepared.evaluation);
-  part_selection(experiment, demand, prepared);
+  add(Split::evaluation, demand.evaluation + demand.validation, prepared.evaluation);
+  split_off_validation(experiment, demand, prepared);
   folder.describe(words_of(experiment));
   return prepared;
 }
@@ -389,7 +391,7 @@ PreparedData prepare_mixture(const Work& work) {
     const Progress progress = naming(ingredient.name, work.progress);
     const config::TrainConfig& train = work.experiment.train;
     const int64_t reported = mixture.rows_of(i, train.eval_rows);
-    const int64_t held_out = mixture.rows_of(i, int64_t{train.eval_rows} + train.selection_rows);
+    const int64_t held_out = mixture.rows_of(i, int64_t{train.eval_rows} + train.validation_rows);
     const Demand demand{mixture.rows_of(i, training), reported, held_out - reported};
     PreparedData one = naming(ingredient.name, [&] {
       return prepare_text(
@@ -397,7 +399,7 @@ PreparedData prepare_mixture(const Work& work) {
           ingredient.source,
           demand);
     });
-    for (auto* rows : {&one.train, &one.evaluation, &one.selection}) {
+    for (auto* rows : {&one.train, &one.evaluation, &one.validation}) {
       for (PreparedRows& file : *rows) {
         file.name = ingredient.name;
         file.weight = ingredient.weight;
@@ -408,7 +410,7 @@ PreparedData prepare_mixture(const Work& work) {
     all.tokenizer_fingerprint = one.tokenizer_fingerprint;
     all.train.push_back(one.train[0]);
     if (one.evaluation[0].rows > 0) all.evaluation.push_back(one.evaluation[0]);
-    if (!one.selection.empty()) all.selection.push_back(one.selection[0]);
+    if (!one.validation.empty()) all.validation.push_back(one.validation[0]);
   }
   describe_mixture(work, all);
   return all;
@@ -427,7 +429,7 @@ PreparedData prepare(const config::Experiment& experiment,
   const TextSource source(experiment.data, progress, surveys);
   const int64_t training = source.is_endless() ? needed_train_rows(experiment) : 0;
   return prepare_text(
-      work, source, {training, experiment.train.eval_rows, experiment.train.selection_rows});
+      work, source, {training, experiment.train.eval_rows, experiment.train.validation_rows});
 }
 
 }  // namespace forge::data

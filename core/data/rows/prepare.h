@@ -28,7 +28,7 @@ struct PreparedData {
   /// Of each source, of generated text as many rows as the run needs.
   std::vector<PreparedRows> train;
   std::vector<PreparedRows> evaluation;   ///< at most train.eval_rows of all
-  std::vector<PreparedRows> selection;    ///< train.selection_rows behind them
+  std::vector<PreparedRows> validation;   ///< train.validation_rows behind them
   std::optional<int32_t> document_start;  ///< id that begins a document: with train.document_mask
   std::optional<int32_t> pad_id;          ///< id behind a document: with data.rows padded
   std::string data_fingerprint;           ///< of the text and its split

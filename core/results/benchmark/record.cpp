@@ -230,7 +230,7 @@ nlohmann::json speed_keys(const nlohmann::json& experiment) {
                           "max_bad_steps",
                           "hung_after_seconds",
                           "eval_rows",
-                          "selection_rows",
+                          "validation_rows",
                           "eval_batch_size",
                           "eval_prompts",
                           "initial_weights"}) {

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/results/metrics.h"
 #include "core/results/page/page.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/provenance.h"
@@ -18,7 +19,7 @@ namespace {
 /// Differences of differences of such counts, and twice those, are exact in a script's numbers.
 constexpr int64_t largest_count = int64_t{1} << 49;
 
-/// Adds the points of a stretch that must stay, in their order.
+/// Adds the points of a bucket that are kept, in their order.
 void add_extremes(const Curve& curve, size_t begin, size_t end, Curve& chosen) {
   constexpr size_t none = std::numeric_limits<size_t>::max();
   std::array<size_t, 3> kept = {none, none, none};
@@ -72,7 +73,7 @@ class DifferenceWriter {
   /// `order` 1: differences, 2: differences of differences, which are 0 on an even grid.
   explicit DifferenceWriter(int order) : order_(order) {}
 
-  /// One that is too large for a script is none.
+  /// A number that is too large for a script becomes a gap.
   void number(int64_t value) {
     if (value > largest_count || value < -largest_count) {
       text_ += '~';
@@ -116,17 +117,17 @@ class DifferenceWriter {
 
 }  // namespace
 
-Curve thinned(const Curve& curve, size_t limit) {
+Curve downsampled(const Curve& curve, size_t limit) {
   if (curve.size() <= limit) return curve;
   const bool has_gaps = std::any_of(curve.begin(), curve.end(), [](const CurvePoint& point) {
     return !std::isfinite(point.loss);
   });
   const size_t inner = curve.size() - 2;
-  const size_t stretches = (limit - 2) / (has_gaps ? 3 : 2);
+  const size_t buckets = (limit - 2) / (has_gaps ? 3 : 2);
   Curve chosen = {curve.front()};
   chosen.reserve(limit);
-  for (size_t i = 0; i < stretches; ++i) {
-    add_extremes(curve, 1 + i * inner / stretches, 1 + (i + 1) * inner / stretches, chosen);
+  for (size_t i = 0; i < buckets; ++i) {
+    add_extremes(curve, 1 + i * inner / buckets, 1 + (i + 1) * inner / buckets, chosen);
   }
   chosen.push_back(curve.back());
   return chosen;
@@ -163,57 +164,24 @@ size_t points_of_a_curve(size_t runs) {
                     most_points_of_a_curve);
 }
 
-Better better_of(const tables::ColumnSpec& column) {
-  if (column.kind == tables::ColumnKind::overhead) return Better::higher;
-  const std::string figure = tables::figure_name(column);
-  if (figure.empty()) return Better::unknown;
-  return tables::more_is_better(figure) ? Better::higher : Better::lower;
-}
-
-bool is_cost(tables::ColumnKind kind) {
-  switch (kind) {
-    case tables::ColumnKind::parameters:
-    case tables::ColumnKind::tokens_per_second:
-    case tables::ColumnKind::peak_memory:
-    case tables::ColumnKind::overhead:
-    case tables::ColumnKind::published_tokens_per_second:
-    case tables::ColumnKind::published_peak_memory: return true;
-    default: return false;
-  }
-}
-
-Unit unit_of(const tables::ColumnSpec& column) {
-  switch (column.kind) {
-    case tables::ColumnKind::peak_memory: return Unit::bytes;
-    case tables::ColumnKind::overhead: return Unit::share;
-    case tables::ColumnKind::score:
-    case tables::ColumnKind::difference:
-      if (column.format == tables::ScoreFormat::percent) return Unit::share;
-      if (column.format == tables::ScoreFormat::by_name && tables::is_share(tables::figure_name(column)))
-        return Unit::share;
-      return Unit::plain;
-    default: return Unit::plain;
-  }
-}
-
-/// Whether the cells show the mean over seeds of the column's figure.
-bool shows_means(const tables::ColumnSpec& column, const tables::TableSpec& table) {
-  switch (column.kind) {
-    case tables::ColumnKind::eval_loss:
-    case tables::ColumnKind::train_loss:
-    case tables::ColumnKind::peak_memory:
-    case tables::ColumnKind::score: return true;
-    case tables::ColumnKind::tokens_per_second: return table.tokens_per_second == tables::SpeedSource::runs;
-    default: return false;
-  }
-}
-
-Meaning meaning_of(const tables::ColumnSpec& column, const tables::Ablation& ablation) {
-  Meaning meaning{better_of(column), is_cost(column.kind), unit_of(column)};
-  if (!shows_means(column, ablation.table)) return meaning;
-  for (const tables::Cell& cell : cells_of(ablation, tables::figure_name(column)))
-    meaning.intervals.push_back(cell.summary.interval);
-  return meaning;
+ColumnInfo info_of(const tables::ColumnSpec& column, const tables::Ablation& ablation) {
+  if (column.kind == tables::ColumnKind::overhead) return {Better::higher, true, Unit::share};
+  if (column.kind == tables::ColumnKind::published)
+    return {Better::unknown, results::metric_named(column.metric).is_cost, Unit::plain};
+  const std::optional<results::Metric> metric = metric_of(column);
+  if (!metric) return {};
+  ColumnInfo info;
+  info.better = metric->higher_is_better() ? Better::higher : Better::lower;
+  if (metric->is_fraction()) info.unit = Unit::share;
+  if (metric->unit == results::Unit::bytes) info.unit = Unit::bytes;
+  if (column.kind == tables::ColumnKind::difference) return info;
+  info.is_cost = metric->is_cost;
+  const bool is_benchmark = column.metric == results::tokens_per_second_name &&
+                            ablation.table.tokens_per_second == tables::SpeedSource::benchmark;
+  if (is_benchmark || metric->source == results::Source::model) return info;
+  for (const tables::Cell& cell : cells_of(ablation, column.metric))
+    info.intervals.push_back(cell.summary.interval);
+  return info;
 }
 
 /// The run that a row shows first, then its other seeds, then those that it was chosen from.
@@ -231,7 +199,7 @@ std::vector<std::string> runs_of(const tables::AblationRow& row) {
   return ids;
 }
 
-Origin origin_of(const tables::AblationRow& row) {
+RowSource source_of(const tables::AblationRow& row) {
   const std::string division = row.division.empty() ? "" : " (" + row.division + ")";
   return {row.spec.name + division, runs_of(row), row.breaks};
 }
@@ -242,8 +210,8 @@ Table table_of(const tables::Ablation& ablation) {
   table.sheet = make_sheet(ablation);
   table.setup = ablation.setup;
   for (const tables::ColumnSpec& column : shown_columns(ablation))
-    table.meanings.push_back(meaning_of(column, ablation));
-  for (const tables::AblationRow& row : ablation.rows) table.origins.push_back(origin_of(row));
+    table.columns.push_back(info_of(column, ablation));
+  for (const tables::AblationRow& row : ablation.rows) table.row_sources.push_back(source_of(row));
   return table;
 }
 
@@ -279,14 +247,14 @@ Run run_of(store::ConfiguredRun&& configured, const store::ResultStore& store, s
   run.summary = std::move(configured.summary);
   run.config = std::move(configured.config);
   const std::vector<store::LossPoint> losses = store.training_losses(run.summary.id);
-  run.recorded = losses.size();
-  run.training = thinned(training_curve(losses), limit);
+  run.total_points = losses.size();
+  run.training = downsampled(training_curve(losses), limit);
   run.evaluations =
-      thinned(evaluation_curve(store.evaluation_losses(run.summary.id), losses), limit);
+      downsampled(evaluation_curve(store.evaluation_losses(run.summary.id), losses), limit);
   return run;
 }
 
-/// By what they are, not by when they were taken up.
+/// By what they are, not by the order of their import.
 bool comes_before(const store::ConfiguredRun& a, const store::ConfiguredRun& b) {
   const auto rank = [](const store::RunSummary& run) {
     return std::tie(run.config, run.profile, run.seed, run.created, run.id);

@@ -14,8 +14,8 @@ namespace forge::page {
 namespace {
 
 /// Null, of a run whose config is not known, has no leaves.
-Leaves leaves_of(const nlohmann::json& config) {
-  Leaves leaves;
+FlatConfig leaves_of(const nlohmann::json& config) {
+  FlatConfig leaves;
   if (!config.is_object()) return leaves;
   for (const config::Leaf& leaf : config::leaves_of_run(config, nullptr)) {
     if (leaf.path == "seed" || leaf.path == "name" || leaf.path == "description") continue;
@@ -25,12 +25,12 @@ Leaves leaves_of(const nlohmann::json& config) {
 }
 
 /// For every key the value that most have; of equally frequent ones the first in the alphabet.
-Leaves most_frequent(const std::vector<Leaves>& configs) {
+FlatConfig most_frequent(const std::vector<FlatConfig>& configs) {
   std::map<std::string, std::map<std::string, int>> counts;
-  for (const Leaves& leaves : configs) {
+  for (const FlatConfig& leaves : configs) {
     for (const auto& [key, value] : leaves) ++counts[key][value];
   }
-  Leaves common;
+  FlatConfig common;
   for (const auto& [key, values] : counts) {
     const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
     common[key] = std::max_element(values.begin(), values.end(), by_count)->first;
@@ -40,8 +40,8 @@ Leaves most_frequent(const std::vector<Leaves>& configs) {
 
 /// Keys that are in no run's identity.
 std::vector<std::string> harmless_keys(const std::vector<nlohmann::json>& of_runs,
-                                       const Leaves& common) {
-  Leaves identifying;
+                                       const FlatConfig& common) {
+  FlatConfig identifying;
   for (const nlohmann::json& config : of_runs) {
     if (config.is_object()) identifying.merge(leaves_of(run::identity_config(config)));
   }
@@ -56,18 +56,18 @@ std::vector<std::string> harmless_keys(const std::vector<nlohmann::json>& of_run
 
 Configs compare_configs(const std::vector<nlohmann::json>& of_runs) {
   Configs configs;
-  std::vector<Leaves> distinct;
-  std::map<Leaves, size_t> known;
+  std::vector<FlatConfig> distinct;
+  std::map<FlatConfig, size_t> known;
   for (const nlohmann::json& config : of_runs) {
-    Leaves leaves = leaves_of(config);
+    FlatConfig leaves = leaves_of(config);
     const auto [entry, is_new] = known.try_emplace(leaves, distinct.size());
     if (is_new) distinct.push_back(std::move(leaves));
     configs.of_run.push_back(entry->second);
   }
   configs.common = most_frequent(distinct);
   configs.harmless = harmless_keys(of_runs, configs.common);
-  for (const Leaves& leaves : distinct) {
-    Leaves& changes = configs.changes.emplace_back();
+  for (const FlatConfig& leaves : distinct) {
+    FlatConfig& changes = configs.changes.emplace_back();
     std::vector<std::string>& lacks = configs.lacks.emplace_back();
     for (const auto& [key, value] : configs.common) {
       const auto own = leaves.find(key);
@@ -131,12 +131,12 @@ Json cell_json(const tables::SheetCell& cell) {
   return json;
 }
 
-void add_meaning(const Meaning& meaning, Json& column) {
-  column["better"] = name_of(meaning.better);
-  column["cost"] = meaning.is_cost;
-  column["unit"] = name_of(meaning.unit);
+void add_info(const ColumnInfo& info, Json& column) {
+  column["better"] = name_of(info.better);
+  column["cost"] = info.is_cost;
+  column["unit"] = name_of(info.unit);
   Json intervals = Json::array();
-  for (const auto& interval : meaning.intervals) {
+  for (const auto& interval : info.intervals) {
     if (interval) {
       intervals.push_back({interval->low, interval->high});
     } else {
@@ -151,7 +151,7 @@ Json columns_json(const Table& table) {
   for (size_t i = 0; i < table.sheet.columns.size(); ++i) {
     const tables::SheetColumn& column = table.sheet.columns[i];
     Json json = {{"title", column.title}, {"number", column.is_number}, {"prose", column.wraps}};
-    if (i < table.meanings.size()) add_meaning(table.meanings[i], json);
+    if (i < table.columns.size()) add_info(table.columns[i], json);
     columns.push_back(std::move(json));
   }
   return columns;
@@ -169,7 +169,7 @@ Json rows_json(const tables::Sheet& sheet) {
 /// Runs by their places in the list; one that the page does not have is left out.
 Json origins_json(const Table& table, const Places& places) {
   Json rows = Json::array();
-  for (const Origin& origin : table.origins) {
+  for (const RowSource& origin : table.row_sources) {
     Json runs = Json::array();
     for (const std::string& id : origin.runs) {
       const auto found = places.find(id);
@@ -213,11 +213,11 @@ Json run_json(const Run& run, size_t config) {
                {"max_steps", summary.max_steps},
                {"tokens", summary.tokens},
                {"parameters", summary.parameters},
-               {"eval_loss", or_null(summary.eval_loss)},
-               {"train_loss", or_null(summary.train_loss)},
-               {"tokens_per_second", or_null(summary.tokens_per_second)},
-               {"wall_seconds", or_null(summary.wall_seconds)},
-               {"peak_memory_bytes", or_null(summary.peak_memory_bytes)},
+               {"eval_loss", or_null(summary.metric(results::eval_loss_name))},
+               {"train_loss", or_null(summary.metric(results::train_loss_name))},
+               {"tokens_per_second", or_null(summary.metric(results::tokens_per_second_name))},
+               {"wall_seconds", or_null(summary.metric(results::wall_seconds_name))},
+               {"peak_memory_bytes", or_null(summary.metric(results::peak_memory_name))},
                {"key", summary.key},
                {"revision", summary.revision},
                {"command", summary.command},
@@ -225,7 +225,7 @@ Json run_json(const Run& run, size_t config) {
                {"note", summary.note},
                {"tags", summary.tags},
                {"settings", config},
-               {"recorded", run.recorded}};
+               {"recorded", run.total_points}};
   json["train"] = encoded(run.training);
   json["eval"] = encoded(run.evaluations);
   return json;

@@ -29,7 +29,7 @@ using Curve = std::vector<CurvePoint>;
 /// At most `limit` points of the curve, at least 5: the first, the last, and of each stretch
 /// between them the lowest, the highest, and the first without a number. So no spike is lost and
 /// none moves, which a choice by the area of triangles (LTTB) does not promise.
-Curve thinned(const Curve& curve, size_t limit);
+Curve downsampled(const Curve& curve, size_t limit);
 
 /// For the page's script: {"count", "tokens", "seconds", "seconds_digits", "loss", "loss_digits"}.
 /// Numbers are whole multiples of 10^-digits, of which the differences (of tokens and seconds the
@@ -38,14 +38,14 @@ Curve thinned(const Curve& curve, size_t limit);
 nlohmann::ordered_json encoded(const Curve& curve);
 
 /// The values of a config by dotted key, as they are shown.
-using Leaves = std::map<std::string, std::string>;
+using FlatConfig = std::map<std::string, std::string>;
 
 /// Several configs as what most of them have and what each has of its own.
 struct Configs {
-  Leaves common;                                ///< for every key the value that most configs have
-  std::vector<Leaves> changes;                  ///< of each config, where it has another value
+  FlatConfig common;                            ///< for every key the value that most configs have
+  std::vector<FlatConfig> changes;              ///< of each config, where it has another value
   std::vector<std::vector<std::string>> lacks;  ///< keys of `common` that a config does not have
-  std::vector<std::string> harmless;            ///< keys that changed no figure of any of the runs
+  std::vector<std::string> harmless;            ///< keys that changed no metric of any of the runs
   std::vector<size_t> of_run;                   ///< which config each run has
 };
 
@@ -65,8 +65,8 @@ enum class Better { unknown, lower, higher };
 /// How a column's values are written: as they are, as a percentage, in GiB.
 enum class Unit { plain, share, bytes };
 
-/// What a column's figures are to a reader who weighs one against another.
-struct Meaning {
+/// What a column's metrics are to a reader who weighs one against another.
+struct ColumnInfo {
   Better better = Better::unknown;
   bool is_cost = false;  ///< speed, memory, parameters: what quality is paid with
   Unit unit = Unit::plain;
@@ -75,7 +75,7 @@ struct Meaning {
 };
 
 /// What stands behind a row of a table.
-struct Origin {
+struct RowSource {
   std::string name;                 ///< of the row, unlike those of all others
   std::vector<std::string> runs;    ///< their ids; the first is the one that the row shows
   std::vector<std::string> breaks;  ///< why it is compared with no other row; empty: it is
@@ -85,8 +85,8 @@ struct Origin {
 struct Table {
   std::string name;
   tables::Sheet sheet;
-  std::vector<Meaning> meanings;  ///< of each column
-  std::vector<Origin> origins;    ///< of each row
+  std::vector<ColumnInfo> columns;     ///< of each column
+  std::vector<RowSource> row_sources;  ///< of each row
   std::vector<tables::SetupEntry> setup;
 };
 
@@ -95,7 +95,8 @@ struct Run {
   nlohmann::json config;  ///< resolved; null: not known
   Curve training;
   Curve evaluations;
-  size_t recorded = 0;  ///< points of training that there are, of which `training` may be a choice
+  size_t total_points =
+      0;  ///< points of training that there are, of which `training` may be a choice
 };
 
 struct Page {

@@ -235,6 +235,17 @@ const char* name_of(IntervalMethod method) {
   return method == IntervalMethod::student_t ? "Student t" : "bootstrap";
 }
 
+Interval wilson_interval(double fraction, int64_t count) {
+  if (count <= 0) return {0, 1};
+  constexpr double z = 1.959963984540054;  // the normal distribution's 97.5 % quantile
+  const double n = static_cast<double>(count);
+  fraction = std::clamp(fraction, 0.0, 1.0);
+  const double centre = (fraction + z * z / (2 * n)) / (1 + z * z / n);
+  const double half =
+      z / (1 + z * z / n) * std::sqrt(fraction * (1 - fraction) / n + z * z / (4 * n * n));
+  return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
+}
+
 Interval student_t_interval(double estimate,
                             double standard_error,
                             double degrees_of_freedom,

@@ -58,6 +58,10 @@ Summary summarize(const std::vector<double>& values,
                   uint64_t seed,
                   double confidence = usual_confidence);
 
+/// Wilson's 95 % score interval for the true fraction, given the fraction of `count` independent
+/// cases: within [0, 1], all of it without cases. E. B. Wilson, JASA 22 (1927) 209.
+Interval wilson_interval(double fraction, int64_t count);
+
 /// The interval of something that was estimated with a standard error of so many degrees of
 /// freedom. Throws Error for a confidence outside of 0 to 1.
 Interval student_t_interval(double estimate,

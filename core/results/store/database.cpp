@@ -1,9 +1,9 @@
 #include "core/results/store/database.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cstdlib>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <sqlite3.h>
@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
+#include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
 
 namespace forge::store {
@@ -67,88 +68,24 @@ fs::path store_path(const fs::path& runs_dir) {
   return runs_dir / "forge.sqlite";
 }
 
-extern const char* const schema_version_1;  // schema.sql, embedded by CMake
+extern const char* const schema_sql;  // schema.sql, embedded by CMake
 namespace {
 
-/// Version 2: what a task measures beside the loss. A figure that is no number is NULL.
-constexpr const char* add_scores = R"sql(
-CREATE TABLE scores (
-  run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-  step   INTEGER NOT NULL,                  -- of the evaluation
-  name   TEXT NOT NULL,                     -- e.g. "answer_accuracy.hop_8"
-  value  REAL,
-  count  INTEGER NOT NULL,                  -- cases that the value is the mean of
-  PRIMARY KEY (run_id, step, name)
-) STRICT, WITHOUT ROWID;
-)sql";
-
-/// Version 3: measured speed, an index over the files of the folder benchmarks.
-constexpr const char* add_benchmarks = R"sql(
-CREATE TABLE benchmarks (
-  id                TEXT PRIMARY KEY,       -- name of the file, without .json
-  kind              TEXT NOT NULL CHECK (kind IN ('training', 'operations')),
-  call              TEXT NOT NULL,          -- the same for all that were measured in turns
-  created           TEXT NOT NULL,          -- UTC
-  project           TEXT NOT NULL,          -- '' for operations
-  config            TEXT NOT NULL,          -- '' for operations
-  device_type       TEXT NOT NULL,
-  device_name       TEXT NOT NULL,
-  threads           INTEGER NOT NULL,
-  precision         TEXT NOT NULL,
-  tokens_per_second REAL,                   -- median of the windows; NULL for operations
-  spread            REAL,                   -- half of their interquartile range over the median
-  record            TEXT NOT NULL CHECK (json_valid(record)),  -- all that the file says
-  file_size         INTEGER NOT NULL,
-  file_modified_ns  INTEGER NOT NULL,
-  file_inode        INTEGER NOT NULL
-) STRICT;
-
-CREATE INDEX benchmarks_by_config ON benchmarks (config, created);
-)sql";
-
-/// Version 4: what people say of a run, from remarks.json of its folder.
-constexpr const char* add_remarks = R"sql(
-ALTER TABLE runs ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;  -- 1: lists and tables leave it out
-ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT '';
-ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '';        -- with commas between
-ALTER TABLE sources ADD COLUMN remarks_size INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE sources ADD COLUMN remarks_modified_ns INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE sources ADD COLUMN remarks_inode INTEGER NOT NULL DEFAULT 0;
-)sql";
-
-/// Version 5: runs are listed newest first without sorting them.
-constexpr const char* add_order = R"sql(
-CREATE INDEX runs_by_created ON runs (created DESC, id DESC);
-)sql";
-
-/// Version 6: how many rows of a step are computed at once, NULL for all. Speed and memory depend
-/// on it.
-constexpr const char* add_micro_batch_size = R"sql(
-ALTER TABLE runs ADD COLUMN micro_batch_size INTEGER;
-)sql";
-
-/// Version 7: what runs are chosen by, and who else used the machine.
-constexpr const char* add_selection_and_others = R"sql(
-ALTER TABLE runs ADD COLUMN selection_loss REAL;   -- of rows of which nothing else is reported
-ALTER TABLE runs ADD COLUMN busy_elsewhere REAL;   -- share of the cores, from 0 to 1
-ALTER TABLE runs ADD COLUMN shared_device INTEGER NOT NULL DEFAULT 0;  -- 1: a GPU with another user
-)sql";
+/// schema.sql with a column for each metric of a run.
+std::string whole_schema() {
+  std::string sql = schema_sql;
+  for (const results::Metric& metric : results::metrics()) {
+    if (metric.source == results::Source::run)
+      sql += "ALTER TABLE runs ADD COLUMN " + metric.name + " REAL;\n";
+  }
+  return sql;
+}
 
 /// "frge": tells a results store from any other SQLite file.
 constexpr int application_id = 0x66726765;
 
 int read_pragma(SQLite::Database& database, const std::string& name) {
   return database.execAndGet("PRAGMA " + name).getInt();
-}
-
-void refuse_newer(const SQLite::Database& database, int version, int known) {
-  throw Error("the results store '" + database.getFilename() + "' has schema version " +
-                  std::to_string(version) + "; this forge reads versions up to " +
-                  std::to_string(known),
-              {},
-              "use the newer forge that wrote it, or let 'forge store reindex' build it anew for "
-              "this version from the run folders",
-              ExitCode::failed);
 }
 
 void refuse_foreign(const SQLite::Database& database) {
@@ -160,36 +97,37 @@ void refuse_foreign(const SQLite::Database& database) {
 
 }  // namespace
 
-const std::vector<std::string>& schema_steps() {
-  static const std::vector<std::string> steps = {schema_version_1,
-                                                 add_scores,
-                                                 add_benchmarks,
-                                                 add_remarks,
-                                                 add_order,
-                                                 add_micro_batch_size,
-                                                 add_selection_and_others};
-  return steps;
+int schema_version() {
+  static const int version = std::stoi(hash_hex(whole_schema()).substr(0, 7), nullptr, 16);
+  return version;
 }
 
-int schema_version() { return static_cast<int>(schema_steps().size()); }
+namespace {
 
-void bring_up_to_date(SQLite::Database& database, const std::vector<std::string>& steps) {
-  const int known = static_cast<int>(steps.size());
-  if (read_pragma(database, "user_version") == known &&
-      read_pragma(database, "application_id") == application_id) {
-    return;
-  }
-  // Looked at once more with the write lock held: another process may be doing the same.
+bool has_current_schema(SQLite::Database& database) {
+  return read_pragma(database, "user_version") == schema_version() &&
+         read_pragma(database, "application_id") == application_id;
+}
+
+/// In one transaction, which another process waits for that would do the same.
+void bring_up_to_date(SQLite::Database& database) {
+  if (has_current_schema(database)) return;
   SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
-  const int version = read_pragma(database, "user_version");
+  if (has_current_schema(database)) return;
   const bool empty = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
   if (!empty && read_pragma(database, "application_id") != application_id) refuse_foreign(database);
-  if (version > known) refuse_newer(database, version, known);
-  for (int next = version; next < known; ++next) database.exec(steps[static_cast<size_t>(next)]);
+  std::vector<std::string> tables;
+  SQLite::Statement names(database, "SELECT name FROM sqlite_master WHERE type = 'table'");
+  while (names.executeStep()) tables.push_back(names.getColumn(0).getString());
+  names.reset();
+  for (const std::string& table : tables) database.exec("DROP TABLE " + table);
+  database.exec(whole_schema());
   database.exec("PRAGMA application_id = " + std::to_string(application_id));
-  database.exec("PRAGMA user_version = " + std::to_string(known));
+  database.exec("PRAGMA user_version = " + std::to_string(schema_version()));
   transaction.commit();
 }
+
+}  // namespace
 
 namespace {
 
@@ -207,18 +145,15 @@ FileLock opening_lock(const fs::path& path) { return FileLock::acquire(beside(pa
 std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
   if (path.has_parent_path()) make_directories(path.parent_path());
   const FileLock lock = opening_lock(path);
-  return guarded(path, [&] {
+  return with_store_errors(path, [&] {
     // A connection is one thread's: SQLite's own locks cost a fifth of reading rows.
     auto database = std::make_unique<SQLite::Database>(
         path.string(),
         SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX,
         busy_timeout_ms);
-    bring_up_to_date(*database, schema_steps());  // first: a file that is refused stays untouched
+    bring_up_to_date(*database);  // first: a file that is refused stays untouched
     database->exec("PRAGMA journal_mode = WAL");
     database->exec("PRAGMA synchronous = NORMAL");
-    // References are the ingester's to keep: checked one by one, the metrics of a run go in at
-    // two fifths of the speed.
-    database->exec("PRAGMA foreign_keys = OFF");
     database->exec(
         "PRAGMA cache_size = -16384");  // KiB: a batch of writes fits, and no page is written twice
     return database;

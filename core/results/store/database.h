@@ -20,20 +20,13 @@ class Database;
 
 namespace forge::store {
 
-/// schema_steps()[i] is the SQL that takes a database of version i to version i + 1; version 0 is
-/// an empty file. A step is never edited once it has been released.
-const std::vector<std::string>& schema_steps();
-
-/// Version that this program reads and writes.
+/// A number that changes with the schema: PRAGMA user_version of a store that this program made.
 int schema_version();
-
-/// Brings a database to version steps.size() in one transaction. Throws Error, and changes nothing,
-/// when the database is newer than that or is no results store at all.
-void bring_up_to_date(SQLite::Database& database, const std::vector<std::string>& steps);
 
 }  // namespace forge::store
 
-/// Private to core/store: moving values between statements and structs. NaN is NULL in a column.
+/// Private to the store: the one header that shows SQLiteCpp. Values move between statements and
+/// structs; NaN is NULL in a column.
 namespace forge::store {
 
 /// Binds the parameters of a statement one after the other.
@@ -64,9 +57,19 @@ class Binder {
       statement_.bind(++index_);
     }
   }
+  void value(const FileStamp& stamp) {
+    value(stamp.size);
+    value(stamp.modified_ns);
+    value(stamp.inode);
+  }
   template <class T>
   void column(const char*, const T& field) {
     value(field);
+  }
+  template <class Values>
+  void metric(const results::Metric& metric, const Values& values) {
+    const auto found = values.find(metric.name);
+    value(found == values.end() ? std::nullopt : std::optional<double>(found->second));
   }
 
  private:
@@ -101,9 +104,20 @@ class RowReader {
       value(number.emplace());
     }
   }
+  void value(FileStamp& stamp) {
+    value(stamp.size);
+    value(stamp.modified_ns);
+    value(stamp.inode);
+  }
   template <class T>
   void column(const char*, T& field) {
     value(field);
+  }
+  template <class Values>
+  void metric(const results::Metric& metric, Values& values) {
+    std::optional<double> number;
+    value(number);
+    if (number) values.emplace_hint(values.end(), metric.name, *number);
   }
 
  private:
@@ -111,38 +125,48 @@ class RowReader {
   int index_ = 0;
 };
 
-/// Collects the names of the columns.
-struct ColumnNames {
-  std::vector<std::string> names;
-  template <class T>
-  void column(const char* name, const T&) {
-    names.emplace_back(name);
-  }
-};
-
-inline std::vector<std::string> run_column_names() {
-  ColumnNames collector;
-  const RunSummary any;
-  columns(collector, any);
-  return std::move(collector.names);
-}
-
 inline RunSummary read_run(SQLite::Statement& statement) {
   RunSummary run;
   RowReader reader(statement);
   columns(reader, run);
   // An evaluation was made and its loss is NULL: it was not a number.
-  if (run.eval_step && !run.eval_loss) run.eval_loss = std::nan("");
+  if (run.eval_step) run.metrics.try_emplace(results::eval_loss_name, std::nan(""));
   return run;
 }
 
-}  // namespace forge::store
+/// The conditions of a SELECT, all of which must hold.
+class WhereClause {
+ public:
+  void add(const std::string& condition) { conditions_.push_back(condition); }
+  /// An empty value or list asks nothing.
+  void equal(const std::string& column, const std::string& value) {
+    if (!value.empty()) one_of(column, {value});
+  }
+  void one_of(const std::string& column, const std::vector<std::string>& values) {
+    if (values.empty()) return;
+    const std::vector<std::string> marks(values.size(), "?");
+    conditions_.push_back(column + " IN (" + join(marks, ", ") + ")");
+    values_.insert(values_.end(), values.begin(), values.end());
+  }
 
-/// Private to core/store: the one header that shows SQLiteCpp.
-namespace forge::store {
+  /// " WHERE …", "" without conditions.
+  std::string sql() const {
+    return conditions_.empty() ? "" : " WHERE " + join(conditions_, " AND ");
+  }
+  /// Must outlive the execution of the statement.
+  void bind(SQLite::Statement& statement) const {
+    Binder binder(statement);
+    for (const std::string& value : values_) binder.value(value);
+  }
 
-/// Opens or creates the store's database: write-ahead log, foreign keys, busy timeout, newest
-/// schema. Throws Error where it cannot be opened, is newer than the program or no store.
+ private:
+  std::vector<std::string> conditions_;
+  std::vector<std::string> values_;
+};
+
+/// Opens or creates the store's database: write-ahead log, busy timeout, the program's schema. One
+/// of another schema is emptied, and the next synchronisation rebuilds it. Throws Error where it
+/// cannot be opened or is no results store.
 std::unique_ptr<SQLite::Database> open_database(const std::filesystem::path& path);
 
 /// Puts the finished database `built` in the place of `path`. Connections that are open on the old
@@ -152,12 +176,12 @@ void replace_database(const std::filesystem::path& built, const std::filesystem:
 /// Removes a database with the files that SQLite keeps beside it.
 void remove_database(const std::filesystem::path& path);
 
-/// What SQLite complained of, as an Error that names the store and says what to do.
+/// SQLite's message as an Error that names the store and says what to do.
 Error store_error(const std::filesystem::path& path, const SQLite::Exception& problem);
 
 /// Runs `action` and turns what SQLite throws into store_error.
 template <class Action>
-auto guarded(const std::filesystem::path& path, Action&& action) -> decltype(action()) {
+auto with_store_errors(const std::filesystem::path& path, Action&& action) -> decltype(action()) {
   try {
     return action();
   } catch (const SQLite::Exception& problem) {

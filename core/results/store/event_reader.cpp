@@ -1,21 +1,22 @@
 #include "core/results/store/event_reader.h"
 
-#include <cerrno>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <cerrno>
 
 #include "core/base/error.h"
 #include "core/worker/messages.h"
 
 namespace forge::store {
 
-EventLines::EventLines(const std::filesystem::path& path, int64_t offset)
+LineReader::LineReader(const std::filesystem::path& path, int64_t offset)
     : path_(path), read_offset_(offset), line_offset_(offset), next_offset_(offset) {
   file_ = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file_ && errno != ENOENT) throw system_error("read '" + path.string() + "'", errno);
 }
 
-bool EventLines::fill() {
+bool LineReader::fill() {
   if (!file_) return false;
   buffer_.resize(256 << 10);
   ssize_t got = 0;
@@ -29,7 +30,7 @@ bool EventLines::fill() {
   return got > 0;
 }
 
-bool EventLines::next() {
+bool LineReader::next() {
   line_.clear();
   too_long_ = false;
   line_offset_ = next_offset_;
@@ -50,6 +51,18 @@ bool EventLines::next() {
   }
 }
 
+bool operator==(const FileStamp& a, const FileStamp& b) {
+  return a.size == b.size && a.modified_ns == b.modified_ns && a.inode == b.inode;
+}
+
+FileStamp stamp_of(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {static_cast<int64_t>(status.st_size),
+          int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
+          static_cast<int64_t>(status.st_ino)};
+}
+
 ReadLine read_line(const std::string& line, int64_t offset) {
   ReadLine read;
   read.offset = offset;
@@ -60,7 +73,7 @@ ReadLine read_line(const std::string& line, int64_t offset) {
   try {
     run::StoredEvent stored = run::stored_event_from_line(line);
     const bool of_supervisor = stored.name == "attempt" || stored.name == "ended";
-    // A worker's event that could not be read: asked once more, for the reason.
+    // A worker's event that could not be read: parsed again for the reason.
     if (!stored.event && !of_supervisor) worker::event_from_json(stored.json);
     read.event = std::move(stored);
   } catch (const Error& problem) {
@@ -69,25 +82,25 @@ ReadLine read_line(const std::string& line, int64_t offset) {
   return read;
 }
 
-ReadAhead read_ahead(const std::filesystem::path& events_file, int64_t offset) {
-  ReadAhead ahead;
-  ahead.stamp = stamp_of(events_file);
-  ahead.begin = offset;
+EventBatch read_events(const std::filesystem::path& events_file, int64_t offset) {
+  EventBatch batch;
+  batch.stamp = stamp_of(events_file);
+  batch.begin = offset;
   constexpr int64_t usual_line_bytes = 200;
   std::error_code missing;
   const auto size = static_cast<int64_t>(std::filesystem::file_size(events_file, missing));
   if (!missing && size > offset)
-    ahead.lines.reserve(static_cast<size_t>((size - offset) / usual_line_bytes + 1));
-  EventLines lines(events_file, offset);
+    batch.lines.reserve(static_cast<size_t>((size - offset) / usual_line_bytes + 1));
+  LineReader lines(events_file, offset);
   while (lines.next()) {
     if (lines.too_long()) {
-      ahead.lines.push_back({lines.line_offset(), std::nullopt, "the line is too long"});
+      batch.lines.push_back({lines.line_offset(), std::nullopt, "the line is too long"});
     } else {
-      ahead.lines.push_back(read_line(lines.line(), lines.line_offset()));
+      batch.lines.push_back(read_line(lines.line(), lines.line_offset()));
     }
   }
-  ahead.end = lines.next_offset();
-  return ahead;
+  batch.end = lines.next_offset();
+  return batch;
 }
 
 }  // namespace forge::store

@@ -11,15 +11,15 @@
 
 namespace forge::store {
 
-/// Reads the complete lines of a growing file from a byte offset on. What follows the last newline
-/// is a line still being written and is left for the next time.
-class EventLines {
+/// Reads the complete lines of a growing file from a byte offset on. The text behind the last
+/// newline is still being written and is not read.
+class LineReader {
  public:
   /// Longest line that is kept: the protocol's limit and room for what the supervisor adds.
   static constexpr size_t max_line_bytes = size_t{2} << 20;
 
   /// A file that does not exist has no lines. Throws Error where it cannot be read.
-  EventLines(const std::filesystem::path& path, int64_t offset);
+  LineReader(const std::filesystem::path& path, int64_t offset);
 
   /// Moves to the next complete line; false where there is none yet.
   bool next();
@@ -43,7 +43,7 @@ class EventLines {
   int64_t next_offset_ = 0;
 };
 
-/// What tells that a file has changed. All zero where there is no file.
+/// Changes when a file changes. All zero if there is no file.
 struct FileStamp {
   int64_t size = 0;
   int64_t modified_ns = 0;
@@ -61,20 +61,20 @@ struct ReadLine {
   std::string problem;
 };
 
-/// Consecutive lines of an events file, read without the database: several runs' at once, and
-/// before anybody has to wait for the writer.
-struct ReadAhead {
-  FileStamp stamp;    ///< of the file before it was read: what came later is news
+/// Consecutive lines of an events file. Reading them needs no database, so several runs are read at
+/// once, before the write lock is taken.
+struct EventBatch {
+  FileStamp stamp;    ///< of the file before it was read
   int64_t begin = 0;  ///< offset of the first byte
   int64_t end = 0;    ///< of the byte after the last whole line
   std::vector<ReadLine> lines;
 };
 
-/// A worker's event that cannot be read is a problem, one of another version of the supervisor is
-/// none.
+/// A worker's event that cannot be read is a problem. Unknown events of the supervisor are not: an
+/// other version of forge may have written them.
 ReadLine read_line(const std::string& line, int64_t offset);
 
 /// Every whole line from `offset` on. Throws Error where the file cannot be read.
-ReadAhead read_ahead(const std::filesystem::path& events_file, int64_t offset);
+EventBatch read_events(const std::filesystem::path& events_file, int64_t offset);
 
 }  // namespace forge::store

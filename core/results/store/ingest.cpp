@@ -1,8 +1,5 @@
 #include "core/results/store/ingest.h"
 
-#include <sys/stat.h>
-#include <map>
-
 #include <SQLiteCpp/Savepoint.h>
 
 #include "core/base/error.h"
@@ -19,26 +16,22 @@
 namespace forge::store {
 namespace {
 
-/// INSERT of `names` that replaces the row of the same id without touching what refers to it.
-std::string upsert_sql(const std::string& table, const std::vector<std::string>& names) {
-  std::vector<std::string> marks(names.size(), "?");
+/// INSERT that replaces the row of the same id. `columns` is a list with commas.
+std::string upsert_sql(const std::string& table, const std::string& columns) {
+  const std::vector<std::string> names = split(columns, ',');
+  const std::vector<std::string> marks(names.size(), "?");
   std::vector<std::string> updates;
-  for (const std::string& name : names) updates.push_back(name + " = excluded." + name);
-  return "INSERT INTO " + table + " (" + join(names, ", ") + ") VALUES (" + join(marks, ", ") +
+  for (const std::string& name : names)
+    updates.push_back(name + " = excluded." + std::string(trim(name)));
+  return "INSERT INTO " + table + " (" + columns + ") VALUES (" + join(marks, ", ") +
          ") ON CONFLICT DO UPDATE SET " + join(updates, ", ");
 }
 
-/// What removes a run: first the rows that refer to it, then its own.
+/// Statements that remove a run: the rows that refer to it, then its own.
 std::vector<SQLite::Statement> deletions(SQLite::Database& database) {
   std::vector<SQLite::Statement> statements;
-  for (const char* table : {"sources",
-                            "configs",
-                            "environments",
-                            "train_metrics",
-                            "evaluations",
-                            "scores",
-                            "results",
-                            "damaged_lines"})
+  for (const char* table :
+       {"sources", "configs", "environments", "train_metrics", "evaluations", "scores"})
     statements.emplace_back(database, std::string("DELETE FROM ") + table + " WHERE run_id = ?");
   statements.emplace_back(database, "DELETE FROM runs WHERE id = ?");
   return statements;
@@ -52,29 +45,22 @@ nlohmann::json read_json(const fs::path& path) {
   }
 }
 
-std::string dump(const nlohmann::json& json) { return json_text(json); }
-
 /// Whether the files can be read on from where the last time ended: neither was replaced nor cut.
-bool continues(const Source& before, const Source& now) {
+bool continues(const FileState& before, const FileState& now) {
   return before.record == now.record && before.events_offset <= now.events.size &&
          (before.events_offset == 0 || before.events.inode == now.events.inode);
 }
 
 }  // namespace
 
-bool operator==(const FileStamp& a, const FileStamp& b) {
-  return a.size == b.size && a.modified_ns == b.modified_ns && a.inode == b.inode;
+FileState read_file_state(RowReader& row) {
+  FileState state;
+  for (FileStamp* stamp : {&state.record, &state.events, &state.remarks}) row.value(*stamp);
+  row.value(state.events_offset);
+  return state;
 }
 
-FileStamp stamp_of(const fs::path& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return {};
-  return {static_cast<int64_t>(status.st_size),
-          int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
-          static_cast<int64_t>(status.st_ino)};
-}
-
-Source stamps_of(const run::RunFolder& folder) {
+FileState file_state_of(const run::RunFolder& folder) {
   return {stamp_of(folder.record_file()),
           stamp_of(folder.events_file()),
           stamp_of(folder.annotations_file()),
@@ -83,49 +69,24 @@ Source stamps_of(const run::RunFolder& folder) {
 
 Ingester::Ingester(SQLite::Database& database)
     : database_(database),
-      select_source_(
-          database,
-          "SELECT record_size, record_modified_ns, record_inode, events_size, "
-          "events_modified_ns, events_inode, remarks_size, remarks_modified_ns, remarks_inode, "
-          "events_offset FROM sources WHERE run_id = ?"),
-      select_run_(database, "SELECT " + join(run_column_names(), ", ") + " FROM runs WHERE id = ?"),
-      upsert_run_(database, upsert_sql("runs", run_column_names())),
-      upsert_source_(database,
-                     upsert_sql("sources",
-                                {"run_id",
-                                 "record_size",
-                                 "record_modified_ns",
-                                 "record_inode",
-                                 "events_size",
-                                 "events_modified_ns",
-                                 "events_inode",
-                                 "remarks_size",
-                                 "remarks_modified_ns",
-                                 "remarks_inode",
-                                 "events_offset"})),
+      select_state_(database,
+                    std::string("SELECT ") + file_state_columns + " FROM sources WHERE run_id = ?"),
+      select_run_(database, "SELECT " + join(column_names(), ", ") + " FROM runs WHERE id = ?"),
+      upsert_run_(database, upsert_sql("runs", join(column_names(), ", "))),
+      upsert_state_(database, upsert_sql("sources", std::string("run_id, ") + file_state_columns)),
       delete_run_(deletions(database)),
-      upsert_config_(database, upsert_sql("configs", {"run_id", "config"})),
-      upsert_environment_(database, upsert_sql("environments", {"run_id", "environment"})),
-      upsert_train_metrics_(database,
-                            upsert_sql("train_metrics",
-                                       {"run_id",
-                                        "step",
-                                        "tokens",
-                                        "loss",
-                                        "learning_rate",
-                                        "gradient_norm",
-                                        "tokens_per_second",
-                                        "elapsed_seconds"})),
-      upsert_evaluation_(
-          database, upsert_sql("evaluations", {"run_id", "step", "loss", "tokens", "seconds"})),
+      upsert_config_(database, upsert_sql("configs", "run_id, config")),
+      upsert_environment_(database, upsert_sql("environments", "run_id, environment")),
+      upsert_train_metrics_(
+          database, upsert_sql("train_metrics", std::string("run_id, ") + train_metrics_columns)),
+      upsert_evaluation_(database,
+                         upsert_sql("evaluations", "run_id, step, loss, tokens, seconds")),
       delete_scores_(database, "DELETE FROM scores WHERE run_id = ? AND step = ?"),
-      insert_score_(database, upsert_sql("scores", {"run_id", "step", "name", "value", "count"})),
-      insert_result_(database, upsert_sql("results", {"run_id", "byte_offset", "result"})),
-      insert_damaged_line_(database,
-                           upsert_sql("damaged_lines", {"run_id", "byte_offset", "reason"})),
-      forget_train_metrics_(database, "DELETE FROM train_metrics WHERE run_id = ? AND step > ?"),
-      forget_evaluations_(database, "DELETE FROM evaluations WHERE run_id = ? AND step > ?"),
-      forget_scores_(database, "DELETE FROM scores WHERE run_id = ? AND step > ?") {}
+      insert_score_(database, upsert_sql("scores", "run_id, step, name, value, count")) {
+  for (const char* table : {"train_metrics", "evaluations", "scores"})
+    delete_later_.emplace_back(
+        database, std::string("DELETE FROM ") + table + " WHERE run_id = ? AND step > ?");
+}
 
 template <class... Values>
 void Ingester::execute(SQLite::Statement& statement, const Values&... values) {
@@ -136,27 +97,23 @@ void Ingester::execute(SQLite::Statement& statement, const Values&... values) {
 }
 
 void Ingester::ingest(const run::RunFolder& folder,
-                      const ReadAhead& ahead,
+                      const EventBatch& batch,
                       std::vector<std::string>& warnings) {
   SQLite::Savepoint savepoint(database_, "run");  // rolled back when an exception leaves
-  Source now = stamps_of(folder);
-  std::optional<Source> before = read_source(folder.id());
+  FileState now = file_state_of(folder);
+  std::optional<FileState> before = read_state(folder.id());
   if (before && !continues(*before, now)) {
     remove(folder.id());
     before.reset();
   }
   RunSummary run = before ? read_summary(folder.id()) : add_run(folder);
   const int64_t offset = before ? before->events_offset : 0;
-  if (ahead.begin == offset) {
-    ingest_lines(folder, ahead.lines, run, warnings);
-    now.events = ahead.stamp;
-    now.events_offset = ahead.end;
-  } else {
-    const ReadAhead rest = read_ahead(folder.events_file(), offset);
-    ingest_lines(folder, rest.lines, run, warnings);
-    now.events = rest.stamp;
-    now.events_offset = rest.end;
-  }
+  std::optional<EventBatch> reread;
+  if (batch.begin != offset) reread = read_events(folder.events_file(), offset);
+  const EventBatch& events = reread ? *reread : batch;
+  ingest_lines(folder, events.lines, run, warnings);
+  now.events = events.stamp;
+  now.events_offset = events.end;
   if (now.events_offset != offset) write_environment(folder);
   const run::RunStatus status = folder.status();
   run.status = status.state;
@@ -164,11 +121,11 @@ void Ingester::ingest(const run::RunFolder& folder,
   run.failure_hint = status.hint;
   add_remarks(folder, run, warnings);
   write_summary(run);
-  write_source(folder.id(), now);
+  execute(upsert_state_, folder.id(), now.record, now.events, now.remarks, now.events_offset);
   savepoint.release();
 }
 
-/// Annotations that cannot be read are no reason to leave a run out.
+/// Annotations that cannot be read are a warning; the run is kept.
 void Ingester::add_remarks(const run::RunFolder& folder,
                            RunSummary& run,
                            std::vector<std::string>& warnings) {
@@ -187,20 +144,14 @@ void Ingester::remove(const std::string& run_id) {
   for (SQLite::Statement& statement : delete_run_) execute(statement, run_id);
 }
 
-std::optional<Source> Ingester::read_source(const std::string& run_id) {
-  select_source_.reset();
-  select_source_.bind(1, run_id);
-  if (!select_source_.executeStep()) return std::nullopt;
-  Source source;
-  RowReader row(select_source_);
-  for (FileStamp* stamp : {&source.record, &source.events, &source.remarks}) {
-    row.value(stamp->size);
-    row.value(stamp->modified_ns);
-    row.value(stamp->inode);
-  }
-  row.value(source.events_offset);
-  select_source_.reset();
-  return source;
+std::optional<FileState> Ingester::read_state(const std::string& run_id) {
+  select_state_.reset();
+  select_state_.bind(1, run_id);
+  if (!select_state_.executeStep()) return std::nullopt;
+  RowReader row(select_state_);
+  const FileState state = read_file_state(row);
+  select_state_.reset();
+  return state;
 }
 
 RunSummary Ingester::read_summary(const std::string& run_id) {
@@ -217,21 +168,6 @@ void Ingester::write_summary(const RunSummary& run) {
   Binder binder(upsert_run_);
   columns(binder, run);
   upsert_run_.exec();
-}
-
-void Ingester::write_source(const std::string& run_id, const Source& source) {
-  execute(upsert_source_,
-          run_id,
-          source.record.size,
-          source.record.modified_ns,
-          source.record.inode,
-          source.events.size,
-          source.events.modified_ns,
-          source.events.inode,
-          source.remarks.size,
-          source.remarks.modified_ns,
-          source.remarks.inode,
-          source.events_offset);
 }
 
 RunSummary Ingester::add_run(const run::RunFolder& folder) {
@@ -262,13 +198,13 @@ RunSummary Ingester::add_run(const run::RunFolder& folder) {
   run.max_steps = experiment.train.max_steps;
   run.tokens_per_step = int64_t{experiment.train.batch_size} * experiment.train.seq_len;
   write_summary(run);
-  execute(upsert_config_, run.id, dump(config_json));
+  execute(upsert_config_, run.id, json_text(config_json));
   return run;
 }
 
 void Ingester::write_environment(const run::RunFolder& folder) {
   if (!fs::exists(folder.environment_file())) return;
-  execute(upsert_environment_, folder.id(), dump(read_json(folder.environment_file())));
+  execute(upsert_environment_, folder.id(), json_text(read_json(folder.environment_file())));
 }
 
 void Ingester::ingest_lines(const run::RunFolder& folder,
@@ -278,21 +214,21 @@ void Ingester::ingest_lines(const run::RunFolder& folder,
   for (const ReadLine& line : lines) {
     if (line.event) {
       apply(*line.event, run);
-      if (line.event->event) write_event(*line.event->event, line.offset, run.id);
+      if (line.event->event) write_event(*line.event->event, run.id);
       continue;
     }
-    execute(insert_damaged_line_, run.id, line.offset, line.problem);
     warnings.push_back("'" + folder.events_file().string() + "', byte " +
                        std::to_string(line.offset) + ": " + line.problem + "; the line is skipped");
   }
   apply_times(lines, run);
 }
 
-void Ingester::write_event(const worker::Event& event,
-                           int64_t byte_offset,
-                           const std::string& run_id) {
+void Ingester::write_event(const worker::Event& event, const std::string& run_id) {
   if (const auto* started = std::get_if<worker::Started>(&event)) {
-    forget_after(run_id, started->first_step);
+    // A resumed run repeats the steps after its checkpoint, and may stop before it reaches the step
+    // at which the earlier attempt died.
+    for (SQLite::Statement& statement : delete_later_)
+      execute(statement, run_id, started->first_step);
   } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
     execute(upsert_train_metrics_,
             run_id,
@@ -305,8 +241,6 @@ void Ingester::write_event(const worker::Event& event,
             metrics->elapsed_seconds);
   } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
     write_evaluation(*evaluation, run_id);
-  } else if (const auto* result = std::get_if<worker::Result>(&event)) {
-    execute(insert_result_, run_id, byte_offset, dump(result->values));
   }
 }
 
@@ -322,130 +256,6 @@ void Ingester::write_evaluation(const worker::Evaluation& evaluation, const std:
   for (const auto& [name, score] : evaluation.scores) {
     execute(insert_score_, run_id, evaluation.step, name, score.value, score.count);
   }
-}
-
-/// A resumed run repeats the steps after its checkpoint, and may stop before it reaches the step
-/// where the earlier attempt died: what that attempt said of later steps no longer holds.
-void Ingester::forget_after(const std::string& run_id, int64_t step) {
-  execute(forget_train_metrics_, run_id, step);
-  execute(forget_evaluations_, run_id, step);
-  execute(forget_scores_, run_id, step);
-}
-
-namespace {
-
-std::map<std::string, FileStamp> known_files(SQLite::Database& database) {
-  SQLite::Statement statement(database,
-                              "SELECT id, file_size, file_modified_ns, file_inode FROM benchmarks");
-  std::map<std::string, FileStamp> known;
-  while (statement.executeStep()) {
-    std::string id;
-    RowReader row(statement);
-    row.value(id);
-    FileStamp& stamp = known[id];
-    row.value(stamp.size);
-    row.value(stamp.modified_ns);
-    row.value(stamp.inode);
-  }
-  return known;
-}
-
-void insert(SQLite::Database& database, const benchmark::Record& record, const FileStamp& stamp) {
-  SQLite::Statement statement(
-      database,
-      "INSERT OR REPLACE INTO benchmarks (id, kind, call, created, project, config, device_type, "
-      "device_name, threads, precision, tokens_per_second, spread, record, file_size, "
-      "file_modified_ns, file_inode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  const bool trains = record.kind == benchmark::Kind::training;
-  const auto of_training = [&](double value) {
-    return trains ? std::optional<double>(value) : std::nullopt;
-  };
-  const std::string text = worker::to_line(benchmark::to_json(record));
-  Binder row(statement);
-  row.value(record.id);
-  row.value(benchmark::names_of(record.kind)[static_cast<size_t>(record.kind)]);
-  row.value(record.call.id);
-  row.value(record.call.created);
-  row.value(record.project);
-  row.value(record.config);
-  row.value(record.device.type);
-  row.value(record.device.name);
-  row.value(int64_t{record.device.threads});
-  row.value(record.precision);
-  row.value(of_training(record.tokens_per_second));
-  row.value(of_training(record.spread));
-  row.value(text);
-  row.value(stamp.size);
-  row.value(stamp.modified_ns);
-  row.value(stamp.inode);
-  statement.exec();
-}
-
-void remove(SQLite::Database& database, const std::string& id) {
-  SQLite::Statement statement(database, "DELETE FROM benchmarks WHERE id = ?");
-  statement.bind(1, id);
-  statement.exec();
-}
-
-struct ChangedFile {
-  fs::path path;
-  FileStamp stamp;
-};
-
-}  // namespace
-
-void sync_benchmarks(SQLite::Database& database, const fs::path& runs_dir, SyncReport& report) {
-  std::map<std::string, FileStamp> known = known_files(database);
-  std::vector<ChangedFile> changed;
-  for (const fs::path& path : benchmark::list_records(runs_dir)) {
-    const FileStamp stamp = stamp_of(path);
-    const auto found = known.find(path.stem().string());
-    const bool is_same = found != known.end() && found->second == stamp;
-    if (found != known.end()) known.erase(found);
-    if (!is_same) changed.push_back({path, stamp});
-  }
-  if (changed.empty() && known.empty()) return;
-  SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
-  for (const auto& [id, stamp] : known) remove(database, id);
-  for (const ChangedFile& file : changed) {
-    try {
-      insert(database, benchmark::read_record(file.path), file.stamp);
-      ++report.benchmarks;
-    } catch (const Error& problem) {
-      remove(database, file.path.stem().string());
-      report.warnings.push_back(problem.message() + "; it is left out");
-    }
-  }
-  transaction.commit();
-}
-
-std::vector<benchmark::Record> select_benchmarks(SQLite::Database& database,
-                                                 const BenchmarkFilter& filter) {
-  std::vector<std::string> conditions;
-  std::vector<std::string> values;
-  if (!filter.configs.empty()) {
-    conditions.push_back("config IN (" +
-                         join(std::vector<std::string>(filter.configs.size(), "?"), ", ") + ")");
-    values = filter.configs;
-  }
-  if (!filter.project.empty()) {
-    conditions.push_back("project = ?");
-    values.push_back(filter.project);
-  }
-  if (filter.kind) {
-    conditions.push_back("kind = ?");
-    values.push_back(benchmark::names_of(*filter.kind)[static_cast<size_t>(*filter.kind)]);
-  }
-  const std::string where = conditions.empty() ? "" : " WHERE " + join(conditions, " AND ");
-  SQLite::Statement statement(
-      database, "SELECT record FROM benchmarks" + where + " ORDER BY created DESC, id");
-  Binder binder(statement);
-  for (const std::string& value : values) binder.value(value);
-  std::vector<benchmark::Record> records;
-  while (statement.executeStep()) {
-    records.push_back(benchmark::record_from_json(parse_json(statement.getColumn(0).getString())));
-  }
-  return records;
 }
 
 }  // namespace forge::store

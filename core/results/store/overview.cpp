@@ -1,6 +1,7 @@
 #include "core/results/store/overview.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/base/error.h"
@@ -16,14 +17,14 @@ const RunSummary* newest_like(const std::vector<RunSummary>& past, const Likenes
     return run.status == run::RunState::completed && run.config == likeness.config &&
            run.project == likeness.project && run.tokens_per_step == likeness.tokens_per_step &&
            (!likeness.device_name || run.device_name == *likeness.device_name) &&
-           run.max_steps > 0 && run.wall_seconds.value_or(0) > 0;
+           run.max_steps > 0 && run.metric(results::wall_seconds_name).value_or(0) > 0;
   };
   const auto found = std::find_if(past.begin(), past.end(), is_like);
   return found == past.end() ? nullptr : &*found;
 }
 
 double seconds_for(int64_t steps, const RunSummary& run) {
-  return run.wall_seconds.value_or(0) * double(steps) / double(run.max_steps);
+  return run.metric(results::wall_seconds_name).value_or(0) * double(steps) / double(run.max_steps);
 }
 
 Forecast forecast(const std::vector<RunSummary>& past,
@@ -44,7 +45,8 @@ Forecast forecast(const std::vector<RunSummary>& past,
       {inputs.project, inputs.config, tokens_per_step, inputs.backend.environment.device_name});
   if (!like) return forecast;
   forecast.seconds = seconds_for(forecast.steps, *like);
-  forecast.memory_bytes = like->peak_memory_bytes;
+  if (const auto memory = like->metric(results::peak_memory_name))
+    forecast.memory_bytes = std::llround(*memory);
   return forecast;
 }
 
@@ -112,9 +114,9 @@ int64_t step_of(const run::RunFolder& folder, const RunSummary& run) {
 
 RunningRun running(const RunSummary& run, const run::RunFolder& folder, const std::string& device) {
   RunningRun running{run, device, step_of(folder, run), std::nullopt};
-  if (run.tokens_per_second.value_or(0) > 0 && run.max_steps > running.step)
-    running.seconds_left =
-        double((run.max_steps - running.step) * run.tokens_per_step) / *run.tokens_per_second;
+  const double speed = run.metric(results::tokens_per_second_name).value_or(0);
+  if (speed > 0 && run.max_steps > running.step)
+    running.seconds_left = double((run.max_steps - running.step) * run.tokens_per_step) / speed;
   return running;
 }
 

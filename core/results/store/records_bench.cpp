@@ -16,8 +16,8 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/run/event_log.h"
 #include "core/results/store/result_store.h"
+#include "core/run/event_log.h"
 #include "tests/support/fake_runs.h"
 
 namespace forge::store {

@@ -40,7 +40,7 @@ struct SyncReport {
   int added = 0;
   int updated = 0;
   int removed = 0;
-  int benchmarks = 0;                 ///< taken up, new or changed
+  int benchmarks = 0;                 ///< ingested, new or changed
   std::vector<std::string> warnings;  ///< damaged lines and runs that cannot be read, one text each
 };
 
@@ -50,7 +50,7 @@ struct RunFilter {
   std::string project;
   std::string profile;
   std::optional<run::RunState> status;
-  bool archived = false;  ///< those that are archived, too
+  bool archived = false;  ///< archived runs too
 };
 
 /// Which measurements a query wants; an empty field asks nothing.
@@ -81,7 +81,8 @@ struct LossPoint {
 /// names the file.
 class ResultStore {
  public:
-  /// Opens or creates the database. Throws where its schema is newer than the program's.
+  /// Opens or creates the database. One with another version's schema is emptied: the next sync
+  /// rebuilds it. Throws for a database that is not a results store.
   explicit ResultStore(std::filesystem::path path);
   ~ResultStore();
   ResultStore(ResultStore&&) noexcept;
@@ -89,16 +90,14 @@ class ResultStore {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Takes up what is new in the run folders and measurements below `runs_dir` and drops those that
-  /// are gone. Three file stamps are all that a run costs in which nothing has changed.
+  /// Ingests new events and measurements below `runs_dir` and removes runs whose folder was
+  /// removed. An unchanged run costs three calls of stat.
   SyncReport sync(const std::filesystem::path& runs_dir);
 
   /// Newest first.
   std::vector<RunSummary> runs(const RunFilter& filter = {}) const;
   std::vector<ConfiguredRun> configured_runs(const RunFilter& filter = {}) const;
   std::optional<RunSummary> run(const std::string& run_id) const;
-  /// The newest completed run of each config, sorted by config.
-  std::vector<RunSummary> newest_completed(const RunFilter& filter = {}) const;
 
   /// By step. Empty for a run that the store does not know.
   std::vector<worker::TrainMetrics> train_metrics(const std::string& run_id) const;
@@ -106,9 +105,8 @@ class ResultStore {
   /// By step: what a curve needs of them, which is less to read.
   std::vector<LossPoint> training_losses(const std::string& run_id) const;
   std::vector<LossPoint> evaluation_losses(const std::string& run_id) const;
-  /// The resolved configuration, what the run ran on; null where there is none.
+  /// The resolved configuration; null where there is none.
   nlohmann::json config(const std::string& run_id) const;
-  nlohmann::json environment(const std::string& run_id) const;
 
   /// Newest first.
   std::vector<benchmark::Record> benchmarks(const BenchmarkFilter& filter = {}) const;
@@ -118,15 +116,12 @@ class ResultStore {
   std::unique_ptr<SQLite::Database> database_;
 };
 
-/// Builds the store at `path` anew from the run folders: aside, then renamed into its place, so
-/// that an interruption leaves the old one. Also where the old one is damaged or newer.
+/// Rebuilds the store at `path` from the run folders, also if the old one is damaged. The new store
+/// is built beside it and renamed, so an interruption leaves the old one.
 SyncReport reindex(const std::filesystem::path& path, const std::filesystem::path& runs_dir);
 
 /// The columns of a run by name, missing values as null.
 nlohmann::json columns_of(const RunSummary& run);
-
-/// Names of all columns, in the table's order.
-const std::vector<std::string>& column_names();
 
 /// Throws Error for a name that is no column's, with near misses.
 void require_columns(const std::vector<std::string>& names);

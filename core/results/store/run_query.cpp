@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "core/base/error.h"
@@ -19,13 +20,22 @@ using Json = nlohmann::json;
 struct ToJson {
   std::string only = {};
   Json json = Json::object();
-  std::vector<std::string> names = {};
 
   template <class T>
   void column(const char* name, const T& value) {
-    if (!only.empty() && only != name) return;
-    names.emplace_back(name);
-    json[name] = as_json(value);
+    if (only.empty() || only == name) json[name] = as_json(value);
+  }
+  template <class Values>
+  void metric(const results::Metric& metric, const Values& values) {
+    if (!only.empty() && only != metric.name) return;
+    const auto found = values.find(metric.name);
+    Json& value = json[metric.name];
+    if (found == values.end()) return;
+    if (metric.unit == results::Unit::bytes && std::isfinite(found->second)) {
+      value = std::llround(found->second);
+    } else {
+      value = found->second;
+    }
   }
 
  private:
@@ -148,16 +158,6 @@ Json columns_of(const RunSummary& run) {
   ToJson visitor;
   columns(visitor, run);
   return std::move(visitor.json);
-}
-
-const std::vector<std::string>& column_names() {
-  static const std::vector<std::string> names = [] {
-    ToJson visitor;
-    const RunSummary none;
-    columns(visitor, none);
-    return std::move(visitor.names);
-  }();
-  return names;
 }
 
 void require_columns(const std::vector<std::string>& names) {

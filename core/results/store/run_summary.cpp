@@ -26,6 +26,48 @@ int progress_percent(const RunSummary& run) {
   return static_cast<int>(100 * std::clamp(part, 0.0, 1.0));
 }
 
+std::optional<double> RunSummary::metric(const std::string& metric_name) const {
+  if (metric_name == results::parameters_name) return static_cast<double>(parameters);
+  if (const auto found = metrics.find(metric_name); found != metrics.end()) return found->second;
+  const auto score = scores.find(metric_name);
+  return score == scores.end() ? std::nullopt : std::optional<double>(score->second.value);
+}
+
+const Scores::value_type* headline(const Scores& scores) {
+  const auto is_whole = [](const auto& score) {
+    return score.first.find('.') == std::string::npos;
+  };
+  const auto found = std::find_if(scores.begin(), scores.end(), is_whole);
+  return found == scores.end() ? nullptr : &*found;
+}
+
+namespace {
+
+/// Collects the names of columns.
+struct NameCollector {
+  std::vector<std::string> names = {};
+  template <class T>
+  void column(const char* name, const T&) {
+    names.emplace_back(name);
+  }
+  template <class Values>
+  void metric(const results::Metric& metric, const Values&) {
+    names.push_back(metric.name);
+  }
+};
+
+}  // namespace
+
+const std::vector<std::string>& column_names() {
+  static const std::vector<std::string> names = [] {
+    NameCollector collector;
+    const RunSummary any;
+    columns(collector, any);
+    return std::move(collector.names);
+  }();
+  return names;
+}
+
 namespace {
 
 /// Product of two counts; a worker may claim any number, so it stops at the largest.
@@ -34,9 +76,10 @@ int64_t product(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
 }
 
-class Effects {
+/// Updates the summary by the events that say something about the run as a whole.
+class SummaryUpdate {
  public:
-  explicit Effects(RunSummary& run) : run_(run) {}
+  SummaryUpdate(RunSummary& run, const worker::Event& event) : run_(run), event_(event) {}
 
   void operator()(const worker::Hello& hello) {
     run_.backend_version = hello.backend_version;
@@ -57,46 +100,48 @@ class Effects {
   void operator()(const worker::TrainMetrics& metrics) {
     run_.step = metrics.step;
     run_.tokens = metrics.tokens;
-    run_.train_loss = metrics.loss;
-    run_.tokens_per_second = metrics.tokens_per_second;
-    run_.wall_seconds = metrics.elapsed_seconds;
+    set(results::train_loss_name, metrics.loss);
+    set(results::tokens_per_second_name, metrics.tokens_per_second);
+    set(results::wall_seconds_name, metrics.elapsed_seconds);
   }
   void operator()(const worker::Evaluation& evaluation) {
     run_.step = evaluation.step;
     run_.eval_step = evaluation.step;
-    run_.eval_loss = evaluation.loss;
-    run_.selection_loss = evaluation.selection_loss;
+    set_metrics();
   }
   void operator()(const worker::Finished& finished) {
     run_.step = finished.step;
     run_.tokens = product(finished.step, run_.tokens_per_step);
-    if (finished.eval_loss) {
-      run_.eval_step = finished.step;
-      run_.eval_loss = finished.eval_loss;
-    }
-    run_.train_loss = finished.train_loss;
-    run_.tokens_per_second = finished.tokens_per_second;
-    run_.wall_seconds = finished.wall_seconds;
-    run_.peak_memory_bytes = finished.peak_memory_bytes;
-    run_.peak_resident_bytes = finished.peak_resident_bytes;
+    if (finished.eval_loss) run_.eval_step = finished.step;
     run_.parameters = finished.parameters;
     run_.shared_device = finished.shared_device ? 1 : 0;
+    set_metrics();
   }
-  void operator()(const worker::MicroBatch& halved) {
-    if (halved.phase == "train") run_.micro_batch_size = halved.rows;
+  void operator()(const worker::MicroBatch& reduced) {
+    if (reduced.phase == "train") run_.micro_batch_size = reduced.rows;
   }
-  void operator()(const worker::Failed&) {}
-  void operator()(const worker::Progress&) {}
-  void operator()(const worker::CheckpointSaved&) {}
-  void operator()(const worker::Tokens&) {}
-  void operator()(const worker::Answers&) {}
-  void operator()(const worker::Ready&) {}
-  void operator()(const worker::Window&) {}
-  void operator()(const worker::Result&) {}
-  void operator()(const worker::Supports&) {}
+  template <class Other>
+  void operator()(const Other&) {}
 
  private:
+  void set(std::string_view name, double value) {
+    const auto found = run_.metrics.find(name);
+    if (found != run_.metrics.end()) {
+      found->second = value;
+    } else {
+      run_.metrics.emplace(name, value);
+    }
+  }
+
+  void set_metrics() {
+    for (const auto& [name, value] : worker::metrics_of(event_)) {
+      const results::Metric* const metric = results::find_metric(name);
+      if (metric && metric->source == results::Source::run) set(name, value);
+    }
+  }
+
   RunSummary& run_;
+  const worker::Event& event_;
 };
 
 std::optional<int64_t> integer_of(const nlohmann::json& line, const char* key) {
@@ -105,8 +150,8 @@ std::optional<int64_t> integer_of(const nlohmann::json& line, const char* key) {
   return found->get<int64_t>();
 }
 
-/// Its times are of all attempts, so the worst one counts.
-void take_busy(const nlohmann::json& line, RunSummary& run) {
+/// Times add up over all attempts, so the highest load counts.
+void update_machine_load(const nlohmann::json& line, RunSummary& run) {
   const auto found = line.find("busy_elsewhere");
   if (found == line.end() || !found->is_number()) return;
   run.busy_elsewhere = std::max(run.busy_elsewhere.value_or(0), found->get<double>());
@@ -122,9 +167,9 @@ void apply(const run::StoredEvent& stored, RunSummary& run) {
   } else if (stored.name == "ended") {
     run.exit_status = integer_of(stored.json, "exit_status");
     run.exit_signal = integer_of(stored.json, "signal");
-    take_busy(stored.json, run);
+    update_machine_load(stored.json, run);
   }
-  if (stored.event) std::visit(Effects(run), *stored.event);
+  if (stored.event) std::visit(SummaryUpdate(run, *stored.event), *stored.event);
 }
 
 void apply_times(const std::vector<ReadLine>& lines, RunSummary& run) {

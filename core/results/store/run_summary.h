@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/results/metrics.h"
 #include "core/results/store/event_reader.h"
 #include "core/run/event_log.h"
 #include "core/run/run_folder.h"
@@ -13,8 +14,10 @@
 
 namespace forge::store {
 
+using Scores = std::map<std::string, worker::Score>;
+
 /// What a run is and how far it got: its row of the table `runs`, whose columns have the fields'
-/// names, and the scores of its last evaluation.
+/// and metrics' names, and the scores of its last evaluation.
 struct RunSummary {
   std::string id;
   std::string project;
@@ -45,29 +48,29 @@ struct RunSummary {
   int64_t tokens = 0;  ///< trained on
   int64_t parameters = 0;
   std::optional<int64_t> eval_step;  ///< step of eval_loss; none: not evaluated yet
-  std::optional<double> eval_loss;   ///< NaN where an evaluation gave no number
-  std::optional<double> train_loss;
-  std::optional<double> tokens_per_second;
-  std::optional<double> wall_seconds;
-  std::optional<int64_t> peak_memory_bytes;
-  std::optional<int64_t> peak_resident_bytes;
   std::optional<int64_t> exit_status;
   std::optional<int64_t> exit_signal;
   std::string failure_reason;  ///< why it failed or stopped, ""
   std::string failure_hint;
-  int64_t archived = 0;  ///< 1: lists and tables leave it out
+  int64_t archived = 0;  ///< 1: not in lists and tables
   std::string note;
   std::vector<std::string> tags;            ///< sorted
   std::optional<int64_t> micro_batch_size;  ///< rows computed at once; none: all of a step
-  std::optional<double> selection_loss;     ///< at eval_step, of train.selection_rows
-  /// Share of the machine's cores that other processes kept busy meanwhile, in the attempt where it
-  /// was the most; none: not known.
+  /// Fraction of the machine's cores that other processes kept busy, the largest of all attempts;
+  /// none: not known.
   std::optional<double> busy_elsewhere;
   int64_t shared_device = 0;  ///< 1: another process held memory of the GPU at the end
-  std::map<std::string, worker::Score> scores;  ///< at eval_step; rows of the table `scores`
+  /// Last values of the metrics that the run has reported (Source::run), by name. NaN where an
+  /// evaluation's loss was not a number.
+  std::map<std::string, double, std::less<>> metrics;
+  Scores scores;  ///< at eval_step; rows of the table `scores`
+
+  /// The last value of a metric of any source; none: not measured.
+  std::optional<double> metric(const std::string& metric_name) const;
 };
 
-/// The columns of the table, once: `visit.column(name, field)` for each, in the table's order.
+/// The columns of the table, once, in its order: `visit.column(name, field)` for each field and
+/// `visit.metric(metric, run.metrics)` for each metric of a run.
 template <class Visitor, class Run>
 void columns(Visitor& visit, Run& run) {
   visit.column("id", run.id);
@@ -99,12 +102,6 @@ void columns(Visitor& visit, Run& run) {
   visit.column("tokens", run.tokens);
   visit.column("parameters", run.parameters);
   visit.column("eval_step", run.eval_step);
-  visit.column("eval_loss", run.eval_loss);
-  visit.column("train_loss", run.train_loss);
-  visit.column("tokens_per_second", run.tokens_per_second);
-  visit.column("wall_seconds", run.wall_seconds);
-  visit.column("peak_memory_bytes", run.peak_memory_bytes);
-  visit.column("peak_resident_bytes", run.peak_resident_bytes);
   visit.column("exit_status", run.exit_status);
   visit.column("exit_signal", run.exit_signal);
   visit.column("failure_reason", run.failure_reason);
@@ -113,10 +110,19 @@ void columns(Visitor& visit, Run& run) {
   visit.column("note", run.note);
   visit.column("tags", run.tags);
   visit.column("micro_batch_size", run.micro_batch_size);
-  visit.column("selection_loss", run.selection_loss);
   visit.column("busy_elsewhere", run.busy_elsewhere);
   visit.column("shared_device", run.shared_device);
+  for (const results::Metric& metric : results::metrics()) {
+    if (metric.source == results::Source::run) visit.metric(metric, run.metrics);
+  }
 }
+
+/// The score that summarizes an evaluation in one line: the first that is not a part of another, as
+/// "answer_accuracy.hop_8" is. Null for none.
+const Scores::value_type* headline(const Scores& scores);
+
+/// Names of all columns, in the table's order.
+const std::vector<std::string>& column_names();
 
 /// Inverse of run::name_of. Throws Error for another word.
 run::RunState status_from_name(const std::string& name);
@@ -126,8 +132,8 @@ bool is_final(run::RunState status);
 /// Steps done of all steps, in percent, rounded down; 0 where the number of steps is not known.
 int progress_percent(const RunSummary& run);
 
-/// What a line of events.jsonl says about its run as a whole. Later lines win. How the run ended is
-/// not told here: RunFolder::status() knows it from more than the log.
+/// Updates the summary by a line of events.jsonl. Later lines win. The status is not set here:
+/// RunFolder::status() knows it from more than the log.
 void apply(const run::StoredEvent& stored, RunSummary& run);
 
 /// The newest time of these lines becomes that of the run.

@@ -1,8 +1,7 @@
--- Version 1 of the results store. A published version is never edited: a change is a further step
--- in schema.cpp.
---
--- The run folders are the truth and this is an index over them, so every table hangs on `runs` and
--- goes with its run. Losses that are not a number are stored as NULL.
+-- The results store: an index over run folders and files of measurements, which are the truth.
+-- database.cpp adds a REAL column to `runs` for each metric of Source::run (metrics.cpp). A store
+-- that another schema made is emptied and rebuilt from the run folders. Rows of a run refer to it
+-- by run_id; the ingester removes them together. Numbers that are not finite are NULL.
 
 CREATE TABLE runs (
   id                    TEXT PRIMARY KEY,   -- name of the run's folder
@@ -35,45 +34,49 @@ CREATE TABLE runs (
   tokens                INTEGER NOT NULL,   -- trained on
   parameters            INTEGER NOT NULL,
   eval_step             INTEGER,            -- step of eval_loss; NULL: not evaluated yet
-  eval_loss             REAL,
-  train_loss            REAL,
-  tokens_per_second     REAL,
-  wall_seconds          REAL,
-  peak_memory_bytes     INTEGER,
-  peak_resident_bytes   INTEGER,
   exit_status           INTEGER,
   exit_signal           INTEGER,
   failure_reason        TEXT NOT NULL,      -- why it failed or stopped, or ''
-  failure_hint          TEXT NOT NULL
+  failure_hint          TEXT NOT NULL,
+  archived              INTEGER NOT NULL,   -- 1: not in lists and tables
+  note                  TEXT NOT NULL,
+  tags                  TEXT NOT NULL,      -- with commas between
+  micro_batch_size      INTEGER,            -- rows computed at once; NULL: all rows of a step
+  busy_elsewhere        REAL,               -- fraction of the cores that other processes kept busy
+  shared_device         INTEGER NOT NULL    -- 1: another process held memory of the GPU
 ) STRICT;
 
 CREATE INDEX runs_by_config ON runs (config, created);
+CREATE INDEX runs_by_created ON runs (created DESC, id DESC);
 
 -- How far a run's files have been read.
 CREATE TABLE sources (
-  run_id             TEXT PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
-  record_size        INTEGER NOT NULL,
-  record_modified_ns INTEGER NOT NULL,
-  record_inode       INTEGER NOT NULL,
-  events_size        INTEGER NOT NULL,
-  events_modified_ns INTEGER NOT NULL,
-  events_inode       INTEGER NOT NULL,
-  events_offset      INTEGER NOT NULL       -- first byte of events.jsonl that has not been read
+  run_id              TEXT PRIMARY KEY,
+  record_size         INTEGER NOT NULL,
+  record_modified_ns  INTEGER NOT NULL,
+  record_inode        INTEGER NOT NULL,
+  events_size         INTEGER NOT NULL,
+  events_modified_ns  INTEGER NOT NULL,
+  events_inode        INTEGER NOT NULL,
+  remarks_size        INTEGER NOT NULL,
+  remarks_modified_ns INTEGER NOT NULL,
+  remarks_inode       INTEGER NOT NULL,
+  events_offset       INTEGER NOT NULL      -- first byte of events.jsonl that has not been read
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE configs (
-  run_id TEXT PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+  run_id TEXT PRIMARY KEY,
   config TEXT NOT NULL CHECK (json_valid(config))
 ) STRICT;
 
 CREATE TABLE environments (
-  run_id      TEXT PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+  run_id      TEXT PRIMARY KEY,
   environment TEXT NOT NULL CHECK (json_valid(environment))
 ) STRICT;
 
 -- Training metrics of the window of steps that ends with `step`.
 CREATE TABLE train_metrics (
-  run_id            TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  run_id            TEXT NOT NULL,
   step              INTEGER NOT NULL,
   tokens            INTEGER NOT NULL,
   loss              REAL,
@@ -85,7 +88,7 @@ CREATE TABLE train_metrics (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE evaluations (
-  run_id  TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  run_id  TEXT NOT NULL,
   step    INTEGER NOT NULL,
   loss    REAL,
   tokens  INTEGER NOT NULL,
@@ -93,18 +96,34 @@ CREATE TABLE evaluations (
   PRIMARY KEY (run_id, step)
 ) STRICT, WITHOUT ROWID;
 
--- Numbers that a worker reported of its own accord.
-CREATE TABLE results (
-  run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-  byte_offset INTEGER NOT NULL,             -- of the line in events.jsonl
-  result      TEXT NOT NULL CHECK (json_valid(result)),
-  PRIMARY KEY (run_id, byte_offset)
+-- Scores of a task at an evaluation.
+CREATE TABLE scores (
+  run_id TEXT NOT NULL,
+  step   INTEGER NOT NULL,
+  name   TEXT NOT NULL,                     -- e.g. "answer_accuracy.hop_8"
+  value  REAL,
+  count  INTEGER NOT NULL,                  -- cases that the value is the mean of
+  PRIMARY KEY (run_id, step, name)
 ) STRICT, WITHOUT ROWID;
 
--- Lines of events.jsonl that could not be read and were skipped.
-CREATE TABLE damaged_lines (
-  run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-  byte_offset INTEGER NOT NULL,
-  reason      TEXT NOT NULL,
-  PRIMARY KEY (run_id, byte_offset)
-) STRICT, WITHOUT ROWID;
+-- Measured speed: an index over the files of the folder benchmarks.
+CREATE TABLE benchmarks (
+  id                TEXT PRIMARY KEY,       -- name of the file, without .json
+  kind              TEXT NOT NULL CHECK (kind IN ('training', 'operations')),
+  call              TEXT NOT NULL,          -- the same for all that one command measured
+  created           TEXT NOT NULL,          -- UTC
+  project           TEXT NOT NULL,          -- '' for operations
+  config            TEXT NOT NULL,          -- '' for operations
+  device_type       TEXT NOT NULL,
+  device_name       TEXT NOT NULL,
+  threads           INTEGER NOT NULL,
+  precision         TEXT NOT NULL,
+  tokens_per_second REAL,                   -- median of the windows; NULL for operations
+  spread            REAL,                   -- half of their interquartile range over the median
+  record            TEXT NOT NULL CHECK (json_valid(record)),  -- the whole file
+  file_size         INTEGER NOT NULL,
+  file_modified_ns  INTEGER NOT NULL,
+  file_inode        INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX benchmarks_by_config ON benchmarks (config, created);

@@ -8,10 +8,10 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/model/cost.h"
-#include "core/results/tables/comparability.h"
-#include "core/results/tables/metrics.h"
-#include "core/results/tables/provenance.h"
+#include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/comparability.h"
+#include "core/results/tables/provenance.h"
 
 namespace forge::tables {
 namespace {
@@ -170,7 +170,7 @@ class Builder {
     for (const ConfiguredRun* run : runs) {
       const double value = number_of(*run, spec.key);
       const auto found = std::find(spec.values.begin(), spec.values.end(), value);
-      if (is_completed(run) && !figure_of(run->summary, spec.by)) {
+      if (is_completed(run) && !run->summary.metric(spec.by)) {
         leave_out(run->summary, "no " + spec.by + " to choose it by", left_out);
       } else if (found == spec.values.end()) {
         leave_out(run->summary, spec.key + " " + shortest(value) + ", not in best_of", left_out);
@@ -259,8 +259,8 @@ void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRo
     row.throughput_change = change(tokens_per_second_of(row, table).value_or(0),
                                    tokens_per_second_of(baseline, table).value_or(0));
   if (!row.completed() || !baseline.completed() || !row.same_micro_batch) return;
-  row.memory_change =
-      change(mean_of(row.runs, peak_memory_name), mean_of(baseline.runs, peak_memory_name));
+  row.memory_change = change(mean_of(row.runs, results::peak_memory_name),
+                             mean_of(baseline.runs, results::peak_memory_name));
 }
 
 /// "4.0 % more parameters than Llama 4M, this table allows 2.0 %"; "" where it is not too much.
@@ -271,8 +271,8 @@ std::string beyond(const char* what,
                    const std::string& baseline_name) {
   const double difference = own / baseline - 1;
   if (!allowed || !(baseline > 0) || std::abs(difference) <= *allowed) return "";
-  return percent_text(std::abs(difference)) + (difference > 0 ? " more " : " fewer ") + what +
-         " than " + baseline_name + ", this table allows " + percent_text(*allowed);
+  return results::percent_text(std::abs(difference)) + (difference > 0 ? " more " : " fewer ") +
+         what + " than " + baseline_name + ", this table allows " + results::percent_text(*allowed);
 }
 
 double flops_per_token(const ConfiguredRun& run) {
@@ -338,15 +338,15 @@ Runs of_table(const TableSpec& table, const Runs& runs) {
   return own;
 }
 
-/// Whether the choice flatters what is shown: it was made on the very figure and split.
+/// Warns where the metric that chose the runs is also shown: it is biased by the choice.
 std::string selection_note(const TableSpec& table) {
   const bool is_shown =
       std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnSpec& column) {
-        return figure_name(column) == table.best_of->by;
+        return metric_of(column) && column.metric == table.best_of->by;
       });
-  if (!is_shown || table.best_of->by == train_loss_name) return "";
-  return ", which is the figure that is shown: rows with many values or noisy figures are "
-         "flattered (by: selection_loss chooses by other rows, train.selection_rows)";
+  if (!is_shown || table.best_of->by == results::train_loss_name) return "";
+  return ", which is the metric that is shown: this favours rows with many values or noisy metrics "
+         "(by: validation_loss with train.validation_rows avoids it)";
 }
 
 SetupEntry describe(const TableSpec& table) {
@@ -357,7 +357,7 @@ SetupEntry describe(const TableSpec& table) {
   return {"Best of", text + selection_note(table), "best of " + text};
 }
 
-/// What the figures' uncertainty is, and how differences are judged.
+/// What the metrics' uncertainty is, and how differences are judged.
 SetupEntry describe_uncertainty(const Ablation& ablation) {
   const auto has_several = [](const AblationRow& row) { return row.runs.size() > 1; };
   if (std::none_of(ablation.rows.begin(), ablation.rows.end(), has_several)) {
@@ -399,9 +399,9 @@ Ablation build_ablation(const TableSpec& table,
         for (const store::RunSummary& run : row.runs) completed.push_back(builder.find(run.id));
         if (row.run && ablation.profile.empty()) ablation.profile = row.run->profile;
       }
-      const PublishedFigure* figure =
+      const PublishedResult* metric =
           options.published ? options.published->find(spec.config) : nullptr;
-      if (figure) row.published = *figure;
+      if (metric) row.published = *metric;
       ablation.rows.push_back(std::move(row));
     }
   }
@@ -427,7 +427,7 @@ Ablation build_ablation(const TableSpec& table,
 std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSpec& table) {
   if (table.tokens_per_second == SpeedSource::runs) {
     if (!row.completed()) return std::nullopt;
-    const double mean = mean_of(row.runs, tokens_per_second_name);
+    const double mean = mean_of(row.runs, results::tokens_per_second_name);
     return std::isnan(mean) ? std::nullopt : std::optional<double>(mean);
   }
   if (!row.speed) return std::nullopt;
@@ -444,21 +444,21 @@ const AblationRow* find_row(const Ablation& ablation,
   return found == ablation.rows.end() ? nullptr : &*found;
 }
 
-std::vector<double> values_of(const AblationRow& row, const std::string& figure) {
-  if (figure == loss_at_equal_time_name) return row.loss_at_equal_time;
-  if (figure == loss_at_equal_flops_name) return row.loss_at_equal_flops;
+std::vector<double> values_of(const AblationRow& row, const std::string& metric) {
+  if (metric == results::loss_at_equal_time_name) return row.loss_at_equal_time;
+  if (metric == results::loss_at_equal_flops_name) return row.loss_at_equal_flops;
   std::vector<double> values;
   for (const store::RunSummary& run : row.runs) {
-    const std::optional<double> value = figure_of(run, figure);
+    const std::optional<double> value = run.metric(metric);
     if (!value) return {};
     values.push_back(*value);
   }
   return values;
 }
 
-double mean_of(const std::vector<store::RunSummary>& runs, const std::string& figure) {
+double mean_of(const std::vector<store::RunSummary>& runs, const std::string& metric) {
   double sum = 0;
-  for (const store::RunSummary& run : runs) sum += figure_of(run, figure).value_or(std::nan(""));
+  for (const store::RunSummary& run : runs) sum += run.metric(metric).value_or(std::nan(""));
   return sum / static_cast<double>(runs.size());
 }
 

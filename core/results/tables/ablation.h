@@ -57,7 +57,7 @@ struct AblationRow : Sample {
   /// Whether its runs computed as many rows at once as the baseline's: where not, their throughput
   /// and memory are no comparison.
   bool same_micro_batch = true;
-  std::optional<PublishedFigure> published;
+  std::optional<PublishedResult> published;
   /// Eval losses of `runs` when they had had as much training time, and as many operations, as the
   /// others; empty: not known, or no column shows them.
   std::vector<double> loss_at_equal_time;
@@ -83,7 +83,7 @@ struct SetupEntry {
   std::string brief;  ///< for one line above the table, "": not in it
 };
 
-/// A table with its figures, ready to be written in any format.
+/// A table with its metrics, ready to be written in any format.
 struct Ablation {
   TableSpec table;
   std::vector<AblationRow> rows;
@@ -120,11 +120,11 @@ const AblationRow* find_row(const Ablation& ablation,
                             const std::string& config,
                             const std::string& division = "");
 
-/// A figure of each of the row's runs, in their order; empty where one does not have it.
-std::vector<double> values_of(const AblationRow& row, const std::string& figure);
+/// A metric of each of the row's runs, in their order; empty where one does not have it.
+std::vector<double> values_of(const AblationRow& row, const std::string& metric);
 
-/// The mean of a figure over runs; NaN where one does not have it.
-double mean_of(const std::vector<store::RunSummary>& runs, const std::string& figure);
+/// The mean of a metric over runs; NaN where one does not have it.
+double mean_of(const std::vector<store::RunSummary>& runs, const std::string& metric);
 
 /// Whether speed and memory of the two can be compared: all their runs were on the same device,
 /// with the same threads and as many rows at once.

@@ -8,20 +8,20 @@
 #include <optional>
 
 #include "core/base/text.h"
-#include "core/results/tables/row_comparison.h"
+#include "core/results/metrics.h"
 #include "core/results/tables/comparability.h"
-#include "core/results/tables/metrics.h"
+#include "core/results/tables/row_comparison.h"
 
 namespace forge::tables {
 namespace {
 
-/// What a row has of the claim's figure.
+/// What a row has of the claim's metric.
 struct Measured {
   std::vector<double> values;  ///< one a seed
   statistics::Summary summary;
   /// Of one seed: where the share lies that its cases are a sample of; the value itself where it is
   /// no share.
-  Interval of_cases;
+  statistics::Interval of_cases;
   std::string text;
 };
 
@@ -32,27 +32,27 @@ std::string interval_text(const std::string& mean,
 }
 
 Measured measured(const AblationRow& row, const std::string& name) {
-  Measured figure;
-  for (const store::RunSummary& run : row.runs) figure.values.push_back(*figure_of(run, name));
-  figure.summary = statistics::summarize(figure.values, 0);
-  const bool percent = is_share(name);
-  const auto text = [&](double value) { return score_text(value, percent); };
-  const double mean = figure.summary.mean;
-  figure.of_cases = {mean, mean};
-  figure.text = text(mean);
-  if (const auto& interval = figure.summary.interval) {
-    figure.text = interval_text(text(mean), text(interval->low), text(interval->high)) + " over " +
-                  std::to_string(figure.values.size()) + " seeds";
-  } else if (percent) {
+  Measured metric;
+  for (const store::RunSummary& run : row.runs) metric.values.push_back(*run.metric(name));
+  metric.summary = statistics::summarize(metric.values, 0);
+  const results::Metric kind = results::metric_named(name);
+  const auto text = [&](double value) { return results::text(value, kind); };
+  const double mean = metric.summary.mean;
+  metric.of_cases = {mean, mean};
+  metric.text = text(mean);
+  if (const auto& interval = metric.summary.interval) {
+    metric.text = interval_text(text(mean), text(interval->low), text(interval->high)) + " over " +
+                  std::to_string(metric.values.size()) + " seeds";
+  } else if (kind.is_fraction()) {
     const worker::Score& score = row.runs.front().scores.at(name);
-    figure.of_cases = wilson_interval(score.value, score.count);
-    figure.text = interval_text(text(mean), text(figure.of_cases.low), text(figure.of_cases.high)) +
+    metric.of_cases = statistics::wilson_interval(score.value, score.count);
+    metric.text = interval_text(text(mean), text(metric.of_cases.low), text(metric.of_cases.high)) +
                   " of " + with_thousands(score.count) + " cases";
   }
-  return figure;
+  return metric;
 }
 
-bool is_one_seed(const Measured& figure) { return figure.values.size() < 2; }
+bool is_one_seed(const Measured& metric) { return metric.values.size() < 2; }
 
 /// What keeps the claim about these rows from being judged, "" where nothing does.
 std::string lack_of(const std::vector<const AblationRow*>& rows,
@@ -71,10 +71,10 @@ std::string lack_of(const std::vector<const AblationRow*>& rows,
     return join(configs, " and ");
   };
   const auto is_missing = [&](const AblationRow& row) { return !row.completed(); };
-  const auto has_no_figure = [&](const AblationRow& row) {
+  const auto has_no_metric = [&](const AblationRow& row) {
     return std::any_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
-      const std::optional<double> figure = figure_of(run, claim.score);
-      return !figure || !std::isfinite(*figure);
+      const std::optional<double> metric = run.metric(claim.score);
+      return !metric || !std::isfinite(*metric);
     });
   };
   if (const std::string configs = rows_where(is_missing); !configs.empty()) {
@@ -86,7 +86,7 @@ std::string lack_of(const std::vector<const AblationRow*>& rows,
     return "no completed run of " + row->spec.config + " with " + ablation.table.best_of->key +
            " " + join(values, ", ") + where;
   }
-  if (const std::string configs = rows_where(has_no_figure); !configs.empty()) {
+  if (const std::string configs = rows_where(has_no_metric); !configs.empty()) {
     return "no " + claim.score + " of " + configs + where;
   }
   return "";
@@ -95,7 +95,9 @@ std::string lack_of(const std::vector<const AblationRow*>& rows,
 enum class Direction { for_it, against_it, neither };
 
 /// Whether `low` lies below `high`, which need not be strictly.
-Direction order_of(const Interval& low, const Interval& high, bool strictly) {
+Direction order_of(const statistics::Interval& low,
+                   const statistics::Interval& high,
+                   bool strictly) {
   if (strictly ? low.high < high.low : low.high <= high.low) return Direction::for_it;
   if (strictly ? low.low >= high.high : low.low > high.high) return Direction::against_it;
   return Direction::neither;
@@ -123,24 +125,24 @@ Verdict judge_against_row(const ClaimSpec& claim,
                           const AblationRow& other_row) {
   const Measured own = measured(row, claim.score), other = measured(other_row, claim.score);
   const bool below = claim.above.empty();
-  const bool percent = is_share(claim.score);
+  const results::Metric metric = results::metric_named(claim.score);
   const auto text = [&](double value) {
-    return (value < 0 ? "\u2212" : "+") + score_text(std::abs(value), percent);
+    return (value < 0 ? "\u2212" : "+") + results::text(std::abs(value), metric);
   };
   if (is_one_seed(own) || is_one_seed(other)) {
-    const std::string reason =
-        percent ? own.text + " against " + other.text : text(own.summary.mean - other.summary.mean);
+    const std::string reason = metric.is_fraction() ? own.text + " against " + other.text
+                                                    : text(own.summary.mean - other.summary.mean);
     return of_one_seed(below ? order_of(own.of_cases, other.of_cases, true)
                              : order_of(other.of_cases, own.of_cases, true),
                        reason);
   }
   const std::optional<statistics::Difference> found =
       difference_between(row, own.values, other_row, other.values);
-  if (!found) return {Verdict::Kind::not_decidable, "", "a figure is no number"};
+  if (!found) return {Verdict::Kind::not_decidable, "", "a metric is no number"};
   const std::string reason =
       interval_text(
           text(found->difference), text(found->interval.low), text(found->interval.high)) +
-      ", " + chance_text(found->p) + ", " + std::to_string(own.values.size()) + " and " +
+      ", " + results::p_value_text(found->p) + ", " + std::to_string(own.values.size()) + " and " +
       std::to_string(other.values.size()) + " seeds";
   if (found->p > significance) return decided(Direction::neither, reason);
   const bool is_below = found->difference < 0;
@@ -149,9 +151,7 @@ Verdict judge_against_row(const ClaimSpec& claim,
 
 Verdict judge_against_number(const ClaimSpec& claim, const AblationRow& row) {
   const Measured own = measured(row, claim.score);
-  const Interval range = own.summary.interval
-                             ? Interval{own.summary.interval->low, own.summary.interval->high}
-                             : own.of_cases;
+  const statistics::Interval range = own.summary.interval.value_or(own.of_cases);
   const double number = claim.at_least ? *claim.at_least : *claim.at_most;
   const Direction direction = claim.at_least ? order_of({number, number}, range, false)
                                              : order_of(range, {number, number}, false);
@@ -159,22 +159,22 @@ Verdict judge_against_number(const ClaimSpec& claim, const AblationRow& row) {
 }
 
 std::string claim_text(const ClaimSpec& claim, const AblationRow& own, const AblationRow* other) {
-  const std::string figure = claim.score == eval_loss_name ? "eval loss" : claim.score;
+  const std::string metric = claim.score == results::eval_loss_name ? "eval loss" : claim.score;
   if (other) {
-    return own.spec.name + " has a " + (claim.above.empty() ? "lower " : "higher ") + figure +
+    return own.spec.name + " has a " + (claim.above.empty() ? "lower " : "higher ") + metric +
            " than " + other->spec.name;
   }
-  const bool percent = is_share(claim.score);
+  const bool percent = results::metric_named(claim.score).is_fraction();
   const double limit = claim.at_least ? *claim.at_least : *claim.at_most;
   char number[64];
   std::snprintf(number, sizeof number, "%.6g", percent ? 100 * limit : limit);
-  return own.spec.name + " has " + figure + (claim.at_least ? " of at least " : " of at most ") +
+  return own.spec.name + " has " + metric + (claim.at_least ? " of at least " : " of at most ") +
          number + (percent ? " %" : "");
 }
 
 /// "0.0012 against 0.0350, margin −0.0338 (95 %: −0.0340 to −0.0336) over 3 seeds"
 std::string reason_of(const Judged& judged) {
-  const auto text = [](double value) { return fixed_text(value, 4); };
+  const auto text = [](double value) { return results::fixed_text(value, 4); };
   if (!judged.left.value || !judged.right.value) return judged.reason;
   std::string reason = text(*judged.left.value) + " against " + text(*judged.right.value);
   if (const auto& interval = judged.margin.interval)
@@ -201,7 +201,7 @@ Verdict judge_value(const ClaimSpec& claim, const Samples& samples) {
   if (!found.value) return {Verdict::Kind::not_decidable, "", found.lacking};
   const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
   const int precision = unit.empty() ? 4 : 2;  // a loss, or a percentage
-  const auto text = [&](double value) { return fixed_text(value, precision) + unit; };
+  const auto text = [&](double value) { return results::fixed_text(value, precision) + unit; };
   const std::string claimed = ", claimed " + limits_text(claim);
   if (!found.interval) {
     const std::string reason = text(*found.value) + claimed + "; " + found.lacking;
@@ -238,7 +238,7 @@ std::string disturbed_times(const ClaimSpec& claim, const Ablation& ablation) {
     const bool is_of_other = name.row == Name::Row::of_config;
     const AblationRow* const row =
         find_row(ablation, is_of_other ? name.config : ablation.table.baseline);
-    if (is_a_time(name.figure) && row && is_disturbed(*row))
+    if (results::metric_named(name.metric).is_timing && row && is_disturbed(*row))
       return "of " + row->spec.config + ", " + disturbance_of(*row);
   }
   return "";

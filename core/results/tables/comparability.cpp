@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "core/base/json.h"
-#include "core/results/tables/metrics.h"
+#include "core/results/metrics.h"
 #include "core/run/identity.h"
 
 namespace forge::tables {
@@ -157,7 +157,8 @@ bool is_disturbed(const Sample& sample) {
 std::string disturbance_of(const store::RunSummary& run) {
   std::string text;
   if (was_busy(run))
-    text = "other processes kept " + percent_text(*run.busy_elsewhere) + " of the machine busy";
+    text = "other processes kept " + results::percent_text(*run.busy_elsewhere) +
+           " of the machine busy";
   if (run.shared_device == 0) return text;
   const std::string shared = "another process held memory of its GPU";
   return text.empty() ? shared : text + " and " + shared;

@@ -55,7 +55,7 @@ bool same_setup(const std::vector<SetupEntry>& a, const std::vector<SetupEntry>&
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), equal);
 }
 
-/// Which runs the figures are of: the end of a run's name is the hash of all that it is made from.
+/// Which runs the metrics are of: the end of a run's name is the hash of all that it is made from.
 std::string runs_section(const std::vector<Ablation>& ablations) {
   Sheet sheet;
   for (const char* title : {"Config", "Seed", "Run", "Code", "Device"})

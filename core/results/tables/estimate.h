@@ -10,23 +10,23 @@
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/expression.h"
 
-/// What the runs of several seeds say of an expression over their figures.
+/// What the runs of several seeds say of an expression over their metrics.
 namespace forge::tables {
 
-/// A figure of one run.
+/// A metric of one run.
 struct SeededValue {
   int64_t seed = 0;
   double value = 0;
 };
 
-/// A figure of a row's runs, one a seed.
-struct FigureSample {
+/// A metric of a row's runs, one a seed.
+struct MetricSample {
   std::string row;  ///< whose runs they are: names of one row have one text here
   std::vector<SeededValue> values;
 };
 
-/// None or no values: no run has the figure.
-using Samples = std::function<std::optional<FigureSample>(const Name&)>;
+/// None or no values: no run has the metric.
+using Samples = std::function<std::optional<MetricSample>(const Name&)>;
 
 /// How the uncertainty of an expression was found.
 enum class EstimateMethod {
@@ -39,7 +39,7 @@ enum class EstimateMethod {
 struct Estimate {
   std::optional<double> value;
   EstimateMethod method = EstimateMethod::none;
-  size_t runs = 0;  ///< the fewest that a figure is of
+  size_t runs = 0;  ///< the fewest that a metric is of
   std::optional<double> standard_error;
   std::optional<double> degrees_of_freedom;
   std::optional<statistics::Interval> interval;
@@ -47,13 +47,13 @@ struct Estimate {
   std::string lacking;      ///< why there is no value or no interval; "" where there are both
 };
 
-/// Where all figures are of the same seeds, the expression is evaluated for each, and value and
+/// Where all metrics are of the same seeds, the expression is evaluated for each, and value and
 /// interval are those of Student's t for the mean of these: what runs of one seed have in common
-/// cancels. Else it is evaluated at the means of the figures, and its standard error follows from
+/// cancels. Else it is evaluated at the means of the metrics, and its standard error follows from
 /// theirs by its slopes (the delta method), with Welch's and Satterthwaite's degrees of freedom;
-/// figures of one row count as made by the same runs, rows as independent of each other.
+/// metrics of one row count as made by the same runs, rows as independent of each other.
 ///
-/// Where a figure is of one run there is a value and no interval.
+/// Where a metric is of one run there is a value and no interval.
 Estimate estimate(const Expression& expression,
                   const Samples& samples,
                   double confidence = statistics::usual_confidence);
@@ -75,7 +75,7 @@ Judged judge(const Comparison& comparison,
              const Samples& samples,
              double confidence = statistics::usual_confidence);
 
-/// What the names of an expression stand for in a row of a table: figures of its runs, of those of
+/// What the names of an expression stand for in a row of a table: metrics of its runs, of those of
 /// the baseline of its division, and of other rows of it. A row that breaks the comparison has none
 /// but for itself, and none has a speed or a cost that was measured on another device than the
 /// baseline's. A speed that was measured by `forge bench` is one value.

@@ -87,10 +87,10 @@ std::string hint_for(const std::string& word,
 std::string text_of(const Name& name) {
   switch (name.row) {
     case Name::Row::own: break;
-    case Name::Row::baseline: return "baseline." + name.figure;
-    case Name::Row::of_config: return name.figure + "[" + name.config + "]";
+    case Name::Row::baseline: return "baseline." + name.metric;
+    case Name::Row::of_config: return name.metric + "[" + name.config + "]";
   }
-  return name.figure;
+  return name.metric;
 }
 
 const char* text_of(Relation relation) {
@@ -128,17 +128,17 @@ std::vector<Name> names_of(const Comparison& comparison) {
 }
 
 void check_names(const Expression& expression,
-                 const std::vector<std::string>& figures,
+                 const std::vector<std::string>& metrics,
                  const std::vector<std::string>& configs) {
   for (const Step& step : expression.steps) {
     if (step.operation != Operation::name) continue;
     const Name& name = step.name;
-    if (!is_among(name.figure, figures)) {
-      throw expression_error("there is no figure '" + name.figure + "'",
+    if (!is_among(name.metric, metrics)) {
+      throw expression_error("there is no metric '" + name.metric + "'",
                              expression.text,
                              step.offset,
                              expression.where,
-                             hint_for(name.figure, figures, "figures are "));
+                             hint_for(name.metric, metrics, "metrics are "));
     }
     if (name.row == Name::Row::of_config && !is_among(name.config, configs)) {
       throw expression_error("'" + name.config + "' has no row in this table",
@@ -151,10 +151,10 @@ void check_names(const Expression& expression,
 }
 
 void check_names(const Comparison& comparison,
-                 const std::vector<std::string>& figures,
+                 const std::vector<std::string>& metrics,
                  const std::vector<std::string>& configs) {
-  check_names(comparison.left, figures, configs);
-  check_names(comparison.right, figures, configs);
+  check_names(comparison.left, metrics, configs);
+  check_names(comparison.right, metrics, configs);
 }
 
 std::optional<double> evaluate(const Expression& expression, const Lookup& lookup) {

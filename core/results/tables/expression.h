@@ -8,23 +8,23 @@
 
 #include "core/base/error.h"
 
-/// Arithmetic over the figures of a table, for its columns and claims (docs/TABLES.md):
+/// Arithmetic over the metrics of a table, for its columns and claims (docs/TABLES.md):
 ///
 ///     100*(tokens_per_second/baseline.tokens_per_second - 1)
 ///     eval_loss[nope] - eval_loss[nope_canon] > eval_loss[rope] - eval_loss[rope_canon]
 namespace forge::tables {
 
-/// A figure of a row. `answer_accuracy.hop_8` is that of the row at hand, `baseline.eval_loss` the
+/// A metric of a row. `answer_accuracy.hop_8` is that of the row at hand, `baseline.eval_loss` the
 /// baseline's, `eval_loss[copy/rope_1l_16d]` that of the row of a config.
 struct Name {
   enum class Row { own, baseline, of_config };
 
-  std::string figure;
+  std::string metric;
   Row row = Row::own;
   std::string config = {};  ///< for `of_config`
 
   bool operator==(const Name& other) const {
-    return figure == other.figure && row == other.row && config == other.config;
+    return metric == other.metric && row == other.row && config == other.config;
   }
 };
 
@@ -85,7 +85,7 @@ constexpr size_t max_expression_steps = 500;
 /// Error at the column of what is wrong.
 Expression parse_expression(const std::string& text, const SourceSpan& where = {});
 
-/// The same with exactly one of < <= > >= between two expressions that name at least one figure.
+/// The same with exactly one of < <= > >= between two expressions that name at least one metric.
 Comparison parse_comparison(const std::string& text, const SourceSpan& where = {});
 
 /// left − right: positive where the left side is the greater one.
@@ -95,18 +95,18 @@ Expression difference_of(const Comparison& comparison);
 std::vector<Name> names_of(const Expression& expression);
 std::vector<Name> names_of(const Comparison& comparison);
 
-/// Throws Error at the first name whose figure is none of `figures` or whose config none of
+/// Throws Error at the first name whose metric is none of `metrics` or whose config none of
 /// `configs`, with what it may have meant.
 void check_names(const Expression& expression,
-                 const std::vector<std::string>& figures,
+                 const std::vector<std::string>& metrics,
                  const std::vector<std::string>& configs);
 void check_names(const Comparison& comparison,
-                 const std::vector<std::string>& figures,
+                 const std::vector<std::string>& metrics,
                  const std::vector<std::string>& configs);
 
 using Lookup = std::function<std::optional<double>(const Name&)>;
 
-/// None where a figure is missing, and where a result on the way is no finite number: a division by
+/// None where a metric is missing, and where a result on the way is no finite number: a division by
 /// zero, the logarithm of a negative number.
 std::optional<double> evaluate(const Expression& expression, const Lookup& lookup);
 

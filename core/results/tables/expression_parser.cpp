@@ -61,10 +61,10 @@ constexpr Lookalike lookalikes[] = {
     {"≤", "write '<='"},
     {"≥", "write '>='"},
     {"%", "a share is a number: write 2 % as 0.02"},
-    {"=", "figures of runs are never exactly equal: a claim has one of < <= > >="},
+    {"=", "metrics of runs are never exactly equal: a claim has one of < <= > >="},
     {"'", "the config in brackets stands without quotes, e.g. eval_loss[canon_b]"},
     {"\"", "the config in brackets stands without quotes, e.g. eval_loss[canon_b]"},
-    {"[", "brackets follow a figure: eval_loss[canon_b] is that of the row canon_b"},
+    {"[", "brackets follow a metric: eval_loss[canon_b] is that of the row canon_b"},
 };
 
 /// Recursive descent over the text. Each function reads what its name says and appends the steps.
@@ -104,7 +104,7 @@ class Parser {
     const size_t second = position_;
     if (next_relation()) fail("a claim has one comparison", second, "make two claims of it");
     expect_end();
-    if (names_of(comparison).empty()) fail("the claim names no figure", 0, "e.g. eval_loss[x]");
+    if (names_of(comparison).empty()) fail("the claim names no metric", 0, "e.g. eval_loss[x]");
     return comparison;
   }
 
@@ -196,7 +196,7 @@ class Parser {
     append(step);
   }
 
-  /// figure, figure.part, baseline.figure, figure[config], function(arguments)
+  /// metric, metric.part, baseline.metric, metric[config], function(arguments)
   void name_or_call() {
     const size_t start = position_;
     while (is_word(peek()) || (peek() == '.' && is_word(peek(1)))) ++position_;
@@ -212,7 +212,7 @@ class Parser {
     step.name = {word};
     constexpr std::string_view of_baseline = "baseline.";
     if (word == "baseline")
-      fail("'baseline' is a row, not a figure", start, "e.g. baseline.eval_loss");
+      fail("'baseline' is a row, not a metric", start, "e.g. baseline.eval_loss");
     if (starts_with(word, of_baseline))
       step.name = {word.substr(of_baseline.size()), Name::Row::baseline};
     if (peek() == '[') {

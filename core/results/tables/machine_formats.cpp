@@ -33,40 +33,43 @@ Json value_or_null(const std::optional<T>& value) {
   return *value;
 }
 
-/// The mean over the row's runs; null where one does not have the figure. Of one run it is its
-/// figure as it stands, of several bytes are rounded.
-Json mean_or_null(const AblationRow& row, const std::string& figure, bool whole = false) {
+Json whole_or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(std::llround(*value)) : value_or_null(value);
+}
+
+/// The mean over the row's runs; null where one does not have the metric. Of one run it is its
+/// metric as it stands, of several bytes are rounded.
+Json mean_or_null(const AblationRow& row, const std::string& metric, bool whole = false) {
   double sum = 0;
   for (const store::RunSummary& run : row.runs) {
-    const std::optional<double> value = figure_of(run, figure);
+    const std::optional<double> value = run.metric(metric);
     if (!value) return nullptr;
     sum += *value;
   }
   if (row.runs.empty()) return nullptr;
   const double mean = sum / static_cast<double>(row.runs.size());
-  if (whole && std::isfinite(mean)) return std::llround(mean);
-  return value_or_null(std::optional<double>(mean));
+  return whole ? whole_or_null(mean) : value_or_null(std::optional<double>(mean));
 }
 
-/// The figures of a row that both formats give, in their order: means over its seeds.
-Json figures_of(const AblationRow& row, const TableSpec& table) {
-  Json figures;
-  figures["eval_loss"] = mean_or_null(row, eval_loss_name);
-  figures["train_loss"] = mean_or_null(row, train_loss_name);
-  figures["tokens_per_second"] = value_or_null(tokens_per_second_of(row, table));
-  figures["peak_memory_bytes"] = mean_or_null(row, peak_memory_name, true);
-  figures["peak_resident_bytes"] =
-      row.completed() ? value_or_null(row.run->peak_resident_bytes) : Json(nullptr);
-  figures["wall_seconds"] = mean_or_null(row, wall_seconds_name);
-  figures["parameters"] = row.completed() ? Json(row.run->parameters) : Json(nullptr);
-  figures["throughput_change"] = value_or_null(row.throughput_change);
-  figures["memory_change"] = value_or_null(row.memory_change);
-  figures["micro_batch_size"] = row.run ? value_or_null(row.run->micro_batch_size) : Json(nullptr);
-  figures["disturbance"] = disturbance_of(row);
-  return figures;
+/// The metrics of a row that both formats give, in their order: means over its seeds.
+Json metrics_json(const AblationRow& row, const TableSpec& table) {
+  Json metrics;
+  metrics["eval_loss"] = mean_or_null(row, results::eval_loss_name);
+  metrics["train_loss"] = mean_or_null(row, results::train_loss_name);
+  metrics["tokens_per_second"] = value_or_null(tokens_per_second_of(row, table));
+  metrics["peak_memory_bytes"] = mean_or_null(row, results::peak_memory_name, true);
+  metrics["peak_resident_bytes"] =
+      row.completed() ? whole_or_null(row.run->metric(results::peak_resident_name)) : Json(nullptr);
+  metrics["wall_seconds"] = mean_or_null(row, results::wall_seconds_name);
+  metrics["parameters"] = row.completed() ? Json(row.run->parameters) : Json(nullptr);
+  metrics["throughput_change"] = value_or_null(row.throughput_change);
+  metrics["memory_change"] = value_or_null(row.memory_change);
+  metrics["micro_batch_size"] = row.run ? value_or_null(row.run->micro_batch_size) : Json(nullptr);
+  metrics["disturbance"] = disturbance_of(row);
+  return metrics;
 }
 
-/// What is said of a figure over seeds.
+/// What is said of a metric over seeds.
 Json statistics_json(const Cell& cell) {
   Json json;
   json["n"] = cell.summary.n;
@@ -99,26 +102,17 @@ Json statistics_json(const Cell& cell) {
   return json;
 }
 
-/// Of the figures that both formats give with what the seeds say of them.
-std::vector<std::string> sampled_figures(const TableSpec& table) {
-  std::vector<std::string> figures = {eval_loss_name};
-  if (table.tokens_per_second == SpeedSource::runs) figures.emplace_back(tokens_per_second_name);
+/// Of the metrics that both formats give with what the seeds say of them.
+std::vector<std::string> sampled_metrics(const TableSpec& table) {
+  std::vector<std::string> metrics = {results::eval_loss_name};
+  if (table.tokens_per_second == SpeedSource::runs)
+    metrics.emplace_back(results::tokens_per_second_name);
   for (const ColumnSpec& column : table.columns) {
-    if (column.kind == ColumnKind::eval_loss_at_equal_time ||
-        column.kind == ColumnKind::eval_loss_at_equal_flops)
-      figures.push_back(figure_name(column));
+    const auto metric = metric_of(column);
+    if (metric && metric->source == results::Source::table) metrics.push_back(metric->name);
   }
-  for (const std::string& score : scores_of(table)) figures.push_back(score);
-  return figures;
-}
-
-using CellsOfFigures = std::map<std::string, std::vector<Cell>>;
-
-CellsOfFigures cells_of_figures(const Ablation& ablation) {
-  CellsOfFigures samples;
-  for (const std::string& figure : sampled_figures(ablation.table))
-    samples[figure] = cells_of(ablation, figure);
-  return samples;
+  for (const std::string& score : scores_of(table)) metrics.push_back(score);
+  return metrics;
 }
 
 Json scores_json(const AblationRow& row) {
@@ -170,25 +164,26 @@ Json benchmark_json(const AblationRow& row) {
 
 Json published_of(const AblationRow& row) {
   if (!row.published) return nullptr;
-  Json figures;
-  figures["eval_loss"] = value_or_null(row.published->eval_loss);
-  figures["tokens_per_second"] = value_or_null(row.published->tokens_per_second);
-  figures["peak_memory_gib"] = value_or_null(row.published->peak_memory_gib);
-  return figures;
+  Json metrics;
+  metrics["eval_loss"] = value_or_null(row.published->eval_loss);
+  metrics["tokens_per_second"] = value_or_null(row.published->tokens_per_second);
+  metrics["peak_memory_gib"] = value_or_null(row.published->peak_memory_gib);
+  return metrics;
 }
 
 Json runs_json(const AblationRow& row) {
   Json runs = Json::array();
   for (const store::RunSummary& run : row.runs) {
-    runs.push_back({{"run_id", run.id},
-                    {"seed", run.seed},
-                    {"eval_loss", value_or_null(run.eval_loss)},
-                    {"tokens_per_second", value_or_null(run.tokens_per_second)}});
+    runs.push_back(
+        {{"run_id", run.id},
+         {"seed", run.seed},
+         {"eval_loss", value_or_null(run.metric(results::eval_loss_name))},
+         {"tokens_per_second", value_or_null(run.metric(results::tokens_per_second_name))}});
   }
   return runs;
 }
 
-Json row_to_json(size_t index, const CellsOfFigures& samples, const Ablation& ablation) {
+Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& ablation) {
   const AblationRow& row = ablation.rows[index];
   Json json;
   json["config"] = row.spec.config;
@@ -198,12 +193,12 @@ Json row_to_json(size_t index, const CellsOfFigures& samples, const Ablation& ab
   if (!ablation.table.by.empty()) json[ablation.table.by] = row.division;
   json["status"] = status_of(row.run);
   json["run_id"] = row.run ? Json(row.run->id) : Json(nullptr);
-  json.update(figures_of(row, ablation.table));
+  json.update(metrics_json(row, ablation.table));
   json["scores"] = scores_json(row);
   json["runs"] = runs_json(row);
   json["statistics"] = Json::object();
-  for (const auto& [figure, cells] : samples) {
-    if (cells[index].summary.n > 0) json["statistics"][figure] = statistics_json(cells[index]);
+  for (const auto& [metric, cells] : samples) {
+    if (cells[index].summary.n > 0) json["statistics"][metric] = statistics_json(cells[index]);
   }
   json["breaks"] = row.breaks;
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) {
@@ -266,7 +261,7 @@ Json to_json(const Ablation& ablation) {
   }
   if (!ablation.table.by.empty()) json["by"] = ablation.table.by;
   json["rows"] = Json::array();
-  const CellsOfFigures samples = cells_of_figures(ablation);
+  const CellsByMetric samples = cells_by_metric(ablation, sampled_metrics(ablation.table));
   for (size_t i = 0; i < ablation.rows.size(); ++i)
     json["rows"].push_back(row_to_json(i, samples, ablation));
   json["left_out"] = Json::array();
@@ -293,17 +288,17 @@ Json to_json(const Ablation& ablation) {
 std::string to_csv(const Ablation& ablation) {
   std::vector<std::string> header = {"config", "name", "positions", "status", "run_id"};
   const std::vector<std::string> published = {"eval_loss", "tokens_per_second", "peak_memory_gib"};
-  const Json no_figures = figures_of({}, ablation.table);
-  for (const auto& [name, value] : no_figures.items()) header.push_back(name);
+  const Json no_metrics = metrics_json({}, ablation.table);
+  for (const auto& [name, value] : no_metrics.items()) header.push_back(name);
   for (const std::string& name : scores_of(ablation.table)) {
     header.push_back(name);
     header.push_back(name + "_count");
   }
-  const CellsOfFigures samples = cells_of_figures(ablation);
+  const CellsByMetric samples = cells_by_metric(ablation, sampled_metrics(ablation.table));
   header.emplace_back("seeds");
-  for (const auto& [figure, cells] : samples) {
+  for (const auto& [metric, cells] : samples) {
     for (const char* what : {"_sd", "_low", "_high", "_p", "_standing"})
-      header.push_back(figure + what);
+      header.push_back(metric + what);
   }
   header.emplace_back("breaks");
   if (ablation.table.best_of) header.push_back(ablation.table.best_of->key);
@@ -319,11 +314,11 @@ std::string to_csv(const Ablation& ablation) {
                                      csv_field(row.spec.positions),
                                      status_of(row.run),
                                      csv_field(row.run ? row.run->id : "")};
-    const Json figures = figures_of(row, ablation.table);
-    for (const auto& [name, value] : figures.items()) line.push_back(csv_value(value));
+    const Json metrics = metrics_json(row, ablation.table);
+    for (const auto& [name, value] : metrics.items()) line.push_back(csv_value(value));
     for (const std::string& field : csv_scores(row, ablation.table)) line.push_back(field);
     line.push_back(std::to_string(row.runs.size()));
-    for (const auto& [figure, cells] : samples) {
+    for (const auto& [metric, cells] : samples) {
       for (std::string& field : csv_statistics(cells[i])) line.push_back(std::move(field));
     }
     line.push_back(csv_field(join(row.breaks, "; ")));

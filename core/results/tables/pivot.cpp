@@ -8,8 +8,8 @@
 #include "core/base/json.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
+#include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
-#include "core/results/tables/metrics.h"
 #include "core/run/identity.h"
 
 namespace forge::tables {
@@ -119,7 +119,7 @@ std::vector<std::string> beside(const std::set<std::string>& names, const PivotO
 
 /// A metric that no run has is most likely a misspelt one.
 void require_metric(const std::vector<ConfiguredRun>& runs, const std::string& metric) {
-  std::vector<std::string> known = run_figures();
+  std::vector<std::string> known = results::run_metric_names();
   for (const ConfiguredRun& run : runs) {
     for (const auto& [name, score] : run.summary.scores) {
       if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
@@ -127,9 +127,9 @@ void require_metric(const std::vector<ConfiguredRun>& runs, const std::string& m
   }
   if (std::find(known.begin(), known.end(), metric) != known.end()) return;
   const std::string near = did_you_mean(metric, known);
-  throw Error("no run has the figure '" + metric + "'",
+  throw Error("no run has the metric '" + metric + "'",
               {},
-              near.empty() ? "figures: " + join(known, ", ") : near);
+              near.empty() ? "metrics: " + join(known, ", ") : near);
 }
 
 PivotCell cell_of(const std::vector<const Looked*>& runs, const std::string& metric) {
@@ -137,7 +137,7 @@ PivotCell cell_of(const std::vector<const Looked*>& runs, const std::string& met
   std::vector<double> values;
   for (const Looked* looked : runs) {
     cell.runs.push_back(looked->run->summary.id);
-    values.push_back(*figure_of(looked->run->summary, metric));
+    values.push_back(*looked->run->summary.metric(metric));
   }
   if (!values.empty()) cell.summary = statistics::summarize(values, 0);
   return cell;
@@ -145,9 +145,9 @@ PivotCell cell_of(const std::vector<const Looked*>& runs, const std::string& met
 
 SheetCell shown_cell(const PivotCell& cell, const std::string& metric) {
   if (cell.summary.n == 0) return {"\u2014", std::nullopt};
-  std::string text = figure_text(cell.summary.mean, metric);
+  std::string text = results::text(cell.summary.mean, results::metric_named(metric));
   if (const auto& interval = cell.summary.interval)
-    text += " \u00b1 " + figure_text(interval->reach(), metric);
+    text += " \u00b1 " + results::text(interval->reach(), results::metric_named(metric));
   if (cell.summary.n > 1) text += " (" + std::to_string(cell.summary.n) + ")";
   return {text, cell.summary.mean};
 }
@@ -163,7 +163,7 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   std::vector<Looked> completed;
   for (const ConfiguredRun& run : runs) {
     if (run.summary.status != run::RunState::completed) continue;
-    if (figure_of(run.summary, options.metric)) {
+    if (run.summary.metric(options.metric)) {
       completed.push_back({&run, {}, {}, {}});
     } else {
       ++pivot.without;

@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "core/results/tables/sheet.h"
 #include "core/results/statistics/sample.h"
 #include "core/results/store/result_store.h"
+#include "core/results/tables/sheet.h"
 
-/// Tables that nobody declared: one figure of runs by what they have of one or two keys.
+/// Tables that nobody declared: one metric of runs by what they have of one or two keys.
 namespace forge::tables {
 
 struct PivotOptions {
   std::string rows;     ///< column or key of the config (core/results/store/result_store.h)
   std::string columns;  ///< another one, or ""
-  std::string metric;   ///< a figure
+  std::string metric;   ///< a metric
 };
 
 /// The completed runs that have one value of each key.
@@ -30,7 +30,7 @@ struct Pivot {
   std::vector<std::vector<PivotCell>> cells;
   std::vector<std::string> pooled;   ///< in what runs of one cell differ beside the seed: no sample
   std::vector<std::string> varying;  ///< in what else the cells differ from each other
-  size_t without = 0;                ///< completed runs that lack the figure
+  size_t without = 0;                ///< completed runs that lack the metric
 };
 
 /// Throws Error for a key or a metric that there is not.

@@ -147,8 +147,8 @@ std::string run_command(const std::vector<std::string>& configs,
                         const Ablation& ablation,
                         std::optional<double> value) {
   std::string command = "forge run " + join(configs, " ");
-  if (const auto& best_of = ablation.table.best_of; best_of && best_of->selection_rows > 0)
-    command += " --set train.selection_rows=" + std::to_string(best_of->selection_rows);
+  if (const auto& best_of = ablation.table.best_of; best_of && best_of->validation_rows > 0)
+    command += " --set train.validation_rows=" + std::to_string(best_of->validation_rows);
   if (value) command += " --set " + ablation.table.best_of->key + "=" + shortest(*value);
   if (!ablation.profile.empty()) command += " --set profile=" + ablation.profile;
   return command;

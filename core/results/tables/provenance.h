@@ -33,7 +33,7 @@ std::vector<std::string> missing_commands(const Ablation& ablation);
 /// Those that make every run of the tables and print them.
 std::vector<std::string> reproduction_commands(const std::vector<Ablation>& ablations);
 
-/// All completed runs whose figures tables show or chose from, each once, in the order of the rows.
+/// All completed runs whose metrics tables show or chose from, each once, in the order of the rows.
 std::vector<store::RunSummary> shown_runs(const std::vector<Ablation>& ablations);
 
 /// The command that made the run, without the folder that forge lay in.

@@ -15,10 +15,10 @@ namespace {
 
 using statistics::Difference;
 
-bool are_alike(const AblationRow& a, const AblationRow& b, const std::string& figure) {
+bool are_alike(const AblationRow& a, const AblationRow& b, const std::string& metric) {
   if (a.division != b.division || !a.is_controlled() || !b.is_controlled()) return false;
-  if (is_a_time(figure) && (is_disturbed(a) || is_disturbed(b))) return false;
-  return !is_of_the_device(figure) || computed_alike(a, b);
+  if (results::metric_named(metric).is_timing && (is_disturbed(a) || is_disturbed(b))) return false;
+  return !results::metric_named(metric).depends_on_device || computed_alike(a, b);
 }
 
 /// How far a single value may be from the mean of the baseline's by chance, judged by how the
@@ -41,15 +41,15 @@ std::optional<double> noise_around(const Cell& baseline, const std::vector<const
 /// Fills in what the rows of one division say against its baseline.
 class Judge {
  public:
-  Judge(const Ablation& ablation, const std::string& figure, std::vector<Cell>& cells)
-      : ablation_(ablation), figure_(figure), cells_(cells) {}
+  Judge(const Ablation& ablation, const std::string& metric, std::vector<Cell>& cells)
+      : ablation_(ablation), metric_(metric), cells_(cells) {}
 
   void compare_with(size_t baseline) {
     const AblationRow& reference = ablation_.rows[baseline];
     std::vector<size_t> rows;
     for (size_t i = 0; i < cells_.size(); ++i) {
       if (cells_[i].summary.n > 0 && reference.division == ablation_.rows[i].division &&
-          (i == baseline || are_alike(ablation_.rows[i], reference, figure_)))
+          (i == baseline || are_alike(ablation_.rows[i], reference, metric_)))
         rows.push_back(i);
     }
     if (cells_[baseline].summary.n == 0) return;
@@ -79,13 +79,14 @@ class Judge {
   Standing standing_of(const Cell& cell) const {
     if (!cell.p) return Standing::one_seed;
     if (*cell.p > significance || cell.difference->difference == 0) return Standing::tie;
-    return (cell.difference->difference > 0) == more_is_better(figure_) ? Standing::better
-                                                                        : Standing::worse;
+    return (cell.difference->difference > 0) == results::metric_named(metric_).higher_is_better()
+               ? Standing::better
+               : Standing::worse;
   }
 
   void mark_best(const std::vector<size_t>& rows) {
     if (rows.size() < 2) return;
-    const bool more = more_is_better(figure_);
+    const bool more = results::metric_named(metric_).higher_is_better();
     const auto best = *std::min_element(rows.begin(), rows.end(), [&](size_t a, size_t b) {
       const double x = cells_[a].summary.mean, y = cells_[b].summary.mean;
       if (std::isnan(x) || std::isnan(y)) return !std::isnan(x) && std::isnan(y);
@@ -107,7 +108,7 @@ class Judge {
   }
 
   const Ablation& ablation_;
-  const std::string& figure_;
+  const std::string& metric_;
   std::vector<Cell>& cells_;
 };
 
@@ -141,19 +142,27 @@ std::optional<Difference> difference_between(const AblationRow& own_row,
                                                  : statistics::welch_test(own, other);
 }
 
-std::vector<Cell> cells_of(const Ablation& ablation, const std::string& figure) {
+std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric) {
   std::vector<Cell> cells(ablation.rows.size());
   for (size_t i = 0; i < cells.size(); ++i) {
     const AblationRow& row = ablation.rows[i];
-    cells[i].values = values_of(row, figure);
+    cells[i].values = values_of(row, metric);
     if (cells[i].values.empty()) continue;
-    const std::string label = ablation.table.name + '\n' + row.spec.config + '\n' + figure;
+    const std::string label = ablation.table.name + '\n' + row.spec.config + '\n' + metric;
     cells[i].summary = statistics::summarize(
         cells[i].values, std::stoull(hash_hex(label).substr(0, 16), nullptr, 16));
   }
-  Judge judge(ablation, figure, cells);
+  Judge judge(ablation, metric, cells);
   for (size_t i = 0; i < cells.size(); ++i) {
     if (ablation.rows[i].spec.config == ablation.table.baseline) judge.compare_with(i);
+  }
+  return cells;
+}
+
+CellsByMetric cells_by_metric(const Ablation& ablation, const std::vector<std::string>& metrics) {
+  CellsByMetric cells;
+  for (const std::string& metric : metrics) {
+    if (cells.count(metric) == 0) cells[metric] = cells_of(ablation, metric);
   }
   return cells;
 }
@@ -161,16 +170,16 @@ std::vector<Cell> cells_of(const Ablation& ablation, const std::string& figure) 
 namespace {
 
 /// Positive where `a` is the better value.
-double advantage(double a, double b, const std::string& figure) {
-  return more_is_better(figure) ? a - b : b - a;
+double advantage(double a, double b, const std::string& metric) {
+  return results::metric_named(metric).higher_is_better() ? a - b : b - a;
 }
 
-/// The row's mean of the figure; a speed may be one that was measured.
+/// The row's mean of the metric; a speed may be one that was measured.
 std::optional<double> value_of(const Ablation& ablation,
                                size_t row,
                                const std::vector<Cell>& cells,
-                               const std::string& figure) {
-  if (figure == tokens_per_second_name)
+                               const std::string& metric) {
+  if (metric == results::tokens_per_second_name)
     return tokens_per_second_of(ablation.rows[row], ablation.table);
   if (cells[row].summary.n == 0 || std::isnan(cells[row].summary.mean)) return std::nullopt;
   return cells[row].summary.mean;
@@ -178,24 +187,27 @@ std::optional<double> value_of(const Ablation& ablation,
 
 }  // namespace
 
-std::string figure_named(const TableSpec& table, const std::string& name) {
-  if (name == "speed") return tokens_per_second_name;
-  if (name == "memory") return peak_memory_name;
+std::string metric_by_word(const TableSpec& table, const std::string& name) {
+  if (name == "speed") return results::tokens_per_second_name;
+  if (name == "memory") return results::peak_memory_name;
   if (name == "quality") {
     for (const ColumnSpec& column : table.columns) {
-      if (column.kind == ColumnKind::eval_loss || column.kind == ColumnKind::score)
-        return figure_name(column);
+      const std::string& metric = column.metric;
+      if (column.kind == ColumnKind::metric &&
+          (metric == results::eval_loss_name ||
+           results::metric_named(metric).source == results::Source::task))
+        return metric;
     }
-    return eval_loss_name;
+    return results::eval_loss_name;
   }
-  std::vector<std::string> known = run_figures();
+  std::vector<std::string> known = results::run_metric_names();
   for (const std::string& score : scores_of(table)) known.push_back(score);
   if (std::find(known.begin(), known.end(), name) != known.end()) return name;
   known.insert(known.end(), {"quality", "speed", "memory"});
   const std::string near = did_you_mean(name, known);
-  throw Error("'" + name + "' is no figure of the table '" + table.name + "'",
+  throw Error("'" + name + "' is no metric of the table '" + table.name + "'",
               {},
-              near.empty() ? "its figures: " + join(known, ", ") : near,
+              near.empty() ? "its metrics: " + join(known, ", ") : near,
               ExitCode::usage);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,20 +11,20 @@
 
 namespace forge::tables {
 
-/// What a row's figure says against the baseline's.
+/// What a row's metric says against the baseline's.
 enum class Standing {
   baseline,  ///< it is the baseline's
   better,    ///< the difference stands: adjusted p at most 0.05
   worse,
   tie,        ///< the difference is within noise
   one_seed,   ///< one value on either side: nothing tells a difference from noise
-  not_alike,  ///< of a row that breaks the comparison, or where the baseline has no figure
+  not_alike,  ///< of a row that breaks the comparison, or where the baseline has no metric
 };
 
 /// "baseline", "better", "worse", "tie", "one seed", "not alike"
 const char* name_of(Standing standing);
 
-/// A figure of a row over its seeds.
+/// A metric of a row over its seeds.
 struct Cell {
   std::vector<double> values;                        ///< one a seed, in the order of the row's runs
   statistics::Summary summary;                       ///< of them; n = 0 where the row has none
@@ -44,18 +45,22 @@ constexpr double significance = 0.05;
 /// Whether runs of the two can be paired by their seeds.
 bool have_the_same_seeds(const AblationRow& a, const AblationRow& b);
 
-/// What two rows' values of a figure, one a run, say of their difference: by the paired test where
+/// What two rows' values of a metric, one a run, say of their difference: by the paired test where
 /// the rows have the same seeds, else by Welch's. None where one has too few.
 std::optional<statistics::Difference> difference_between(const AblationRow& own_row,
                                                          const std::vector<double>& own,
                                                          const AblationRow& other_row,
                                                          const std::vector<double>& other);
 
-/// The figure of that name (scores.h) of each row, in their order. Rows are compared with the
+/// The metric of that name (scores.h) of each row, in their order. Rows are compared with the
 /// baseline of their division by the paired test where both have the same seeds, else by Welch's.
-std::vector<Cell> cells_of(const Ablation& ablation, const std::string& figure);
+std::vector<Cell> cells_of(const Ablation& ablation, const std::string& metric);
 
-/// A row by two of its figures, with the rows that are better in one and not worse in the other.
+/// The cells of several metrics by name.
+using CellsByMetric = std::map<std::string, std::vector<Cell>>;
+CellsByMetric cells_by_metric(const Ablation& ablation, const std::vector<std::string>& metrics);
+
+/// A row by two of its metrics, with the rows that are better in one and not worse in the other.
 struct ParetoPoint {
   std::string config;
   std::string name;
@@ -64,12 +69,12 @@ struct ParetoPoint {
   std::vector<std::string> dominated_by;  ///< names of rows; none: it is on the front
 };
 
-/// "quality" is the figure of the table's first column of a loss or score, "speed"
-/// tokens_per_second, "memory" peak_memory_bytes; any other name is a figure as it stands. Throws
-/// Error for a name that is no figure of the table.
-std::string figure_named(const TableSpec& table, const std::string& name);
+/// "quality" is the metric of the table's first column of a loss or score, "speed"
+/// tokens_per_second, "memory" peak_memory_bytes; any other name is a metric as it stands. Throws
+/// Error for a name that is no metric of the table.
+std::string metric_by_word(const TableSpec& table, const std::string& name);
 
-/// The comparable rows that have both figures, sorted by the first, best first. Judged by means: a
+/// The comparable rows that have both metrics, sorted by the first, best first. Judged by means: a
 /// difference within noise counts as one.
 std::vector<ParetoPoint> pareto(const Ablation& ablation,
                                 const std::string& first,

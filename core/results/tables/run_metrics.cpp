@@ -10,6 +10,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/results/metrics.h"
 #include "core/results/store/event_reader.h"
 #include "core/results/tables/sheet.h"
 
@@ -18,21 +19,19 @@ namespace {
 
 enum Kind { training, evaluation };
 
-/// Takes events one after the other.
 class Collector {
  public:
   void take(const run::StoredEvent& stored) {
     if (!stored.event) return;
-    if (const auto* started = std::get_if<worker::Started>(&*stored.event))
-      begin(*started, stored);
+    if (const auto* started = std::get_if<worker::Started>(&*stored.event)) begin(*started, stored);
     if (const auto* metrics = std::get_if<worker::TrainMetrics>(&*stored.event))
       add(*metrics, stored.time);
     if (const auto* found = std::get_if<worker::Evaluation>(&*stored.event))
       add(*found, stored.time);
   }
 
-  std::vector<Metric> metrics() const {
-    std::vector<Metric> all;
+  std::vector<MetricPoint> metrics() const {
+    std::vector<MetricPoint> all;
     for (const auto& [key, several] : by_step_)
       all.insert(all.end(), several.begin(), several.end());
     return all;
@@ -41,7 +40,7 @@ class Collector {
  private:
   using Key = std::pair<int64_t, Kind>;
 
-  /// Steps behind the one that training goes on from are done again.
+  /// A resumed run repeats the steps behind its checkpoint.
   void begin(const worker::Started& started, const run::StoredEvent& stored) {
     by_step_.erase(by_step_.upper_bound(Key{started.first_step, evaluation}), by_step_.end());
     tokens_per_step_ = started.tokens_per_step;
@@ -52,15 +51,12 @@ class Collector {
   void add(const worker::TrainMetrics& event, double time) {
     clock_seconds_ = event.elapsed_seconds;
     clock_time_ = time;
-    std::vector<Metric>& metrics = by_step_[{event.step, training}];
+    std::vector<MetricPoint>& metrics = by_step_[{event.step, training}];
     metrics.clear();
-    const auto one = [&](const char* name, double value) {
-      metrics.push_back({name, event.step, event.tokens, event.elapsed_seconds, time, value});
-    };
-    one("train_loss", event.loss);
-    one("learning_rate", event.learning_rate);
-    one("gradient_norm", event.gradient_norm);
-    one("tokens_per_second", event.tokens_per_second);
+    for (const auto& [name, value] : worker::metrics_of(event)) {
+      if (results::find_metric(name))
+        metrics.push_back({name, event.step, event.tokens, event.elapsed_seconds, time, value});
+    }
   }
 
   void add(const worker::Evaluation& event, double time) {
@@ -70,14 +66,17 @@ class Collector {
       tokens = event.step * tokens_per_step_;
     }
     const double seconds = clock_seconds_ + std::max(0.0, time - clock_time_);
-    std::vector<Metric>& metrics = by_step_[{event.step, evaluation}];
+    std::vector<MetricPoint>& metrics = by_step_[{event.step, evaluation}];
     metrics.clear();
-    metrics.push_back({"eval_loss", event.step, tokens, seconds, time, event.loss});
+    for (const auto& [name, value] : worker::metrics_of(event)) {
+      if (results::find_metric(name))
+        metrics.push_back({name, event.step, tokens, seconds, time, value});
+    }
     for (const auto& [name, score] : event.scores)
       metrics.push_back({name, event.step, tokens, seconds, time, score.value});
   }
 
-  std::map<Key, std::vector<Metric>> by_step_;
+  std::map<Key, std::vector<MetricPoint>> by_step_;
   int64_t tokens_per_step_ = 0;
   // Wall time of training was so long at this time.
   double clock_seconds_ = 0;
@@ -101,7 +100,7 @@ RunMetrics read_run_metrics(const run::RunFolder& folder) {
   run.config = folder.record().config;
   run.seed = seed_of(folder);
   Collector collector;
-  for (const store::ReadLine& line : store::read_ahead(folder.events_file(), 0).lines) {
+  for (const store::ReadLine& line : store::read_events(folder.events_file(), 0).lines) {
     if (line.event) {
       collector.take(*line.event);
     } else {
@@ -130,7 +129,7 @@ std::string to_metrics_csv(const RunMetrics& run) {
   const std::string beginning =
       csv_field(run.run_id) + "," + csv_field(run.config) + "," + std::to_string(run.seed) + ",";
   std::string text;
-  for (const Metric& metric : run.metrics) {
+  for (const MetricPoint& metric : run.metrics) {
     text += beginning + std::to_string(metric.step) + ",";
     if (metric.tokens) text += std::to_string(*metric.tokens);
     text += "," + shortest(std::round(metric.wall_seconds * 1000) / 1000) + "," +
@@ -211,7 +210,7 @@ std::string version_event(double time) {
   return event.bytes();
 }
 
-std::string scalar_event(const Metric& metric) {
+std::string scalar_event(const MetricPoint& metric) {
   Message value;
   value.add_bytes(1, metric.name);
   value.add_float(2, static_cast<float>(metric.value));  // simple_value
@@ -249,7 +248,7 @@ std::string tensorboard_record(std::string_view bytes) {
 
 std::string to_tensorboard(const RunMetrics& run) {
   std::string file = tensorboard_record(version_event(first_time(run)));
-  for (const Metric& metric : run.metrics) file += tensorboard_record(scalar_event(metric));
+  for (const MetricPoint& metric : run.metrics) file += tensorboard_record(scalar_event(metric));
   return file;
 }
 

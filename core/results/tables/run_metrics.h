@@ -10,8 +10,8 @@
 
 namespace forge::tables {
 
-/// A figure of a run at a step of its training.
-struct Metric {
+/// A metric of a run at a step of its training.
+struct MetricPoint {
   std::string name;  ///< "train_loss", "learning_rate", …, "eval_loss", or a score's
   int64_t step = 0;
   std::optional<int64_t> tokens;  ///< trained on by then; none where that is not known
@@ -25,7 +25,7 @@ struct RunMetrics {
   std::string run_id;
   std::string config;
   int64_t seed = 0;
-  std::vector<Metric> metrics;        ///< by step, those of training before those of an evaluation
+  std::vector<MetricPoint> metrics;   ///< by step, those of training before those of an evaluation
   std::vector<std::string> warnings;  ///< lines of the events file that were skipped
 };
 
@@ -36,7 +36,7 @@ RunMetrics read_run_metrics(const run::RunFolder& folder);
 /// One line for each metric, under metrics_csv_header: what W&B, MLflow and pandas read.
 std::string to_metrics_csv(const RunMetrics& run);
 
-/// "run_id,config,seed,step,tokens,wall_seconds,timestamp_ms,metric,value": RFC 4180, a figure that
+/// "run_id,config,seed,step,tokens,wall_seconds,timestamp_ms,metric,value": RFC 4180, a metric that
 /// is not there is empty, one that is no number "nan".
 std::string metrics_csv_header();
 

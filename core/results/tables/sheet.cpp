@@ -6,45 +6,46 @@
 #include <map>
 
 #include "core/base/text.h"
-#include "core/results/tables/row_comparison.h"
+#include "core/results/metrics.h"
+#include "core/results/tables/comparability.h"
 #include "core/results/tables/estimate.h"
 #include "core/results/tables/provenance.h"
-#include "core/results/tables/comparability.h"
-#include "core/results/tables/metrics.h"
+#include "core/results/tables/row_comparison.h"
 
 namespace forge::tables {
 namespace {
 
-const char* const nothing = "\u2014";
+const char* const missing_text = "\u2014";
 
 bool is_text(ColumnKind kind) {
   return kind == ColumnKind::model || kind == ColumnKind::positions || kind == ColumnKind::notes ||
          kind == ColumnKind::by;
 }
 
-bool is_benchmark(ColumnKind kind, const Ablation& ablation) {
-  return kind == ColumnKind::tokens_per_second &&
+bool is_benchmark(const ColumnSpec& column, const Ablation& ablation) {
+  return column.kind == ColumnKind::metric && column.metric == results::tokens_per_second_name &&
          ablation.table.tokens_per_second == SpeedSource::benchmark;
 }
 
 /// Columns that say how good a model is.
 bool is_quality(const ColumnSpec& column) {
-  return column.kind == ColumnKind::eval_loss || column.kind == ColumnKind::score ||
-         column.kind == ColumnKind::eval_loss_at_equal_time ||
-         column.kind == ColumnKind::eval_loss_at_equal_flops;
+  return column.kind == ColumnKind::metric && results::metric_named(column.metric).is_quality();
 }
 
-/// Columns whose figures come from the row's run.
-bool is_measured(ColumnKind kind, const Ablation& ablation) {
-  return !is_text(kind) && !is_published(kind) && !is_benchmark(kind, ablation);
+/// Columns whose values come from the row's runs.
+bool is_measured(const ColumnSpec& column, const Ablation& ablation) {
+  return !is_text(column.kind) && column.kind != ColumnKind::published &&
+         !is_benchmark(column, ablation);
 }
 
-SheetCell of_text(const std::string& text) { return {text.empty() ? nothing : text, std::nullopt}; }
+SheetCell of_text(const std::string& text) {
+  return {text.empty() ? missing_text : text, std::nullopt};
+}
 
 template <class T, class Format>
-SheetCell of_figure(const std::optional<T>& figure, Format format) {
-  if (!figure) return of_text(nothing);
-  const auto value = static_cast<double>(*figure);
+SheetCell of_number(const std::optional<T>& metric, Format format) {
+  if (!metric) return of_text(missing_text);
+  const auto value = static_cast<double>(*metric);
   return {format(value), value};
 }
 
@@ -52,144 +53,100 @@ SheetCell of_figure(const std::optional<T>& figure, Format format) {
 SheetCell overhead_cell(const AblationRow& row, const Ablation& ablation) {
   if (row.spec.config == ablation.table.baseline) return {"baseline", 0};
   std::vector<std::string> parts;
-  if (row.throughput_change) parts.push_back("throughput " + change_text(*row.throughput_change));
-  if (row.memory_change) parts.push_back("memory " + change_text(*row.memory_change));
-  return {parts.empty() ? nothing : join(parts, ", "), row.throughput_change};
+  if (row.throughput_change)
+    parts.push_back("throughput " + results::change_text(*row.throughput_change));
+  if (row.memory_change) parts.push_back("memory " + results::change_text(*row.memory_change));
+  return {parts.empty() ? missing_text : join(parts, ", "), row.throughput_change};
 }
 
-bool is_loss(const std::string& figure) {
-  return figure == eval_loss_name || figure == train_loss_name || figure == selection_loss_name ||
-         figure == loss_at_equal_time_name || figure == loss_at_equal_flops_name;
-}
-
-std::string shortest_count(double count) { return with_thousands(std::llround(count)); }
-
-bool in_percent(const ColumnSpec& column) {
-  if (column.format == ScoreFormat::by_name) return is_share(figure_name(column));
-  return column.format == ScoreFormat::percent;
-}
-
-/// How the columns of a figure write it.
-std::string figure_text(double value, const ColumnSpec& column) {
-  const std::string figure = figure_name(column);
-  if (figure == tokens_per_second_name) return throughput_text(value);
-  if (figure == peak_memory_name) return memory_text(value);
-  if (is_loss(figure)) return loss_text(value);
-  return score_text(value, in_percent(column));
-}
-
-/// Half of an interval beside its mean: of a speed as a percentage, which reads at any size.
-std::string reach_text(double reach, double mean, const ColumnSpec& column) {
-  const std::string figure = figure_name(column);
-  if (figure == tokens_per_second_name) return percent_text(reach / mean);
-  return figure_text(reach, column);
-}
-
-/// Whether another column says how the figure differs from the baseline's.
+/// Whether another column says how the metric differs from the baseline's.
 bool has_difference_beside(const ColumnSpec& column, const Ablation& ablation) {
   const std::vector<ColumnSpec>& columns = ablation.table.columns;
   return std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& other) {
-    return other.kind == ColumnKind::difference && figure_name(other) == figure_name(column);
+    return other.kind == ColumnKind::difference && other.metric == column.metric;
   });
 }
 
-/// The mean over seeds, with how far it may be off, and \u2248 where it is the baseline's as far as
-/// can be told, which a column of differences says by itself.
-SheetCell sampled_cell(const Cell& cell, const ColumnSpec& column, const Ablation& ablation) {
-  if (cell.summary.n == 0) return of_text(nothing);
-  SheetCell shown{figure_text(cell.summary.mean, column), cell.summary.mean};
-  if (column.kind == ColumnKind::peak_memory) return shown;
+/// The mean over seeds with its interval, and \u2248 where it differs from the baseline's by noise
+/// alone, unless a column of differences says so.
+SheetCell mean_cell(const Cell& cell, const ColumnSpec& column, const Ablation& ablation) {
+  if (cell.summary.n == 0) return of_text(missing_text);
+  const results::Metric metric = *metric_of(column);
+  SheetCell shown{results::text(cell.summary.mean, metric), cell.summary.mean};
+  if (metric.unit == results::Unit::bytes || metric.unit == results::Unit::count) return shown;
   if (cell.summary.interval)
-    shown.text +=
-        " \u00b1 " + reach_text(cell.summary.interval->reach(), cell.summary.mean, column);
-  if (cell.standing == Standing::tie && is_quality(column) &&
+    shown.text += " \u00b1 " + results::half_width_text(
+                                   cell.summary.interval->reach(), cell.summary.mean, metric);
+  if (cell.standing == Standing::tie && metric.is_quality() &&
       !has_difference_beside(column, ablation))
     shown.text += " \u2248";
   shown.bold = cell.best;
   return shown;
 }
 
-std::string signed_text(double value, const ColumnSpec& column) {
-  return (value < 0 ? "\u2212" : "+") + figure_text(std::abs(value), column);
-}
-
-/// The difference to the baseline: alone where it stands, in parentheses where it is noise.
+/// The difference to the baseline: alone where it is significant, in parentheses where it is noise.
 SheetCell difference_cell(const Cell& cell, const Cell& baseline, const ColumnSpec& column) {
   if (cell.standing == Standing::baseline) return {"baseline", 0.0};
-  if (cell.standing == Standing::not_alike || cell.summary.n == 0) return of_text(nothing);
+  if (cell.standing == Standing::not_alike || cell.summary.n == 0) return of_text(missing_text);
+  const results::Metric metric = *metric_of(column);
   const double difference = cell.summary.mean - baseline.summary.mean;
-  std::string text = signed_text(difference, column);
+  std::string text =
+      (difference < 0 ? "\u2212" : "+") + results::text(std::abs(difference), metric);
   if (cell.difference)
-    text += " \u00b1 " + figure_text(cell.difference->interval.reach(), column) + ", " +
-            chance_text(*cell.p);
+    text += " \u00b1 " + results::text(cell.difference->interval.reach(), metric) + ", " +
+            results::p_value_text(*cell.p);
   if (cell.standing == Standing::tie) text = "\u2248 (" + text + ")";
   if (cell.standing == Standing::one_seed) text += " ?";
   return {text, difference};
 }
 
-/// The cells of each column that shows a figure, by its name; those of the others are empty.
-using CellsOfFigures = std::map<std::string, std::vector<Cell>>;
-
-CellsOfFigures cells_of_figures(const std::vector<ColumnSpec>& columns, const Ablation& ablation) {
-  CellsOfFigures samples;
-  for (const ColumnSpec& column : columns) {
-    const std::string figure = figure_name(column);
-    if (!figure.empty() && samples.count(figure) == 0) samples[figure] = cells_of(ablation, figure);
-  }
-  return samples;
-}
-
 /// An expression's value with its interval, where seeds tell one.
 SheetCell derived_cell(const AblationRow& row, const ColumnSpec& column, const Ablation& ablation) {
   const Estimate found = estimate(column.expression, samples_for(ablation, row));
-  if (!found.value) return of_text(nothing);
+  if (!found.value) return of_text(missing_text);
   const std::string unit = column.unit.empty() ? "" : " " + column.unit;
-  std::string text = fixed_text(*found.value, column.precision);
-  if (found.interval) text += " \u00b1 " + fixed_text(found.interval->reach(), column.precision);
+  std::string text = results::fixed_text(*found.value, column.precision);
+  if (found.interval)
+    text += " \u00b1 " + results::fixed_text(found.interval->reach(), column.precision);
   return {text + unit, *found.value};
 }
 
 SheetCell measured_cell(size_t index,
                         const ColumnSpec& column,
-                        const CellsOfFigures& samples,
+                        const CellsByMetric& cells,
                         const Ablation& ablation) {
   const AblationRow& row = ablation.rows[index];
-  if (is_benchmark(column.kind, ablation))
-    return of_figure(tokens_per_second_of(row, ablation.table), throughput_text);
-  if (!row.completed()) return of_text(nothing);
+  if (is_benchmark(column, ablation))
+    return of_number(tokens_per_second_of(row, ablation.table), results::throughput_text);
+  if (!row.completed()) return of_text(missing_text);
   switch (column.kind) {
-    case ColumnKind::parameters:
-      return {with_thousands(row.run->parameters), static_cast<double>(row.run->parameters)};
     case ColumnKind::overhead: return overhead_cell(row, ablation);
-    case ColumnKind::varied: return of_figure(row.varied, shortest);
+    case ColumnKind::varied: return of_number(row.varied, shortest);
     case ColumnKind::seeds:
-      return of_figure(std::optional<size_t>(row.runs.size()), shortest_count);
+      return {with_thousands(static_cast<int64_t>(row.runs.size())),
+              static_cast<double>(row.runs.size())};
     case ColumnKind::difference: {
-      const std::vector<Cell>& cells = samples.at(figure_name(column));
+      const std::vector<Cell>& of_metric = cells.at(column.metric);
       const AblationRow* baseline = find_row(ablation, ablation.table.baseline, row.division);
-      if (!baseline) return of_text(nothing);
+      if (!baseline) return of_text(missing_text);
       const auto place = static_cast<size_t>(baseline - ablation.rows.data());
-      return difference_cell(cells[index], cells[place], column);
+      return difference_cell(of_metric[index], of_metric[place], column);
     }
     case ColumnKind::derived: return derived_cell(row, column, ablation);
-    default: return sampled_cell(samples.at(figure_name(column))[index], column, ablation);
+    default: return mean_cell(cells.at(column.metric)[index], column, ablation);
   }
 }
 
-SheetCell published_cell(const std::optional<PublishedFigure>& figure, ColumnKind kind) {
-  if (!figure) return of_text(nothing);
-  switch (kind) {
-    case ColumnKind::published_eval_loss: return of_figure(figure->eval_loss, loss_text);
-    case ColumnKind::published_tokens_per_second:
-      return of_figure(figure->tokens_per_second, throughput_text);
-    case ColumnKind::published_peak_memory:
-      return of_figure(figure->peak_memory_gib,
-                       [](double gib) { return memory_text(gib * (int64_t{1} << 30)); });
-    default: return of_text(nothing);
-  }
+SheetCell published_cell(const std::optional<PublishedResult>& result, const std::string& metric) {
+  if (!result) return of_text(missing_text);
+  if (metric == results::eval_loss_name) return of_number(result->eval_loss, results::loss_text);
+  if (metric == results::tokens_per_second_name)
+    return of_number(result->tokens_per_second, results::throughput_text);
+  return of_number(result->peak_memory_gib,
+                   [](double gib) { return human_bytes(gib * (int64_t{1} << 30)); });
 }
 
-/// A row without notes has none, which is not a figure that is missing.
+/// Of a row without notes it is empty: nothing is missing.
 SheetCell spec_cell(const RowSpec& row, ColumnKind kind) {
   switch (kind) {
     case ColumnKind::model: return {row.name, std::nullopt};
@@ -200,13 +157,13 @@ SheetCell spec_cell(const RowSpec& row, ColumnKind kind) {
 
 SheetCell cell_of(size_t index,
                   const ColumnSpec& column,
-                  const CellsOfFigures& samples,
+                  const CellsByMetric& cells_of_metric,
                   const Ablation& ablation) {
   const AblationRow& row = ablation.rows[index];
   if (column.kind == ColumnKind::by) return of_text(row.division);
   if (is_text(column.kind)) return spec_cell(row.spec, column.kind);
-  if (is_published(column.kind)) return published_cell(row.published, column.kind);
-  return measured_cell(index, column, samples, ablation);
+  if (column.kind == ColumnKind::published) return published_cell(row.published, column.metric);
+  return measured_cell(index, column, cells_of_metric, ablation);
 }
 
 /// What a completed row is the best of, where runs are lacking; else "".
@@ -229,7 +186,7 @@ std::string edge_note(const AblationRow& row, const Ablation& ablation) {
          " of those tried: a better one may lie beyond";
 }
 
-/// Why the row has no figures, in a sentence; "" where its state says all.
+/// Why the row has no metrics, in a sentence; "" where its state says all.
 std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
   if (!row.run) return "";
   if (row.completed()) return lacking_values(row, ablation);
@@ -245,14 +202,16 @@ std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
 }
 
 bool lacks_score(const AblationRow& row, const ColumnSpec& column) {
-  return column.kind == ColumnKind::score && row.completed() && !figure_of(*row.run, column.score);
+  return column.kind == ColumnKind::metric && row.completed() &&
+         results::metric_named(column.metric).source == results::Source::task &&
+         !row.run->metric(column.metric);
 }
 
 /// Which scores of the columns a completed row does not have, in a sentence; "" where it has all.
 std::string lacking_scores(const AblationRow& row, const std::vector<ColumnSpec>& columns) {
   std::vector<std::string> scores;
   for (const ColumnSpec& column : columns) {
-    if (lacks_score(row, column)) scores.push_back(column.score);
+    if (lacks_score(row, column)) scores.push_back(column.metric);
   }
   if (scores.empty()) return "";
   return "no " + join(scores, ", ") + " in the run's last evaluation";
@@ -278,19 +237,21 @@ std::string micro_batch_note(const AblationRow& row) {
          ", unlike the baseline's: its throughput and memory are not comparable";
 }
 
-/// Columns that say what so many rows at once cost.
+/// Columns whose values depend on the micro-batch size.
 bool depends_on_micro_batch(const ColumnSpec& column, const Ablation& ablation) {
-  return (column.kind == ColumnKind::tokens_per_second && !is_benchmark(column.kind, ablation)) ||
-         column.kind == ColumnKind::peak_memory;
+  return column.kind == ColumnKind::metric && !is_benchmark(column, ablation) &&
+         results::metric_named(column.metric).depends_on_device;
 }
 
-/// Columns that say how fast it went, or follow from that.
+/// Columns that show a timing or are computed from one.
 bool depends_on_time(const ColumnSpec& column, const Ablation& ablation) {
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) return false;
-  if (column.kind == ColumnKind::overhead || is_a_time(figure_name(column))) return true;
+  if (column.kind == ColumnKind::overhead) return true;
+  if (const auto metric = metric_of(column)) return metric->is_timing;
   const std::vector<Name> names = names_of(column.expression);
-  return std::any_of(
-      names.begin(), names.end(), [](const Name& name) { return is_a_time(name.figure); });
+  return std::any_of(names.begin(), names.end(), [](const Name& name) {
+    return results::metric_named(name.metric).is_timing;
+  });
 }
 
 /// What else the machine did while the row's runs trained, in a sentence; "" for nothing.
@@ -317,18 +278,18 @@ std::string broken_note(const AblationRow& row) {
   return row.spec.config + " cannot be compared: " + join(row.breaks, "; ");
 }
 
-/// Of a row with one seed where others have several: what its figure may be off by.
+/// Of a row with one seed where others have several: what its metric may be off by.
 std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablation& ablation) {
   if (!cell.noise) return "";
   return "one seed: as other rows scatter, a difference from the baseline below " +
-         figure_text(*cell.noise, column) + " is noise; '" + "forge run --table " +
+         results::text(*cell.noise, *metric_of(column)) + " is noise; '" + "forge run --table " +
          ablation.table.name + " --seeds 3' tells more";
 }
 
-/// The row's cells. A run that is not completed says so in the first column of figures.
+/// The row's cells. A run that is not completed says so in the first column of metrics.
 std::vector<SheetCell> row_cells(size_t index,
                                  const std::vector<ColumnSpec>& columns,
-                                 const CellsOfFigures& samples,
+                                 const CellsByMetric& cells_of_metric,
                                  const Ablation& ablation,
                                  std::vector<std::string>& footnotes) {
   const AblationRow& row = ablation.rows[index];
@@ -345,8 +306,8 @@ std::vector<SheetCell> row_cells(size_t index,
   std::vector<SheetCell> cells;
   bool state_is_told = false;
   for (const ColumnSpec& column : columns) {
-    SheetCell cell = cell_of(index, column, samples, ablation);
-    if (is_measured(column.kind, ablation) && !state_is_told) {
+    SheetCell cell = cell_of(index, column, cells_of_metric, ablation);
+    if (is_measured(column, ablation) && !state_is_told) {
       if (!row.completed()) cell.text = state_text(row);
       cell.text += state_mark;
       state_is_told = true;
@@ -356,9 +317,9 @@ std::vector<SheetCell> row_cells(size_t index,
     if (depends_on_micro_batch(column, ablation)) cell.text += micro_batch_mark;
     if (depends_on_time(column, ablation)) cell.text += disturbance_mark;
     if (is_quality(column))
-      cell.text +=
-          mark_of(noise_note(samples.at(figure_name(column))[index], column, ablation), footnotes);
-    if (is_benchmark(column.kind, ablation)) {
+      cell.text += mark_of(noise_note(cells_of_metric.at(column.metric)[index], column, ablation),
+                           footnotes);
+    if (is_benchmark(column, ablation)) {
       cell.text += mark_of(speed_note(row, ablation), footnotes);
     }
     cells.push_back(std::move(cell));
@@ -380,7 +341,7 @@ std::vector<std::string> left_out_lines(const Ablation& ablation) {
 std::vector<ColumnSpec> shown_columns(const Ablation& ablation) {
   std::vector<ColumnSpec> columns;
   for (const ColumnSpec& column : ablation.table.columns) {
-    if (ablation.published || !is_published(column.kind)) columns.push_back(column);
+    if (ablation.published || column.kind != ColumnKind::published) columns.push_back(column);
   }
   return columns;
 }
@@ -396,8 +357,10 @@ std::vector<std::string> point_lines(const Ablation& ablation) {
       const double mean = point.completed() ? mean_of(point.runs, spec.by) : std::nan("");
       const std::string seeds =
           point.runs.size() > 1 ? " (" + std::to_string(point.runs.size()) + " seeds)" : "";
-      points.push_back(shortest(point.value) + ": " +
-                       (point.completed() ? figure_text(mean, spec.by) : nothing) + seeds);
+      points.push_back(
+          shortest(point.value) + ": " +
+          (point.completed() ? results::text(mean, results::metric_named(spec.by)) : missing_text) +
+          seeds);
     }
     lines.push_back(row.spec.name + ": " + spec.by + " by " + spec.key + " " + join(points, ", "));
   }
@@ -412,9 +375,13 @@ Sheet make_sheet(const Ablation& ablation) {
     const bool is_prose = column.kind == ColumnKind::overhead || column.kind == ColumnKind::notes;
     sheet.columns.push_back({column.title, !is_text(column.kind) && !is_prose, is_prose});
   }
-  const CellsOfFigures samples = cells_of_figures(columns, ablation);
+  std::vector<std::string> shown_metrics;
+  for (const ColumnSpec& column : columns) {
+    if (metric_of(column)) shown_metrics.push_back(column.metric);
+  }
+  const CellsByMetric cells = cells_by_metric(ablation, shown_metrics);
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
-    sheet.rows.push_back(row_cells(i, columns, samples, ablation, sheet.footnotes));
+    sheet.rows.push_back(row_cells(i, columns, cells, ablation, sheet.footnotes));
   }
   for (const Verdict& verdict : judge_claims(ablation)) {
     sheet.verdicts.push_back(verdict_line(verdict));

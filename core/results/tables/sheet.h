@@ -33,12 +33,12 @@ struct Sheet {
   std::vector<std::string> points;     ///< of best_of: all that a row was chosen from
   std::vector<std::string> commands;   ///< make the runs that are missing
   std::vector<std::string> left_out;   ///< runs that are not shown and why
-  std::vector<std::string> sources;    ///< of the published figures
+  std::vector<std::string> sources;    ///< of the published metrics
 };
 
 Sheet make_sheet(const Ablation& ablation);
 
-/// The columns that are shown: published ones only where there are published figures.
+/// The columns that are shown: published ones only where there are published metrics.
 std::vector<ColumnSpec> shown_columns(const Ablation& ablation);
 
 struct TerminalOptions {
@@ -99,14 +99,14 @@ std::string latex_document_part(const std::vector<std::string>& tables);
 
 }  // namespace forge::tables
 
-/// Tables for programs: figures in full, under the names that configs and the store use.
+/// Tables for programs: metrics in full, under the names that configs and the store use.
 namespace forge::tables {
 
-/// RFC 4180 with a header line. A figure that is not there is empty, one that is no number "nan".
+/// RFC 4180 with a header line. A metric that is not there is empty, one that is no number "nan".
 std::string to_csv(const Ablation& ablation);
 
 /// {"table", "title", "baseline", "profile", "setup", "rows": [{"config", "status", "run_id", …}],
-///  "left_out"}. A figure that is not there is null.
+///  "left_out"}. A metric that is not there is null.
 nlohmann::ordered_json to_json(const Ablation& ablation);
 
 }  // namespace forge::tables

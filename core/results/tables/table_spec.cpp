@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "core/base/error.h"
@@ -16,11 +17,11 @@ using config::above;
 using config::required;
 
 template <class Visitor>
-void fields(Visitor& visit, PublishedFigure& figure) {
-  visit.field("config", figure.config, "config whose model it is", required());
-  visit.field("eval_loss", figure.eval_loss, "nats a token", above(0));
-  visit.field("tokens_per_second", figure.tokens_per_second, "in training", above(0));
-  visit.field("peak_memory_gib", figure.peak_memory_gib, "GiB at the peak", above(0));
+void fields(Visitor& visit, PublishedResult& result) {
+  visit.field("config", result.config, "config whose model it is", required());
+  visit.field("eval_loss", result.eval_loss, "nats a token", above(0));
+  visit.field("tokens_per_second", result.tokens_per_second, "in training", above(0));
+  visit.field("peak_memory_gib", result.peak_memory_gib, "GiB at the peak", above(0));
 }
 
 template <class Visitor>
@@ -28,19 +29,19 @@ void fields(Visitor& visit, Published& published) {
   visit.field("source", published.source, "who published them and where", required());
   visit.field("url", published.url, "address of the source");
   visit.field("setup", published.setup, "how they were made");
-  visit.field("figures", published.figures, "one entry a config", required());
+  visit.field("figures", published.results, "one entry a config", required());
 }
 
-const PublishedFigure* Published::find(const std::string& config) const {
-  for (const PublishedFigure& figure : figures) {
-    if (figure.config == config) return &figure;
+const PublishedResult* Published::find(const std::string& config) const {
+  for (const PublishedResult& result : results) {
+    if (result.config == config) return &result;
   }
   return nullptr;
 }
 
 Published published_from_node(const yaml::Node& node) {
   if (!node.is_mapping()) {
-    throw Error("a file of published figures is a mapping, this is " + yaml::describe_kind(node),
+    throw Error("a file of published metrics is a mapping, this is " + yaml::describe_kind(node),
                 node.origin);
   }
   return config::read_fields<Published>(node);
@@ -54,11 +55,11 @@ using config::required;
 
 template <class Visitor>
 void fields(Visitor& visit, ColumnSpec& column) {
-  visit.field("kind", column.kind, "what the column shows", required());
+  visit.field("kind", column.word, "what the column shows, or a metric", required());
   visit.field("title", column.title, "its header", required());
-  visit.field("score", column.score, "which figure of the task");
+  visit.field("score", column.metric, "metric of kind score or difference");
   visit.field("format", column.format, "of a score; by_name: accuracies and validities in percent");
-  visit.field("value", column.value, "expression over figures, for kind derived");
+  visit.field("value", column.value, "expression over metrics, for kind derived");
   visit.field("unit", column.unit, "of a derived column");
   visit.field(
       "precision", column.precision, "decimals of a derived column", config::between(0, 12));
@@ -75,14 +76,14 @@ void fields(Visitor& visit, RowSpec& row) {
 template <class Visitor>
 void fields(Visitor& visit, ClaimSpec& claim) {
   visit.field("config", claim.config, "row that the claim is about");
-  visit.field("below", claim.below, "row whose figure is the higher one");
-  visit.field("above", claim.above, "row whose figure is the lower one");
-  visit.field("at_least", claim.at_least, "number that the figure reaches");
-  visit.field("at_most", claim.at_most, "number that the figure does not exceed");
-  visit.field("score", claim.score, "the figure, a score of the task or eval_loss");
+  visit.field("below", claim.below, "row whose metric is the higher one");
+  visit.field("above", claim.above, "row whose metric is the lower one");
+  visit.field("at_least", claim.at_least, "number that the metric reaches");
+  visit.field("at_most", claim.at_most, "number that the metric does not exceed");
+  visit.field("score", claim.score, "the metric, a score of the task or eval_loss");
   visit.field("profile", claim.profile, "profile of the runs that can decide it");
   visit.field("claim", claim.claim, "the sentence, beside holds or value");
-  visit.field("holds", claim.holds, "comparison of two expressions over figures of rows");
+  visit.field("holds", claim.holds, "comparison of two expressions over metrics of rows");
   visit.field("value", claim.value, "expression that is at_least, at_most or between both");
   visit.field("unit", claim.unit, "of the expression's value");
 }
@@ -91,11 +92,12 @@ template <class Visitor>
 void fields(Visitor& visit, BestOfSpec& best_of) {
   visit.field("key", best_of.key, "config key that the runs of a row differ in", required());
   visit.field("values", best_of.values, "that it takes", required());
-  visit.field("by", best_of.by, "the figure that decides, a score or eval_loss", required());
+  visit.field(
+      "by", best_of.by, "metric that decides: validation_loss, eval_loss, a score", required());
   visit.field("take", best_of.take, "highest or lowest", required());
-  visit.field("selection_rows",
-              best_of.selection_rows,
-              "train.selection_rows of the runs that the table's commands make",
+  visit.field("validation_rows",
+              best_of.validation_rows,
+              "train.validation_rows of the runs that the table's commands make",
               config::up_to(1 << 20));
 }
 
@@ -116,7 +118,7 @@ void fields(Visitor& visit, TableSpec& table) {
               config::at_least(0));
   visit.field("claims", table.claims, "what the table is to decide");
   visit.field("best_of", table.best_of, "the values of a key of which a row shows the best");
-  visit.field("published", table.published, "file with published figures");
+  visit.field("published", table.published, "file with published metrics");
   visit.field("tokens_per_second", table.tokens_per_second, "where speeds come from");
 }
 
@@ -150,17 +152,73 @@ void check_rows(const yaml::Node& node,
   }
 }
 
-void check_columns(const yaml::Node& node, const TableSpec& table) {
+/// The words of `kind` that are not metrics. "score" is a metric whose name stands in `score`.
+const std::map<std::string, ColumnKind>& kind_words() {
+  static const std::map<std::string, ColumnKind> words = {
+      {"model", ColumnKind::model},
+      {"positions", ColumnKind::positions},
+      {"score", ColumnKind::metric},
+      {"difference", ColumnKind::difference},
+      {"derived", ColumnKind::derived},
+      {"overhead", ColumnKind::overhead},
+      {"seeds", ColumnKind::seeds},
+      {"varied", ColumnKind::varied},
+      {"by", ColumnKind::by},
+      {"notes", ColumnKind::notes},
+  };
+  return words;
+}
+
+/// Metrics that others publish, by their words.
+const std::map<std::string, std::string>& published_words() {
+  static const std::map<std::string, std::string> words = {
+      {"published_eval_loss", results::eval_loss_name},
+      {"published_tokens_per_second", results::tokens_per_second_name},
+      {"published_peak_memory", results::peak_memory_name},
+  };
+  return words;
+}
+
+/// Sets kind and metric by the word of the table file.
+void resolve_kind(ColumnSpec& column, const yaml::Node& place) {
+  const std::string name = column.word == "peak_memory" ? results::peak_memory_name : column.word;
+  const results::Metric* const metric = results::find_metric(name);
+  if (const auto word = kind_words().find(name); word != kind_words().end()) {
+    column.kind = word->second;
+    if (column.kind == ColumnKind::difference && column.metric.empty())
+      column.metric = results::eval_loss_name;
+  } else if (const auto found = published_words().find(name); found != published_words().end()) {
+    column.kind = ColumnKind::published;
+    column.metric = found->second;
+  } else if (metric && metric->source != results::Source::task &&
+             metric->source != results::Source::window) {
+    column.kind = ColumnKind::metric;
+    column.metric = name;
+  } else {
+    std::vector<std::string> known = {"peak_memory"};
+    for (const auto& [known_word, kind] : kind_words()) known.push_back(known_word);
+    for (const auto& [known_word, of] : published_words()) known.push_back(known_word);
+    for (const std::string& run_metric : results::run_metric_names()) known.push_back(run_metric);
+    known.emplace_back(results::loss_at_equal_time_name);
+    known.emplace_back(results::loss_at_equal_flops_name);
+    throw Error("'" + column.word + "' is not a kind of column: " + join(known, ", "),
+                place.find("kind")->origin,
+                did_you_mean(column.word, known));
+  }
+}
+
+void check_columns(const yaml::Node& node, TableSpec& table) {
   if (table.columns.empty()) throw Error("the table has no columns", node.find("columns")->origin);
   for (size_t i = 0; i < table.columns.size(); ++i) {
-    const ColumnSpec& column = table.columns[i];
+    ColumnSpec& column = table.columns[i];
     const yaml::Node& place = item(node, "columns", i);
-    const bool is_score = column.kind == ColumnKind::score;
-    if (is_score && column.score.empty()) {
+    const bool is_score = column.word == "score";
+    if (is_score && column.metric.empty()) {
       throw Error("a column of kind score names the score",
                   place.origin,
                   "e.g. score: token_accuracy; docs/TASKS.md lists those of each task");
     }
+    resolve_kind(column, place);
     for (const char* key : {"score", "format"}) {
       if (is_score || column.kind == ColumnKind::difference || !place.find(key)) continue;
       throw Error(std::string("'") + key + "' is for columns of kind score or difference",
@@ -233,17 +291,17 @@ void check_claims(const yaml::Node& node, const TableSpec& table) {
   }
 }
 
-/// The rows and figures that an expression may name.
+/// The rows and metrics that an expression may name.
 struct Known {
-  std::vector<std::string> figures;
+  std::vector<std::string> metrics;
   std::vector<std::string> configs;
 };
 
 Known known_of(const TableSpec& table) {
-  Known known{run_figures(), {}};
-  known.figures.emplace_back(loss_at_equal_time_name);
-  known.figures.emplace_back(loss_at_equal_flops_name);
-  for (const std::string& score : scores_of(table)) known.figures.push_back(score);
+  Known known{results::run_metric_names(), {}};
+  known.metrics.emplace_back(results::loss_at_equal_time_name);
+  known.metrics.emplace_back(results::loss_at_equal_flops_name);
+  for (const std::string& score : scores_of(table)) known.metrics.push_back(score);
   for (const RowSpec& row : table.rows) known.configs.push_back(row.config);
   return known;
 }
@@ -255,17 +313,17 @@ void read_expressions(const yaml::Node& node, TableSpec& table) {
     if (column.kind != ColumnKind::derived) continue;
     column.expression =
         parse_expression(column.value, item(node, "columns", i).find("value")->origin);
-    check_names(column.expression, known.figures, known.configs);
+    check_names(column.expression, known.metrics, known.configs);
   }
   for (size_t i = 0; i < table.claims.size(); ++i) {
     ClaimSpec& claim = table.claims[i];
     const yaml::Node& place = item(node, "claims", i);
     if (!claim.holds.empty()) {
       claim.comparison = parse_comparison(claim.holds, place.find("holds")->origin);
-      check_names(*claim.comparison, known.figures, known.configs);
+      check_names(*claim.comparison, known.metrics, known.configs);
     } else if (!claim.value.empty()) {
       claim.expression = parse_expression(claim.value, place.find("value")->origin);
-      check_names(*claim.expression, known.figures, known.configs);
+      check_names(*claim.expression, known.metrics, known.configs);
     }
   }
 }
@@ -311,30 +369,6 @@ void check_equality(const yaml::Node& node, const TableSpec& table) {
 
 }  // namespace
 
-const std::vector<std::string>& names_of(ColumnKind) {
-  static const std::vector<std::string> names = {"model",
-                                                 "positions",
-                                                 "parameters",
-                                                 "eval_loss",
-                                                 "train_loss",
-                                                 "tokens_per_second",
-                                                 "peak_memory",
-                                                 "overhead",
-                                                 "score",
-                                                 "difference",
-                                                 "seeds",
-                                                 "eval_loss_at_equal_time",
-                                                 "eval_loss_at_equal_flops",
-                                                 "derived",
-                                                 "varied",
-                                                 "by",
-                                                 "notes",
-                                                 "published_eval_loss",
-                                                 "published_tokens_per_second",
-                                                 "published_peak_memory"};
-  return names;
-}
-
 void divide_by(TableSpec& table, const std::string& key) {
   const std::vector<std::string>& known = config::all_key_paths();
   if (key != "backend" && std::find(known.begin(), known.end(), key) == known.end()) {
@@ -368,48 +402,31 @@ const std::vector<std::string>& names_of(SpeedSource) {
   return names;
 }
 
-std::string figure_name(const ColumnSpec& column) {
-  switch (column.kind) {
-    case ColumnKind::eval_loss: return eval_loss_name;
-    case ColumnKind::train_loss: return train_loss_name;
-    case ColumnKind::tokens_per_second: return tokens_per_second_name;
-    case ColumnKind::peak_memory: return peak_memory_name;
-    case ColumnKind::score: return column.score;
-    case ColumnKind::eval_loss_at_equal_time: return loss_at_equal_time_name;
-    case ColumnKind::eval_loss_at_equal_flops: return loss_at_equal_flops_name;
-    case ColumnKind::difference: return column.score.empty() ? eval_loss_name : column.score;
-    default: return "";
-  }
+std::optional<results::Metric> metric_of(const ColumnSpec& column) {
+  if (column.kind != ColumnKind::metric && column.kind != ColumnKind::difference)
+    return std::nullopt;
+  results::Metric metric = results::metric_named(column.metric);
+  if (column.format == ScoreFormat::percent) metric.unit = results::Unit::fraction;
+  if (column.format == ScoreFormat::decimals) metric.unit = results::Unit::number;
+  return metric;
 }
-
-bool is_published(ColumnKind kind) {
-  return kind == ColumnKind::published_eval_loss ||
-         kind == ColumnKind::published_tokens_per_second ||
-         kind == ColumnKind::published_peak_memory;
-}
-
-namespace {
-
-bool is_of_equal_budget(const std::string& figure) {
-  return figure == loss_at_equal_time_name || figure == loss_at_equal_flops_name;
-}
-
-bool names_equal_budget(const std::vector<Name>& names) {
-  return std::any_of(
-      names.begin(), names.end(), [](const Name& name) { return is_of_equal_budget(name.figure); });
-}
-
-}  // namespace
 
 bool shows_equal_budgets(const TableSpec& table) {
-  const auto in_column = [](const ColumnSpec& column) {
-    return is_of_equal_budget(figure_name(column)) ||
-           names_equal_budget(names_of(column.expression));
+  const auto is_of_table = [](const std::string& name) {
+    const results::Metric* const metric = results::find_metric(name);
+    return metric && metric->source == results::Source::table;
   };
-  const auto in_claim = [](const ClaimSpec& claim) {
-    return is_of_equal_budget(claim.score) ||
-           (claim.comparison && names_equal_budget(names_of(*claim.comparison))) ||
-           (claim.expression && names_equal_budget(names_of(*claim.expression)));
+  const auto any_of_table = [&](const std::vector<Name>& names) {
+    return std::any_of(
+        names.begin(), names.end(), [&](const Name& name) { return is_of_table(name.metric); });
+  };
+  const auto in_column = [&](const ColumnSpec& column) {
+    return is_of_table(column.metric) || any_of_table(names_of(column.expression));
+  };
+  const auto in_claim = [&](const ClaimSpec& claim) {
+    return is_of_table(claim.score) ||
+           (claim.comparison && any_of_table(names_of(*claim.comparison))) ||
+           (claim.expression && any_of_table(names_of(*claim.expression)));
   };
   return std::any_of(table.columns.begin(), table.columns.end(), in_column) ||
          std::any_of(table.claims.begin(), table.claims.end(), in_claim);
@@ -417,19 +434,15 @@ bool shows_equal_budgets(const TableSpec& table) {
 
 std::vector<std::string> scores_of(const TableSpec& table) {
   std::vector<std::string> scores;
-  const auto add = [&](const std::string& score) {
-    if (std::find(scores.begin(), scores.end(), score) == scores.end()) scores.push_back(score);
+  const auto add = [&](const std::string& name) {
+    if (results::metric_named(name).source == results::Source::task &&
+        std::find(scores.begin(), scores.end(), name) == scores.end())
+      scores.push_back(name);
   };
-  const std::vector<std::string>& figures = run_figures();
   for (const ColumnSpec& column : table.columns) {
-    const bool is_figure =
-        std::find(figures.begin(), figures.end(), figure_name(column)) != figures.end();
-    const bool is_score = !is_figure && !is_of_equal_budget(figure_name(column));
-    if (!figure_name(column).empty() && is_score) add(column.score);
+    if (const auto metric = metric_of(column)) add(metric->name);
   }
-  if (table.best_of &&
-      std::find(figures.begin(), figures.end(), table.best_of->by) == figures.end())
-    add(table.best_of->by);
+  if (table.best_of) add(table.best_of->by);
   return scores;
 }
 

@@ -4,29 +4,29 @@
 #include <string>
 #include <vector>
 
+#include "core/results/metrics.h"
 #include "core/results/tables/expression.h"
-#include "core/results/tables/metrics.h"
 #include "core/yaml/yaml.h"
 
 namespace forge::tables {
 
 /// What others measured for the model of a config.
-struct PublishedFigure {
+struct PublishedResult {
   std::string config;
   std::optional<double> eval_loss;
   std::optional<double> tokens_per_second;
   std::optional<double> peak_memory_gib;
 };
 
-/// Figures to put beside one's own, with where they come from and how they were made.
+/// Metrics to put beside one's own, with where they come from and how they were made.
 struct Published {
   std::string source;
   std::string url;
   std::string setup;
-  std::vector<PublishedFigure> figures;
+  std::vector<PublishedResult> results;
 
-  /// The figure of a config, or null.
-  const PublishedFigure* find(const std::string& config) const;
+  /// The metric of a config, or null.
+  const PublishedResult* find(const std::string& config) const;
 };
 
 /// Reads a file such as projects/canon/tables/published.yaml. Throws Error at the place of what is
@@ -40,31 +40,20 @@ Published published_from_node(const yaml::Node& node);
 /// the columns show, and what must be equal for runs to be compared at all.
 namespace forge::tables {
 
-/// What a column shows. The published_* ones are shown on request only.
+/// What a column shows.
 enum class ColumnKind {
-  model,      ///< display name of the row
-  positions,  ///< where the row's model differs, as the table file says
-  parameters,
-  eval_loss,
-  train_loss,
-  tokens_per_second,
-  peak_memory,
-  overhead,                  ///< change of throughput and memory against the baseline
-  score,                     ///< a figure of a synthetic task
-  difference,                ///< of a figure to the baseline's, with what may be said of it
-  seeds,                     ///< how many runs the row's figures are of
-  eval_loss_at_equal_time,   ///< when every row had trained as long (equal_budget.h)
-  eval_loss_at_equal_flops,  ///< when every row had done as many operations
-  derived,                   ///< computed from figures by an expression
-  varied,                    ///< value of best_of's key in the run shown
-  by,  ///< value of the key that the rows are divided by; no table file has it
+  model,       ///< display name of the row
+  positions,   ///< where the row's model differs, as the table file says
+  metric,      ///< the mean over the row's runs
+  difference,  ///< of a metric to the baseline's, with its significance
+  published,   ///< a published result, shown on request only
+  derived,     ///< computed from metrics by an expression
+  overhead,    ///< change of throughput and memory against the baseline
+  seeds,       ///< number of the row's runs
+  varied,      ///< value of best_of's key in the run shown
+  by,          ///< value of the key that rows are grouped by; not for table files
   notes,
-  published_eval_loss,
-  published_tokens_per_second,
-  published_peak_memory,
 };
-const std::vector<std::string>& names_of(ColumnKind);
-bool is_published(ColumnKind kind);
 
 /// How a score is written: `by_name` is a percentage for accuracies and validities.
 enum class ScoreFormat { by_name, percent, decimals };
@@ -73,16 +62,18 @@ const std::vector<std::string>& names_of(ScoreFormat);
 struct ColumnSpec {
   ColumnKind kind = ColumnKind::model;
   std::string title;
-  std::string score = {};  ///< its name, for `score`; of `difference` the figure, "": eval_loss
-  ScoreFormat format = ScoreFormat::by_name;  ///< for `score` and `difference`
+  std::string metric = {};  ///< for `metric`, `difference` and `published`: its name
+  ScoreFormat format = ScoreFormat::by_name;  ///< for `metric` and `difference`
   std::string value = {};                     ///< for `derived`: its expression
   std::string unit = {};                      ///< for `derived`, e.g. "%"
   int precision = 4;                          ///< decimals of `derived`
   Expression expression = {};                 ///< `value`, read
+  std::string word = {};  ///< `kind` as the table file says it: also a metric's name, "score", …
 };
 
-/// The figure that the column shows (scores.h), "" for a column of another kind.
-std::string figure_name(const ColumnSpec& column);
+/// The metric of a column of kind `metric` or `difference`, as the column writes it. None for other
+/// columns.
+std::optional<results::Metric> metric_of(const ColumnSpec& column);
 
 struct RowSpec {
   std::string config;  ///< whose runs the row shows
@@ -91,7 +82,7 @@ struct RowSpec {
   std::string notes;
 };
 
-/// What the table is there to decide: that a row's figure is below or above another row's, or at
+/// What the table is there to decide: that a row's metric is below or above another row's, or at
 /// least or at most a number; or, in words of its own and without `config` and `score`, that a
 /// comparison of expressions holds, or that an expression's value lies between numbers.
 struct ClaimSpec {
@@ -100,11 +91,11 @@ struct ClaimSpec {
   std::string above;  ///< config of the other row
   std::optional<double> at_least;
   std::optional<double> at_most;
-  std::string score = eval_loss_name;         ///< the figure, a score or eval_loss
-  std::string profile = "full";               ///< of the runs that can decide it
-  std::string claim = {};                     ///< the sentence, for `holds`
-  std::string holds = {};                     ///< a comparison of two expressions
-  std::optional<Comparison> comparison = {};  ///< `holds`, read
+  std::string score = results::eval_loss_name;  ///< the metric, a score or eval_loss
+  std::string profile = "full";                 ///< of the runs that can decide it
+  std::string claim = {};                       ///< the sentence, for `holds`
+  std::string holds = {};                       ///< a comparison of two expressions
+  std::optional<Comparison> comparison = {};    ///< `holds`, read
   std::string value = {};  ///< an expression that is at_least, at_most or between both
   std::string unit = {};   ///< of `value`, e.g. "%"
   std::optional<Expression> expression = {};  ///< `value`, read
@@ -120,9 +111,9 @@ const std::vector<std::string>& names_of(Extreme);
 struct BestOfSpec {
   std::string key;             ///< dotted, e.g. "optimizer.lr"
   std::vector<double> values;  ///< of equally good ones the first is shown
-  std::string by;              ///< the figure that decides, a score or eval_loss
+  std::string by;              ///< the metric that decides, a score or eval_loss
   Extreme take = Extreme::highest;
-  int64_t selection_rows = 0;  ///< train.selection_rows of the runs that are made for the table
+  int64_t validation_rows = 0;  ///< train.validation_rows of the runs that are made for the table
 };
 
 /// Where tokens_per_second and the throughput of `overhead` come from: the runs shown, or what
@@ -145,7 +136,7 @@ struct TableSpec {
   std::optional<double> flops_within = 0.05;
   std::vector<ClaimSpec> claims;
   std::optional<BestOfSpec> best_of;
-  std::string published;  ///< file with published figures, beside the table's own; "": none
+  std::string published;  ///< file with published metrics, beside the table's own; "": none
   SpeedSource tokens_per_second = SpeedSource::runs;
   std::string by = {};  ///< divide_by; "": each config has one row
 };

@@ -4,7 +4,7 @@
 
 #include "core/base/display_text.h"
 #include "core/base/text.h"
-#include "core/results/tables/metrics.h"
+#include "core/results/metrics.h"
 #include "core/results/tables/sheet.h"
 
 namespace forge::tables {
@@ -109,7 +109,7 @@ std::string header_lines(const Sheet& sheet, const std::vector<int>& widths) {
   return lines;
 }
 
-/// "profile quick · 300 steps of …": what holds for every figure of the table, "" for no figures.
+/// "profile quick · 300 steps of …": what holds for every metric of the table, "" for no metrics.
 std::string setup_lines(const Ablation& ablation, int width) {
   std::vector<std::string> parts;
   for (const SetupEntry& entry : ablation.setup) {
@@ -248,7 +248,7 @@ std::string plot(const std::vector<Curve>& curves, const PlotOptions& options) {
   for (int line = 0; line < options.height; ++line) {
     const bool labelled = line == 0 || line == options.height - 1 || line == options.height / 2;
     const double value = y.high - y.length() * line / (options.height - 1);
-    text += pad_left(labelled ? loss_text(value) : "", label_width - 1) + " \u2502";
+    text += pad_left(labelled ? results::loss_text(value) : "", label_width - 1) + " \u2502";
     std::string drawn_line;
     size_t blank = 0;
     for (const int curve : canvas[static_cast<size_t>(line)]) {
@@ -266,8 +266,8 @@ std::string plot(const std::vector<Curve>& curves, const PlotOptions& options) {
   std::string axis;
   for (int i = 0; i < columns; ++i) axis += "\u2500";
   text += std::string(label_width, ' ') + "\u2514" + axis + "\n";
-  const std::string low = throughput_text(x.low),
-                    high = throughput_text(x.high) + " " + options.x_label;
+  const std::string low = results::throughput_text(x.low),
+                    high = results::throughput_text(x.high) + " " + options.x_label;
   text += std::string(label_width + 1, ' ') + low +
           pad_left(high, columns - static_cast<int>(low.size())) + "\n";
   for (size_t k = 0; k < curves.size(); ++k)

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <fcntl.h>
+#include <unistd.h>
 #include <fstream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "backends/libtorch/worker/jobs.h"
@@ -92,7 +92,7 @@ class Job {
     request.train_tokens = {tokens("train.tokens")};
     request.evaluation_tokens = {tokens("evaluation.tokens")};
     request.evaluation_tokens[0].rows = evaluation_rows;
-    request.selection_tokens = selection_tokens;
+    request.validation_tokens = validation_tokens;
     request.resume_from = resume_from;
     std::filesystem::create_directories(request.run_dir);
     const std::string log = request.run_dir + "/lines";
@@ -112,7 +112,7 @@ class Job {
   config::Experiment experiment;
   std::optional<int32_t> document_start;
   int64_t evaluation_rows = 0;  ///< 0: all
-  std::vector<worker::TokenSource> selection_tokens;
+  std::vector<worker::TokenSource> validation_tokens;
   bool completed = false;
 
  private:

@@ -43,18 +43,18 @@ TEST_CASE("rows to choose by give a loss of their own after the last step and ch
   Job job;
   job.evaluation_rows = 4;
   const std::vector<json> without = job.run("without");
-  REQUIRE(of_kind(without, "evaluation").back().at("selection_loss").is_null());
+  REQUIRE(of_kind(without, "evaluation").back().at("validation_loss").is_null());
   worker::TokenSource behind = job.tokens("evaluation.tokens");
   behind.first_row = 4;
   behind.rows = 5;
-  job.selection_tokens = {behind};
+  job.validation_tokens = {behind};
   const std::vector<json> with = job.run("with");
   REQUIRE(numbers(with) == numbers(without));
   const std::vector<json> evaluations = of_kind(with, "evaluation");
-  REQUIRE(evaluations.front().at("selection_loss").is_null());
-  const double chosen_by = evaluations.back().at("selection_loss");
+  REQUIRE(evaluations.front().at("validation_loss").is_null());
+  const double chosen_by = evaluations.back().at("validation_loss");
   // All nine rows are the four and the five.
-  job.selection_tokens.clear();
+  job.validation_tokens.clear();
   job.evaluation_rows = 0;
   const double all = of_kind(job.run("all"), "evaluation").back().at("loss");
   const double reported = evaluations.back().at("loss");

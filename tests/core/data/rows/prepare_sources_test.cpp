@@ -64,8 +64,8 @@ struct Mixed {
 TEST_CASE("rows to choose by lie behind those that are reported, of each source its share") {
   Mixed mixed;
   const PreparedData without = mixed.prepared();
-  REQUIRE(without.selection.empty());
-  mixed.experiment.train.selection_rows = 7;
+  REQUIRE(without.validation.empty());
+  mixed.experiment.train.validation_rows = 7;
   const PreparedData with = mixed.prepared();
   int64_t rows = 0;
   REQUIRE(with.evaluation.size() == without.evaluation.size());
@@ -73,7 +73,7 @@ TEST_CASE("rows to choose by lie behind those that are reported, of each source 
     REQUIRE(with.evaluation[i].rows == without.evaluation[i].rows);
     REQUIRE(with.evaluation[i].first_row == 0);
   }
-  for (const PreparedRows& file : with.selection) {
+  for (const PreparedRows& file : with.validation) {
     const auto reported =
         std::find_if(with.evaluation.begin(), with.evaluation.end(), [&](const PreparedRows& own) {
           return own.name == file.name;
@@ -85,8 +85,8 @@ TEST_CASE("rows to choose by lie behind those that are reported, of each source 
     rows += file.rows;
   }
   REQUIRE(rows == 7);
-  mixed.experiment.train.selection_rows = 100'000;
-  REQUIRE(contains(tests::error_of([&] { mixed.prepared(); }), "train.selection_rows need"));
+  mixed.experiment.train.validation_rows = 100'000;
+  REQUIRE(contains(tests::error_of([&] { mixed.prepared(); }), "train.validation_rows need"));
 }
 
 TEST_CASE("the sources of a mixture are prepared under one tokenizer") {

@@ -44,15 +44,15 @@ std::vector<double> decoded(const std::string& text, int order, int digits) {
 
 TEST_CASE("a curve within the limit stays as it is", "[report][page]") {
   const Curve curve = tests::falling_curve(1000, 1);
-  CHECK(thinned(curve, 1000).size() == 1000);
-  CHECK(thinned({}, 5).empty());
+  CHECK(downsampled(curve, 1000).size() == 1000);
+  CHECK(downsampled({}, 5).empty());
 }
 
-TEST_CASE("a thinned curve keeps its ends and every extreme where it is", "[report][page]") {
+TEST_CASE("a downsampled curve keeps its ends and every extreme where it is", "[report][page]") {
   Curve curve = tests::falling_curve(10000, 2);
   curve[1234].loss = 50;    // a spike of one point
   curve[7777].loss = 0.01;  // a dip of one point
-  const Curve few = thinned(curve, 1000);
+  const Curve few = downsampled(curve, 1000);
   CHECK(few.size() <= 1000);
   CHECK(few.size() > 900);
   for (const size_t i : {0, 1234, 7777, 9999}) CHECK(has(few, curve[i].tokens));
@@ -61,9 +61,9 @@ TEST_CASE("a thinned curve keeps its ends and every extreme where it is", "[repo
   }));
 }
 
-TEST_CASE("every stretch of a thinned curve spans what it spanned", "[report][page]") {
+TEST_CASE("every stretch of a downsampled curve spans what it spanned", "[report][page]") {
   const Curve curve = tests::falling_curve(5002, 3);
-  const Curve few = thinned(curve, 102);  // 50 stretches of 100 points
+  const Curve few = downsampled(curve, 102);  // 50 stretches of 100 points
   for (size_t begin = 1; begin + 1 < curve.size(); begin += 100) {
     const auto by_loss = [](const CurvePoint& a, const CurvePoint& b) { return a.loss < b.loss; };
     const auto [low, high] =
@@ -73,11 +73,11 @@ TEST_CASE("every stretch of a thinned curve spans what it spanned", "[report][pa
   }
 }
 
-TEST_CASE("a thinned curve shows where losses were no numbers", "[report][page]") {
+TEST_CASE("a downsampled curve shows where losses were no numbers", "[report][page]") {
   Curve curve = tests::falling_curve(10000, 4);
   curve[4321].loss = nan;
   for (size_t i = 9000; i < curve.size(); ++i) curve[i].loss = nan;
-  const Curve few = thinned(curve, 300);
+  const Curve few = downsampled(curve, 300);
   CHECK(few.size() <= 300);
   CHECK(has(few, curve[4321].tokens));
   const auto after = [](const CurvePoint& point) { return point.tokens > 9001 * 16384; };

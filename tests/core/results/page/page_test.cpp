@@ -33,7 +33,7 @@ TEST_CASE("runs of one config with several seeds have one config", "[report][pag
   CHECK(configs.common.count("seed") == 0);
   CHECK(configs.common.count("name") == 0);
   CHECK(configs.changes[0].empty());
-  CHECK(configs.changes[1] == Leaves{{"model.canon.set", "B"}});
+  CHECK(configs.changes[1] == FlatConfig{{"model.canon.set", "B"}});
 }
 
 TEST_CASE("most configs say what is common, others what they lack", "[report][page]") {
@@ -49,7 +49,7 @@ TEST_CASE("most configs say what is common, others what they lack", "[report][pa
   CHECK(written["changes"][2]["train.z_loss"].is_null());
 }
 
-TEST_CASE("keys that change no figure are named", "[report][page]") {
+TEST_CASE("keys that change no metric are named", "[report][page]") {
   json other = config("A", 1);
   other["train"]["log_every"] = 20;
   const Configs configs = compare_configs({config("A", 1), other});
@@ -87,15 +87,15 @@ TEST_CASE("a page has the project's tables, runs and commands", "[report][page]"
   CHECK(page.runs[1].summary.failure_reason == "worker killed by SIGKILL");
   CHECK(page.runs[2].config.contains("model"));
   REQUIRE(page.tables.size() == 1);
-  CHECK(page.tables[0].origins[0].runs == std::vector<std::string>{"llama-20"});
+  CHECK(page.tables[0].row_sources[0].runs == std::vector<std::string>{"llama-20"});
   CHECK(page.tables[0].sheet.title == "Canon positions");
-  CHECK(page.tables[0].meanings.size() == page.tables[0].sheet.columns.size());
+  CHECK(page.tables[0].columns.size() == page.tables[0].sheet.columns.size());
   CHECK_FALSE(page.tables[0].setup.empty());
   CHECK(page.commands.front() == "forge run llama");
   CHECK(page.commands.back() == "forge report");
 }
 
-TEST_CASE("figures over seeds have their intervals and their units", "[report][page]") {
+TEST_CASE("metrics over seeds have their intervals and their units", "[report][page]") {
   Lab lab;
   for (const int seed : {1, 2, 3}) {
     MadeRun run = Lab::run("llama", 20);
@@ -106,18 +106,18 @@ TEST_CASE("figures over seeds have their intervals and their units", "[report][p
   make_completed_run(lab.runs, Lab::run("canon_a", 20), {3.18, 3911, int64_t{2} << 30});
   const Page page = page_of(lab);
   const Table& table = page.tables[0];
-  CHECK(table.origins[0].runs.size() == 3);
-  CHECK(table.origins[0].name == "Llama 4M");
+  CHECK(table.row_sources[0].runs.size() == 3);
+  CHECK(table.row_sources[0].name == "Llama 4M");
   for (size_t i = 0; i < table.sheet.columns.size(); ++i) {
     const std::string& title = table.sheet.columns[i].title;
-    const Meaning& meaning = table.meanings[i];
-    if (title == "Memory") CHECK(meaning.unit == Unit::bytes);
-    if (title == "Tok/s") CHECK(meaning.is_cost);
+    const ColumnInfo& info = table.columns[i];
+    if (title == "Memory") CHECK(info.unit == Unit::bytes);
+    if (title == "Tok/s") CHECK(info.is_cost);
     if (title != "Eval Loss") continue;
-    CHECK(meaning.better == Better::lower);
-    REQUIRE(meaning.intervals.at(0));
-    CHECK(meaning.intervals[0]->contains(3.2));
-    CHECK_FALSE(meaning.intervals[1]);  // one seed
+    CHECK(info.better == Better::lower);
+    REQUIRE(info.intervals.at(0));
+    CHECK(info.intervals[0]->contains(3.2));
+    CHECK_FALSE(info.intervals[1]);  // one seed
   }
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("curves are by tokens and by wall time, evaluations too", "[report][pa
   const Page page = page_of(lab);
   const Run& run = page.runs.at(0);
   REQUIRE(run.training.size() > 1);
-  CHECK(run.recorded == run.training.size());
+  CHECK(run.total_points == run.training.size());
   CHECK(run.training.back().tokens == run.summary.tokens);
   CHECK(run.training.back().seconds == 0.25 * static_cast<double>(run.summary.step));
   REQUIRE(run.evaluations.size() == 1);
@@ -142,7 +142,7 @@ TEST_CASE("of a long run a thousand points stay", "[report][page]") {
   for (int64_t step = 11; step <= 3000; ++step)
     tests::append_event(folder, tests::metrics_at(step));
   const Page page = page_of(lab);
-  CHECK(page.runs.at(0).recorded > 2900);
+  CHECK(page.runs.at(0).total_points > 2900);
   CHECK(page.runs.at(0).training.size() <= 1000);
   CHECK(page.runs.at(0).training.back().tokens == 3000 * 1024);
 }
@@ -152,7 +152,7 @@ TEST_CASE("a page of a project without runs has none", "[report][page]") {
   const Page page = collect_page(
       "projects/canon", "canon", {build_ablation(tests::small_table(), {})}, folder / "runs");
   CHECK(page.runs.empty());
-  CHECK(page.tables[0].origins[2].runs.empty());
+  CHECK(page.tables[0].row_sources[2].runs.empty());
 }
 
 using tests::contains;
@@ -195,7 +195,7 @@ TEST_CASE("a page has its parts in their places", "[report][page]") {
   CHECK(table["columns"][2]["intervals"] == nlohmann::json{nullptr});
   CHECK(table["rows"][0][0] == "canon Model 0");
   CHECK(table["rows"][0][1]["bold"] == true);
-  CHECK(table["rows"][0][1]["value"] == *make_page(3, 10).runs[0].summary.eval_loss);
+  CHECK(table["rows"][0][1]["value"] == make_page(3, 10).runs[0].summary.metric("eval_loss"));
 }
 
 TEST_CASE("what users name cannot leave its place in the file", "[report][page]") {

@@ -1,8 +1,8 @@
+#include <sys/wait.h>
+#include <unistd.h>
 #include <csignal>
 #include <cstdlib>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
@@ -10,6 +10,7 @@
 #include "core/base/files.h"
 #include "core/results/store/database.h"
 #include "core/results/store/result_store.h"
+#include "tests/core/results/benchmark/maker.h"
 #include "tests/core/results/store/store_dump.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
@@ -56,7 +57,7 @@ TEST_CASE("the run summary has exactly the columns of the table", "[store]") {
   SQLite::Statement statement(database, "SELECT name FROM pragma_table_info('runs')");
   std::vector<std::string> names;
   while (statement.executeStep()) names.push_back(statement.getColumn(0).getString());
-  REQUIRE(names == run_column_names());
+  REQUIRE(names == column_names());
 }
 
 TEST_CASE("a store is written ahead and every table is strict", "[store]") {
@@ -71,117 +72,35 @@ TEST_CASE("a store is written ahead and every table is strict", "[store]") {
               .getInt() == 0);
 }
 
-TEST_CASE("a store newer than the program is refused and left alone", "[store]") {
-  TemporaryFolder folder;
-  ResultStore(folder / "forge.sqlite");
-  open_raw(folder / "forge.sqlite").exec("PRAGMA user_version = 99");
-  const std::string error = error_of([&] { ResultStore(folder / "forge.sqlite"); });
-  REQUIRE(contains(error, "forge.sqlite' has schema version 99"));
-  REQUIRE(contains(error, "reads versions up to " + std::to_string(schema_version())));
-  REQUIRE(contains(error, "forge store reindex"));
-  REQUIRE(open_raw(folder / "forge.sqlite").execAndGet("PRAGMA user_version").getInt() == 99);
-}
-
-TEST_CASE("an older store is brought forward step by step", "[store]") {
-  TemporaryFolder folder;
-  SQLite::Database database = open_raw(folder / "old.sqlite");
-  const std::vector<std::string> first = {"CREATE TABLE a (x INTEGER) STRICT"};
-  bring_up_to_date(database, first);
-  database.exec("INSERT INTO a VALUES (7)");
-  std::vector<std::string> later = first;
-  later.push_back("ALTER TABLE a ADD COLUMN y INTEGER NOT NULL DEFAULT 1");
-  later.push_back("UPDATE a SET y = x + 1");
-  bring_up_to_date(database, later);
-  REQUIRE(database.execAndGet("SELECT y FROM a").getInt() == 8);
-  REQUIRE(database.execAndGet("PRAGMA user_version").getInt() == 3);
-  bring_up_to_date(database, later);
-  REQUIRE(database.execAndGet("SELECT y FROM a").getInt() == 8);
-}
-
-namespace {
-
-void drop_columns_since_version_5(SQLite::Database& database) {
-  for (const char* column :
-       {"micro_batch_size", "selection_loss", "busy_elsewhere", "shared_device"})
-    database.exec(std::string("ALTER TABLE runs DROP COLUMN ") + column);
-}
-
-}  // namespace
-
-TEST_CASE("a store of version 1 keeps what it holds and learns of what came later", "[store]") {
+TEST_CASE("a store of another version is rebuilt from the run folders", "[store]") {
   TemporaryFolder folder;
   const auto runs = folder / "runs";
   MadeRun made;
   made.id = "old";
   const run::RunFolder run = make_failed_run(runs, made, 20, "no");
-  append_event(run, worker::Evaluation{20, 3.5, 8192, 1});
-  {  // as a program left it that knew version 1 alone
-    ResultStore(folder / "forge.sqlite").sync(runs);
+  append_event(run, worker::Evaluation{20, 3.5, 8192, 1, {{"token_accuracy", {0.5, 64}}}});
+  benchmark::Record measured = made_record("train_a", 20, 1000);
+  benchmark::write_record(runs, measured);
+  ResultStore(folder / "forge.sqlite").sync(runs);
+  const std::string before = dump_store(folder / "forge.sqlite");
+  for (const int version : {1, schema_version() - 1, schema_version() + 1}) {
+    {  // as another program left it
+      SQLite::Database database = open_raw(folder / "forge.sqlite");
+      database.exec("DROP TABLE scores");
+      database.exec("ALTER TABLE runs DROP COLUMN note");
+      database.exec("CREATE TABLE theirs (run_id TEXT) STRICT");
+      database.exec("PRAGMA user_version = " + std::to_string(version));
+    }
+    ResultStore store(folder / "forge.sqlite");
+    REQUIRE(store.runs().empty());
+    const SyncReport report = store.sync(runs);
+    REQUIRE(report.added == 1);
+    REQUIRE(report.benchmarks == 1);
+    REQUIRE(dump_store(folder / "forge.sqlite") == before);
     SQLite::Database database = open_raw(folder / "forge.sqlite");
-    database.exec("DROP TABLE scores");
-    database.exec("DROP TABLE benchmarks");
-    database.exec("DROP INDEX runs_by_created");
-    drop_columns_since_version_5(database);
-    for (const char* column : {"archived", "note", "tags"})
-      database.exec(std::string("ALTER TABLE runs DROP COLUMN ") + column);
-    for (const char* column : {"remarks_size", "remarks_modified_ns", "remarks_inode"})
-      database.exec(std::string("ALTER TABLE sources DROP COLUMN ") + column);
-    database.exec("PRAGMA user_version = 1");
+    REQUIRE(database.execAndGet("PRAGMA user_version").getInt() == schema_version());
+    REQUIRE_FALSE(database.tableExists("theirs"));
   }
-  ResultStore store(folder / "forge.sqlite");
-  REQUIRE(open_raw(folder / "forge.sqlite").execAndGet("PRAGMA user_version").getInt() ==
-          schema_version());
-  REQUIRE(store.evaluations("old").size() == 1);
-  REQUIRE(store.evaluations("old")[0].loss == 3.5);
-  REQUIRE(store.run("old")->scores.empty());
-
-  append_event(run, worker::Evaluation{30, 3.25, 8192, 1, {{"token_accuracy", {0.5, 64}}}});
-  REQUIRE(store.sync(runs).updated == 1);
-  REQUIRE(store.run("old")->scores.at("token_accuracy").value == 0.5);
-  REQUIRE(dump_store(folder / "forge.sqlite") == [&] {
-    reindex(folder / "new.sqlite", runs);
-    return dump_store(folder / "new.sqlite");
-  }());
-}
-
-TEST_CASE("a store of version 5 learns how many rows a run computes at once", "[store]") {
-  TemporaryFolder folder;
-  const auto runs = folder / "runs";
-  MadeRun made;
-  made.id = "old";
-  const run::RunFolder run = make_failed_run(runs, made, 20, "no");
-  {  // as a program left it that knew version 5
-    ResultStore(folder / "forge.sqlite").sync(runs);
-    SQLite::Database database = open_raw(folder / "forge.sqlite");
-    drop_columns_since_version_5(database);
-    database.exec("PRAGMA user_version = 5");
-  }
-  ResultStore store(folder / "forge.sqlite");
-  REQUIRE(open_raw(folder / "forge.sqlite").execAndGet("PRAGMA user_version").getInt() ==
-          schema_version());
-  REQUIRE(store.run("old")->failure_reason == "no");
-  REQUIRE_FALSE(store.run("old")->micro_batch_size);
-
-  append_event(run, worker::MicroBatch{20, "train", 2, 8, "no memory"});
-  REQUIRE(store.sync(runs).updated == 1);
-  REQUIRE(store.run("old")->micro_batch_size == 2);
-  REQUIRE(dump_store(folder / "forge.sqlite") == [&] {
-    reindex(folder / "new.sqlite", runs);
-    return dump_store(folder / "new.sqlite");
-  }());
-}
-
-TEST_CASE("a migration that fails leaves the store as it was", "[store]") {
-  TemporaryFolder folder;
-  SQLite::Database database = open_raw(folder / "old.sqlite");
-  const std::vector<std::string> first = {"CREATE TABLE a (x INTEGER) STRICT"};
-  bring_up_to_date(database, first);
-  std::vector<std::string> broken = first;
-  broken.push_back("CREATE TABLE b (x INTEGER) STRICT");
-  broken.push_back("this is no SQL");
-  REQUIRE_THROWS(bring_up_to_date(database, broken));
-  REQUIRE(database.execAndGet("PRAGMA user_version").getInt() == 1);
-  REQUIRE_FALSE(database.tableExists("b"));
 }
 
 TEST_CASE("another program's database is refused and not changed", "[store]") {

@@ -16,7 +16,7 @@ using tests::TemporaryFolder;
 TEST_CASE("event lines are complete lines with their place and a torn tail is left", "[store]") {
   TemporaryFolder folder;
   const auto file = folder.write("events.jsonl", "one\n\nthree\nto");
-  EventLines lines(file, 0);
+  LineReader lines(file, 0);
   REQUIRE(lines.next());
   REQUIRE(lines.line() == "one");
   REQUIRE(lines.line_offset() == 0);
@@ -33,7 +33,7 @@ TEST_CASE("event lines are complete lines with their place and a torn tail is le
 TEST_CASE("event lines go on from an offset once the torn tail is whole", "[store]") {
   TemporaryFolder folder;
   const auto file = folder.write("events.jsonl", "one\ntwo\nthree\n");
-  EventLines lines(file, 4);
+  LineReader lines(file, 4);
   REQUIRE(lines.next());
   REQUIRE(lines.line() == "two");
   REQUIRE(lines.next());
@@ -44,16 +44,16 @@ TEST_CASE("event lines go on from an offset once the torn tail is whole", "[stor
 
 TEST_CASE("an event log that is not there has no lines", "[store]") {
   TemporaryFolder folder;
-  EventLines lines(folder / "none", 0);
+  LineReader lines(folder / "none", 0);
   REQUIRE_FALSE(lines.next());
   REQUIRE(lines.next_offset() == 0);
 }
 
 TEST_CASE("an endless event line is passed over without being kept", "[store]") {
   TemporaryFolder folder;
-  const std::string endless(EventLines::max_line_bytes + 1, 'x');
+  const std::string endless(LineReader::max_line_bytes + 1, 'x');
   const auto file = folder.write("events.jsonl", endless + "\nshort\n");
-  EventLines lines(file, 0);
+  LineReader lines(file, 0);
   REQUIRE(lines.next());
   REQUIRE(lines.too_long());
   REQUIRE(lines.line().empty());
@@ -65,7 +65,7 @@ TEST_CASE("an endless event line is passed over without being kept", "[store]") 
 TEST_CASE("event lines longer than the buffer are read whole", "[store]") {
   TemporaryFolder folder;
   const std::string text(700'000, 'y');
-  EventLines lines(folder.write("events.jsonl", text + "\n" + text + "z\n"), 0);
+  LineReader lines(folder.write("events.jsonl", text + "\n" + text + "z\n"), 0);
   REQUIRE(lines.next());
   REQUIRE(lines.line() == text);
   REQUIRE(lines.next());
@@ -164,21 +164,6 @@ TEST_CASE("the index of measurements is rebuilt from their files", "[store]") {
   REQUIRE(contains(before, "train_b"));
   REQUIRE(reindex(place.database, place.runs).benchmarks == 2);
   REQUIRE(dump_store(place.database) == before);
-}
-
-TEST_CASE("a store from before there were measurements takes them up", "[store]") {
-  TemporaryFolder folder;
-  const auto runs = folder / "runs";
-  {
-    SQLite::Database old((folder / "forge.sqlite").string(),
-                         SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    bring_up_to_date(old, {schema_steps()[0], schema_steps()[1]});
-  }
-  benchmark::Record record = made_record("train_a", 20, 1000);
-  benchmark::write_record(runs, record);
-  ResultStore store(folder / "forge.sqlite");
-  REQUIRE(store.sync(runs).benchmarks == 1);
-  REQUIRE(store.benchmarks().size() == 1);
 }
 
 }  // namespace

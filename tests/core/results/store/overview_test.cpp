@@ -29,8 +29,8 @@ RunSummary past_run(const run::RunInputs& inputs) {
   run.status = run::RunState::completed;
   run.max_steps = run.step = train.at("max_steps").get<int64_t>();
   run.tokens_per_step = train.at("batch_size").get<int64_t>() * train.at("seq_len").get<int64_t>();
-  run.wall_seconds = 100;
-  run.peak_memory_bytes = 1 << 20;
+  run.metrics["wall_seconds"] = 100;
+  run.metrics["peak_memory_bytes"] = 1 << 20;
   return run;
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("a run takes as long as the newest one like it", "[store][forecast]") 
   run::RunInputs inputs = small_inputs();
   const RunSummary newest = past_run(inputs);
   RunSummary older = newest;
-  older.wall_seconds = 7;
+  older.metrics["wall_seconds"] = 7;
   inputs.experiment["train"]["max_steps"] = 2 * newest.max_steps;
   const Forecast found = forecast({newest, older}, planned(run::Action::start), inputs);
   REQUIRE(found.steps == 2 * newest.max_steps);
@@ -77,7 +77,7 @@ TEST_CASE("runs of other configs, devices, batches or without an end tell nothin
   others[1].device_name = "another";
   others[2].tokens_per_step *= 2;
   others[3].status = run::RunState::failed;
-  others[4].wall_seconds.reset();
+  others[4].metrics.erase("wall_seconds");
   for (const RunSummary& other : others) {
     const Forecast found = forecast({other}, planned(run::Action::start), inputs);
     REQUIRE(found.steps == like.max_steps);

@@ -18,7 +18,7 @@ std::vector<RunSummary> some_runs() {
     runs[i].id = ids[i];
     runs[i].config = configs[i];
     runs[i].seed = int64_t(i % 2);
-    runs[i].eval_loss = losses[i];
+    if (losses[i]) runs[i].metrics["eval_loss"] = *losses[i];
     runs[i].status = losses[i] ? run::RunState::completed : run::RunState::failed;
   }
   return runs;

@@ -18,8 +18,6 @@ inline std::string dump_store(const std::filesystem::path& path) {
                             "train_metrics",
                             "evaluations",
                             "scores",
-                            "results",
-                            "damaged_lines",
                             "benchmarks"}) {
     dump += std::string("== ") + table + "\n";
     SQLite::Statement rows(database, std::string("SELECT * FROM ") + table + " ORDER BY 1, 2");

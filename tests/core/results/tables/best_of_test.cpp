@@ -18,9 +18,9 @@ TableSpec scored_table() {
   table.title = "Copy";
   table.columns = {{ColumnKind::model, "Model"},
                    {ColumnKind::varied, "Learning rate"},
-                   {ColumnKind::score, "Tokens", "token_accuracy"},
-                   {ColumnKind::score, "KL", "kl_divergence"},
-                   {ColumnKind::eval_loss, "Eval Loss"}};
+                   {ColumnKind::metric, "Tokens", "token_accuracy"},
+                   {ColumnKind::metric, "KL", "kl_divergence"},
+                   {ColumnKind::metric, "Eval Loss", "eval_loss"}};
   table.must_be_equal.emplace_back("optimizer");
   table.best_of =
       BestOfSpec{"optimizer.lr", {5e-4, 1e-3, 2e-3}, "token_accuracy", Extreme::highest};
@@ -100,24 +100,24 @@ TEST_CASE("a choice by rows of which nothing is reported flatters nobody", "[rep
   add("llama", 11, 1e-3, 1.50, 1.25);
   lab.add("llama", 12, 2e-3, 1, 1.0);  // has none to be chosen by
   TableSpec table = scored_table();
-  table.best_of->by = selection_loss_name;
+  table.best_of->by = results::validation_loss_name;
   table.best_of->take = Extreme::lowest;
   const Ablation ablation = lab.scored(table);
   CHECK(ablation.rows[0].run->id == "llama-11");
-  CHECK(ablation.rows[0].run->selection_loss == 1.25);
+  CHECK(ablation.rows[0].run->metric("validation_loss") == 1.25);
   REQUIRE(ablation.left_out.size() == 1);
-  CHECK(ablation.left_out[0].reason == "no selection_loss to choose it by");
+  CHECK(ablation.left_out[0].reason == "no validation_loss to choose it by");
   const auto note = [](const Ablation& built) {
     return to_json(built)["setup"]["Best of"].get<std::string>();
   };
   CHECK_FALSE(contains(note(ablation), "flattered"));
-  table.best_of->selection_rows = 64;
+  table.best_of->validation_rows = 64;
   CHECK(missing_commands(lab.scored(table)).at(0) ==
-        "forge run canon_a canon_b --set train.selection_rows=64 --set optimizer.lr=0.0005 "
+        "forge run canon_a canon_b --set train.validation_rows=64 --set optimizer.lr=0.0005 "
         "--set profile=quick");
   CHECK(scores_of(table) == std::vector<std::string>{"token_accuracy", "kl_divergence"});
-  table.best_of->by = eval_loss_name;
-  CHECK(contains(note(lab.scored(table)), "flattered"));
+  table.best_of->by = results::eval_loss_name;
+  CHECK(contains(note(lab.scored(table)), "favours rows with many values"));
 }
 
 TEST_CASE("of each value the newest completed run counts and other values are left out",

@@ -18,7 +18,7 @@ Sample runs_of(const Losses& losses) {
     store::RunSummary run;
     run.status = run::RunState::completed;
     run.seed = static_cast<int64_t>(sample.runs.size()) + 1;
-    run.eval_loss = loss;
+    run.metrics["eval_loss"] = loss;
     sample.runs.push_back(run);
   }
   if (!losses.empty()) sample.run = sample.runs.back();

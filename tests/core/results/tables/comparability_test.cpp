@@ -1,5 +1,5 @@
-#include "core/results/tables/ablation.h"
 #include "core/results/tables/comparability.h"
+#include "core/results/tables/ablation.h"
 #include "core/results/tables/estimate.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/sheet.h"
@@ -19,7 +19,7 @@ TableSpec table() {
   table.baseline = "llama";
   table.rows = {{"llama", "Llama", "", ""}, {"canon", "Canon", "A", ""}};
   table.columns = {{ColumnKind::model, "Model"},
-                   {ColumnKind::eval_loss, "Eval Loss"},
+                   {ColumnKind::metric, "Eval Loss", "eval_loss"},
                    {ColumnKind::overhead, "Overhead"}};
   return table;
 }
@@ -33,8 +33,8 @@ store::ConfiguredRun run_of(const std::string& config, const std::string& backen
   run.summary.seed = 1;
   run.summary.created = "2026-01-01T00:00:00Z";
   run.summary.status = run::RunState::completed;
-  run.summary.eval_loss = 2;
-  run.summary.tokens_per_second = speed;
+  run.summary.metrics["eval_loss"] = 2;
+  run.summary.metrics["tokens_per_second"] = speed;
   run.config = {{"seed", 1}, {"optimizer", {{"lr", backend == "b" ? 0.2 : 0.1}}}};
   return run;
 }
@@ -153,10 +153,10 @@ TEST_CASE("a speed of a busy machine is marked and decides nothing", "[report][d
   CHECK(contains(text, "[1] canon_a: other processes kept 21.0 % of the machine busy"));
   CHECK(
       contains(text, "not decidable: Canon-A is slower (of canon_a, other processes kept 21.0 %"));
-  const std::vector<Cell> cells = cells_of(table, tokens_per_second_name);
+  const std::vector<Cell> cells = cells_of(table, results::tokens_per_second_name);
   CHECK(cells[1].standing == Standing::not_alike);
   CHECK_FALSE(cells[0].best);
-  CHECK(cells_of(table, eval_loss_name)[1].standing != Standing::not_alike);
+  CHECK(cells_of(table, results::eval_loss_name)[1].standing != Standing::not_alike);
   CHECK(to_json(table)["rows"][1]["disturbance"] ==
         "other processes kept 21.0 % of the machine busy");
 }
@@ -165,7 +165,7 @@ TEST_CASE("a quiet machine is not spoken of", "[report][disturbance]") {
   const SpeedLab lab(busy(0.02));
   const Ablation table = with_claim(lab);
   CHECK_FALSE(contains(to_terminal(table, {false, 200}), "busy"));
-  CHECK(cells_of(table, tokens_per_second_name)[1].standing == Standing::worse);
+  CHECK(cells_of(table, results::tokens_per_second_name)[1].standing == Standing::worse);
   CHECK(judge_claims(table)[0].kind == Verdict::Kind::holds);
 }
 

@@ -168,7 +168,7 @@ Ablation of_speeds(const std::vector<double>& speeds) {
     run.status = run::RunState::completed;
     run.id = row.spec.config;
     run.tokens = 1600;
-    run.tokens_per_second = speeds[i];
+    run.metrics["tokens_per_second"] = speeds[i];
     row.runs = {run};
     row.run = run;
     ablation.rows.push_back(row);
@@ -186,15 +186,15 @@ TEST_CASE("every row is given the time of the one that is done first", "[report]
   Ablation ablation = of_speeds({400, 100, 200});
   add_equal_budgets(ablation, curve, flops_of);
   // llama takes 4 s for its 1,600 tokens; the others have seen 400 and 800 by then.
-  CHECK(values_of(ablation.rows[0], loss_at_equal_time_name) == std::vector<double>{1});
-  CHECK(values_of(ablation.rows[1], loss_at_equal_time_name)[0] == Approx(2));
-  CHECK(values_of(ablation.rows[2], loss_at_equal_time_name)[0] == Approx(1.5));
-  CHECK(values_of(ablation.rows[1], loss_at_equal_flops_name)[0] == Approx(1.5));
-  CHECK(values_of(ablation.rows[0], loss_at_equal_flops_name)[0] == Approx(1));
+  CHECK(values_of(ablation.rows[0], results::loss_at_equal_time_name) == std::vector<double>{1});
+  CHECK(values_of(ablation.rows[1], results::loss_at_equal_time_name)[0] == Approx(2));
+  CHECK(values_of(ablation.rows[2], results::loss_at_equal_time_name)[0] == Approx(1.5));
+  CHECK(values_of(ablation.rows[1], results::loss_at_equal_flops_name)[0] == Approx(1.5));
+  CHECK(values_of(ablation.rows[0], results::loss_at_equal_flops_name)[0] == Approx(1));
   REQUIRE(ablation.setup.back().name == "Equal budgets");
   CHECK(contains(ablation.setup.back().value, "4s of training, all that Llama 4M takes"));
   CHECK(contains(ablation.setup.back().value, "1.6e+04 FLOPs, those of Llama 4M"));
-  CHECK(cells_of(ablation, loss_at_equal_time_name)[1].summary.mean == Approx(2));
+  CHECK(cells_of(ablation, results::loss_at_equal_time_name)[1].summary.mean == Approx(2));
 }
 
 TEST_CASE("what is not comparable has no loss at an equal budget and sets none",
@@ -223,7 +223,7 @@ TEST_CASE("a table asks for the curves only where a column shows them", "[report
   build_ablation(small_table(), lab.read(), options);
   CHECK(asked == 0);
   TableSpec table = small_table();
-  table.columns.push_back({ColumnKind::eval_loss_at_equal_time, "At equal time"});
+  table.columns.push_back({ColumnKind::metric, "At equal time", "eval_loss_at_equal_time"});
   const Ablation ablation = build_ablation(table, lab.read(), options);
   CHECK(asked > 0);
   CHECK(contains(to_terminal(ablation, {false, 200}), "At equal time"));

@@ -14,26 +14,26 @@ namespace {
 using tests::contains;
 using Values = std::vector<double>;
 
-/// Figures by what an expression calls them. Seeds are 1, 2, … from `first_seed` on.
+/// Metrics by what an expression calls them. Seeds are 1, 2, … from `first_seed` on.
 class Table {
  public:
   Table& add(const std::string& name, const Values& values, int64_t first_seed = 1) {
     // From the dot or bracket on, which differs between the rows that are used here.
-    FigureSample sample{name.substr(std::min(name.size(), name.find_first_of(".["))), {}};
+    MetricSample sample{name.substr(std::min(name.size(), name.find_first_of(".["))), {}};
     for (const double value : values) sample.values.push_back({first_seed++, value});
-    figures_[name] = sample;
+    metrics_[name] = sample;
     return *this;
   }
   Samples samples() const {
-    return [this](const Name& name) -> std::optional<FigureSample> {
-      const auto found = figures_.find(text_of(name));
-      if (found == figures_.end()) return std::nullopt;
+    return [this](const Name& name) -> std::optional<MetricSample> {
+      const auto found = metrics_.find(text_of(name));
+      if (found == metrics_.end()) return std::nullopt;
       return found->second;
     };
   }
 
  private:
-  std::map<std::string, FigureSample> figures_;
+  std::map<std::string, MetricSample> metrics_;
 };
 
 Judged judged(const std::string& claim, const Table& table) {
@@ -139,7 +139,7 @@ TEST_CASE("a value that only some seeds have is not decidable", "[judge]") {
   REQUIRE(contains(found.lacking, "no value for all that the runs vary over"));
 }
 
-TEST_CASE("figures of the same runs are not taken as independent", "[judge]") {
+TEST_CASE("metrics of the same runs are not taken as independent", "[judge]") {
   // a and b of one row move together, so their difference hardly varies. The third is of other
   // seeds, which leaves no pairs.
   const Table table = Table()
@@ -153,10 +153,10 @@ TEST_CASE("figures of the same runs are not taken as independent", "[judge]") {
 }
 
 TEST_CASE("seeds that are there twice make no pairs", "[judge]") {
-  FigureSample doubled{"a", {{1, 1.0}, {1, 2.0}, {2, 3.0}}};
-  FigureSample other{"b", {{1, 2.0}, {2, 2.5}}};
+  MetricSample doubled{"a", {{1, 1.0}, {1, 2.0}, {2, 3.0}}};
+  MetricSample other{"b", {{1, 2.0}, {2, 2.5}}};
   const Samples samples = [&](const Name& name) {
-    return std::optional<FigureSample>(name.config == "a" ? doubled : other);
+    return std::optional<MetricSample>(name.config == "a" ? doubled : other);
   };
   const Estimate found = estimate(parse_expression("x[a] - x[b]"), samples);
   const statistics::Difference wanted = *statistics::welch_test({1, 2, 3}, {2, 2.5});

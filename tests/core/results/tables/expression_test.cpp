@@ -14,8 +14,8 @@ namespace {
 using tests::contains;
 using tests::error_of;
 
-std::optional<double> figure(const Name& name) {
-  static const std::map<std::string, double> figures = {
+std::optional<double> metric(const Name& name) {
+  static const std::map<std::string, double> metrics = {
       {"tokens_per_second", 900},
       {"baseline.tokens_per_second", 1000},
       {"eval_loss", 2},
@@ -24,13 +24,13 @@ std::optional<double> figure(const Name& name) {
       {"zero", 0},
       {"diverged", std::nan("")},
   };
-  const auto found = figures.find(text_of(name));
-  if (found == figures.end()) return std::nullopt;
+  const auto found = metrics.find(text_of(name));
+  if (found == metrics.end()) return std::nullopt;
   return found->second;
 }
 
 std::optional<double> value_of(const std::string& text) {
-  return evaluate(parse_expression(text), figure);
+  return evaluate(parse_expression(text), metric);
 }
 
 std::string complaint_about(const std::string& text) {
@@ -60,7 +60,7 @@ TEST_CASE("functions", "[expression]") {
   REQUIRE(value_of("max(min(1, 2), abs(-5))") == 5);
 }
 
-TEST_CASE("names are figures of rows", "[expression]") {
+TEST_CASE("names are metrics of rows", "[expression]") {
   REQUIRE(*value_of("100*(tokens_per_second/baseline.tokens_per_second - 1)") == Approx(-10));
   REQUIRE(value_of("eval_loss[copy/rope_1l-16d] - eval_loss") == 1);
   REQUIRE(value_of("eval_loss[ copy/rope_1l-16d ]") == 3);
@@ -140,7 +140,7 @@ TEST_CASE("errors name what is wrong", "[expression]") {
         {"log", "'log' is a function"},
         {"abs(1, 2)", "'abs' takes one argument, not 2"},
         {"max(1)", "'max' takes 2 to 20 arguments, not 1"},
-        {"baseline", "'baseline' is a row, not a figure"},
+        {"baseline", "'baseline' is a row, not a metric"},
         {"baseline.a[x]", "'baseline.a' is of the baseline already"},
         {"a[x", "'[' is never closed"},
         {"a[ ]", "no config between '[' and ']'"},
@@ -173,37 +173,37 @@ TEST_CASE("hints say what would be right", "[expression]") {
   }
 }
 
-TEST_CASE("a claim has one comparison and a figure", "[expression]") {
+TEST_CASE("a claim has one comparison and a metric", "[expression]") {
   const auto complaint = [](const std::string& text) {
     return error_of([&] { parse_comparison(text); });
   };
   REQUIRE(contains(complaint("a + b"), "a claim compares two sides"));
   REQUIRE(contains(complaint("1 < a < 2"), "a claim has one comparison"));
-  REQUIRE(contains(complaint("1 < 2"), "the claim names no figure"));
+  REQUIRE(contains(complaint("1 < 2"), "the claim names no metric"));
   REQUIRE(contains(complaint("a < "), "and the text ends"));
   REQUIRE(contains(complaint("a == b"), "expected an operator"));
 }
 
 TEST_CASE("names must be known", "[expression]") {
-  const std::vector<std::string> figures = {"eval_loss", "tokens_per_second"};
+  const std::vector<std::string> metrics = {"eval_loss", "tokens_per_second"};
   const std::vector<std::string> configs = {"train_llama", "train_canon"};
   const auto hint = [&](const std::string& text) {
     try {
-      check_names(parse_expression(text), figures, configs);
+      check_names(parse_expression(text), metrics, configs);
     } catch (const Error& error) {
       return describe(error);
     }
     return std::string();
   };
   REQUIRE(hint("eval_loss + baseline.tokens_per_second - eval_loss[train_canon]").empty());
-  REQUIRE(contains(hint("1 + evl_loss"), "expression:1:5: error: there is no figure 'evl_loss'"));
+  REQUIRE(contains(hint("1 + evl_loss"), "expression:1:5: error: there is no metric 'evl_loss'"));
   REQUIRE(contains(hint("1 + evl_loss"), "did you mean 'eval_loss'?"));
-  REQUIRE(contains(hint("baseline.xyz"), "figures are eval_loss, tokens_per_second"));
+  REQUIRE(contains(hint("baseline.xyz"), "metrics are eval_loss, tokens_per_second"));
   REQUIRE(contains(hint("eval_loss[train_lama]"), "'train_lama' has no row in this table"));
   REQUIRE(contains(hint("eval_loss[train_lama]"), "did you mean 'train_llama'?"));
   REQUIRE(contains(
-      error_of([&] { check_names(parse_comparison("eval_loss < speed"), figures, configs); }),
-      "there is no figure 'speed'"));
+      error_of([&] { check_names(parse_comparison("eval_loss < speed"), metrics, configs); }),
+      "there is no metric 'speed'"));
 }
 
 TEST_CASE("in a file the caret stands under the byte itself", "[expression]") {

@@ -16,10 +16,10 @@ tables::TableSpec small_table() {
                 {"canon_b", "Canon-B", "B", "on queries, keys and values"}};
   table.columns = {{ColumnKind::model, "Model"},
                    {ColumnKind::positions, "Positions"},
-                   {ColumnKind::eval_loss, "Eval Loss"},
-                   {ColumnKind::published_eval_loss, "Published Eval Loss"},
-                   {ColumnKind::tokens_per_second, "Tok/s"},
-                   {ColumnKind::peak_memory, "Memory"},
+                   {ColumnKind::metric, "Eval Loss", "eval_loss"},
+                   {ColumnKind::published, "Published Eval Loss", "eval_loss"},
+                   {ColumnKind::metric, "Tok/s", "tokens_per_second"},
+                   {ColumnKind::metric, "Memory", "peak_memory_bytes"},
                    {ColumnKind::overhead, "Overhead vs Llama"}};
   table.must_be_equal = {"profile", "data", "tokenizer", "evaluation", "device", "train"};
   return table;
@@ -30,7 +30,7 @@ tables::Published small_published() {
   published.source = "A paper";
   published.url = "https://example.org/paper";
   published.setup = "one seed";
-  published.figures = {{"llama", 1.3011, 291000.0, 1.5}, {"canon_a", 1.2643, 316000.0, 1.56}};
+  published.results = {{"llama", 1.3011, 291000.0, 1.5}, {"canon_a", 1.2643, 316000.0, 1.56}};
   return published;
 }
 

@@ -12,7 +12,7 @@ namespace forge::tests {
 /// A small table of three rows: llama (the baseline), canon_a and canon_b.
 tables::TableSpec small_table();
 
-/// Published figures of two of its rows.
+/// Published results of two of its rows.
 tables::Published small_published();
 
 /// Runs on disk, read through the store.

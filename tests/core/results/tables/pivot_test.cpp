@@ -1,8 +1,8 @@
 #include "core/results/tables/pivot.h"
 
+#include "core/results/store/result_store.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/sheet.h"
-#include "core/results/store/result_store.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
 
@@ -62,12 +62,12 @@ TEST_CASE("a pivot says what its cells pool and what else they differ in", "[rep
 TEST_CASE("nothing and an empty text have labels of their own", "[report][pivot]") {
   PivotLab lab;
   lab.add("", 1e-3, 1, 3.5, 20);
-  const Pivot pivot = build_pivot(lab.read(), {"model.canon.set", "selection_loss", "eval_loss"});
+  const Pivot pivot = build_pivot(lab.read(), {"model.canon.set", "validation_loss", "eval_loss"});
   CHECK(pivot.row_values == std::vector<std::string>{"\"\"", "A", "AC"});
   CHECK(pivot.column_values == std::vector<std::string>{"\u2014"});
 }
 
-TEST_CASE("a pivot refuses keys and figures that there are not", "[report][pivot]") {
+TEST_CASE("a pivot refuses keys and metrics that there are not", "[report][pivot]") {
   const PivotLab lab;
   const auto error = [&](const PivotOptions& options) {
     return error_of([&] { build_pivot(lab.read(), options); });
@@ -100,10 +100,10 @@ TEST_CASE("a row is dominated where another is better in one and no worse in the
   CHECK(points[1].dominated_by.empty());
   CHECK(points[2].dominated_by == std::vector<std::string>{"Llama 4M", "Canon-A"});
   const TableSpec table = small_table();
-  CHECK(figure_named(table, "quality") == "eval_loss");
-  CHECK(figure_named(table, "speed") == "tokens_per_second");
-  CHECK(figure_named(table, "memory") == "peak_memory_bytes");
-  CHECK(contains(error_of([&] { figure_named(table, "qualty"); }), "did you mean 'quality'"));
+  CHECK(metric_by_word(table, "quality") == "eval_loss");
+  CHECK(metric_by_word(table, "speed") == "tokens_per_second");
+  CHECK(metric_by_word(table, "memory") == "peak_memory_bytes");
+  CHECK(contains(error_of([&] { metric_by_word(table, "qualty"); }), "did you mean 'quality'"));
 }
 
 TEST_CASE("a plot draws each curve with its letter within its axes", "[report][plot]") {

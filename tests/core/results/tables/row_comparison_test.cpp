@@ -21,8 +21,8 @@ Sample sample_of(const Losses& losses, int64_t first = 1) {
     store::RunSummary run;
     run.status = run::RunState::completed;
     run.seed = first++;
-    run.eval_loss = loss;
-    run.tokens_per_second = 1000;
+    run.metrics["eval_loss"] = loss;
+    run.metrics["tokens_per_second"] = 1000;
     run.device_name = "CPU";
     sample.runs.push_back(run);
   }
@@ -141,7 +141,7 @@ TEST_CASE("more accuracy is better and so is more speed", "[report][cells]") {
   for (size_t i = 0; i < 3; ++i) {
     table.rows[0].runs[i].scores["token_accuracy"] = {0.5 + 0.01 * double(i), 100};
     table.rows[1].runs[i].scores["token_accuracy"] = {0.7 + 0.011 * double(i), 100};
-    table.rows[1].runs[i].tokens_per_second = 900 + double(i);
+    table.rows[1].runs[i].metrics["tokens_per_second"] = 900 + double(i);
   }
   CHECK(cells_of(table, "token_accuracy")[1].standing == Standing::better);
   CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::worse);
@@ -152,8 +152,8 @@ TEST_CASE("tables show intervals, ties and what stands", "[report][cells]") {
   Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1001}, {1.5, 1.5001, 1.5});
   table.table.columns = {{ColumnKind::model, "Model"},
                          {ColumnKind::seeds, "Seeds"},
-                         {ColumnKind::eval_loss, "Eval Loss"},
-                         {ColumnKind::difference, "vs Llama"}};
+                         {ColumnKind::metric, "Eval Loss", "eval_loss"},
+                         {ColumnKind::difference, "vs Llama", "eval_loss"}};
   const std::string text = to_terminal(table, {false, 200});
   INFO(text);
   CHECK(contains(text, "Llama 4M      3  1.5000 \u00b1 0.2484"));
@@ -232,8 +232,8 @@ Ablation made_table(RandomStream& random, size_t n, bool same_seeds, double effe
       store::RunSummary run;
       run.status = run::RunState::completed;
       run.seed = static_cast<int64_t>(same_seeds ? k : k + n * static_cast<size_t>(i));
-      run.eval_loss = 2 + normal() + (same_seeds ? common[k] : 0);
-      if (i == rows) *run.eval_loss -= effect * spread;
+      run.metrics["eval_loss"] = 2 + normal() + (same_seeds ? common[k] : 0);
+      if (i == rows) run.metrics["eval_loss"] -= effect * spread;
       row.runs.push_back(run);
     }
     row.run = row.runs.back();
@@ -256,7 +256,7 @@ Marks marks_of(size_t n, bool same_seeds, double effect) {
   Marks marks;
   for (int i = 0; i < tables; ++i) {
     const std::vector<Cell> cells =
-        cells_of(made_table(random, n, same_seeds, effect), eval_loss_name);
+        cells_of(made_table(random, n, same_seeds, effect), results::eval_loss_name);
     bool differs = false;
     bool best = false;
     for (const Cell& cell : cells) {

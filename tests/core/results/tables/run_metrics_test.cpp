@@ -56,7 +56,7 @@ TEST_CASE("a run's metrics come from its events", "[run_metrics]") {
   REQUIRE(run.seed == 7);
   REQUIRE(run.warnings.empty());
   std::vector<std::string> names;
-  for (const Metric& metric : run.metrics) names.push_back(metric.name);
+  for (const MetricPoint& metric : run.metrics) names.push_back(metric.name);
   REQUIRE(names == std::vector<std::string>{"train_loss",
                                             "learning_rate",
                                             "gradient_norm",
@@ -88,12 +88,12 @@ TEST_CASE("of steps that were done twice the last time counts", "[run_metrics]")
                                                   evaluated(2001, 10, 3.8),
                                                   trained(2002, 20, "2.5", 4)}));
   std::vector<std::pair<int64_t, double>> losses;
-  for (const Metric& metric : run.metrics)
+  for (const MetricPoint& metric : run.metrics)
     if (metric.name == "train_loss") losses.emplace_back(metric.step, metric.value);
   REQUIRE(losses == std::vector<std::pair<int64_t, double>>{{10, 4}, {20, 2.5}});
   std::vector<std::pair<int64_t, double>> evaluations;
   std::vector<double> seconds;
-  for (const Metric& metric : run.metrics) {
+  for (const MetricPoint& metric : run.metrics) {
     if (metric.name != "eval_loss") continue;
     evaluations.emplace_back(metric.step, metric.value);
     seconds.push_back(metric.wall_seconds);
@@ -115,7 +115,7 @@ TEST_CASE("damaged lines are skipped and told", "[run_metrics]") {
   REQUIRE(contains(to_metrics_csv(metrics), ",train_loss,nan\r\n"));
 }
 
-TEST_CASE("a run without figures has no metrics", "[run_metrics]") {
+TEST_CASE("a run without metrics has no metrics", "[run_metrics]") {
   const tests::TemporaryFolder folder;
   REQUIRE(read_run_metrics(run_of(folder, {})).metrics.empty());
   const run::RunFolder run = run_of(folder, {started(1000, 0)});

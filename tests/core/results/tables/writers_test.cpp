@@ -20,7 +20,7 @@ void require_golden(const std::string& name, const std::string& text) {
   REQUIRE(text == read_file(file));
 }
 
-/// A table with every kind of row, and figures like those of a laptop.
+/// A table with every kind of row, and metrics like those of a laptop.
 Ablation mixed_table(const std::optional<Published>& published = std::nullopt) {
   const MixedLab lab;
   return build_ablation(small_table(), lab.read(), {"", published});
@@ -44,7 +44,7 @@ TEST_CASE("a table with runs that are missing and failed at the terminal", "[rep
   require_golden("mixed_terminal.txt", to_terminal(mixed_table()));
 }
 
-TEST_CASE("a table with published figures at the terminal", "[report]") {
+TEST_CASE("a table with published metrics at the terminal", "[report]") {
   require_golden("published_terminal.txt", to_terminal(mixed_table(small_published())));
 }
 
@@ -70,13 +70,13 @@ TEST_CASE("prose is wrapped where the terminal is narrow", "[report]") {
 TEST_CASE("titles go over several lines where a table is too wide", "[report]") {
   Ablation table = mixed_table(small_published());
   table.table.columns.insert(table.table.columns.begin() + 5,
-                             {ColumnKind::published_tokens_per_second, "Published Tok/s"});
+                             {ColumnKind::published, "Published Tok/s", "tokens_per_second"});
   const std::string text = to_terminal(table, {false, 80});
   require_golden("wrapped_titles.txt", text);
   for (const std::string& line : split(text, '\n')) REQUIRE(display_width(line) <= 80);
 }
 
-/// A row whose figure stands out.
+/// A row whose metric stands out.
 Sheet emphatic_sheet() {
   Sheet sheet;
   sheet.columns = {{"Model"}, {"Loss", true}};
@@ -91,19 +91,19 @@ TEST_CASE("a cell that stands out is bold, its blanks are not", "[report]") {
   CHECK(contains(markdown_table(sheet), "\n| a\\|b | **3.25** |\n"));
 }
 
-TEST_CASE("figures lie beside their texts in full", "[report]") {
+TEST_CASE("metrics lie beside their texts in full", "[report]") {
   const Sheet sheet = make_sheet(full_table());
   CHECK(sheet.rows[0][0].text == "Llama 4M");
   CHECK_FALSE(sheet.rows[0][0].value);
-  size_t figures = 0;
+  size_t metrics = 0;
   for (size_t column = 0; column < sheet.columns.size(); ++column) {
     if (!sheet.columns[column].is_number || !sheet.rows[0][column].value) continue;
-    ++figures;
+    ++metrics;
     if (sheet.columns[column].title != "Eval Loss") continue;
     CHECK(sheet.rows[0][column].text == "3.2512");
     CHECK(*sheet.rows[0][column].value == 3.2512);
   }
-  CHECK(figures >= 3);
+  CHECK(metrics >= 3);
 }
 
 TEST_CASE("headers are bold only where colour is allowed", "[report]") {
@@ -185,7 +185,7 @@ TEST_CASE("several tables say once what they need", "[latex]") {
 
 using namespace tests;
 
-TEST_CASE("JSON gives figures in full and null for what is not there", "[report]") {
+TEST_CASE("JSON gives metrics in full and null for what is not there", "[report]") {
   const MixedLab lab;
   const auto json = to_json(build_ablation(small_table(), lab.read(), {"", small_published()}));
   REQUIRE(json["table"] == "small");
