@@ -122,7 +122,7 @@ std::vector<std::filesystem::path> Context::backend_folders() const {
       project_folder().value_or(fs::path()), workspace().root, host_environment_.library_dir);
 }
 
-std::unique_ptr<run::Backend> Context::backend(const config::Experiment& experiment) const {
+std::unique_ptr<worker::Backend> Context::backend(const config::Experiment& experiment) const {
   return backends::make_backend(experiment, program_);
 }
 

@@ -70,7 +70,7 @@ class Context {
   /// Where backends may be declared: in the project, the workspace and forge's own library.
   std::vector<std::filesystem::path> backend_folders() const;
   /// The backend of a resolved config.
-  std::unique_ptr<run::Backend> backend(const config::Experiment& experiment) const;
+  std::unique_ptr<worker::Backend> backend(const config::Experiment& experiment) const;
 
  private:
   std::string command_line_;

@@ -102,8 +102,8 @@ bool is_pending(const PendingRun& run) {
   return run.planned.action == run::Action::start || run.planned.action == run::Action::resume;
 }
 
-queue::Entry entry_of(const PendingRun& run, const QueueOptions& options) {
-  queue::Entry entry;
+queue::QueueEntry entry_of(const PendingRun& run, const QueueOptions& options) {
+  queue::QueueEntry entry;
   entry.run = run.planned.record.id;
   entry.priority = options.priority;
   entry.host = run::host_name();
@@ -180,8 +180,8 @@ class RunFollower {
     const double now = steady_seconds();
     if (now < dispatch_at_) return;
     dispatch_at_ = now + dispatch_seconds;
-    const queue::Dispatch done = queue::dispatch(runs_dir_, context_.program());
-    for (const queue::Started& started : done.started) {
+    const queue::DispatchResult done = queue::dispatch(runs_dir_, context_.program());
+    for (const queue::StartedRun& started : done.started) {
       if (Followed* followed = find(started.run)) {
         if (followed->supervisor != 0)
           print_line(*followed, followed->run.label + ": its supervisor was killed, restarting it");
@@ -267,7 +267,7 @@ class RunFollower {
       if (!ended_well && outcome.status.attempt == followed.attempt_before) {
         // It failed before it could record anything.
         outcome.status.state = run::RunState::failed;
-        outcome.status.reason = run::reason_of_silence(folder);
+        outcome.status.reason = run::supervisor_error(folder);
         outcome.status.hint.clear();
       }
     }
@@ -282,7 +282,7 @@ class RunFollower {
     for (const auto& followed : followed_) {
       if (!followed->outcome) runs.push_back(followed->run.planned.record.id);
     }
-    queue::withdraw(runs_dir_, runs);
+    queue::cancel_queued(runs_dir_, runs);
   }
 
   void answer_interrupts() {
@@ -291,7 +291,8 @@ class RunFollower {
     withdraw_queued();
     for (const auto& followed : followed_) {
       if (followed->outcome || !followed->running) continue;
-      followed->run.planned.folder.request_stop(answered_ == 1 ? run::Stop::save : run::Stop::now);
+      followed->run.planned.folder.request_stop(answered_ == 1 ? run::StopRequest::after_checkpoint
+                                                               : run::StopRequest::immediately);
       print_line(*followed,
                  answered_ == 1 ? "stopping " + followed->run.label +
                                       " after saving a checkpoint; Ctrl-C again stops it now"
@@ -334,7 +335,7 @@ void enqueue(const Context& context,
   queue::Queue queue(context.runs_dir());
   for (const PendingRun& run : runs) {
     if (!is_pending(run)) continue;
-    queue::Entry entry = entry_of(run, options);
+    queue::QueueEntry entry = entry_of(run, options);
     entry.group = group;
     entry.submitted = submitted;
     entry.position = position++;

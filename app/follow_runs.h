@@ -15,7 +15,7 @@ struct PendingRun {
   std::string label;  ///< its name in messages
   std::string what;   ///< "starting, profile quick: …"
   run::PlannedRun planned;
-  queue::Demand demand;
+  queue::ResourceRequest demand;
 };
 
 struct QueueOptions {

@@ -46,10 +46,10 @@ void require_some_device(const ChosenConfig& config,
   if (!elsewhere.obstacles.empty()) config::require_no_obstacles(resolved);
 }
 
-run::BackendInfo describe_backend(const Context& context,
-                                  const config::Experiment& experiment,
-                                  const LaunchOptions& options) {
-  run::LocalLauncher launcher;
+worker::BackendInfo describe_backend(const Context& context,
+                                     const config::Experiment& experiment,
+                                     const LaunchOptions& options) {
+  worker::LocalLauncher launcher;
   return context.backend(experiment)->describe(launcher, options.device, options.threads);
 }
 
@@ -100,12 +100,12 @@ CheckedRun check_config(const Context& context,
   return run;
 }
 
-benchmark::Subject benchmark_subject(const Context& context,
-                                     const CheckedRun& run,
-                                     const LaunchOptions& options,
-                                     int64_t window_steps) {
+benchmark::BenchTarget benchmark_subject(const Context& context,
+                                         const CheckedRun& run,
+                                         const LaunchOptions& options,
+                                         int64_t window_steps) {
   run::require_job(worker::Job::bench, run.backend);
-  benchmark::Subject subject;
+  benchmark::BenchTarget subject;
   subject.name = run.resolved.config_name;
   subject.request.job = worker::Job::bench;
   subject.request.experiment = run.resolved.json;
@@ -129,13 +129,13 @@ PreparedRun prepare_run(const Context& context,
         });
   }
   warn_of_differences(run, data);
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   run::RunInputs inputs;
   inputs.project = resolved.project;
   inputs.config = resolved.config_name;
   inputs.command = context.command_line();
   inputs.revision =
-      run.saved ? run.saved->revision : run::git_revision(launcher, context.workspace().root);
+      run.saved ? run.saved->revision : worker::git_revision(launcher, context.workspace().root);
   inputs.experiment = resolved.json;
   inputs.origins = run.saved ? run.saved->origins : config::to_json(resolved.origins);
   inputs.data_fingerprint = data.data_fingerprint;
@@ -151,10 +151,10 @@ PreparedRun prepare_run(const Context& context,
                                       ? run::plan_as_saved(inputs, *run.saved, context.runs_dir())
                                       : run::plan_run(inputs, context.runs_dir(), options.force);
   if (!options.continue_run.empty() && planned.action == run::Action::start) {
-    inputs.continuation =
-        run::find_continuation(run::named_run(context.runs_dir(), options.continue_run),
-                               planned.record.identity,
-                               inputs.experiment);
+    inputs.continue_from = run::find_continue_checkpoint(
+        run::find_run_by_name_or_path(context.runs_dir(), options.continue_run),
+        planned.record.identity,
+        inputs.experiment);
   }
   return {std::move(inputs), planned};
 }
@@ -280,7 +280,7 @@ std::vector<CheckedRun> runs_of(const Context& context,
   std::vector<run::Sweep> sweeps = sweeps_of(selection, asked, own_seed);
   sweeps.insert(sweeps.end(), selected.sweeps.begin(), selected.sweeps.end());
   std::vector<CheckedRun> runs;
-  for (const run::Variation& variation : run::variations_of(sweeps)) {
+  for (const run::Overrides& variation : run::sweep_points(sweeps)) {
     LaunchOptions changed = options;
     changed.overrides.insert(changed.overrides.end(), variation.begin(), variation.end());
     runs.push_back(check_config(context, selected.config, changed));

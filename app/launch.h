@@ -24,7 +24,7 @@ struct LaunchOptions {
 struct CheckedRun {
   std::string label;  ///< the config's name, with the keys that a sweep changes
   config::ResolvedConfig resolved;
-  run::BackendInfo backend;
+  worker::BackendInfo backend;
   run::InitialWeights initial_weights;
   std::optional<run::SavedRun> saved;  ///< of a plan given by --plan
 };
@@ -41,10 +41,10 @@ CheckedRun check_config(const Context& context,
                         const LaunchOptions& options);
 
 /// The run's config for a benchmark; 0 steps: windows of about a second.
-benchmark::Subject benchmark_subject(const Context& context,
-                                     const CheckedRun& run,
-                                     const LaunchOptions& options,
-                                     int64_t window_steps = 0);
+benchmark::BenchTarget benchmark_subject(const Context& context,
+                                         const CheckedRun& run,
+                                         const LaunchOptions& options,
+                                         int64_t window_steps = 0);
 
 /// A run with its data, and what is left to do for it.
 struct PreparedRun {

@@ -69,7 +69,7 @@ void benchmark_unknown_runs(const Context& context,
                             const LaunchOptions& options,
                             std::vector<PlanEntry>& plan) {
   std::map<std::string, std::optional<benchmark::Probe>> probes;
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   for (PlanEntry& entry : plan) {
     if (!entry.is_pending() || entry.source != ForecastSource::none) continue;
     const auto [found, is_new] = probes.try_emplace(cost_key(*entry.run));

@@ -46,7 +46,7 @@ std::vector<run::RunFolder> named_runs(const Context& context,
   };
   for (const std::string& name : names) {
     if (!project::is_pattern(name)) {
-      add(run::named_run(runs_dir, name));
+      add(run::find_run_by_name_or_path(runs_dir, name));
       continue;
     }
     store::RunQuery query;

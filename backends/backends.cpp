@@ -1,12 +1,12 @@
 #include "backends/backends.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cctype>
 #include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <set>
-#include <unistd.h>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -55,11 +55,11 @@ fs::path description_file(const fs::path& cache_folder, const Json& key) {
   return cache_folder / "backends" / (hash_hex(worker::to_line(key)) + ".json");
 }
 
-std::optional<run::BackendInfo> read_description(const fs::path& file, double longest_seconds) {
+std::optional<worker::BackendInfo> read_description(const fs::path& file, double longest_seconds) {
   try {
     if (age_in_seconds(file) > longest_seconds) return std::nullopt;
     const Json json = worker::object_from_line(read_file(file));
-    return run::BackendInfo{
+    return worker::BackendInfo{
         std::get<worker::Hello>(worker::event_from_json(json.at("hello"))),
         std::get<worker::Environment>(worker::event_from_json(json.at("environment"))),
         std::get<worker::Supports>(worker::event_from_json(json.at("supports")))};
@@ -68,14 +68,14 @@ std::optional<run::BackendInfo> read_description(const fs::path& file, double lo
   }
 }
 
-void write_description(const fs::path& file, const run::BackendInfo& info) {
+void write_description(const fs::path& file, const worker::BackendInfo& info) {
   if (!info.supports) return;  // a worker that may say more one day: it is asked again
   try {
     make_directories(file.parent_path());
     write_file_atomic(file,
                       worker::to_line(Json{{"hello", worker::to_json(info.hello)},
-                                             {"environment", worker::to_json(info.environment)},
-                                             {"supports", worker::to_json(*info.supports)}}));
+                                           {"environment", worker::to_json(info.environment)},
+                                           {"supports", worker::to_json(*info.supports)}}));
   } catch (const Error&) {
   }
 }
@@ -88,13 +88,13 @@ worker::Request describe_request(const std::string& device, int threads) {
   return request;
 }
 
-run::BackendInfo ask_worker(run::Launcher& launcher,
-                            const run::WorkerCommand& command,
-                            const worker::Request& request) {
+worker::BackendInfo ask_worker(worker::Launcher& launcher,
+                               const worker::WorkerCommand& command,
+                               const worker::Request& request) {
   std::optional<worker::Hello> hello;
   std::optional<worker::Environment> environment;
   std::optional<worker::Supports> supports;
-  run::run_job(launcher, command, request, describe_silence_seconds, [&](const auto& event) {
+  worker::run_job(launcher, command, request, describe_silence_seconds, [&](const auto& event) {
     if (const auto* said = std::get_if<worker::Hello>(&event)) hello = *said;
     if (const auto* said = std::get_if<worker::Environment>(&event)) environment = *said;
     if (const auto* said = std::get_if<worker::Supports>(&event)) supports = *said;
@@ -134,7 +134,7 @@ nlohmann::json files_key(const fs::path& folder) {
 
 /// All that the command's files tell: those beside the ones that its words name, and those of its
 /// working folder.
-nlohmann::json command_key(const run::WorkerCommand& command) {
+nlohmann::json command_key(const worker::WorkerCommand& command) {
   std::set<fs::path> folders = {command.working_folder};
   for (const std::string& word : command.arguments) {
     std::error_code gone;
@@ -148,11 +148,11 @@ nlohmann::json command_key(const run::WorkerCommand& command) {
 
 }  // namespace
 
-run::WorkerCommand ExternalBackend::command(const worker::Request&) const {
+worker::WorkerCommand ExternalBackend::command(const worker::Request&) const {
   if (config_.command.empty()) {
     throw Error("backend " + name_ + " has no command", {}, "set external.command");
   }
-  run::WorkerCommand command;
+  worker::WorkerCommand command;
   command.arguments = config_.command;
   command.working_folder = config_.working_directory;
   // A path, unlike a name that is looked for on the PATH, is meant from where the program starts.
@@ -167,11 +167,11 @@ run::WorkerCommand ExternalBackend::command(const worker::Request&) const {
   return command;
 }
 
-run::BackendInfo ExternalBackend::describe(run::Launcher& launcher,
-                                           const std::string& device,
-                                           int threads) const {
+worker::BackendInfo ExternalBackend::describe(worker::Launcher& launcher,
+                                              const std::string& device,
+                                              int threads) const {
   const worker::Request request = describe_request(device, threads);
-  run::BackendInfo info = ask(launcher, request);
+  worker::BackendInfo info = ask(launcher, request);
   if (name_ != config::external_backend) {
     info.hello.backend = name_;
   } else if (!is_sound_name(info.hello.backend)) {
@@ -183,14 +183,14 @@ run::BackendInfo ExternalBackend::describe(run::Launcher& launcher,
   return info;
 }
 
-run::BackendInfo ExternalBackend::ask(run::Launcher& launcher,
-                                      const worker::Request& request) const {
-  const run::WorkerCommand worker = command(request);
+worker::BackendInfo ExternalBackend::ask(worker::Launcher& launcher,
+                                         const worker::Request& request) const {
+  const worker::WorkerCommand worker = command(request);
   if (cache_folder_.empty()) return ask_worker(launcher, worker, request);
   const fs::path cached = description_file(
       cache_folder_, {command_key(worker), request.device, request.threads, machine_key()});
   if (const auto info = read_description(cached, longest_kept_seconds)) return *info;
-  run::BackendInfo info = ask_worker(launcher, worker, request);
+  worker::BackendInfo info = ask_worker(launcher, worker, request);
   write_description(cached, info);
   return info;
 }
@@ -226,8 +226,8 @@ fs::path LibtorchBackend::worker() const {
               ExitCode::failed);
 }
 
-run::WorkerCommand LibtorchBackend::command(const worker::Request& request) const {
-  run::WorkerCommand command;
+worker::WorkerCommand LibtorchBackend::command(const worker::Request& request) const {
+  worker::WorkerCommand command;
   command.arguments = {worker().string()};
   // The same number of threads in every parallel region, so that sums keep their order.
   command.environment["OMP_DYNAMIC"] = "false";
@@ -254,20 +254,20 @@ fs::path LibtorchBackend::cache_file(const worker::Request& request) const {
                            machine_key()});
 }
 
-run::BackendInfo LibtorchBackend::describe(run::Launcher& launcher,
-                                           const std::string& device,
-                                           int threads) const {
+worker::BackendInfo LibtorchBackend::describe(worker::Launcher& launcher,
+                                              const std::string& device,
+                                              int threads) const {
   const worker::Request request = describe_request(device, threads);
   const fs::path cached = cache_file(request);
   constexpr double forever = std::numeric_limits<double>::infinity();
   if (const auto info = read_description(cached, forever)) return *info;
-  const run::BackendInfo info = ask_worker(launcher, command(request), request);
+  const worker::BackendInfo info = ask_worker(launcher, command(request), request);
   write_description(cached, info);
   return info;
 }
 
-std::unique_ptr<run::Backend> make_backend(const config::Experiment& experiment,
-                                           const std::filesystem::path& program) {
+std::unique_ptr<worker::Backend> make_backend(const config::Experiment& experiment,
+                                              const std::filesystem::path& program) {
   if (experiment.backend == config::own_backend)
     return std::make_unique<LibtorchBackend>(program, user_cache_dir());
   return std::make_unique<ExternalBackend>(
@@ -278,7 +278,7 @@ namespace {
 
 ListedBackend ask(const config::Experiment& experiment,
                   const std::filesystem::path& program,
-                  run::Launcher& launcher) {
+                  worker::Launcher& launcher) {
   ListedBackend listed;
   listed.name = experiment.backend;
   try {
@@ -297,7 +297,7 @@ ListedBackend ask(const config::Experiment& experiment,
 
 std::vector<ListedBackend> list_backends(const std::vector<std::filesystem::path>& folders,
                                          const std::filesystem::path& program,
-                                         run::Launcher& launcher) {
+                                         worker::Launcher& launcher) {
   std::vector<ListedBackend> list = {ask(config::Experiment(), program, launcher)};
   list[0].description = "forge's own, in C++";
   for (const config::DeclaredBackend& declared : config::declared_backends(folders)) {

@@ -25,7 +25,7 @@ Json to_json(const ListedBackend& backend) {
                {"available", backend.info.has_value()},
                {"problem", backend.problem}};
   if (!backend.info) return json;
-  const run::BackendInfo& info = *backend.info;
+  const worker::BackendInfo& info = *backend.info;
   json["version"] = info.hello.backend_version;
   json["numerics_version"] = info.hello.numerics_version;
   json["device"] = info.environment.device_type;
@@ -72,7 +72,7 @@ std::string text_of(const ListedBackend& backend, bool colour) {
     if (!value.empty()) lines.push_back({"  " + name, value});
   };
   if (backend.info) {
-    const run::BackendInfo& info = *backend.info;
+    const worker::BackendInfo& info = *backend.info;
     add("devices", join(info.environment.devices, ", "));
     add("uses", info.environment.device_name);
     std::vector<std::string> libraries;
@@ -95,7 +95,7 @@ std::string text_of(const ListedBackend& backend, bool colour) {
 }
 
 int list_backends(const Context& context, bool json) {
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   const auto found =
       backends::list_backends(context.backend_folders(), context.program(), launcher);
   if (json) {
@@ -142,8 +142,8 @@ class TempFolder {
 };
 
 /// What a single word names: a declared backend, else a program.
-run::WorkerCommand command_of(const Context& context, const std::vector<std::string>& words) {
-  run::WorkerCommand command;
+worker::WorkerCommand command_of(const Context& context, const std::vector<std::string>& words) {
+  worker::WorkerCommand command;
   command.working_folder = context.here();
   command.arguments = words;
   if (words.size() == 1) {
@@ -192,7 +192,7 @@ int test(const Context& context, const BackendTestOptions& options) {
   if (is_terminal(STDERR_FILENO)) {
     check_options.on_check = [](const std::string& name) { std::cerr << name << " …\n"; };
   }
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   const std::vector<conformance::Finding> findings = conformance::check_backend(
       launcher, command_of(context, options.command), folder.path(), check_options);
   const bool passed =

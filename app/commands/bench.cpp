@@ -34,7 +34,7 @@ std::string milliseconds(double seconds) {
   return results::fixed_text(value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
 }
 
-std::string part(const Record& record, double benchmark::Parts::*seconds) {
+std::string part(const Record& record, double benchmark::StepBreakdown::*seconds) {
   return record.parts ? milliseconds(*record.parts.*seconds) : "-";
 }
 
@@ -50,12 +50,12 @@ std::string ratio_text(const Record& record) {
          results::fixed_text(record.ratio->spread * record.ratio->median, 3);
 }
 
-std::string threads_text(const benchmark::Device& device) {
+std::string threads_text(const benchmark::BenchDevice& device) {
   if (device.type != "cpu") return "";
   return ", " + std::to_string(device.threads) + (device.threads == 1 ? " thread" : " threads");
 }
 
-std::string device_text(const benchmark::Device& device) {
+std::string device_text(const benchmark::BenchDevice& device) {
   return device.name + threads_text(device);
 }
 
@@ -91,7 +91,7 @@ std::string ceiling_text(const std::vector<Record>& records) {
 }
 
 /// "torch 1.13.1, …": libraries with a version, not those known by a path.
-std::string versions_text(const benchmark::Device& device) {
+std::string versions_text(const benchmark::BenchDevice& device) {
   std::vector<std::string> parts = {device.backend + " " + device.backend_version};
   for (const auto& [name, version] : device.libraries.items()) {
     if (!version.is_string()) continue;
@@ -120,16 +120,16 @@ std::string bench_table(const std::vector<Record>& records, bool colour) {
                                      speed(record.tokens_per_second),
                                      percent(record.spread),
                                      milliseconds(record.step_seconds),
-                                     part(record, &benchmark::Parts::data),
-                                     part(record, &benchmark::Parts::forward),
-                                     part(record, &benchmark::Parts::backward),
-                                     part(record, &benchmark::Parts::optimizer),
+                                     part(record, &benchmark::StepBreakdown::data),
+                                     part(record, &benchmark::StepBreakdown::forward),
+                                     part(record, &benchmark::StepBreakdown::backward),
+                                     part(record, &benchmark::StepBreakdown::optimizer),
                                      human_bytes(static_cast<double>(record.peak_memory_bytes)),
                                      record.mfu ? percent(*record.mfu) : "-"};
     if (compares) line.push_back(ratio_text(record));
     lines.push_back(std::move(line));
   }
-  const benchmark::Device& device = records[0].device;
+  const benchmark::BenchDevice& device = records[0].device;
   return table(lines, all_but_first(lines[0].size()), colour) + "\n" + device_text(device) + ", " +
          precisions(records) + ceiling_text(records) + "; " + versions_text(device) + "\n";
 }
@@ -210,12 +210,12 @@ struct OperationOptions {
   bool json = false;
 };
 
-benchmark::Call this_call(const Context& context, run::Launcher& launcher) {
-  benchmark::Call call;
+benchmark::BenchInvocation this_call(const Context& context, worker::Launcher& launcher) {
+  benchmark::BenchInvocation call;
   call.created = utc_timestamp();
   call.id = benchmark::new_call_id(call.created);
   call.command = context.command_line();
-  call.revision = run::git_revision(launcher, context.workspace().root);
+  call.revision = worker::git_revision(launcher, context.workspace().root);
   call.forge_version = FORGE_VERSION;
   call.host = run::host_name();
   return call;
@@ -237,13 +237,14 @@ int bench(const Context& context, const BenchOptions& options) {
   std::vector<std::string> names = options.configs;
   if (names.empty()) names = {""};
   run::make_runs_dir(context.runs_dir());
-  run::LocalLauncher launcher;
-  benchmark::Call call = this_call(context, launcher);
+  worker::LocalLauncher launcher;
+  benchmark::BenchInvocation call = this_call(context, launcher);
   std::vector<benchmark::MeasuredConfig> configs;
-  std::vector<benchmark::Subject> subjects;
+  std::vector<benchmark::BenchTarget> subjects;
   for (const std::string& name : names) {
     const CheckedRun launch = check_config(context, context.config(name), options.launch);
-    benchmark::Subject subject = benchmark_subject(context, launch, options.launch, options.steps);
+    benchmark::BenchTarget subject =
+        benchmark_subject(context, launch, options.launch, options.steps);
     call.configs.push_back(subject.name);
     configs.push_back({launch.resolved.project, subject.name, launch.resolved.json});
     subjects.push_back(std::move(subject));
@@ -251,7 +252,7 @@ int bench(const Context& context, const BenchOptions& options) {
   std::vector<benchmark::Measurement> measurements;
   {
     ProgressLine line("bench");
-    measurements = benchmark::measure_in_turns(
+    measurements = benchmark::measure_interleaved(
         launcher, subjects, options.windows, [&](double fraction, const std::string& text) {
           line.show(fraction, text);
         });
@@ -269,7 +270,7 @@ int bench(const Context& context, const BenchOptions& options) {
 
 int bench_operations(const Context& context, const OperationOptions& options) {
   run::make_runs_dir(context.runs_dir());
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   worker::Request request;
   request.job = worker::Job::bench_ops;
   request.operation_bench = options.wanted;

@@ -137,9 +137,9 @@ struct WhyOptions {
 
 int why(const Context& context, const WhyOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
-  const run::RunRecord left = run::named_run(runs_dir, options.left).record();
-  const run::RunRecord right = run::named_run(runs_dir, options.right).record();
-  const auto found = run::differences(left.identity, right.identity);
+  const run::RunRecord left = run::find_run_by_name_or_path(runs_dir, options.left).record();
+  const run::RunRecord right = run::find_run_by_name_or_path(runs_dir, options.right).record();
+  const auto found = run::identity_differences(left.identity, right.identity);
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const run::IdentityDifference& difference : found) {

@@ -65,7 +65,7 @@ run::EvaluationData open_data(const Context& context,
 void require_backend(const Context& context,
                      const EvalOptions& options,
                      const run::RunModel& model) {
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   run::require_readable(
       worker::Job::evaluate,
       model.experiment,
@@ -78,7 +78,7 @@ run::ModelEvaluation evaluate(const Context& context,
                               const run::EvaluationData& data) {
   ProgressLine line("evaluating");
   const auto backend = context.backend(model.experiment);
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   return run::evaluate(
       model, data, options.device, options.threads, *backend, launcher, [&](double fraction) {
         line.show(fraction, data.name);
@@ -160,7 +160,7 @@ int logits(const Context& context, const LogitsOptions& options) {
   run::LogitsQuestion question = options.question;
   question.output = options.output;
   const auto backend = context.backend(model.experiment);
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   run::require_readable(worker::Job::logits,
                         model.experiment,
                         backend->describe(launcher, question.device, question.threads));

@@ -81,8 +81,8 @@ void print_summary(const Generated& generated) {
 /// Prints the only sample as it comes; where a person reads, its prompt in front of it.
 void print_one(const run::RunModel& model,
                const GenerationQuestion& question,
-               const run::Backend& backend) {
-  run::LocalLauncher launcher;
+               const worker::Backend& backend) {
+  worker::LocalLauncher launcher;
   bool prompt_is_due = is_terminal(STDOUT_FILENO);
   const auto print = [&](const GeneratedSample&, const std::string& piece) {
     if (prompt_is_due) {
@@ -112,8 +112,8 @@ std::string heading(const GenerationQuestion& question, const GeneratedSample& s
 
 void print_all(const run::RunModel& model,
                const GenerationQuestion& question,
-               const run::Backend& backend) {
-  run::LocalLauncher launcher;
+               const worker::Backend& backend) {
+  worker::LocalLauncher launcher;
   const Generated generated = run::generate(
       model, question, backend, launcher, [](const GeneratedSample&, const std::string&) {});
   for (const GeneratedSample& sample : generated.samples) {
@@ -133,8 +133,8 @@ nlohmann::ordered_json pace_json(const run::Pace& pace) {
 
 void print_generated_json(const run::RunModel& model,
                           const GenerationQuestion& question,
-                          const run::Backend& backend) {
-  run::LocalLauncher launcher;
+                          const worker::Backend& backend) {
+  worker::LocalLauncher launcher;
   const Generated generated = run::generate(
       model, question, backend, launcher, [](const GeneratedSample&, const std::string&) {});
   nlohmann::ordered_json json;
@@ -183,10 +183,10 @@ int generate(const Context& context, const GenerateOptions& options) {
   GenerationQuestion question = options.question;
   question.cache = !options.no_cache;
   for (const std::string& file : options.prompt_files) question.prompts.push_back(prompt_of(file));
-  run::check(question);
+  run::check_generation(question);
   const run::RunModel model = open_model(context, options);
   const auto backend = context.backend(model.experiment);
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   run::require_readable(worker::Job::generate,
                         model.experiment,
                         backend->describe(launcher, question.device, question.threads));

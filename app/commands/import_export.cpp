@@ -76,7 +76,7 @@ int export_hf(const Context& context, const ExportHfOptions& options) {
   huggingface::ExportOptions export_options;
   export_options.dtype = huggingface::dtype_from_name(options.dtype);
   export_options.replace = options.force;
-  const run::RunFolder run = run::named_run(context.runs_dir(), options.run);
+  const run::RunFolder run = run::find_run_by_name_or_path(context.runs_dir(), options.run);
   const run::RunModel model = run::open_run(run, options.step);
   huggingface::ExportSource source;
   source.model = model.experiment.model;

@@ -28,7 +28,7 @@ using manage::Finding;
 using manage::Health;
 
 std::vector<manage::BackendReport> ask_backends(const Context& context) {
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   std::vector<manage::BackendReport> reports;
   for (backends::ListedBackend& backend :
        backends::list_backends(context.backend_folders(), context.program(), launcher))
@@ -121,7 +121,8 @@ Sum sum_of(const std::vector<manage::Garbage>& garbage) {
 std::string words_for(manage::GarbageKind kind) {
   switch (kind) {
     case manage::GarbageKind::removed_run: return "removed runs";
-    case manage::GarbageKind::surplus_checkpoint: return "checkpoints beyond train.keep_checkpoints";
+    case manage::GarbageKind::surplus_checkpoint:
+      return "checkpoints beyond train.keep_checkpoints";
     case manage::GarbageKind::damaged_checkpoint: return "damaged checkpoints";
     case manage::GarbageKind::leftover: return "leftovers of interrupted work";
     case manage::GarbageKind::prepared_data: return "prepared data that no run here uses";

@@ -44,7 +44,8 @@ std::vector<std::pair<std::string, fs::path>> templates_of(const Context& contex
     if (at == origin.end() || !at->is_string()) continue;
     const std::string place = at->get<std::string>();
     const fs::path file = (root / place.substr(0, place.find(':'))).lexically_normal();
-    // A run that came from elsewhere may name any file of this machine: only templates are imported.
+    // A run that came from elsewhere may name any file of this machine: only templates are
+    // imported.
     const fs::path below = file.lexically_relative(root);
     if (file.extension() == ".yaml" && !below.empty() && *below.begin() != "..") add(file);
   }
@@ -62,7 +63,7 @@ std::vector<std::pair<std::string, fs::path>> templates_of(const Context& contex
 }
 
 int pack(const Context& context, const PackCommand& options) {
-  const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
+  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   std::vector<std::string> notes;
   manage::PackOptions pack;
   pack.file = options.file.empty() ? fs::path(folder.id() + ".tar.zst") : fs::path(options.file);

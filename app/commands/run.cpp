@@ -60,7 +60,7 @@ PendingRun prepare(const Context& context, const CheckedRun& checked, const RunO
     case run::Action::start:
     case run::Action::resume:
       run.what = start_text(checked, prepared.planned);
-      run.demand = queue::demand_of(
+      run.demand = queue::resource_request(
           checked.backend.environment, options.launch.device, options.queue.jobs, usable_cores());
       run::write_run_folder(prepared.planned, prepared.inputs);
   }
@@ -138,13 +138,13 @@ int supervise(const Context& context, const SuperviseOptions& options) {
     supervision.retry_waits = run::retry_waits_from_text(waits);
   supervision.device = options.device;
   supervision.lease = options.lease;
-  supervision.meanwhile = dispatch_queue;
+  supervision.periodic_task = dispatch_queue;
   supervision.at_end = [&](int exit_code) {
     const bool failed =
         exit_code != run::supervised_completed && exit_code != run::supervised_stopped;
-    try_to([&] { queue::finish(runs_dir, folder.id(), failed); });
+    try_to([&] { queue::finish_queued_run(runs_dir, folder.id(), failed); });
   };
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   const int exit_code = run::supervise(folder, *backend, launcher, supervision);
   if (options.lease >= 0) ::close(options.lease);  // frees the device for the next run
   if (exit_code != run::supervised_storage) dispatch_queue();

@@ -58,7 +58,7 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
 std::string stop_started(const run::RunFolder& folder, bool now) {
   if (folder.state() != run::RunState::running)
     return run::name_of(folder.state()) + ", not running";
-  folder.request_stop(now ? run::Stop::now : run::Stop::save);
+  folder.request_stop(now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint);
   return now ? "stopping now" : "stopping after saving a checkpoint";
 }
 
@@ -68,7 +68,7 @@ int stop(const Context& context, const RunsStopOptions& options) {
   std::vector<std::string> ids;
   for (const run::RunFolder& folder : folders) ids.push_back(folder.id());
   const std::vector<std::string> withdrawn =
-      ids.empty() ? ids : queue::withdraw(context.runs_dir(), ids);
+      ids.empty() ? ids : queue::cancel_queued(context.runs_dir(), ids);
   const std::set<std::string> waited(withdrawn.begin(), withdrawn.end());
   nlohmann::json list = nlohmann::json::array();
   for (const run::RunFolder& folder : folders) {
@@ -167,7 +167,7 @@ std::optional<worker::CheckpointSaved> wait_for_checkpoint(run::Follower& follow
 }
 
 int save_checkpoint(const Context& context, const RunsSaveOptions& options) {
-  const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
+  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   require_saving(folder, options.wait_seconds);
   run::Follower follower(folder);
   follower.skip_to_end();
@@ -225,10 +225,10 @@ struct RunsResumeOptions {
 /// A stopped run, with its request updated for this machine.
 PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, int jobs) {
   const run::RunRecord record = folder.record();
-  const worker::Request request = run::request_of(folder);
+  const worker::Request request = run::read_request(folder);
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  run::LocalLauncher launcher;
-  const run::BackendInfo backend =
+  worker::LocalLauncher launcher;
+  const worker::BackendInfo backend =
       context.backend(experiment)->describe(launcher, request.device, request.threads);
   run::require_same_backend(record, backend);
   data::PreparedData data;
@@ -239,7 +239,7 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
           line.show_phase(fraction, phase);
         });
   }
-  run::renew_request(folder, request, data);
+  run::refresh_request(folder, request, data);
   const std::string checkpoint = folder.newest_checkpoint();
   const std::string from =
       checkpoint.empty()
@@ -248,7 +248,7 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   return {record.id,
           "resuming " + from + " of " + std::to_string(experiment.train.max_steps),
           {record, folder, run::Action::resume},
-          queue::demand_of(backend.environment, request.device, jobs, usable_cores())};
+          queue::resource_request(backend.environment, request.device, jobs, usable_cores())};
 }
 
 /// Why a run cannot be resumed, "" where it can.

@@ -14,7 +14,7 @@
 namespace forge::app {
 namespace {
 
-nlohmann::json json_of(const run::RunFolder& folder, const run::Remarks& remarks) {
+nlohmann::json json_of(const run::RunFolder& folder, const run::Annotations& remarks) {
   nlohmann::json json = to_json(remarks);
   json["run"] = folder.id();
   return json;
@@ -31,8 +31,8 @@ int archive(const Context& context, const ArchiveOptions& options) {
   const bool restore = options.restore, json = options.json;
   nlohmann::json list = nlohmann::json::array();
   for (const run::RunFolder& folder : folders) {
-    const run::Remarks remarks =
-        manage::edit_annotations(folder, [&](run::Remarks& changed) { changed.archived = !restore; });
+    const run::Annotations remarks = manage::edit_annotations(
+        folder, [&](run::Annotations& changed) { changed.archived = !restore; });
     list.push_back(json_of(folder, remarks));
     if (!json) std::cout << folder.id() << (restore ? ": restored\n" : ": archived\n");
   }
@@ -49,12 +49,12 @@ struct NoteOptions {
 
 /// Without a text the note is printed; an empty text removes it.
 int note(const Context& context, const NoteOptions& options) {
-  const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
-  const run::Remarks remarks = options.text.empty()
-                                   ? run::read_remarks(folder)
-                                   : manage::edit_annotations(folder, [&](run::Remarks& changed) {
-                                       changed.note = join(options.text, " ");
-                                     });
+  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
+  const run::Annotations remarks =
+      options.text.empty() ? run::read_annotations(folder)
+                           : manage::edit_annotations(folder, [&](run::Annotations& changed) {
+                               changed.note = join(options.text, " ");
+                             });
   if (options.json) {
     print_json(json_of(folder, remarks));
   } else if (remarks.note.empty()) {
@@ -73,9 +73,9 @@ struct TagOptions {
 };
 
 int tag(const Context& context, const TagOptions& options) {
-  const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
-  for (const std::string& word : options.tags) run::require_tag(word);
-  const run::Remarks remarks = manage::edit_annotations(folder, [&](run::Remarks& changed) {
+  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
+  for (const std::string& word : options.tags) run::check_tag(word);
+  const run::Annotations remarks = manage::edit_annotations(folder, [&](run::Annotations& changed) {
     for (const std::string& word : options.tags) {
       const auto end = std::remove(changed.tags.begin(), changed.tags.end(), word);
       changed.tags.erase(end, changed.tags.end());

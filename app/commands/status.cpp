@@ -78,7 +78,7 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
       {"Queued", "Steps", "Time", "Priority", "Since", "Device"}};
   for (const store::WaitingRun& run : waiting) {
     std::vector<std::string> devices;
-    for (const queue::Device& device : run.entry.devices) devices.push_back(device.name);
+    for (const queue::LeaseDevice& device : run.entry.devices) devices.push_back(device.name);
     lines.push_back({run.entry.run,
                      with_thousands(run.steps_left),
                      duration(run.seconds),

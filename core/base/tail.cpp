@@ -5,7 +5,7 @@
 
 #include "core/base/text.h"
 
-namespace forge::run {
+namespace forge {
 namespace {
 
 struct Tail {
@@ -55,4 +55,4 @@ std::vector<std::string> last_lines(const std::filesystem::path& file,
   return lines;
 }
 
-}  // namespace forge::run
+}  // namespace forge

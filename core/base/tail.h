@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace forge::run {
+namespace forge {
 
 /// The last whole line of a file without its newline, read from the end; "" where there is none.
 std::string last_line(const std::filesystem::path& file);
@@ -17,4 +17,4 @@ std::vector<std::string> last_lines(const std::filesystem::path& file,
                                     size_t count,
                                     size_t longest);
 
-}  // namespace forge::run
+}  // namespace forge

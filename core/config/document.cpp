@@ -217,15 +217,18 @@ class Expander {
                    const std::string& config_name,
                    const Variables& variables) {
     const project::Config& config = project::config_of(project, config_name);
-    const auto rendered = project::render_config(project, config, host_environment_, variables);
-    const NodePtr root = project::parse_rendered(project, rendered);
+    return document(parse_config(project, config, host_environment_, variables));
+  }
+
+  static NodePtr document(const ParsedConfig& parsed) {
+    const NodePtr& root = parsed.root;
     if (root->is_mapping()) {
       require_experiment(*root);
       return without_template_arguments(root);
     }
     SourceSpan where = root->origin;
-    if (!where && !rendered.templates.empty()) {
-      where = make_span(rendered.templates.front().source, 1, 1);
+    if (!where && !parsed.rendered.templates.empty()) {
+      where = make_span(parsed.rendered.templates.front().source, 1, 1);
     }
     throw Error("a config is a mapping of keys, not " + describe_kind(*root), where);
   }
@@ -333,14 +336,34 @@ class Expander {
 
 bool is_dotted(const std::string& key) { return key.find('.') != std::string::npos; }
 
+ParsedConfig parse_config(const project::Project& project,
+                          const project::Config& config,
+                          const jinja::HostEnvironment& host_environment,
+                          const Variables& variables) {
+  ParsedConfig parsed;
+  parsed.rendered = project::render_config(project, config, host_environment, variables);
+  parsed.root = project::parse_rendered(project, parsed.rendered);
+  return parsed;
+}
+
 NodePtr load_document(const project::Project& project,
                       const std::string& config_name,
                       const jinja::HostEnvironment& host_environment,
                       const Variables& variables) {
+  const project::Config& config = project::config_of(project, config_name);
+  return load_document(project,
+                       config.name,
+                       parse_config(project, config, host_environment, variables),
+                       host_environment);
+}
+
+NodePtr load_document(const project::Project& project,
+                      const std::string& config_name,
+                      const ParsedConfig& parsed,
+                      const jinja::HostEnvironment& host_environment) {
   Expander expander(host_environment);
-  const std::string& name = project::config_of(project, config_name).name;
-  expander.enter(project, name, {});
-  return expander.expand(expander.document(project, name, variables), project);
+  expander.enter(project, project::config_of(project, config_name).name, {});
+  return expander.expand(Expander::document(parsed), project);
 }
 
 }  // namespace forge::config

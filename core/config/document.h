@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/jinja/render.h"
 #include "core/project/project.h"
 #include "core/yaml/yaml.h"
 
@@ -13,6 +14,16 @@ bool is_experiment(const yaml::Node& root);
 
 /// Throws Error where a document is a graph of calls, with what forge can do with it.
 void require_experiment(const yaml::Node& root);
+
+/// A config as it was rendered and parsed.
+struct ParsedConfig {
+  jinja::RenderedText rendered;
+  yaml::NodePtr root;
+};
+ParsedConfig parse_config(const project::Project& project,
+                          const project::Config& config,
+                          const jinja::HostEnvironment& host_environment,
+                          const jinja::Variables& variables);
 
 /// A config's document: rendered and parsed, every node tagged `!call:forge:from_project` (or
 /// `!call:forgather:from_project`) replaced by what it names, origins kept. Such a node has
@@ -27,6 +38,12 @@ yaml::NodePtr load_document(const project::Project& project,
                             const std::string& config_name,
                             const jinja::HostEnvironment& host_environment,
                             const jinja::Variables& variables);
+
+/// The same for a config that the caller has parsed already.
+yaml::NodePtr load_document(const project::Project& project,
+                            const std::string& config_name,
+                            const ParsedConfig& parsed,
+                            const jinja::HostEnvironment& host_environment);
 
 /// Whether a root key is a dotted path, to be applied like an override.
 bool is_dotted(const std::string& key);

@@ -192,11 +192,11 @@ OpenConfig open_config(const project::Project& project,
                        const ResolveOptions& options) {
   const project::Config& config = project::config_of(project, config_name);
   OpenConfig open;
-  open.root = project::parse_rendered(
-      project,
-      project::render_config(project, config, options.host_environment, options.variables));
+  const ParsedConfig parsed =
+      parse_config(project, config, options.host_environment, options.variables);
+  open.root = parsed.root;
   if (is_experiment(*open.root)) {
-    open.resolved = resolve(project, config.name, options);
+    open.resolved = resolve(project, config.name, parsed, options);
   } else if (!options.overrides.empty()) {
     throw Error("--set changes keys of forge's own configs, and '" + config.name + "' is none",
                 {},

@@ -180,12 +180,22 @@ nlohmann::json model_only(const nlohmann::json& json) {
 
 ResolvedConfig resolve(const project::Project& project,
                        const std::string& config_name,
+                       const ResolveOptions& options) {
+  const project::Config& config = project::config_of(project, config_name);
+  return resolve(project,
+                 config.name,
+                 parse_config(project, config, options.host_environment, options.variables),
+                 options);
+}
+
+ResolvedConfig resolve(const project::Project& project,
+                       const std::string& config_name,
+                       const ParsedConfig& parsed,
                        const ResolveOptions& given_options) {
   ResolveOptions options = given_options;
   options.on_problem = without_consequences(options.on_problem);
   const project::Config& config = project::config_of(project, config_name);
-  const NodePtr root =
-      load_document(project, config.name, options.host_environment, options.variables);
+  const NodePtr root = load_document(project, config.name, parsed, options.host_environment);
   const Document document = take_apart(root, options.on_problem);
   Draft draft = lay_layers(document, options);
   ResolvedConfig resolved;

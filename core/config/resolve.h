@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/document.h"
 #include "core/config/layers.h"
 #include "core/jinja/render.h"
 #include "core/project/project.h"
@@ -54,6 +55,12 @@ void require_no_obstacles(const ResolvedConfig& resolved);
 /// leads nowhere is wrong at once, one in a template hinders only a run.
 ResolvedConfig resolve(const project::Project& project,
                        const std::string& config_name,
+                       const ResolveOptions& options);
+
+/// The same for a config that the caller has parsed already.
+ResolvedConfig resolve(const project::Project& project,
+                       const std::string& config_name,
+                       const ParsedConfig& parsed,
                        const ResolveOptions& options);
 
 }  // namespace forge::config

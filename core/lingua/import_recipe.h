@@ -22,10 +22,10 @@ struct ImportOptions {
 struct ImportedRecipe {
   config::Experiment experiment;
   /// Every key that the recipe decides, with a remark on where its value comes from, or "".
-  std::map<std::string, std::string> stated;
+  std::map<std::string, std::string> key_comments;
   int gpus = 1;
   std::vector<std::string> notes;  ///< what forge does otherwise, or had to take for granted
-  std::vector<LeftOut> left_out;
+  std::vector<UnsupportedKey> unsupported;
   std::vector<Error> unknown;
   std::string file_name;
 };

@@ -233,21 +233,21 @@ std::vector<std::string> all_paths() {
 
 /// Takes out the keys without a counterpart, which may hold anything. No section of lingua's lies
 /// deeper than `levels`.
-std::shared_ptr<Node> take_out(const Node& section,
-                               const std::string& above,
-                               std::vector<LeftOut>& left_out,
-                               int levels) {
+std::shared_ptr<Node> split_unsupported(const Node& section,
+                                        const std::string& above,
+                                        std::vector<UnsupportedKey>& unsupported,
+                                        int levels) {
   auto kept = std::make_shared<Node>(section);
   kept->entries.clear();
   for (Entry entry : section.entries) {
     const std::string path = above + entry.key;
     if (const NoCounterpart* known = find_no_counterpart(path)) {
       const bool says_something = !entry.value->is_null();
-      if (says_something) left_out.push_back({path, shown(*entry.value), known->reason});
+      if (says_something) unsupported.push_back({path, shown(*entry.value), known->reason});
       continue;
     }
     if (entry.value->is_mapping() && levels > 0) {
-      entry.value = take_out(*entry.value, path + ".", left_out, levels - 1);
+      entry.value = split_unsupported(*entry.value, path + ".", unsupported, levels - 1);
     }
     kept->entries.push_back(std::move(entry));
   }
@@ -268,7 +268,7 @@ ReadRecipe read_recipe(const Node& root) {
   refuse_linear_models(root);
   ReadRecipe read;
   read.document = root.origin;
-  const std::shared_ptr<Node> kept = take_out(root, "", read.left_out, 2);
+  const std::shared_ptr<Node> kept = split_unsupported(root, "", read.unsupported, 2);
   const std::vector<std::string> paths = all_paths();
   config::ReadOptions options;
   options.plain_is_text = true;  // OmegaConf makes text of a plain `name: 1`

@@ -111,7 +111,7 @@ struct Recipe {
 };
 
 /// A key of the file that no key of forge's corresponds to.
-struct LeftOut {
+struct UnsupportedKey {
   std::string path;
   std::string value;  ///< on one line, "…" for a whole section
   std::string reason;
@@ -121,7 +121,7 @@ struct LeftOut {
 struct ReadRecipe {
   Recipe recipe;
   std::map<std::string, SourceSpan> places;  ///< of the value of each key that the file gives
-  std::vector<LeftOut> left_out;             ///< in the order of the file
+  std::vector<UnsupportedKey> unsupported;   ///< in the order of the file
   std::vector<Error> unknown;                ///< one for each key that lingua does not have
   std::string file_name;                     ///< without its folder
   SourceSpan document;

@@ -62,14 +62,14 @@ struct Outcome {
   Findings findings;
   /// Texts about which this config can tell whether they are of use: its templates, and the markers
   /// of all inline templates in its files.
-  std::vector<std::shared_ptr<const SourceText>> witnessed;
+  std::vector<std::shared_ptr<const SourceText>> evaluated_sources;
   std::vector<std::string> passed;  ///< variables that it gives other configs' templates
 };
 
 /// Names of the variables that calls of other projects hand over.
-std::vector<std::string> passed_variables(const Subject& subject) {
+std::vector<std::string> forwarded_variables(const CheckedConfig& checked) {
   std::vector<std::string> names;
-  for (const yaml::Node* node : subject.nodes) {
+  for (const yaml::Node* node : checked.nodes) {
     const yaml::Node* variables = node->find("pp_kwargs");
     if (!variables) continue;
     for (const yaml::Entry& entry : variables->entries) names.push_back(entry.key);
@@ -77,19 +77,19 @@ std::vector<std::string> passed_variables(const Subject& subject) {
   return names;
 }
 
-void apply_rules(const Subject& subject, Findings& findings) {
-  if (subject.is_experiment) {
-    check_experiment(subject, findings);
+void apply_rules(const CheckedConfig& checked, Findings& findings) {
+  if (checked.is_experiment) {
+    check_experiment(checked, findings);
   } else {
-    check_graph(subject, findings);
+    check_graph(checked, findings);
   }
-  check_arguments(subject, findings);
-  check_blocks(subject, findings);
-  check_parent(subject, findings);
-  check_inline_templates(subject, findings);
-  check_variables(subject, findings);
-  check_scalars(subject, findings);
-  check_repeated_keys(subject, findings);
+  check_arguments(checked, findings);
+  check_blocks(checked, findings);
+  check_parent(checked, findings);
+  check_inline_templates(checked, findings);
+  check_variables(checked, findings);
+  check_scalars(checked, findings);
+  check_repeated_keys(checked, findings);
 }
 
 Outcome check_config(const Task& task,
@@ -97,32 +97,32 @@ Outcome check_config(const Task& task,
                      const jinja::HostEnvironment& host_environment) {
   const Selection& selection = *task.selection;
   Outcome outcome;
-  const std::optional<Subject> subject = open_subject(selection.project,
-                                                      *task.config,
-                                                      host_environment,
-                                                      selection.variables,
-                                                      analyses,
-                                                      outcome.findings);
-  if (!subject) return outcome;
-  apply_rules(*subject, outcome.findings);
-  for (const UsedTemplate& used : subject->templates) {
-    outcome.witnessed.push_back(used.analysis->source);
+  const std::optional<CheckedConfig> checked = load_checked_config(selection.project,
+                                                                   *task.config,
+                                                                   host_environment,
+                                                                   selection.variables,
+                                                                   analyses,
+                                                                   outcome.findings);
+  if (!checked) return outcome;
+  apply_rules(*checked, outcome.findings);
+  for (const UsedTemplate& used : checked->templates) {
+    outcome.evaluated_sources.push_back(used.analysis->source);
   }
-  for (const jinja::TemplateAnalysis* part : subject->parts) {
-    if (part->marker) outcome.witnessed.push_back(part->marker.source);
+  for (const jinja::TemplateAnalysis* part : checked->parts) {
+    if (part->marker) outcome.evaluated_sources.push_back(part->marker.source);
   }
-  outcome.passed = passed_variables(*subject);
+  outcome.passed = forwarded_variables(*checked);
   return outcome;
 }
 
 /// Whether a rule's finding holds only where no other config shows the opposite: a block that
 /// overrides nothing here may do so elsewhere, where its template extends another.
-bool needs_all_witnesses(const std::string& rule) {
+bool needs_all_configs(const std::string& rule) {
   return rule == "unknown-block" || rule == "unused-inline" || rule == "duplicate-inline";
 }
 
 /// Gathers what the configs found.
-class Gathering {
+class ReportBuilder {
  public:
   void add(const Finding& finding, const std::string& config) {
     Reported& reported = findings_[finding];
@@ -134,7 +134,7 @@ class Gathering {
   }
   void add(const Outcome& outcome, const std::string& config) {
     for (const Finding& finding : outcome.findings) add(finding, config);
-    for (const auto& text : outcome.witnessed) ++witnesses_[text.get()];
+    for (const auto& text : outcome.evaluated_sources) ++witnesses_[text.get()];
     passed_.insert(outcome.passed.begin(), outcome.passed.end());
   }
   std::vector<Reported> finish() {
@@ -153,7 +153,7 @@ class Gathering {
   bool holds(const Reported& reported) const {
     const Finding& finding = reported.finding;
     if (finding.rule == "never-set") return passed_.count(finding.subject) == 0;
-    if (!needs_all_witnesses(finding.rule)) return true;
+    if (!needs_all_configs(finding.rule)) return true;
     const auto found = witnesses_.find(finding.where.source.get());
     return found == witnesses_.end() || found->second == reported.configs.size();
   }
@@ -186,15 +186,15 @@ Report check(const std::vector<Selection>& selections,
   parallel_for(tasks.size(),
                [&](size_t i) { outcomes[i] = check_config(tasks[i], analyses, host_environment); });
 
-  Gathering gathering;
-  for (const Error& error : broken) gathering.add(finding_of(error, "invalid-meta"), "");
+  ReportBuilder report;
+  for (const Error& error : broken) report.add(finding_of(error, "invalid-meta"), "");
   for (const Selection& selection : selections) {
     Findings findings;
     check_project(selection.project, findings);
-    for (const Finding& finding : findings) gathering.add(finding, "");
+    for (const Finding& finding : findings) report.add(finding, "");
   }
-  for (size_t i = 0; i < tasks.size(); ++i) gathering.add(outcomes[i], tasks[i].name);
-  return {selections.size() + broken.size(), tasks.size(), gathering.finish()};
+  for (size_t i = 0; i < tasks.size(); ++i) report.add(outcomes[i], tasks[i].name);
+  return {selections.size() + broken.size(), tasks.size(), report.finish()};
 }
 
 namespace {
@@ -235,7 +235,7 @@ std::string counted(size_t count, const std::string& word) {
 std::string summary(const Report& report) {
   const std::string what =
       counted(report.configs, "config") + " of " + counted(report.projects, "project") + ": ";
-  if (report.findings.empty()) return what + "nothing to mend";
+  if (report.findings.empty()) return what + "no problems";
   return what + counted(report.count(Severity::error), "error") + ", " +
          counted(report.count(Severity::warning), "warning") + ", " +
          counted(report.count(Severity::note), "note");

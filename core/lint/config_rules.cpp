@@ -117,10 +117,10 @@ void check_texts(const config::ResolvedConfig& resolved, Findings& findings) {
 
 }  // namespace
 
-void check_experiment(const Subject& subject, Findings& findings) {
+void check_experiment(const CheckedConfig& checked, Findings& findings) {
   config::ResolveOptions options;
-  options.host_environment = subject.host_environment;
-  options.variables = subject.variables;
+  options.host_environment = checked.host_environment;
+  options.variables = checked.variables;
   bool wrong = false;
   options.on_problem = [&](const Problem& problem) {
     wrong = wrong || !problem.only_hinders_running();
@@ -130,7 +130,7 @@ void check_experiment(const Subject& subject, Findings& findings) {
   };
   try {
     const config::ResolvedConfig resolved =
-        config::resolve(subject.project, subject.config.name, options);
+        config::resolve(checked.project, checked.config.name, checked.parsed, options);
     if (wrong || !resolved.trains) return;
     check_texts(resolved, findings);
     check_tokenizer(resolved, findings);
@@ -174,20 +174,20 @@ void check_tag(const yaml::Node& node, Findings& findings) {
 
 }  // namespace
 
-void check_graph(const Subject& subject, Findings& findings) {
-  for (const yaml::Node* node : subject.nodes) {
+void check_graph(const CheckedConfig& checked, Findings& findings) {
+  for (const yaml::Node* node : checked.nodes) {
     if (!node->tag.empty()) check_tag(*node, findings);
   }
-  if (subject.graph_problem) {
-    findings.push_back(finding_of(*subject.graph_problem, "invalid-graph"));
+  if (checked.graph_problem) {
+    findings.push_back(finding_of(*checked.graph_problem, "invalid-graph"));
   }
 }
 
-void check_arguments(const Subject& subject, Findings& findings) {
-  if (subject.arguments_problem) {
-    findings.push_back(finding_of(*subject.arguments_problem, "invalid-arguments"));
+void check_arguments(const CheckedConfig& checked, Findings& findings) {
+  if (checked.arguments_problem) {
+    findings.push_back(finding_of(*checked.arguments_problem, "invalid-arguments"));
   }
-  for (const project::TemplateArgument& argument : subject.arguments) {
+  for (const project::TemplateArgument& argument : checked.arguments) {
     if (!argument.has_stray_quote) continue;
     const std::string name = argument.names.empty() ? argument.variable : argument.names.front();
     findings.push_back({Severity::warning,
@@ -203,8 +203,8 @@ namespace {
 
 using jinja::TemplateAnalysis;
 
-const TemplateAnalysis* part_of(const Subject& subject, const SourceSpan& span) {
-  for (const TemplateAnalysis* part : subject.parts) {
+const TemplateAnalysis* part_of(const CheckedConfig& checked, const SourceSpan& span) {
+  for (const TemplateAnalysis* part : checked.parts) {
     if (part->source == span.source) return part;
   }
   return nullptr;
@@ -212,19 +212,21 @@ const TemplateAnalysis* part_of(const Subject& subject, const SourceSpan& span) 
 
 /// Whether nothing suggests that the second was meant to replace the first: both stand, without a
 /// condition, in the same block of the same template.
-bool looks_accidental(const Subject& subject, const SourceSpan& first, const SourceSpan& second) {
+bool looks_accidental(const CheckedConfig& checked,
+                      const SourceSpan& first,
+                      const SourceSpan& second) {
   if (!first || first.source != second.source || first.line >= second.line) return false;
-  const TemplateAnalysis* part = part_of(subject, first);
+  const TemplateAnalysis* part = part_of(checked, first);
   if (!part || part->block_at(first.line) != part->block_at(second.line)) return false;
   return !part->is_conditional(first.line) && !part->is_conditional(second.line);
 }
 
-void check_entry(const Subject& subject, const yaml::Entry& entry, Findings& findings) {
+void check_entry(const CheckedConfig& checked, const yaml::Entry& entry, Findings& findings) {
   if (starts_with(entry.key, ".")) return;
   const size_t repeats = std::min(entry.repeats, entry.overridden.size());
   for (size_t i = 0; i < repeats; ++i) {
     const SourceSpan& first = entry.overridden[i]->origin;
-    if (!looks_accidental(subject, first, entry.value->origin)) continue;
+    if (!looks_accidental(checked, first, entry.value->origin)) continue;
     findings.push_back({Severity::warning,
                         "repeated-key",
                         entry.key_origin,
@@ -238,9 +240,9 @@ void check_entry(const Subject& subject, const yaml::Entry& entry, Findings& fin
 
 }  // namespace
 
-void check_repeated_keys(const Subject& subject, Findings& findings) {
-  for (const yaml::Node* node : subject.nodes) {
-    for (const yaml::Entry& entry : node->entries) check_entry(subject, entry, findings);
+void check_repeated_keys(const CheckedConfig& checked, Findings& findings) {
+  for (const yaml::Node* node : checked.nodes) {
+    for (const yaml::Entry& entry : node->entries) check_entry(checked, entry, findings);
   }
 }
 

@@ -44,7 +44,7 @@ using jinja::LoadedTemplate;
 using jinja::TemplateAnalysis;
 using jinja::TemplateFile;
 
-const UsedTemplate* Subject::find(const std::string& name) const {
+const UsedTemplate* CheckedConfig::find(const std::string& name) const {
   const auto found =
       std::find_if(templates.begin(), templates.end(), [&](const UsedTemplate& used) {
         return used.loaded->name == name;
@@ -55,64 +55,64 @@ const UsedTemplate* Subject::find(const std::string& name) const {
 namespace {
 
 /// Adds `templates` and `parts` from what was rendered.
-void analyze_templates(Subject& subject, TemplateAnalyses& analyses) {
+void analyze_templates(CheckedConfig& checked, TemplateAnalyses& analyses) {
   std::unordered_map<const SourceText*, const TemplateAnalysis*> analysis_of;
   std::unordered_set<const TemplateFile*> seen;
-  for (const LoadedTemplate& loaded : subject.rendered.templates) {
+  for (const LoadedTemplate& loaded : checked.parsed.rendered.templates) {
     if (!loaded.source->inline_name.empty()) continue;
     const TemplateFile* file =
-        subject.project.shared->templates.find(subject.project.search_path, loaded.name);
+        checked.project.shared->templates.find(checked.project.search_path, loaded.name);
     if (!file || !seen.insert(file).second) continue;
     for (const TemplateAnalysis& part : analyses.of(*file)) {
       analysis_of[part.source.get()] = &part;
-      subject.parts.push_back(&part);
+      checked.parts.push_back(&part);
     }
   }
-  for (const LoadedTemplate& loaded : subject.rendered.templates) {
+  for (const LoadedTemplate& loaded : checked.parsed.rendered.templates) {
     const auto found = analysis_of.find(loaded.source.get());
-    if (found != analysis_of.end()) subject.templates.push_back({&loaded, found->second});
+    if (found != analysis_of.end()) checked.templates.push_back({&loaded, found->second});
   }
 }
 
-void read_as_graph(Subject& subject) {
-  const bool takes_arguments = subject.root->find("dynamic_args") != nullptr;
-  if (subject.is_experiment && !takes_arguments) return;
+void read_as_graph(CheckedConfig& checked) {
+  const bool takes_arguments = checked.parsed.root->find("dynamic_args") != nullptr;
+  if (checked.is_experiment && !takes_arguments) return;
   try {
-    subject.graph = graph::read_graph(subject.root);
+    checked.graph = graph::read_graph(checked.parsed.root);
   } catch (const Error& error) {
-    subject.graph_problem = error;
+    checked.graph_problem = error;
     return;
   }
   try {
-    if (takes_arguments) subject.arguments = project::read_template_arguments(*subject.graph);
+    if (takes_arguments) checked.arguments = project::read_template_arguments(*checked.graph);
   } catch (const Error& error) {
-    subject.arguments_problem = error;
+    checked.arguments_problem = error;
   }
 }
 
 }  // namespace
 
-std::optional<Subject> open_subject(const project::Project& project,
-                                    const project::Config& config,
-                                    const jinja::HostEnvironment& host_environment,
-                                    const jinja::Variables& variables,
-                                    TemplateAnalyses& analyses,
-                                    Findings& findings) {
-  Subject subject{project, config, host_environment, variables};
+std::optional<CheckedConfig> load_checked_config(const project::Project& project,
+                                                 const project::Config& config,
+                                                 const jinja::HostEnvironment& host_environment,
+                                                 const jinja::Variables& variables,
+                                                 TemplateAnalyses& analyses,
+                                                 Findings& findings) {
+  CheckedConfig checked{project, config, host_environment, variables};
   const char* stage = "does-not-render";
   try {
-    subject.rendered = project::render_config(project, config, host_environment, variables);
+    checked.parsed.rendered = project::render_config(project, config, host_environment, variables);
     stage = "invalid-yaml";
-    subject.root = project::parse_rendered(project, subject.rendered);
+    checked.parsed.root = project::parse_rendered(project, checked.parsed.rendered);
   } catch (const Error& error) {
     findings.push_back(finding_of(error, stage));
     return std::nullopt;
   }
-  subject.nodes = nodes_of(*subject.root);
-  subject.is_experiment = config::is_experiment(*subject.root);
-  read_as_graph(subject);
-  analyze_templates(subject, analyses);
-  return subject;
+  checked.nodes = nodes_of(*checked.parsed.root);
+  checked.is_experiment = config::is_experiment(*checked.parsed.root);
+  read_as_graph(checked);
+  analyze_templates(checked, analyses);
+  return checked;
 }
 
 }  // namespace forge::lint

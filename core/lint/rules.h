@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/config/document.h"
 #include "core/jinja/loader.h"
 #include "core/jinja/static_analysis.h"
 #include "core/lint/check.h"
@@ -21,7 +22,7 @@ namespace forge::lint {
 /// may call; what is returned lives as long as the object.
 class TemplateAnalyses {
  public:
-  const std::vector<jinja::TemplateAnalysis>& of(const jinja::TemplateFile& file);
+  const std::vector<jinja::TemplateAnalysis>& get(const jinja::TemplateFile& file);
 
  private:
   struct Slot {
@@ -40,13 +41,12 @@ struct UsedTemplate {
 };
 
 /// A config that was rendered and parsed, with the facts that rules look at.
-struct Subject {
+struct CheckedConfig {
   const project::Project& project;
   const project::Config& config;
   const jinja::HostEnvironment& host_environment;
   const jinja::Variables& variables;  ///< that the caller gives its templates
-  jinja::RenderedText rendered = {};
-  yaml::NodePtr root = nullptr;
+  config::ParsedConfig parsed = {};
   std::vector<const yaml::Node*> nodes = {};              ///< all of the document
   bool is_experiment = false;                             ///< in forge's own schema
   std::optional<graph::Graph> graph = {};                 ///< the document as a graph of calls
@@ -63,12 +63,12 @@ struct Subject {
 
 /// Renders the config and gathers the facts. Nothing where it does not render or is not YAML; then
 /// a finding says why.
-std::optional<Subject> open_subject(const project::Project& project,
-                                    const project::Config& config,
-                                    const jinja::HostEnvironment& host_environment,
-                                    const jinja::Variables& variables,
-                                    TemplateAnalyses& analyses,
-                                    Findings& findings);
+std::optional<CheckedConfig> load_checked_config(const project::Project& project,
+                                                 const project::Config& config,
+                                                 const jinja::HostEnvironment& host_environment,
+                                                 const jinja::Variables& variables,
+                                                 TemplateAnalyses& analyses,
+                                                 Findings& findings);
 
 }  // namespace forge::lint
 
@@ -81,30 +81,30 @@ void check_project(const project::Project& project, Findings& findings);
 
 /// For a config of forge: unknown-key, wrong-value, missing-key, disagreement, missing-file,
 /// unsupported, and does-not-resolve for what hides the rest.
-void check_experiment(const Subject& subject, Findings& findings);
+void check_experiment(const CheckedConfig& checked, Findings& findings);
 
 /// For a graph of calls: invalid-graph, identity-as-constructor, lost-identity.
-void check_graph(const Subject& subject, Findings& findings);
+void check_graph(const CheckedConfig& checked, Findings& findings);
 
 /// stray-quote, invalid-arguments: the arguments that a config declares for its templates.
-void check_arguments(const Subject& subject, Findings& findings);
+void check_arguments(const CheckedConfig& checked, Findings& findings);
 
 /// unknown-block: a block that overrides nothing in the templates that its own one extends.
-void check_blocks(const Subject& subject, Findings& findings);
+void check_blocks(const CheckedConfig& checked, Findings& findings);
 
 /// stands-alone: a config that extends and includes nothing.
-void check_parent(const Subject& subject, Findings& findings);
+void check_parent(const CheckedConfig& checked, Findings& findings);
 
 /// duplicate-inline, unused-inline
-void check_inline_templates(const Subject& subject, Findings& findings);
+void check_inline_templates(const CheckedConfig& checked, Findings& findings);
 
 /// never-set: a variable that is read with a default everywhere and set nowhere.
-void check_variables(const Subject& subject, Findings& findings);
+void check_variables(const CheckedConfig& checked, Findings& findings);
 
 /// yaml-versions: what readers of YAML 1.1 and 1.2 take differently.
-void check_scalars(const Subject& subject, Findings& findings);
+void check_scalars(const CheckedConfig& checked, Findings& findings);
 
 /// repeated-key: a key that one block of one template gives twice.
-void check_repeated_keys(const Subject& subject, Findings& findings);
+void check_repeated_keys(const CheckedConfig& checked, Findings& findings);
 
 }  // namespace forge::lint

@@ -11,8 +11,8 @@
 
 namespace forge::lint {
 
-void check_parent(const Subject& subject, Findings& findings) {
-  const auto& loaded = subject.rendered.templates;
+void check_parent(const CheckedConfig& checked, Findings& findings) {
+  const auto& loaded = checked.parsed.rendered.templates;
   const bool alone =
       std::all_of(loaded.begin(), loaded.end(), [&](const jinja::LoadedTemplate& other) {
         return other.source->name == loaded.front().source->name;
@@ -24,7 +24,7 @@ void check_parent(const Subject& subject, Findings& findings) {
                       "the config extends and includes no other template: it has nothing in common "
                       "with its project",
                       "begin it with -- extends 'TEMPLATE'",
-                      subject.config.name});
+                      checked.config.name});
 }
 
 namespace {
@@ -33,15 +33,16 @@ using jinja::BlockInfo;
 using jinja::Reference;
 
 /// The templates that this one extended in the render.
-std::vector<const UsedTemplate*> parents_of(const UsedTemplate& used, const Subject& subject) {
+std::vector<const UsedTemplate*> parents_of(const UsedTemplate& used,
+                                            const CheckedConfig& checked) {
   std::vector<const UsedTemplate*> parents;
   for (const Reference& reference : used.analysis->references) {
     if (reference.kind != Reference::Kind::extends) continue;
     for (const std::string& name : reference.names) {
-      if (const UsedTemplate* parent = subject.find(name)) parents.push_back(parent);
+      if (const UsedTemplate* parent = checked.find(name)) parents.push_back(parent);
     }
     if (!reference.is_expression()) continue;
-    for (const UsedTemplate& other : subject.templates) {
+    for (const UsedTemplate& other : checked.templates) {
       const bool is_parent =
           other.loaded->relation == "extends" && other.loaded->loaded_by == used.loaded->name;
       if (is_parent) parents.push_back(&other);
@@ -51,10 +52,11 @@ std::vector<const UsedTemplate*> parents_of(const UsedTemplate& used, const Subj
 }
 
 /// All that it extended, nearest first.
-std::vector<const UsedTemplate*> ancestors_of(const UsedTemplate& used, const Subject& subject) {
-  std::vector<const UsedTemplate*> ancestors = parents_of(used, subject);
+std::vector<const UsedTemplate*> ancestors_of(const UsedTemplate& used,
+                                              const CheckedConfig& checked) {
+  std::vector<const UsedTemplate*> ancestors = parents_of(used, checked);
   for (size_t i = 0; i < ancestors.size(); ++i) {
-    for (const UsedTemplate* next : parents_of(*ancestors[i], subject)) {
+    for (const UsedTemplate* next : parents_of(*ancestors[i], checked)) {
       const bool is_new =
           next != &used && std::find(ancestors.begin(), ancestors.end(), next) == ancestors.end();
       if (is_new) ancestors.push_back(next);
@@ -75,9 +77,9 @@ std::vector<std::string> blocks_of(const std::vector<const UsedTemplate*>& templ
 
 }  // namespace
 
-void check_blocks(const Subject& subject, Findings& findings) {
-  for (const UsedTemplate& used : subject.templates) {
-    const std::vector<const UsedTemplate*> ancestors = ancestors_of(used, subject);
+void check_blocks(const CheckedConfig& checked, Findings& findings) {
+  for (const UsedTemplate& used : checked.templates) {
+    const std::vector<const UsedTemplate*> ancestors = ancestors_of(used, checked);
     if (ancestors.empty()) continue;
     const std::vector<std::string> known = blocks_of(ancestors);
     for (const BlockInfo& block : used.analysis->blocks) {
@@ -105,34 +107,34 @@ namespace {
 using jinja::Reference;
 using jinja::TemplateAnalysis;
 
-bool is_used(const Subject& subject, const TemplateAnalysis& part) {
-  return std::any_of(subject.templates.begin(),
-                     subject.templates.end(),
+bool is_used(const CheckedConfig& checked, const TemplateAnalysis& part) {
+  return std::any_of(checked.templates.begin(),
+                     checked.templates.end(),
                      [&](const UsedTemplate& used) { return used.analysis == &part; });
 }
 
-bool is_named(const Subject& subject, const std::string& name) {
+bool is_named(const CheckedConfig& checked, const std::string& name) {
   const auto names_it = [&](const Reference& reference) {
     return std::find(reference.names.begin(), reference.names.end(), name) != reference.names.end();
   };
-  return std::any_of(subject.parts.begin(), subject.parts.end(), [&](const TemplateAnalysis* part) {
+  return std::any_of(checked.parts.begin(), checked.parts.end(), [&](const TemplateAnalysis* part) {
     return std::any_of(part->references.begin(), part->references.end(), names_it);
   });
 }
 
 /// Of several templates of one name the one that is used, else the one loaded last.
-const TemplateAnalysis& winner_of(const Subject& subject,
+const TemplateAnalysis& winner_of(const CheckedConfig& checked,
                                   const std::vector<const TemplateAnalysis*>& parts) {
   const auto used = std::find_if(parts.begin(), parts.end(), [&](const TemplateAnalysis* part) {
-    return is_used(subject, *part);
+    return is_used(checked, *part);
   });
   return used == parts.end() ? *parts.back() : **used;
 }
 
-void check_duplicates(const Subject& subject,
+void check_duplicates(const CheckedConfig& checked,
                       const std::vector<const TemplateAnalysis*>& parts,
                       Findings& findings) {
-  const TemplateAnalysis& winner = winner_of(subject, parts);
+  const TemplateAnalysis& winner = winner_of(checked, parts);
   for (const TemplateAnalysis* part : parts) {
     if (part == &winner || part->source->text == winner.source->text) continue;
     findings.push_back({Severity::warning,
@@ -153,15 +155,15 @@ bool looks_like_a_title(const std::string& name) {
 
 }  // namespace
 
-void check_inline_templates(const Subject& subject, Findings& findings) {
+void check_inline_templates(const CheckedConfig& checked, Findings& findings) {
   std::map<std::string, std::vector<const TemplateAnalysis*>> by_name;
-  for (const TemplateAnalysis* part : subject.parts) {
+  for (const TemplateAnalysis* part : checked.parts) {
     if (!part->inline_name.empty()) by_name[part->inline_name].push_back(part);
   }
   for (const auto& [name, parts] : by_name) {
-    if (parts.size() > 1) check_duplicates(subject, parts, findings);
+    if (parts.size() > 1) check_duplicates(checked, parts, findings);
     for (const TemplateAnalysis* part : parts) {
-      if (!looks_like_a_title(name) || is_used(subject, *part) || is_named(subject, name)) continue;
+      if (!looks_like_a_title(name) || is_used(checked, *part) || is_named(checked, name)) continue;
       findings.push_back({Severity::note,
                           "unused-inline",
                           part->marker,
@@ -180,13 +182,13 @@ using jinja::TemplateAnalysis;
 using jinja::VariableRead;
 using jinja::VariableWrite;
 
-using Views = std::unordered_set<std::string_view>;  ///< of strings that the subject owns
+using Views = std::unordered_set<std::string_view>;  ///< of strings that the checked owns
 
 /// What a config's templates can see besides what they set themselves.
-Views given_names(const Subject& subject) {
+Views given_names(const CheckedConfig& checked) {
   Views names;
-  for (const auto& [name, value] : subject.variables) names.insert(name);
-  for (const auto& argument : subject.arguments) names.insert(argument.variable);
+  for (const auto& [name, value] : checked.variables) names.insert(name);
+  for (const auto& argument : checked.arguments) names.insert(argument.variable);
   return names;
 }
 
@@ -196,11 +198,11 @@ std::string owner_of(const std::string& path) {
 }
 
 /// The first read of each path that is never read without a fallback.
-std::vector<const VariableRead*> reads_with_fallback(const Subject& subject) {
+std::vector<const VariableRead*> reads_with_fallback(const CheckedConfig& checked) {
   std::vector<const VariableRead*> first;
   Views seen;
   Views relied_on;
-  for (const UsedTemplate& used : subject.templates) {
+  for (const UsedTemplate& used : checked.templates) {
     for (const VariableRead& read : used.analysis->reads) {
       if (!read.is_optional) {
         relied_on.insert(read.path);
@@ -223,7 +225,7 @@ std::string without_digits(std::string text) {
 }
 
 /// Near enough to be a slip of the keys, rather than the name of a sibling such as beta1 and beta2.
-bool is_slip(const std::string& written, const std::string& meant) {
+bool is_typo(const std::string& written, const std::string& meant) {
   constexpr size_t short_name = 8;
   const int most = written.size() < short_name ? 1 : 2;
   const auto longer = static_cast<int>(written.size()) - static_cast<int>(meant.size());
@@ -247,7 +249,7 @@ std::string meant_by(const std::string& path,
                      const std::vector<std::string>& known,
                      const std::string& key) {
   for (const std::string& other : known) {
-    if (owner_of(other) == owner_of(path) && is_slip(path, other)) return other;
+    if (owner_of(other) == owner_of(path) && is_typo(path, other)) return other;
   }
   for (const std::string& other : known) {
     if (owner_of(other) != owner_of(path) && last_name(other) == last_name(path)) return other;
@@ -256,16 +258,16 @@ std::string meant_by(const std::string& path,
   const std::string name = last_name(path);
   const bool holds_key = key.size() >= telling && name.find(key) != std::string::npos;
   const bool is_name_of_key = name == key;
-  return !is_name_of_key && (holds_key || is_slip(name, key)) ? key : "";
+  return !is_name_of_key && (holds_key || is_typo(name, key)) ? key : "";
 }
 
 /// Takes out what some template of the config sets, whether or not it took part, and attributes of
 /// what is no namespace: they may come from anywhere.
-void take_out_set(const Subject& subject, std::vector<const VariableRead*>& reads) {
+void remove_assigned(const CheckedConfig& checked, std::vector<const VariableRead*>& reads) {
   Views wanted;
   for (const VariableRead* read : reads) wanted.insert(read->path);
   Views namespaces;
-  for (const TemplateAnalysis* part : subject.parts) {
+  for (const TemplateAnalysis* part : checked.parts) {
     for (const VariableWrite& write : part->writes) {
       wanted.erase(write.path);
       if (write.makes_namespace) namespaces.insert(write.path);
@@ -279,9 +281,9 @@ void take_out_set(const Subject& subject, std::vector<const VariableRead*>& read
 }
 
 /// Every path that is set or given, sorted.
-std::vector<std::string> known_paths(const Subject& subject, const Views& given) {
+std::vector<std::string> known_paths(const CheckedConfig& checked, const Views& given) {
   std::set<std::string> paths(given.begin(), given.end());
-  for (const TemplateAnalysis* part : subject.parts) {
+  for (const TemplateAnalysis* part : checked.parts) {
     for (const VariableWrite& write : part->writes) paths.insert(write.path);
   }
   return {paths.begin(), paths.end()};
@@ -289,13 +291,13 @@ std::vector<std::string> known_paths(const Subject& subject, const Views& given)
 
 }  // namespace
 
-void check_variables(const Subject& subject, Findings& findings) {
-  std::vector<const VariableRead*> reads = reads_with_fallback(subject);
-  take_out_set(subject, reads);
+void check_variables(const CheckedConfig& checked, Findings& findings) {
+  std::vector<const VariableRead*> reads = reads_with_fallback(checked);
+  remove_assigned(checked, reads);
   if (reads.empty()) return;
-  const Views given = given_names(subject);
+  const Views given = given_names(checked);
   const std::set<std::string>& built_in = jinja::known_names();
-  const std::vector<std::string> known = known_paths(subject, given);
+  const std::vector<std::string> known = known_paths(checked, given);
   for (const VariableRead* read : reads) {
     const std::string& path = read->path;
     if (given.count(path) || built_in.count(path)) continue;

@@ -126,7 +126,7 @@ std::string advice_for(std::string_view text, const PlainScalar& old, const Plai
 
 }  // namespace
 
-std::optional<TwoReadings> two_readings(std::string_view plain) {
+std::optional<YamlVersionDifference> yaml_version_difference(std::string_view plain) {
   // Most words can mean nothing but text, in any version.
   if (plain.empty() || plain.size() > 64) return std::nullopt;
   const PlainScalar old = python::resolve_plain_scalar(plain);
@@ -140,7 +140,7 @@ std::optional<TwoReadings> two_readings(std::string_view plain) {
   if (same) return std::nullopt;
   const bool is_text_or_real =
       old.kind == PlainScalar::Kind::string && newer.kind == PlainScalar::Kind::real;
-  return TwoReadings{
+  return YamlVersionDifference{
       describe(old), describe(newer), advice_for(plain, old, newer), is_text_or_real};
 }
 
@@ -155,8 +155,8 @@ bool is_quoted(const SourceSpan& place) {
 
 class ScalarCheck {
  public:
-  ScalarCheck(const Subject& subject, Findings& findings)
-      : is_experiment_(subject.is_experiment), findings_(findings) {}
+  ScalarCheck(const CheckedConfig& checked, Findings& findings)
+      : is_experiment_(checked.is_experiment), findings_(findings) {}
 
   void check_value(const yaml::Node& node) {
     if (node.is_scalar() && node.plain && node.tag.empty()) check(node.text, node.origin, "");
@@ -181,7 +181,7 @@ class ScalarCheck {
           what + "'" + text + "' is a boolean to some readers of YAML 1.1",
           "quote it",
           text);
-    } else if (const auto readings = two_readings(text)) {
+    } else if (const auto readings = yaml_version_difference(text)) {
       // forge's own reader takes 1e-3 for the number that it is, wherever one is wanted.
       if (is_experiment_ && readings->is_text_or_real) return;
       add(is_experiment_ ? Severity::note : Severity::warning,
@@ -197,8 +197,8 @@ class ScalarCheck {
            const SourceSpan& where,
            const std::string& message,
            const std::string& hint,
-           const std::string& subject) {
-    findings_.push_back({severity, "yaml-versions", where, message, hint, subject});
+           const std::string& checked) {
+    findings_.push_back({severity, "yaml-versions", where, message, hint, checked});
   }
 
   bool is_experiment_;
@@ -207,9 +207,9 @@ class ScalarCheck {
 
 }  // namespace
 
-void check_scalars(const Subject& subject, Findings& findings) {
-  ScalarCheck check(subject, findings);
-  for (const yaml::Node* node : subject.nodes) {
+void check_scalars(const CheckedConfig& checked, Findings& findings) {
+  ScalarCheck check(checked, findings);
+  for (const yaml::Node* node : checked.nodes) {
     check.check_value(*node);
     for (const yaml::Entry& entry : node->entries) check.check_key(entry);
   }

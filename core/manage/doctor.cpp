@@ -110,9 +110,9 @@ Finding check_locks(const fs::path& folder) {
   const auto first = FileLock::try_acquire(folder / "lock");
   const bool held =
       first && FileLock::is_held(folder / "lock") && !FileLock::try_acquire(folder / "lock");
-  const queue::Device device{"device", 1};
-  const auto lease = queue::Lease::try_take(folder, device, 1);
-  const bool leased = lease && !queue::Lease::try_take(folder, device, 1);
+  const queue::LeaseDevice device{"device", 1};
+  const auto lease = queue::Lease::try_acquire(folder, device, 1);
+  const bool leased = lease && !queue::Lease::try_acquire(folder, device, 1);
   if (held && leased) return finding;
   finding.health = Health::problem;
   finding.text = held ? "leases of devices do not exclude each other here"
@@ -206,7 +206,7 @@ std::vector<Finding> check_backend(const BackendReport& report, bool is_own) {
              "not here: " + first_line(report.problem),
              is_own ? "install forge's worker, or build forge with FORGE_WITH_TORCH=ON" : ""}};
   }
-  const run::BackendInfo& info = *report.info;
+  const worker::BackendInfo& info = *report.info;
   Finding finding{what, Health::ok, info.hello.backend_version, ""};
   for (const auto& [key, name] :
        {std::pair("torch", "Torch"), std::pair("cxx", "compiler"), std::pair("python", "Python")}) {

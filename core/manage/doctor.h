@@ -25,7 +25,7 @@ nlohmann::json to_json(const Finding& finding);
 /// What a backend said when it was asked what it runs on, or why it could not.
 struct BackendReport {
   std::string name;
-  std::optional<run::BackendInfo> info;
+  std::optional<worker::BackendInfo> info;
   std::string problem;
 };
 

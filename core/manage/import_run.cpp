@@ -127,7 +127,7 @@ run::RunRecord checked_record(const run::RunFolder& folder, std::vector<std::str
   }
   const Json config = json_of(folder.config_file());
   config::experiment_from_json(config);
-  if (run::identifying_part(config) != record.identity.experiment)
+  if (run::identity_config(config) != record.identity.experiment)
     notes.push_back("config.json differs from what the run's identity says");
   run::read_events(folder.events_file());
   return record;

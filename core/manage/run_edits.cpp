@@ -49,13 +49,13 @@ bool is_plain_name(const std::string& name) {
          name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
 }
 
-run::Remarks edit_annotations(const run::RunFolder& folder,
-                              const std::function<void(run::Remarks&)>& change) {
+run::Annotations edit_annotations(const run::RunFolder& folder,
+                                  const std::function<void(run::Annotations&)>& change) {
   const queue::Queue one_at_a_time(folder.path().parent_path());
-  run::Remarks remarks = run::read_remarks(folder);
+  run::Annotations remarks = run::read_annotations(folder);
   change(remarks);
-  run::write_remarks(folder, remarks);
-  return run::read_remarks(folder);
+  run::write_annotations(folder, remarks);
+  return run::read_annotations(folder);
 }
 
 template <class Visitor>

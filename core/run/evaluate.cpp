@@ -27,20 +27,11 @@ namespace {
 
 const std::string magic = "forgetok";
 
-data::Tokenizer tokenizer_of(const RunModel& model) {
-  if (model.tokenizer.empty()) {
-    throw Error("the model has no tokenizer that forge can use",
-                {},
-                "forge reads a tokenizer.json of BPE; see docs/HUGGING_FACE.md");
-  }
-  return data::load_tokenizer(model.tokenizer);
-}
-
 /// Ids of another vocabulary would give a loss that means nothing.
 void require_own_tokenizer(const RunModel& model,
                            const std::string& fingerprint,
                            const std::string& what) {
-  if (tokenizer_of(model).fingerprint() == fingerprint) return;
+  if (model_tokenizer(model).fingerprint() == fingerprint) return;
   throw Error(what + " is in the tokens of another tokenizer than the model's",
               {},
               "give the text itself: it is read with the model's own tokenizer");
@@ -55,7 +46,8 @@ void require_own_ids(const RunModel& model,
   if (reads_text && is_text) {
     require_own_tokenizer(model, made.tokenizer_fingerprint, name);
   } else if (reads_text) {
-    throw Error(name + " is a task with ids of its own, and the model reads those of a tokenizer");
+    throw Error(
+        name + " is a task with task-specific token ids, and the model reads those of a tokenizer");
   } else if (is_text) {
     throw Error(name + " is text, and the model has no tokenizer to read it with");
   }
@@ -63,7 +55,7 @@ void require_own_ids(const RunModel& model,
 
 std::optional<int32_t> document_start_of(const RunModel& model) {
   if (!model.experiment.train.document_mask) return std::nullopt;
-  const int32_t bos = tokenizer_of(model).bos_id();
+  const int32_t bos = model_tokenizer(model).bos_id();
   if (bos < 0) {
     throw Error(
         "train.document_mask is true, but the tokenizer has no BOS to begin a document with");
@@ -77,24 +69,19 @@ bool is_token_file(const fs::path& path) {
   return std::memcmp(file.data(), magic.data(), magic.size()) == 0;
 }
 
-/// Tokens of text for one evaluation, in a file that goes with its last owner.
-std::shared_ptr<const fs::path> write_tokens(const RunModel& model,
-                                             const fs::path& path,
-                                             const fs::path& cache_dir,
-                                             const data::Progress& progress) {
-  const data::Tokenizer tokenizer = tokenizer_of(model);
+/// Tokens of text for one evaluation.
+std::shared_ptr<const TemporaryFile> write_tokens(const RunModel& model,
+                                                  const fs::path& path,
+                                                  const fs::path& cache_dir,
+                                                  const data::Progress& progress) {
+  const data::Tokenizer tokenizer = model_tokenizer(model);
   data::DocumentRule rule;
   if (config::is_json_lines(path)) rule = {config::DocumentKind::record, "", "text"};
   const data::TextRange text = data::all_text(path, rule);
   make_directories(cache_dir);
-  const std::shared_ptr<const fs::path> tokens(
-      new fs::path(cache_dir / ("evaluate-" + std::to_string(::getpid()) + ".tokens")),
-      [](const fs::path* file) {
-        std::error_code ignored;
-        fs::remove(*file, ignored);
-        delete file;
-      });
-  data::TokenFileWriter writer(*tokens, tokenizer.vocab_size(), tokenizer.fingerprint());
+  auto tokens = std::make_shared<const TemporaryFile>(
+      cache_dir / ("evaluate-" + std::to_string(::getpid()) + ".tokens"));
+  data::TokenFileWriter writer(tokens->path(), tokenizer.vocab_size(), tokenizer.fingerprint());
   data::write_text(text, tokenizer, progress, writer);
   writer.finish();
   return tokens;
@@ -137,7 +124,7 @@ EvaluationData prepared(const RunModel& model,
     throw Error("the text that the run was trained on has changed since: '" +
                     shown_path(experiment.data.path) + "'",
                 {},
-                "name what to evaluate on with --data; its held-out rows of then are gone",
+                "the original held-out rows no longer exist; choose others with --data",
                 ExitCode::failed);
   }
   EvaluationData data;
@@ -182,9 +169,9 @@ EvaluationData evaluation_data_at(const RunModel& model,
   std::error_code ignored;
   if (fs::is_regular_file(inside, ignored)) return whole_token_file(model, inside, name);
   if (is_token_file(path)) return whole_token_file(model, path, name);
-  const std::shared_ptr<const fs::path> tokens = write_tokens(model, path, cache_dir, progress);
-  EvaluationData data = whole_token_file(model, *tokens, name);
-  data.keeps_tokens = tokens;
+  const auto tokens = write_tokens(model, path, cache_dir, progress);
+  EvaluationData data = whole_token_file(model, tokens->path(), name);
+  data.temporary_tokens = tokens;
   return data;
 }
 
@@ -192,7 +179,7 @@ namespace {
 
 int64_t bytes_of(const RunModel& model, const EvaluationData& data) {
   if (model.tokenizer.empty()) return 0;
-  const data::Tokenizer tokenizer = data::load_tokenizer(model.tokenizer);
+  const data::Tokenizer tokenizer = model_tokenizer(model);
   const int seq_len = model.experiment.train.seq_len;
   int64_t bytes = 0;
   for (const worker::TokenSource& source : data.tokens) {
@@ -202,21 +189,6 @@ int64_t bytes_of(const RunModel& model, const EvaluationData& data) {
                                  file, std::min(source.rows * seq_len, file.size() - 1), tokenizer);
   }
   return bytes;
-}
-
-worker::Request request_of(const RunModel& model,
-                           const EvaluationData& data,
-                           const std::string& device,
-                           int threads) {
-  worker::Request request;
-  request.job = worker::Job::evaluate;
-  request.experiment = config::to_json(model.experiment);
-  request.evaluation_tokens = data.tokens;
-  ask_for_answers(model.experiment, request);
-  request.initial_weights = fs::absolute(model.checkpoint).string();
-  request.device = device;
-  request.threads = threads;
-  return request;
 }
 
 /// What a worker's result must hold.
@@ -239,28 +211,28 @@ ModelEvaluation evaluate(const RunModel& model,
                          const EvaluationData& data,
                          const std::string& device,
                          int threads,
-                         const Backend& backend,
-                         Launcher& launcher,
+                         const worker::Backend& backend,
+                         worker::Launcher& launcher,
                          const std::function<void(double)>& progress) {
-  const worker::Request request = request_of(model, data, device, threads);
-  Examiner examiner(request, model.tokenizer);
+  worker::Request request = model_request(worker::Job::evaluate, model, device, threads);
+  request.evaluation_tokens = data.tokens;
+  request_answers(model.experiment, request);
+  Scorer scorer(request, model.tokenizer);
   ModelEvaluation evaluation;
-  nlohmann::json values;
   const auto listen = [&](const worker::Event& event) {
     if (const auto* made = std::get_if<worker::Progress>(&event)) progress(made->fraction);
     if (const auto* machine = std::get_if<worker::Environment>(&event))
       evaluation.device = machine->device_name;
-    if (const auto* answers = std::get_if<worker::Answers>(&event)) examiner.take(*answers);
-    if (const auto* result = std::get_if<worker::Result>(&event)) values = result->values;
+    if (const auto* answers = std::get_if<worker::Answers>(&event)) scorer.add(*answers);
   };
-  run_job(launcher, backend.command(request), request, job_silence_seconds, listen);
-  if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
+  const nlohmann::json values =
+      worker::job_result(launcher, backend.command(request), request, listen);
   const auto answer = worker::read_fields<MeasuredLoss>(values, "the worker's result");
   evaluation.loss = answer.loss;
   evaluation.tokens = answer.tokens;
   evaluation.seconds = answer.seconds;
   evaluation.perplexity = std::exp(evaluation.loss);
-  evaluation.scores = examiner.finish();
+  evaluation.scores = scorer.finish();
   evaluation.bytes = bytes_of(model, data);
   if (evaluation.bytes > 0) {
     const double nats = evaluation.loss * static_cast<double>(evaluation.tokens);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/staging.h"
 #include "core/data/common.h"
 #include "core/run/open_model.h"
 #include "core/worker/launcher.h"
@@ -18,9 +19,9 @@ namespace forge::run {
 
 /// Token ids that a model is evaluated on, in its own vocabulary.
 struct EvaluationData {
-  std::string name;                           ///< what to call it
-  std::vector<worker::TokenSource> tokens;  ///< of the model's train.seq_len
-  std::shared_ptr<const void> keeps_tokens;   ///< removes a token file that was made for this alone
+  std::string name;                                       ///< what to call it
+  std::vector<worker::TokenSource> tokens;                ///< of the model's train.seq_len
+  std::shared_ptr<const TemporaryFile> temporary_tokens;  ///< of `tokens`, where made for this
 
   int64_t rows() const;
 };
@@ -57,13 +58,14 @@ struct ModelEvaluation {
   std::map<std::string, worker::Score> scores;  ///< of a task
 };
 
-/// Has a worker evaluate a model. `progress` gets the fraction done. Throws Error as run_job does.
+/// Has a worker evaluate a model. `progress` gets the fraction done. Throws Error as
+/// worker::run_job does.
 ModelEvaluation evaluate(const RunModel& model,
                          const EvaluationData& data,
                          const std::string& device,
                          int threads,
-                         const Backend& backend,
-                         Launcher& launcher,
+                         const worker::Backend& backend,
+                         worker::Launcher& launcher,
                          const std::function<void(double)>& progress);
 
 }  // namespace forge::run

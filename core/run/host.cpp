@@ -1,10 +1,10 @@
 #include "core/run/host.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace forge::run {
@@ -54,12 +54,12 @@ double own_ticks(const fs::path& process) {
 }
 
 /// The same with all of its children that live.
-double family_ticks(const fs::path& proc, int pid, int generations) {
+double process_tree_ticks(const fs::path& proc, int pid, int generations) {
   const fs::path process = proc / std::to_string(pid);
   double ticks = own_ticks(process);
   if (generations == 0) return ticks;
   std::ifstream children(process / "task" / std::to_string(pid) / "children");
-  for (int child = 0; children >> child;) ticks += family_ticks(proc, child, generations - 1);
+  for (int child = 0; children >> child;) ticks += process_tree_ticks(proc, child, generations - 1);
   return ticks;
 }
 
@@ -75,12 +75,13 @@ std::optional<MachineLoad::Times> MachineLoad::read(int pid) const {
     times.all += machine[i];
     if (i != idle && i != waiting) times.busy += machine[i];
   }
-  times.own = own_ticks(proc_ / std::to_string(::getpid())) + family_ticks(proc_, pid, generations);
+  times.own =
+      own_ticks(proc_ / std::to_string(::getpid())) + process_tree_ticks(proc_, pid, generations);
   for (double* ticks : {&times.all, &times.busy, &times.own}) *ticks /= ticks_per_second();
   return times;
 }
 
-void MachineLoad::look(int pid) {
+void MachineLoad::sample(int pid) {
   const std::optional<Times> now = read(pid);
   if (!now) return;
   if (!first_) first_ = now;
@@ -88,7 +89,7 @@ void MachineLoad::look(int pid) {
   if (!last_ || now->own >= last_->own) last_ = now;
 }
 
-std::optional<double> MachineLoad::busy_elsewhere() const {
+std::optional<double> MachineLoad::other_process_load() const {
   if (!first_ || !last_) return std::nullopt;
   constexpr double least = 1;  // seconds of a core: ticks are hundredths
   const double all = last_->all - first_->all;

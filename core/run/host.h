@@ -19,11 +19,11 @@ class MachineLoad {
 
   /// Reads how much each has worked so far; the first call is the beginning. To be called now and
   /// then while the worker `pid` lives: what it did after the last call is not counted.
-  void look(int pid);
+  void sample(int pid);
 
   /// The share of all cores that others kept busy between the first and the last look, from 0 to 1;
   /// none where that was a moment only, or the files do not tell.
-  std::optional<double> busy_elsewhere() const;
+  std::optional<double> other_process_load() const;
 
  private:
   struct Times {

@@ -8,13 +8,14 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/staging.h"
 #include "core/config/experiment.h"
 #include "core/data/tokenizer/tokenizer_file.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "core/model/parameters.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
-#include "core/model/weights/checkpoint.h"
 
 namespace forge::run {
 namespace {
@@ -51,7 +52,7 @@ RunRecord record_of(const huggingface::ImportedModel& model,
   record.created = utc_timestamp();
   record.command = request.command;
   record.imported_from = fs::absolute(request.origin).lexically_normal().string();
-  record.identity.experiment = identifying_part(config::to_json(experiment));
+  record.identity.experiment = identity_config(config::to_json(experiment));
   record.identity.initial_weights = weights::content_hash(model.weights);
   record.identity.tokenizer_fingerprint = model.tokenizer_fingerprint;
   record.identity.backend = experiment.backend;
@@ -107,7 +108,6 @@ void write_folder(const RunFolder& folder,
                   const huggingface::ImportedModel& model,
                   const config::Experiment& experiment,
                   const RunRecord& record) {
-  make_directories(folder.path());
   write_file_atomic(folder.config_file(), json_text(config::to_json(experiment), 2) + "\n");
   write_file_atomic(folder.origin_file(), json_text(origins_of(experiment, record), 2) + "\n");
   if (model.tokenizer.extension() == ".json") {
@@ -134,7 +134,6 @@ config::Experiment experiment_of(const huggingface::ImportedModel& model,
   experiment.model = model.config.model;
   experiment.tokenizer.vocab_size = model.config.model.vocab_size;
   constexpr int64_t longest = 1 << 24;  // that the schema allows
-  // It says nothing of a training elsewhere; so it is in the keys of runs imported before.
   experiment.train.deterministic = true;
   experiment.train.seq_len = static_cast<int>(std::min(model.config.max_positions, longest));
   return experiment;
@@ -147,16 +146,9 @@ ImportedRun import_run(const huggingface::ImportedModel& model,
   const RunRecord record = record_of(model, experiment, request);
   ImportedRun imported{RunFolder(runs_dir / record.id), false};
   if (fs::exists(imported.folder.done_file())) return imported;
-  const fs::path aside = aside_path(imported.folder.path());
-  try {
-    remove_tree(aside);
-    write_folder(RunFolder(aside), model, experiment, record);
-    replace_folder(aside, imported.folder.path());
-  } catch (...) {
-    std::error_code ignored;
-    remove_tree(aside, ignored);
-    throw;
-  }
+  FolderWriter writer(imported.folder.path());
+  write_folder(RunFolder(writer.path()), model, experiment, record);
+  writer.replace();
   imported.made = true;
   return imported;
 }

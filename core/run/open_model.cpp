@@ -57,22 +57,12 @@ fs::path checkpoint_of(const RunFolder& folder, std::optional<int64_t> step) {
               ExitCode::failed);
 }
 
-/// The run's own copy, else the one beside its token files.
-fs::path tokenizer_file_of(const RunFolder& folder) {
-  if (fs::exists(folder.tokenizer_file()) || !fs::exists(folder.request_file())) {
-    return folder.tokenizer_file();
-  }
-  const worker::Request request = worker::request_from_line(read_file(folder.request_file()));
-  if (request.train_tokens.empty()) return folder.tokenizer_file();
-  return fs::path(request.train_tokens[0].path).parent_path() / "tokenizer.json";
-}
-
 void read_tokenizer(const RunFolder& folder, RunModel& model) {
   const Identity identity = folder.record().identity;
   model.tokenizer_fingerprint = identity.tokenizer_fingerprint;
   model.data_fingerprint = identity.data_fingerprint;
   if (model.tokenizer_fingerprint.empty()) return;
-  model.tokenizer = tokenizer_file_of(folder);
+  model.tokenizer = folder.tokenizer_file();
   if (!fs::exists(model.tokenizer)) {
     throw Error("the tokenizer of run '" + folder.id() + "' is gone: no file '" +
                     shown_path(model.tokenizer) + "'",
@@ -91,7 +81,7 @@ void read_tokenizer(const RunFolder& folder, RunModel& model) {
 
 }  // namespace
 
-RunFolder named_run(const fs::path& runs_dir, const std::string& name) {
+RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& name) {
   if (name.empty()) throw Error("the name of the run is empty", {}, "'forge runs' lists them");
   std::error_code unreadable;
   const RunFolder as_path(fs::weakly_canonical(fs::absolute(name), unreadable));
@@ -120,7 +110,7 @@ RunModel open_model(const fs::path& runs_dir,
                     const std::string& run_or_folder,
                     std::optional<int64_t> step) {
   if (!huggingface::is_model_folder(run_or_folder))
-    return open_run(named_run(runs_dir, run_or_folder), step);
+    return open_run(find_run_by_name_or_path(runs_dir, run_or_folder), step);
   if (step) {
     throw Error("'" + run_or_folder + "' is a model folder: it holds one model and no step " +
                 std::to_string(*step));
@@ -139,6 +129,33 @@ RunModel open_model(const fs::path& runs_dir,
   return model;
 }
 
+data::Tokenizer model_tokenizer(const RunModel& model) {
+  if (!model.tokenizer.empty()) return data::load_tokenizer(model.tokenizer);
+  if (model.experiment.data.has_own_ids()) {
+    throw Error("'" + model.name + "' reads the ids of the task " +
+                    model.experiment.data.task.name + ", not text",
+                {},
+                "'forge eval' scores what it answers, 'forge data sample' shows the task's texts");
+  }
+  throw Error("'" + shown_path(model.checkpoint) + "' has no tokenizer that forge can use",
+              {},
+              "it needs a tokenizer.json of BPE beside its weights; 'forge import-hf' "
+              "says what is wrong with another one");
+}
+
+worker::Request model_request(worker::Job job,
+                              const RunModel& model,
+                              const std::string& device,
+                              int threads) {
+  worker::Request request;
+  request.job = job;
+  request.experiment = config::to_json(model.experiment);
+  request.initial_weights = fs::absolute(model.checkpoint).string();
+  request.device = device;
+  request.threads = threads;
+  return request;
+}
+
 namespace {
 
 using Json = nlohmann::json;
@@ -150,7 +167,7 @@ Json leaves_of(const model::ModelConfig& model) {
   return config::to_json(experiment).at("model").flatten();
 }
 
-/// Shapes tell sizes apart; what turns the same weights into another function is said.
+/// Config keys in which the models differ. Different sizes are found later, by the shapes.
 std::vector<std::string> differences(const model::ModelConfig& wanted,
                                      const model::ModelConfig& origin) {
   std::vector<std::string> notes;

@@ -14,8 +14,8 @@
 
 namespace forge::run {
 
-/// Where a run goes on that another one began.
-struct Continuation {
+/// A checkpoint of another run that a new run continues.
+struct ContinueFrom {
   std::filesystem::path checkpoint;  ///< a folder of the other run's, "": it begins by itself
   std::filesystem::path events;      ///< the other run's
   int64_t step = 0;                  ///< of the checkpoint
@@ -26,14 +26,14 @@ struct Continuation {
 /// config, goes on exactly as if it had begun there itself: the longer or shorter budget is the
 /// only thing that may differ, and the schedule has to give every step done the rate that it had
 /// (config::check_resumable). Throws Error saying what stands against it.
-Continuation find_continuation(const RunFolder& other,
-                               const Identity& identity,
-                               const nlohmann::json& experiment);
+ContinueFrom find_continue_checkpoint(const RunFolder& other,
+                                      const Identity& identity,
+                                      const nlohmann::json& experiment);
 
 /// Those of the other run's events that are numbers of the steps before the checkpoint, as lines of
 /// events.jsonl: attempt 0 of the run that goes on. Without those of a window that its end cut
 /// short.
-std::string earlier_events(const Continuation& continuation);
+std::string copied_metrics(const ContinueFrom& from);
 
 /// All that a run is made of, before it has a folder.
 struct RunInputs {
@@ -47,12 +47,12 @@ struct RunInputs {
   std::string tokenizer_fingerprint;
   std::filesystem::path tokenizer;  ///< tokenizer.json, of which the run folder gets a copy
   InitialWeights initial_weights;
-  Continuation continuation;  ///< of a new run; one that has checkpoints goes on from its own
+  ContinueFrom continue_from;  ///< of a new run; one that has checkpoints goes on from its own
   std::vector<worker::TokenSource> train_tokens;
   std::vector<worker::TokenSource> evaluation_tokens;
   std::vector<worker::TokenSource> validation_tokens;
   std::string device = "auto";  ///< as chosen by the user; "auto": what the worker chose
-  BackendInfo backend;          ///< what the worker said it would run on
+  worker::BackendInfo backend;  ///< what the worker said it would run on
 };
 
 enum class Action {
@@ -75,12 +75,6 @@ struct PlannedRun {
 /// the first free suffix "-2", "-3", … when there is one already; without it the run with the
 /// highest suffix is the one that counts. Writes nothing.
 PlannedRun plan_run(const RunInputs& inputs, const std::filesystem::path& runs_dir, bool force);
-
-/// The same run under the id `id`, which is its own with or without a suffix as `force` gives one;
-/// throws Error for another.
-PlannedRun plan_under(const std::string& id,
-                      const RunInputs& inputs,
-                      const std::filesystem::path& runs_dir);
 
 /// Writes what the supervisor needs: for a new run its folder (aside, then renamed: there is never
 /// half a folder), for one that began before a fresh request.json, because token files may have

@@ -77,7 +77,7 @@ const Json* first_other(const Json& value, const Json& known) {
 void require_values(const Json& limits,
                     const Json& experiment,
                     const config::Origins& origins,
-                    const BackendInfo& backend) {
+                    const worker::BackendInfo& backend) {
   for (const auto& [key, values] : limits.items()) {
     const Json* value = find_value(experiment, key);
     const Json* unsupported = value && values.is_array() ? first_other(*value, values) : nullptr;
@@ -95,11 +95,11 @@ void require_values(const Json& limits,
 
 void require_supported(const Json& experiment,
                        const config::Origins& origins,
-                       const BackendInfo& backend) {
+                       const worker::BackendInfo& backend) {
   if (backend.supports) require_values(backend.supports->config, experiment, origins, backend);
 }
 
-void require_job(worker::Job job, const BackendInfo& backend) {
+void require_job(worker::Job job, const worker::BackendInfo& backend) {
   if (!backend.supports) return;
   const std::string& name = worker::names_of(job)[static_cast<size_t>(job)];
   const std::vector<std::string>& jobs = backend.supports->jobs;
@@ -111,7 +111,7 @@ void require_job(worker::Job job, const BackendInfo& backend) {
 
 void require_readable(worker::Job job,
                       const config::Experiment& experiment,
-                      const BackendInfo& backend) {
+                      const worker::BackendInfo& backend) {
   require_job(job, backend);
   if (!backend.supports) return;
   Json limits = Json::object();
@@ -137,7 +137,7 @@ void require_same(const RunRecord& record,
 
 }  // namespace
 
-worker::Request request_of(const RunFolder& folder) {
+worker::Request read_request(const RunFolder& folder) {
   if (!fs::exists(folder.request_file())) {
     throw Error("run '" + folder.id() + "' is a model that was imported: it has nothing to train",
                 {},
@@ -147,7 +147,7 @@ worker::Request request_of(const RunFolder& folder) {
   return worker::request_from_line(read_file(folder.request_file()));
 }
 
-void require_same_backend(const RunRecord& record, const BackendInfo& backend) {
+void require_same_backend(const RunRecord& record, const worker::BackendInfo& backend) {
   const Identity& identity = record.identity;
   const worker::Environment& environment = backend.environment;
   const std::string other = "'forge run " + record.config + "' makes a new run for what is here";
@@ -165,9 +165,9 @@ void require_same_backend(const RunRecord& record, const BackendInfo& backend) {
                other);
 }
 
-void renew_request(const RunFolder& folder,
-                   worker::Request request,
-                   const data::PreparedData& data) {
+void refresh_request(const RunFolder& folder,
+                     worker::Request request,
+                     const data::PreparedData& data) {
   const RunRecord record = folder.record();
   const std::string hint = "bring the text back that the run was begun with, or begin a new run";
   require_same(record, "data", record.identity.data_fingerprint, data.data_fingerprint, hint);

@@ -1,10 +1,10 @@
 #include "core/run/run_folder.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <set>
-#include <unistd.h>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -38,24 +38,16 @@ void fields(Visitor& visit, RunRecord& record) {
   visit.field("command", record.command);
   visit.optional("revision", record.revision);
   visit.optional("imported_from", record.imported_from);
+  visit.field("identity", record.identity);
 }
 
-Json to_json(const RunRecord& record) {
-  Json json = worker::write_fields(record);
-  json["identity"] = to_json(record.identity);
-  return json;
-}
+Json to_json(const RunRecord& record) { return worker::write_fields(record); }
 
 RunRecord record_from_json(const Json& json) {
-  RunRecord record = worker::read_fields<RunRecord>(json, "record of a run");
-  worker::JsonReader reader(json, "record of a run");
-  Json identity;
-  reader.field("identity", identity);
-  record.identity = identity_from_json(identity);
-  return record;
+  return worker::read_fields<RunRecord>(json, "record of a run");
 }
 
-std::string reason_of_silence(const RunFolder& folder) {
+std::string supervisor_error(const RunFolder& folder) {
   const std::vector<std::string> words = last_lines(folder.supervisor_log(), 0, 10, 400);
   if (words.empty()) return "its supervisor was killed";
   return "its supervisor gave up: " + words[0];
@@ -90,8 +82,8 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
       reader.optional("retry", status.interrupted);  // the end of a worker, and not yet of the run
     } else {
       status.interrupted = true;
-      status.reason = reason_of_silence(folder);
-      status.hint = "start it again: it goes on from its newest checkpoint";
+      status.reason = supervisor_error(folder);
+      status.hint = "start it again: it resumes from its newest checkpoint";
     }
   } catch (const Error& problem) {
     status.reason = folder.events_file().string() + " is damaged: " + problem.message();
@@ -116,10 +108,10 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
   const std::set<int64_t> recorded = recorded_checkpoints(events_file());
   const std::vector<fs::path> folders = weights::list_checkpoints(checkpoints());
   FoundCheckpoint found;
-  const auto find = [&](bool of_recorded) {
+  const auto find = [&](bool among_recorded) {
     for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
       const int64_t step = std::stoll(folder->filename().string());
-      if ((recorded.count(step) != 0) != of_recorded) continue;
+      if ((recorded.count(step) != 0) != among_recorded) continue;
       try {
         const std::string identity = weights::read_checkpoint_state(*folder).identity;
         if (!identity.empty() && identity != record().key) {
@@ -129,14 +121,14 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
         found.folder = folder->string();
         return true;
       } catch (const Error& problem) {
-        // The one before it loses less than no checkpoint at all.
+        // An older checkpoint is better than none.
         found.damaged.push_back(problem.message());
       }
     }
     return false;
   };
-  // One that was written when its supervisor could no longer record it may have losses before it
-  // that were not recorded, either: a gap in the curve, and yet better than to begin anew.
+  // A supervisor that could not record a checkpoint may have missed losses before it, too. A gap in
+  // the loss curve is better than to train from the start again.
   if (!find(true)) find(false);
   return found;
 }
@@ -159,8 +151,8 @@ RunStatus RunFolder::status() const {
   return status;
 }
 
-void RunFolder::request_stop(Stop stop) const {
-  write_file_atomic(stop_file(), stop == Stop::now ? "now\n" : "save\n");
+void RunFolder::request_stop(StopRequest stop) const {
+  write_file_atomic(stop_file(), stop == StopRequest::immediately ? "now\n" : "save\n");
 }
 
 void RunFolder::request_save() const { write_file_atomic(save_file(), ""); }
@@ -197,29 +189,29 @@ std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& i
 
 namespace {
 
-constexpr size_t most_of_tag = 64;
-constexpr size_t most_of_note = worker::max_text_bytes;
+constexpr size_t max_tag_bytes = 64;
+constexpr size_t max_note_bytes = worker::max_text_bytes;
 
 }  // namespace
 
 template <class Visitor>
-void fields(Visitor& visit, Remarks& remarks) {
-  visit.optional("archived", remarks.archived);
-  visit.optional("note", remarks.note);
-  visit.optional("tags", remarks.tags);
+void fields(Visitor& visit, Annotations& annotations) {
+  visit.optional("archived", annotations.archived);
+  visit.optional("note", annotations.note);
+  visit.optional("tags", annotations.tags);
 }
 
-nlohmann::json to_json(const Remarks& remarks) { return worker::write_fields(remarks); }
+nlohmann::json to_json(const Annotations& annotations) { return worker::write_fields(annotations); }
 
-Remarks read_remarks(const RunFolder& folder) {
-  const fs::path file = folder.remarks_file();
+Annotations read_annotations(const RunFolder& folder) {
+  const fs::path file = folder.annotations_file();
   std::error_code missing;
   if (!fs::exists(file, missing)) return {};
   try {
-    Remarks remarks =
-        worker::read_fields<Remarks>(parse_json(read_file(file)), "remarks of a run");
-    for (const std::string& tag : remarks.tags) require_tag(tag);
-    return remarks;
+    Annotations annotations =
+        worker::read_fields<Annotations>(parse_json(read_file(file)), "notes and tags of a run");
+    for (const std::string& tag : annotations.tags) check_tag(tag);
+    return annotations;
   } catch (const nlohmann::json::exception& problem) {
     throw Error("'" + file.string() + "' is no JSON: " + problem.what(),
                 {},
@@ -233,29 +225,29 @@ Remarks read_remarks(const RunFolder& folder) {
   }
 }
 
-void write_remarks(const RunFolder& folder, Remarks remarks) {
-  if (remarks.note.size() > most_of_note)
-    throw Error("the note is longer than " + std::to_string(most_of_note) + " bytes");
-  for (const std::string& tag : remarks.tags) require_tag(tag);
-  const std::set<std::string> sorted(remarks.tags.begin(), remarks.tags.end());
-  remarks.tags.assign(sorted.begin(), sorted.end());
-  if (!remarks.archived && remarks.note.empty() && remarks.tags.empty()) {
-    remove_tree(folder.remarks_file());
+void write_annotations(const RunFolder& folder, Annotations annotations) {
+  if (annotations.note.size() > max_note_bytes)
+    throw Error("the note is longer than " + std::to_string(max_note_bytes) + " bytes");
+  for (const std::string& tag : annotations.tags) check_tag(tag);
+  const std::set<std::string> sorted(annotations.tags.begin(), annotations.tags.end());
+  annotations.tags.assign(sorted.begin(), sorted.end());
+  if (!annotations.archived && annotations.note.empty() && annotations.tags.empty()) {
+    remove_tree(folder.annotations_file());
     return;
   }
-  write_file_atomic(folder.remarks_file(), json_text(to_json(remarks), 2) + "\n");
+  write_file_atomic(folder.annotations_file(), json_text(to_json(annotations), 2) + "\n");
 }
 
-void require_tag(const std::string& tag) {
+void check_tag(const std::string& tag) {
   const bool plain = std::all_of(tag.begin(), tag.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) ||
            std::string("-_./:").find(c) != std::string::npos;
   });
-  if (plain && !tag.empty() && tag.size() <= most_of_tag && tag[0] != '-') return;
+  if (plain && !tag.empty() && tag.size() <= max_tag_bytes && tag[0] != '-') return;
   throw Error("'" + tag + "' is no tag",
               {},
               "letters, digits, '-', '_', '.', '/' and ':', at most " +
-                  std::to_string(most_of_tag) + ", not beginning with '-'");
+                  std::to_string(max_tag_bytes) + ", not beginning with '-'");
 }
 
 namespace {

@@ -45,9 +45,9 @@ struct RunStatus {
   std::vector<std::string> stderr_lines;  ///< the last ones that it wrote
 };
 
-enum class Stop {
-  save,  ///< finish the step, save a checkpoint, end
-  now,   ///< kill the worker
+enum class StopRequest {
+  after_checkpoint,  ///< finish the step, save a checkpoint, end
+  immediately,       ///< kill the worker
 };
 
 /// Where a run can go on from.
@@ -58,7 +58,7 @@ struct FoundCheckpoint {
   std::vector<std::string> damaged;  ///< of each newer one what is wrong with it
 };
 
-/// The files of one run. Only names: no file is opened before a member is called.
+/// The files of one run. The object holds only the path; each member opens what it needs.
 ///
 ///     run.json            RunRecord
 ///     config.json         resolved config, complete
@@ -106,7 +106,7 @@ class RunFolder {
   std::filesystem::path lock_file() const { return path_ / "lock"; }
   std::filesystem::path stop_file() const { return path_ / "stop"; }
   std::filesystem::path save_file() const { return path_ / "save"; }
-  std::filesystem::path remarks_file() const { return path_ / "remarks.json"; }
+  std::filesystem::path annotations_file() const { return path_ / "remarks.json"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
@@ -117,7 +117,7 @@ class RunFolder {
   RunState state() const { return status().state; }
   RunStatus status() const;
   /// Asks the supervisor for a stop; without one the next supervisor forgets it.
-  void request_stop(Stop stop) const;
+  void request_stop(StopRequest stop) const;
   /// Asks the supervisor to let the worker save a checkpoint and go on; where the worker cannot do
   /// that, or there is none, it is forgotten.
   void request_save() const;
@@ -129,8 +129,8 @@ class RunFolder {
 nlohmann::json to_json(const RunRecord& record);
 RunRecord record_from_json(const nlohmann::json& json);
 
-/// Why a run has neither a supervisor nor an "ended" line: the supervisor's own last words.
-std::string reason_of_silence(const RunFolder& folder);
+/// Why a supervisor ended without an "ended" event: the last lines of supervisor.log.
+std::string supervisor_error(const RunFolder& folder);
 
 /// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name.
 std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
@@ -139,23 +139,24 @@ std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
 /// candidates where several do.
 std::optional<RunFolder> find_run(const std::filesystem::path& runs_dir, const std::string& id);
 
-/// What people say of a run afterwards: remarks.json of its folder. No part of what the run is.
-struct Remarks {
+/// Notes and tags that people add to a run: remarks.json of its folder. They do not change the
+/// run's identity.
+struct Annotations {
   bool archived = false;  ///< lists and tables leave it out
   std::string note;
   std::vector<std::string> tags;  ///< sorted, each once
 };
 
-/// Those of the run; none where there is no file. Throws Error where it cannot be read.
-Remarks read_remarks(const RunFolder& folder);
+/// Empty without a file. Throws Error where the file cannot be read.
+Annotations read_annotations(const RunFolder& folder);
 
-/// Replaces the file; without any remark there is none.
-void write_remarks(const RunFolder& folder, Remarks remarks);
+/// Replaces the file, or removes it when there are no annotations.
+void write_annotations(const RunFolder& folder, Annotations remarks);
 
 /// Throws Error for what is no tag: letters, digits, '-', '_', '.', '/' and ':', at most 64.
-void require_tag(const std::string& tag);
+void check_tag(const std::string& tag);
 
-nlohmann::json to_json(const Remarks& remarks);
+nlohmann::json to_json(const Annotations& remarks);
 
 /// The folder that holds the run folders, absolute: FORGE_RUNS_DIR where that is set, else
 /// `workspace_root`/runs where that is or could be made writable, else ./runs (shipped projects of

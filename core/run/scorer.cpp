@@ -26,8 +26,8 @@ std::unique_ptr<data::tasks::Examination> examination_of(const config::Experimen
 
 }  // namespace
 
-void ask_for_answers(const config::Experiment& experiment, worker::Request& request) {
-  const worker::TokenSource rows = worker::first_of(request.evaluation_tokens);
+void request_answers(const config::Experiment& experiment, worker::Request& request) {
+  const worker::TokenSource rows = worker::first_source(request.evaluation_tokens);
   request.answers.clear();
   if (rows.task.empty()) return;
   const data::tasks::Wanted wanted = examination_of(experiment, rows, "")->wanted();
@@ -41,14 +41,14 @@ void ask_for_answers(const config::Experiment& experiment, worker::Request& requ
   request.answer_rows = std::min<int64_t>(rows.rows, experiment.train.eval_prompts);
 }
 
-Examiner::Examiner(const worker::Request& request, const std::filesystem::path& tokenizer) {
+Scorer::Scorer(const worker::Request& request, const std::filesystem::path& tokenizer) {
   if (request.answers.empty()) return;
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  examination_ = examination_of(experiment, first_of(request.evaluation_tokens), tokenizer);
+  examination_ = examination_of(experiment, first_source(request.evaluation_tokens), tokenizer);
 }
 
-void Examiner::take(const worker::Answers& answers) {
-  if (!examination_) throw Error("the worker sent answers that nobody asked for");
+void Scorer::add(const worker::Answers& answers) {
+  if (!examination_) throw Error("the worker sent unrequested answers");
   switch (answers.kind) {
     case AnswerKind::likeliest: examination_->take_likeliest(answers.row, answers.ids); return;
     case AnswerKind::loss: examination_->take_losses(answers.row, answers.values); return;
@@ -59,7 +59,7 @@ void Examiner::take(const worker::Answers& answers) {
   }
 }
 
-std::map<std::string, worker::Score> Examiner::finish() {
+std::map<std::string, worker::Score> Scorer::finish() {
   std::map<std::string, worker::Score> scores;
   if (!examination_) return scores;
   const data::tasks::Scores made = examination_->finish();

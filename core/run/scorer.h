@@ -10,16 +10,16 @@
 namespace forge::run {
 
 /// Adds to a request what the task of its evaluation rows asks about them, where they are a task's.
-void ask_for_answers(const config::Experiment& experiment, worker::Request& request);
+void request_answers(const config::Experiment& experiment, worker::Request& request);
 
 /// Makes scores of the answers that a worker gives to a request.
-class Examiner {
+class Scorer {
  public:
   /// `tokenizer`: of the run, for a task of text.
-  Examiner(const worker::Request& request, const std::filesystem::path& tokenizer);
+  Scorer(const worker::Request& request, const std::filesystem::path& tokenizer);
 
   /// Throws Error for an answer that was not asked for or cannot be one.
-  void take(const worker::Answers& answers);
+  void add(const worker::Answers& answers);
 
   /// The scores of the answers since the last call.
   std::map<std::string, worker::Score> finish();

@@ -16,7 +16,7 @@
 namespace forge::run {
 namespace {
 
-constexpr int64_t most_seeds = 100000;
+constexpr int64_t max_seeds = 100000;
 
 /// The parts of a text between commas that stand outside of brackets, braces and quotes.
 std::vector<std::string> split_values(const std::string& text) {
@@ -55,7 +55,7 @@ int64_t seed_of(const std::string& text) {
 
 }  // namespace
 
-void require_different(const Sweep& sweep) {
+void check_distinct(const Sweep& sweep) {
   std::set<std::string> seen;
   for (const std::string& value : sweep.values) {
     if (!seen.insert(value).second)
@@ -77,7 +77,7 @@ Sweep parse_sweep(const std::string& text) {
                   {},
                   "an empty text is written \"\"");
   }
-  require_different(sweep);
+  check_distinct(sweep);
   return sweep;
 }
 
@@ -87,13 +87,13 @@ Sweep parse_seeds(const std::string& text) {
     Sweep sweep{"seed", {}};
     for (const std::string& part : split(text, ','))
       sweep.values.push_back(std::to_string(seed_of(part)));
-    require_different(sweep);
+    check_distinct(sweep);
     return sweep;
   }
   const int64_t first = seed_of(text.substr(0, dots)), last = seed_of(text.substr(dots + 2));
   if (last < first) throw Error("the seeds " + text + " are none: the last is before the first");
-  if (last - first >= most_seeds)
-    throw Error("the seeds " + text + " are more than " + std::to_string(most_seeds));
+  if (last - first >= max_seeds)
+    throw Error("the seeds " + text + " are more than " + std::to_string(max_seeds));
   return seeds_from(first, last - first + 1);
 }
 
@@ -103,22 +103,22 @@ Sweep seeds_from(int64_t first, int64_t count) {
   return sweep;
 }
 
-std::vector<Variation> variations_of(const std::vector<Sweep>& sweeps) {
+std::vector<Overrides> sweep_points(const std::vector<Sweep>& sweeps) {
   std::set<std::string> keys;
-  std::vector<Variation> variations(1);
+  std::vector<Overrides> points(1);
   for (const Sweep& sweep : sweeps) {
     if (!keys.insert(sweep.path).second)
       throw Error("two sweeps change '" + sweep.path + "'", {}, "give all of its values in one");
-    std::vector<Variation> longer;
-    for (const Variation& variation : variations) {
+    std::vector<Overrides> longer;
+    for (const Overrides& point : points) {
       for (const std::string& value : sweep.values) {
-        longer.push_back(variation);
+        longer.push_back(point);
         longer.back().push_back(sweep.path + "=" + value);
       }
     }
-    variations = std::move(longer);
+    points = std::move(longer);
   }
-  return variations;
+  return points;
 }
 
 namespace {
@@ -183,7 +183,7 @@ Sweep read_values(const yaml::Entry& entry) {
        require_list(*entry.value, "what '" + entry.key + "' is to take").items)
     sweep.values.push_back(value_text(*item));
   try {
-    require_different(sweep);
+    check_distinct(sweep);
   } catch (const Error& error) {
     throw Error(error.message(), entry.value->origin);
   }

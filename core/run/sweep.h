@@ -26,14 +26,14 @@ Sweep parse_seeds(const std::string& text);
 Sweep seeds_from(int64_t first, int64_t count);
 
 /// Throws Error where a value is there twice.
-void require_different(const Sweep& sweep);
+void check_distinct(const Sweep& sweep);
 
 /// What a run's config is changed by: "path=value" for each sweep.
-using Variation = std::vector<std::string>;
+using Overrides = std::vector<std::string>;
 
 /// Every combination of the sweeps' values, the last sweep's changing fastest; a single empty one
 /// without sweeps. Throws Error where two sweeps change one key.
-std::vector<Variation> variations_of(const std::vector<Sweep>& sweeps);
+std::vector<Overrides> sweep_points(const std::vector<Sweep>& sweeps);
 
 /// Runs that a project declares in a file of its own, sweeps/NAME.yaml, so that they are asked for
 /// by a name.

@@ -1,35 +1,13 @@
 #include "core/worker/job.h"
 
-#include <unistd.h>
-
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/staging.h"
 #include "core/base/tail.h"
 #include "core/base/text.h"
 
-namespace forge::run {
-
-/// A file for a job's stderr, removed with the object.
-class ScratchFile {
- public:
-  ScratchFile() {
-    std::string pattern = (fs::temp_directory_path() / "forge-job-XXXXXX").string();
-    const FileDescriptor made(::mkstemp(pattern.data()));
-    if (!made) throw system_error("make a file in " + fs::temp_directory_path().string(), errno);
-    path_ = pattern;
-  }
-  ~ScratchFile() {
-    std::error_code ignored;
-    fs::remove(path_, ignored);
-  }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+namespace forge::worker {
 
 namespace {
 
@@ -56,11 +34,11 @@ JobSession::JobSession(Launcher& launcher,
                        const WorkerCommand& command,
                        const worker::Request& request,
                        double silence_seconds,
-                       bool more_input)
+                       bool keep_stdin_open)
     : silence_seconds_(silence_seconds),
-      errors_(std::make_unique<ScratchFile>()),
-      worker_(
-          launcher.start({command, worker::to_line(request), "", errors_->path(), more_input})) {}
+      errors_(std::make_unique<TemporaryFile>()),
+      worker_(launcher.start(
+          {command, worker::to_line(request), "", errors_->path(), keep_stdin_open})) {}
 JobSession::~JobSession() = default;
 JobSession::JobSession(JobSession&&) noexcept = default;
 
@@ -70,7 +48,7 @@ std::optional<worker::Event> JobSession::next() {
     refuse("the worker said nothing for " + human_duration(silence_seconds_), "", errors_->path());
   }
   if (const auto* exit = std::get_if<ExitStatus>(&output)) {
-    if (exit->code == 0 && exit->signal == 0 && greeted_) return std::nullopt;
+    if (exit->code == 0 && exit->signal == 0 && hello_received_) return std::nullopt;
     refuse("the worker ended with " + exit->describe(), "", errors_->path());
   }
   worker::Event event = worker::event_from_line(std::get<OutputLine>(output).text);
@@ -80,8 +58,8 @@ std::optional<worker::Event> JobSession::next() {
     throw Error(failed->message, {}, failed->hint, exit_code_after(*worker_, silence_seconds_));
   }
   const auto* hello = std::get_if<worker::Hello>(&event);
-  greeted_ = greeted_ || (hello && hello->protocol == worker::version);
-  if (!greeted_) {
+  hello_received_ = hello_received_ || (hello && hello->protocol == worker::version);
+  if (!hello_received_) {
     refuse(
         "the worker does not speak version " + std::to_string(worker::version) + " of the protocol",
         "build forge and its worker from the same sources",
@@ -99,9 +77,22 @@ void run_job(Launcher& launcher,
   while (const std::optional<worker::Event> event = session.next()) on_event(*event);
 }
 
+nlohmann::json job_result(Launcher& launcher,
+                          const WorkerCommand& command,
+                          const worker::Request& request,
+                          const std::function<void(const worker::Event&)>& on_event) {
+  std::optional<nlohmann::json> values;
+  run_job(launcher, command, request, job_silence_seconds, [&](const worker::Event& event) {
+    if (const auto* result = std::get_if<worker::Result>(&event)) values = result->values;
+    if (on_event) on_event(event);
+  });
+  if (!values) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
+  return *values;
+}
+
 std::string line_of_tool(Launcher& launcher, const std::vector<std::string>& arguments) {
   try {
-    const ScratchFile errors;
+    const TemporaryFile errors;
     const auto tool = launcher.start({{arguments, {}}, "", "", errors.path()});
     std::string line;
     const double deadline = steady_seconds() + 10;
@@ -130,4 +121,4 @@ std::string git_revision(Launcher& launcher, const fs::path& folder) {
                        "--exclude=*"});
 }
 
-}  // namespace forge::run
+}  // namespace forge::worker

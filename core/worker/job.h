@@ -6,12 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "core/worker/messages.h"
+#include "core/base/staging.h"
 #include "core/worker/launcher.h"
+#include "core/worker/messages.h"
 
-namespace forge::run {
-
-class ScratchFile;
+namespace forge::worker {
 
 /// How long such a worker may say nothing: a batch, a warm-up or a window of a large model on a
 /// slow machine takes minutes.
@@ -21,12 +20,12 @@ constexpr double job_silence_seconds = 600;
 /// still runs.
 class JobSession {
  public:
-  /// Starts the worker. `more_input`: lines follow the request (`send`).
+  /// Starts the worker. `keep_stdin_open`: lines follow the request (`send`).
   JobSession(Launcher& launcher,
              const WorkerCommand& command,
              const worker::Request& request,
              double silence_seconds,
-             bool more_input = false);
+             bool keep_stdin_open = false);
   ~JobSession();
   JobSession(JobSession&&) noexcept;
   JobSession& operator=(JobSession&&) = delete;
@@ -38,9 +37,9 @@ class JobSession {
 
  private:
   double silence_seconds_;
-  std::unique_ptr<ScratchFile> errors_;  ///< the worker's stderr
+  std::unique_ptr<TemporaryFile> errors_;  ///< the worker's stderr
   std::unique_ptr<RunningWorker> worker_;
-  bool greeted_ = false;
+  bool hello_received_ = false;
 };
 
 /// Runs a worker for a job that is over soon and needs no run folder (describe, evaluate, generate,
@@ -53,12 +52,19 @@ void run_job(Launcher& launcher,
              double silence_seconds,
              const std::function<void(const worker::Event&)>& on_event);
 
+/// Runs such a job and returns the values of its last result. Throws Error as run_job does, and
+/// where there is no result.
+nlohmann::json job_result(Launcher& launcher,
+                          const WorkerCommand& command,
+                          const worker::Request& request,
+                          const std::function<void(const worker::Event&)>& on_event = {});
+
 /// The only line that a small tool prints, e.g. `git describe`; "" when it cannot be started, fails
-/// or takes longer than two seconds.
+/// or takes longer than ten seconds.
 std::string line_of_tool(Launcher& launcher, const std::vector<std::string>& arguments);
 
 /// Commit of the git repository that holds `folder`, "-dirty" appended where files differ from it;
 /// "" where there is none.
 std::string git_revision(Launcher& launcher, const std::filesystem::path& folder);
 
-}  // namespace forge::run
+}  // namespace forge::worker

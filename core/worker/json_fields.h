@@ -130,10 +130,6 @@ class JsonReader {
   template <class T>
   void decode(const char* key, const nlohmann::json& json, std::vector<T>& value) const {
     value.clear();
-    if (std::is_class_v<T> && json.is_object()) {
-      decode(key, json, value.emplace_back());  // from when there was never more than one
-      return;
-    }
     if (!json.is_array()) refuse(key, json, "a list");
     for (const auto& item : json) decode(key, item, value.emplace_back());
   }

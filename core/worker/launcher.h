@@ -12,7 +12,7 @@
 
 #include "core/worker/messages.h"
 
-namespace forge::run {
+namespace forge::worker {
 
 /// What to start: a program with its arguments, and what to set in its environment.
 struct WorkerCommand {
@@ -26,7 +26,7 @@ struct Launch {
   std::string input;                     ///< the line on stdin, which ends after it
   std::filesystem::path working_folder;  ///< where the command names none; "": the starter's own
   std::filesystem::path stderr_file;     ///< appended to
-  bool more_input = false;               ///< stdin goes on after the line: RunningWorker::send
+  bool keep_stdin_open = false;          ///< stdin goes on after the line: RunningWorker::send
   int inherited = -1;                    ///< a descriptor that the program keeps open; -1: none
 };
 
@@ -64,9 +64,9 @@ class RunningWorker {
   /// The end of such a stdin.
   virtual void end_input() = 0;
   /// SIGTERM to the program: save and finish.
-  virtual void ask_to_stop() = 0;
+  virtual void request_stop() = 0;
   /// SIGUSR1 to the program: save and go on. It ends one that does not listen.
-  virtual void ask_to_save() = 0;
+  virtual void request_checkpoint() = 0;
   /// SIGKILL to the program and all that it started.
   virtual void kill() = 0;
 };
@@ -125,4 +125,4 @@ class Backend {
                                int threads) const = 0;
 };
 
-}  // namespace forge::run
+}  // namespace forge::worker

@@ -23,13 +23,13 @@ const std::vector<std::string>& names_of(AnswerKind) {
   return names;
 }
 
-const std::vector<std::string>& names_of(Ending) {
+const std::vector<std::string>& names_of(FinishReason) {
   static const std::vector<std::string> names = {
       "none", "stop_text", "end_of_sequence", "length", "context"};
   return names;
 }
 
-TokenSource first_of(const std::vector<TokenSource>& sources) {
+TokenSource first_source(const std::vector<TokenSource>& sources) {
   return sources.empty() ? TokenSource() : sources[0];
 }
 

@@ -25,7 +25,7 @@ constexpr size_t max_line_bytes = size_t{1} << 20;
 /// Of a request: it names every weight of the model.
 constexpr size_t max_request_bytes = size_t{1} << 25;
 constexpr int max_depth = 32;
-/// Of a text in an event: what is longer is cut.
+/// Longer texts in an event are truncated.
 constexpr size_t max_text_bytes = size_t{1} << 14;
 
 /// Exit status of a worker.
@@ -44,7 +44,7 @@ struct TokenSource {
   int64_t rows = 0;
   std::optional<int32_t> document_start = {};  ///< begins a document; none: rows are not divided
   bool short_last_row = false;  ///< the last row may lack ids at its end, which are not scored
-  std::optional<int32_t> pad_id = {};  ///< a row is a document, with this id behind it; none: not
+  std::optional<int32_t> pad_id = {};  ///< each row is one document, padded with this id
   std::string name = {};               ///< among several, ""
   double weight = 1;                   ///< among several: its share of the rows over that of all
   nlohmann::json task = nlohmann::json::object();  ///< core/data/tasks/spec.h; {}: it is none
@@ -53,14 +53,14 @@ struct TokenSource {
 
 /// The first of several, which are alike in all but file, name and weight; one without rows where
 /// there is none.
-TokenSource first_of(const std::vector<TokenSource>& sources);
+TokenSource first_source(const std::vector<TokenSource>& sources);
 
 enum class Job { describe, train, evaluate, generate, bench, logits, bench_ops };
 const std::vector<std::string>& names_of(Job);
 
 /// Why a sample ended; `none`: it goes on.
-enum class Ending { none, stop_text, end_of_sequence, length, context };
-const std::vector<std::string>& names_of(Ending);
+enum class FinishReason { none, stop_text, end_of_sequence, length, context };
+const std::vector<std::string>& names_of(FinishReason);
 
 /// What a task asks of a model at an evaluation, for each row beside its loss.
 enum class AnswerKind {
@@ -128,7 +128,7 @@ struct Hello {
   int protocol = version;
   std::string backend;            ///< "libtorch"
   std::string backend_version;    ///< of the program
-  int numerics_version = 0;       ///< raised by hand when a loss bit may change
+  int numerics_version = 0;       ///< increased by hand when any bit of a loss may change
   bool saves_on_request = false;  ///< SIGUSR1 makes it save a checkpoint and go on
 };
 
@@ -142,7 +142,7 @@ struct Environment {
   nlohmann::json libraries = nlohmann::json::object();  ///< name -> version or path, BLAS in use
 };
 
-/// What the backend can do on this machine: the last word of `describe`. Without it nothing is
+/// What the backend can do on this machine: the last event of `describe`. Without it nothing is
 /// known, and nothing is refused before a worker is started.
 struct Supports {
   std::vector<std::string> jobs;  ///< names_of(Job)
@@ -248,8 +248,8 @@ struct Failed {
 /// One more token of each sample that goes on. Sample s of prompt p has the number p * samples + s.
 struct Tokens {
   std::vector<int64_t> samples;
-  std::vector<int32_t> ids;   ///< of each the token
-  std::vector<Ending> ended;  ///< and whether it was its last
+  std::vector<int32_t> ids;         ///< of each the token
+  std::vector<FinishReason> ended;  ///< and whether it was its last
 };
 
 /// `bench` has warmed up and waits for windows to measure.

@@ -19,7 +19,7 @@ ExternalBackend worker(const std::string& name = "mine") {
 }
 
 TEST_CASE("an external command is taken word for word and started in its folder", "[backend]") {
-  const run::WorkerCommand command = worker().command({});
+  const worker::WorkerCommand command = worker().command({});
   CHECK(command.arguments == std::vector<std::string>{"/somewhere/worker", "a b", "$HOME"});
   CHECK(command.working_folder == "/somewhere");
   CHECK(command.environment ==
@@ -32,11 +32,11 @@ TEST_CASE("the folder of the command is where the program starts, whatever the l
           "[backend]") {
   const TemporaryFolder folder;
   folder.write("at/place", "");
-  run::LocalLauncher launcher;
-  run::WorkerCommand command{{"ls"}, {}, folder / "at"};
+  worker::LocalLauncher launcher;
+  worker::WorkerCommand command{{"ls"}, {}, folder / "at"};
   const auto started = launcher.start({command, "", folder.path(), folder / "stderr.log"});
-  const run::Output output = started->next(600);
-  CHECK(std::get<run::OutputLine>(output).text == "place");
+  const worker::Output output = started->next(600);
+  CHECK(std::get<worker::OutputLine>(output).text == "place");
 }
 
 TEST_CASE("a declared backend goes by its name, another by the worker's if that is sound",
@@ -91,7 +91,7 @@ TEST_CASE("what a worker says of itself is kept until a file beside it changes",
 TEST_CASE("a backend that cannot be started is listed with the reason", "[backend]") {
   const TemporaryFolder folder;
   folder.write("backends/gone/backend.yaml", "description: D\ncommand: [./gone]\n");
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   const auto list = list_backends({folder / "backends"}, folder / "forge", launcher);
   REQUIRE(list.size() == 2);
   CHECK(contains(list[0].problem, "forge-worker-libtorch was not found"));
@@ -157,7 +157,7 @@ TEST_CASE("the worker's environment fixes what a loss may depend on", "[backend]
   const std::string worker = program(folder / "forge-worker-libtorch");
   worker::Request request;
   request.threads = 3;
-  const run::WorkerCommand command = backend.command(request);
+  const worker::WorkerCommand command = backend.command(request);
   REQUIRE(command.arguments == std::vector<std::string>{worker});
   REQUIRE(command.environment.at("OMP_DYNAMIC") == "false");
   REQUIRE(command.environment.at("OMP_NUM_THREADS") == "3");
@@ -170,7 +170,7 @@ TEST_CASE("describe asks a worker once and then remembers", "[backend]") {
   program(folder / "forge-worker-libtorch");
   FakeClock clock;
   FakeLauncher launcher(clock, {answer, answer, answer, answer});
-  const run::BackendInfo info = backend.describe(launcher, "cpu", 2);
+  const worker::BackendInfo info = backend.describe(launcher, "cpu", 2);
   REQUIRE(info.hello.backend == "fake");
   REQUIRE(info.environment.device_name == "test");
   const auto request = worker::request_from_line(launcher.launches.at(0).input);

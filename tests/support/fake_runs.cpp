@@ -10,7 +10,7 @@
 namespace forge::tests {
 namespace {
 
-class FakeWorker : public run::RunningWorker {
+class FakeWorker : public worker::RunningWorker {
  public:
   FakeWorker(WorkerScript script, FakeClock& clock, FakeLauncher& launcher)
       : script_(std::move(script)),
@@ -20,36 +20,36 @@ class FakeWorker : public run::RunningWorker {
 
   int pid() const override { return 4711; }
 
-  run::Output next(double timeout_seconds) override {
+  worker::Output next(double timeout_seconds) override {
     if (exited_) throw std::logic_error("a worker that has ended was asked for more");
     while (at_ < script_.steps.size()) {
       Step& step = script_.steps[at_];
       if (auto* silence = std::get_if<IsSilent>(&step); silence && silence->seconds > 0) {
         silence->seconds -= timeout_seconds;
         clock_.seconds += timeout_seconds;
-        return run::Quiet{};
+        return worker::Quiet{};
       }
       ++at_;
       if (const auto* does = std::get_if<Does>(&step)) does->action();
-      if (const auto* says = std::get_if<Says>(&step)) return run::OutputLine{says->line};
+      if (const auto* says = std::get_if<Says>(&step)) return worker::OutputLine{says->line};
       if (const auto* exits = std::get_if<Exits>(&step)) {
         exited_ = true;
         return exits->status;
       }
     }
     clock_.seconds += timeout_seconds;
-    return run::Quiet{};
+    return worker::Quiet{};
   }
 
   void send(const std::string& line) override { launcher_.sent.push_back(number_ + ": " + line); }
   void end_input() override { launcher_.sent.push_back(number_ + ": end"); }
 
-  void ask_to_stop() override {
+  void request_stop() override {
     launcher_.signals.push_back("stop");
     if (!script_.when_asked_to_stop.empty()) go_on_with(script_.when_asked_to_stop);
   }
 
-  void ask_to_save() override { launcher_.signals.push_back("save"); }
+  void request_checkpoint() override { launcher_.signals.push_back("save"); }
 
   void kill() override {
     launcher_.signals.push_back("kill");
@@ -72,7 +72,7 @@ class FakeWorker : public run::RunningWorker {
 
 }  // namespace
 
-std::unique_ptr<run::RunningWorker> FakeLauncher::start(const run::Launch& launch) {
+std::unique_ptr<worker::RunningWorker> FakeLauncher::start(const worker::Launch& launch) {
   launches.push_back(launch);
   if (scripts_.empty()) throw Error("no such program", {}, "", ExitCode::failed);
   auto worker = std::make_unique<FakeWorker>(scripts_.front(), clock_, *this);
@@ -86,7 +86,7 @@ constexpr double first_event_time = 1795168800;  // 2026-11-20T10:00:00Z
 
 run::Identity identity_of(const MadeRun& run) {
   run::Identity identity;
-  identity.experiment = run::identifying_part(config::to_json(run.experiment));
+  identity.experiment = run::identity_config(config::to_json(run.experiment));
   identity.data_fingerprint = run.data_fingerprint;
   identity.tokenizer_fingerprint = run.tokenizer_fingerprint;
   identity.backend = run.experiment.backend;

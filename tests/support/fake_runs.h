@@ -29,7 +29,7 @@ struct IsSilent {
   double seconds = 0;
 };
 struct Exits {
-  run::ExitStatus status;
+  worker::ExitStatus status;
 };
 /// Calls back between two lines, e.g. to write the stop file.
 struct Does {
@@ -44,16 +44,16 @@ struct WorkerScript {
 };
 
 /// Replays one script a start, in order, and keeps what it was asked for.
-class FakeLauncher : public run::Launcher {
+class FakeLauncher : public worker::Launcher {
  public:
   FakeLauncher(FakeClock& clock, std::vector<WorkerScript> scripts)
       : clock_(clock), scripts_(scripts.begin(), scripts.end()) {}
 
   /// One more start, after those that are scripted.
   void add(WorkerScript script) { scripts_.push_back(std::move(script)); }
-  std::unique_ptr<run::RunningWorker> start(const run::Launch& launch) override;
+  std::unique_ptr<worker::RunningWorker> start(const worker::Launch& launch) override;
 
-  std::vector<run::Launch> launches;
+  std::vector<worker::Launch> launches;
   std::vector<std::string> signals;  ///< "stop", "save" or "kill", as sent
   /// "1: LINE" for a line sent to the worker that was started first, "1: end" for the end of input.
   std::vector<std::string> sent;

@@ -124,7 +124,7 @@ AnswerSender::AnswerSender(const worker::Request& request,
       events_(events),
       seq_len_(experiment.train.seq_len),
       batch_size_(experiment.train.eval_batch_size) {
-  const worker::TokenSource source = worker::first_of(request.evaluation_tokens);
+  const worker::TokenSource source = worker::first_source(request.evaluation_tokens);
   const bool of_task = !source.task.empty() && source.path.empty();
   if (of_task) {
     task_ = data::tasks::task_of(source.task);
@@ -214,7 +214,7 @@ void AnswerSender::send_continuations(int64_t step,
   wanted.context = seq_len_;
   wanted.batch_size = batch_size_;
   wanted.temperature = task_->asked() == data::tasks::Asked::sampled ? 1 : 0;
-  wanted.seed = data::tasks::seed_of(worker::first_of(request_.evaluation_tokens).task);
+  wanted.seed = data::tasks::seed_of(worker::first_source(request_.evaluation_tokens).task);
   std::vector<worker::Answers> answers;
   for (int64_t row = 0; row < request_.answer_rows; ++row) {
     std::optional<data::tasks::Prompt> prompt = rows_->prompt(row);
@@ -230,7 +230,7 @@ void AnswerSender::send_continuations(int64_t step,
     for (size_t i = 0; i < tokens.samples.size(); ++i) {
       worker::Answers& answer = answers[static_cast<size_t>(tokens.samples[i])];
       answer.ids.push_back(tokens.ids[i]);
-      if (tokens.ended[i] == worker::Ending::none) continue;
+      if (tokens.ended[i] == worker::FinishReason::none) continue;
       events_.send(answer);
       ++ended;
     }

@@ -17,7 +17,7 @@
 namespace forge::libtorch {
 namespace {
 
-using worker::Ending;
+using worker::FinishReason;
 using worker::Generation;
 
 /// One sample while it grows.
@@ -52,7 +52,7 @@ class Generator {
             std::vector<Sample>& samples,
             std::vector<int64_t>& kept,
             TokenIds& tokens);
-  Ending ending_of(Sample& sample, int32_t token) const;
+  FinishReason ending_of(Sample& sample, int32_t token) const;
 
   const Model& model_;
   const Generation& wanted_;
@@ -140,11 +140,11 @@ void Generator::draw(const at::Tensor& logits,
     Sample& sample = samples[place];
     const double* row = numbers.data_ptr<double>() + static_cast<int64_t>(place) * vocab_size;
     const int32_t token = sampler_.choose(row, vocab_size, sample.random);
-    const Ending ending = ending_of(sample, token);
+    const FinishReason ending = ending_of(sample, token);
     drawn.samples.push_back(sample.number);
     drawn.ids.push_back(token);
     drawn.ended.push_back(ending);
-    if (ending != Ending::none) continue;
+    if (ending != FinishReason::none) continue;
     ++sample.read;
     kept.push_back(static_cast<int64_t>(place));
     tokens.push_back(token);
@@ -154,15 +154,16 @@ void Generator::draw(const at::Tensor& logits,
   on_tokens_(drawn);
 }
 
-Ending Generator::ending_of(Sample& sample, int32_t token) const {
+FinishReason Generator::ending_of(Sample& sample, int32_t token) const {
   const std::vector<int32_t>& ends = wanted_.end_ids;
-  if (std::find(ends.begin(), ends.end(), token) != ends.end()) return Ending::end_of_sequence;
+  if (std::find(ends.begin(), ends.end(), token) != ends.end())
+    return FinishReason::end_of_sequence;
   if (tokenizer_ && token < tokenizer_->vocab_size()) {
     sample.text.push(tokenizer_->decode_continuation({token}));
-    if (sample.text.stopped()) return Ending::stop_text;
+    if (sample.text.stopped()) return FinishReason::stop_text;
   }
-  if (++sample.tokens >= wanted_.max_tokens) return Ending::length;
-  return sample.read >= wanted_.context ? Ending::context : Ending::none;
+  if (++sample.tokens >= wanted_.max_tokens) return FinishReason::length;
+  return sample.read >= wanted_.context ? FinishReason::context : FinishReason::none;
 }
 
 void check(const Generation& wanted, const model::ModelConfig& model) {

@@ -16,9 +16,9 @@
 namespace forge::benchmark {
 
 /// A worker to be measured, with a request of the job `bench`.
-struct Subject {
+struct BenchTarget {
   std::string name;
-  run::WorkerCommand command;
+  worker::WorkerCommand command;
   worker::Request request;
 };
 
@@ -37,12 +37,12 @@ using OnProgress = std::function<void(double fraction, const std::string& text)>
 /// Measures subjects in turns: all are started and warmed up one after the other; then each
 /// measures one window, then each its second one, and so on, so that a machine that grows slower or
 /// faster meanwhile does so for all of them; then each finishes. Only one works at a time. Throws
-/// Error that names the subject which failed, as run::JobSession does, or which does not measure in
-/// windows.
-std::vector<Measurement> measure_in_turns(run::Launcher& launcher,
-                                          const std::vector<Subject>& subjects,
-                                          int windows,
-                                          const OnProgress& on_progress);
+/// Error that names the subject which failed, as worker::JobSession does, or which does not measure
+/// in windows.
+std::vector<Measurement> measure_interleaved(worker::Launcher& launcher,
+                                             const std::vector<BenchTarget>& subjects,
+                                             int windows,
+                                             const OnProgress& on_progress);
 
 /// What a few seconds of training say of a config.
 struct Probe {
@@ -51,8 +51,8 @@ struct Probe {
 };
 
 /// Trains on the subject's own rows for two windows and keeps nothing. Throws Error as
-/// measure_in_turns does.
-Probe probe(run::Launcher& launcher, const Subject& subject, const OnProgress& on_progress);
+/// measure_interleaved does.
+Probe probe(worker::Launcher& launcher, const BenchTarget& subject, const OnProgress& on_progress);
 
 enum class Kind {
   training,   ///< training steps of a config
@@ -61,7 +61,7 @@ enum class Kind {
 const std::vector<std::string>& names_of(Kind);
 
 /// The call of forge that measured: the same for all records that it made.
-struct Call {
+struct BenchInvocation {
   std::string id;        ///< "20261121T164512Z-1a2b3c4d"
   std::string created;   ///< UTC
   std::string command;   ///< as typed
@@ -72,7 +72,7 @@ struct Call {
 };
 
 /// What was measured on.
-struct Device {
+struct BenchDevice {
   std::string type;  ///< cpu | cuda
   std::string name;
   int threads = 0;
@@ -83,14 +83,14 @@ struct Device {
 };
 
 /// Highest speed of a matrix product that the device was seen to reach.
-struct Ceiling {
+struct PeakFlops {
   double flops = 0;  ///< a second
   std::string how;   ///< in words: what was measured
 };
 
 /// Seconds of a step's parts: medians of steps in which the device was waited for between them, so
 /// that they may sum up to more than a step.
-struct Parts {
+struct StepBreakdown {
   double data = 0;  ///< to get a batch and have it on the device
   double forward = 0;
   double backward = 0;
@@ -108,8 +108,8 @@ struct Ratio {
 struct Record {
   std::string id;  ///< "<time>-<config>": the file's name without .json
   Kind kind = Kind::training;
-  Call call;
-  Device device;
+  BenchInvocation call;
+  BenchDevice device;
 
   // Of training steps:
   std::string project;  ///< path below the workspace
@@ -125,12 +125,12 @@ struct Record {
   double tokens_per_second = 0;  ///< their median
   double spread = 0;             ///< half of their interquartile range over the median
   double step_seconds = 0;
-  std::optional<Parts> parts;       ///< none: they could not be measured
-  int64_t peak_memory_bytes = 0;    ///< as peak_memory says
-  std::string peak_memory;          ///< "tensors" or "reserved by the allocator"
-  int64_t peak_resident_bytes = 0;  ///< of the process
-  double flops_per_token = 0;       ///< of the model, forward and backward, nothing computed twice
-  std::optional<Ceiling> ceiling;
+  std::optional<StepBreakdown> parts;  ///< none: they could not be measured
+  int64_t peak_memory_bytes = 0;       ///< as peak_memory says
+  std::string peak_memory;             ///< "tensors" or "reserved by the allocator"
+  int64_t peak_resident_bytes = 0;     ///< of the process
+  double flops_per_token = 0;  ///< of the model, forward and backward, nothing computed twice
+  std::optional<PeakFlops> ceiling;
   std::optional<double> mfu;  ///< model FLOPs utilisation against the ceiling, 0 to 1
   std::optional<Ratio> ratio;
 
@@ -146,10 +146,10 @@ struct MeasuredConfig {
   nlohmann::json experiment;  ///< resolved
 };
 
-/// Records of what measure_in_turns gave, in its order. MFU is taken against the highest ceiling
+/// Records of what measure_interleaved gave, in its order. MFU is taken against the highest ceiling
 /// that any of them measured on the device in the config's precision. Throws Error where a worker's
 /// result lacks a number.
-std::vector<Record> make_records(const Call& call,
+std::vector<Record> make_records(const BenchInvocation& call,
                                  const std::vector<MeasuredConfig>& configs,
                                  const std::vector<Measurement>& measurements);
 
@@ -159,7 +159,7 @@ nlohmann::json speed_keys(const nlohmann::json& experiment);
 /// A name for a call of now that no other one has.
 std::string new_call_id(const std::string& created);
 
-Device device_of(const worker::Hello& hello, const worker::Environment& environment);
+BenchDevice device_of(const worker::Hello& hello, const worker::Environment& environment);
 
 nlohmann::json to_json(const Record& record);
 /// Throws Error naming what is missing or wrong.
@@ -167,11 +167,11 @@ Record record_from_json(const nlohmann::json& json);
 
 /// Has a worker measure its operations one after the other, each beside plain operations of its
 /// library. `on_case` gets the numbers of each as they come (docs/PROTOCOL.md: bench_ops). Throws
-/// Error as run::run_job does.
-Record measure_operations(run::Launcher& launcher,
-                          const run::WorkerCommand& command,
+/// Error as worker::run_job does.
+Record measure_operations(worker::Launcher& launcher,
+                          const worker::WorkerCommand& command,
                           const worker::Request& request,
-                          const Call& call,
+                          const BenchInvocation& call,
                           const std::function<void(const nlohmann::json&)>& on_case);
 
 /// The folder of a runs folder where measurements lie, one file of JSON each: the truth, of which

@@ -20,8 +20,8 @@ constexpr int finish_share = 2;
 /// One subject's worker and what it has said so far.
 class Worker {
  public:
-  Worker(run::Launcher& launcher, const Subject& subject)
-      : session_(launcher, subject.command, subject.request, run::job_silence_seconds, true) {}
+  Worker(worker::Launcher& launcher, const BenchTarget& subject)
+      : session_(launcher, subject.command, subject.request, worker::job_silence_seconds, true) {}
 
   void warm_up() {
     while (true) {
@@ -80,13 +80,13 @@ class Worker {
     return std::move(*event);
   }
 
-  run::JobSession session_;
+  worker::JobSession session_;
   Measurement measurement_;
 };
 
 /// Runs `action`; what it throws is told with the subject's name, where there are others.
 template <class Action>
-void for_subject(const std::vector<Subject>& subjects, size_t index, Action&& action) {
+void for_subject(const std::vector<BenchTarget>& subjects, size_t index, Action&& action) {
   try {
     action();
   } catch (const Error& error) {
@@ -100,10 +100,10 @@ void for_subject(const std::vector<Subject>& subjects, size_t index, Action&& ac
 
 }  // namespace
 
-std::vector<Measurement> measure_in_turns(run::Launcher& launcher,
-                                          const std::vector<Subject>& subjects,
-                                          int windows,
-                                          const OnProgress& on_progress) {
+std::vector<Measurement> measure_interleaved(worker::Launcher& launcher,
+                                             const std::vector<BenchTarget>& subjects,
+                                             int windows,
+                                             const OnProgress& on_progress) {
   const double whole =
       static_cast<double>(subjects.size()) * (warm_up_share + windows + finish_share);
   double done = 0;
@@ -132,8 +132,8 @@ std::vector<Measurement> measure_in_turns(run::Launcher& launcher,
   return measurements;
 }
 
-Probe probe(run::Launcher& launcher, const Subject& subject, const OnProgress& on_progress) {
-  const Measurement measured = measure_in_turns(launcher, {subject}, 2, on_progress).front();
+Probe probe(worker::Launcher& launcher, const BenchTarget& subject, const OnProgress& on_progress) {
+  const Measurement measured = measure_interleaved(launcher, {subject}, 2, on_progress).front();
   Probe probe;
   probe.seconds_per_step = std::numeric_limits<double>::infinity();
   for (const worker::Window& window : measured.windows)
@@ -175,18 +175,18 @@ void check_operation(const nlohmann::json& values) {
 
 }  // namespace
 
-Record measure_operations(run::Launcher& launcher,
-                          const run::WorkerCommand& command,
+Record measure_operations(worker::Launcher& launcher,
+                          const worker::WorkerCommand& command,
                           const worker::Request& request,
-                          const Call& call,
+                          const BenchInvocation& call,
                           const std::function<void(const nlohmann::json&)>& on_case) {
   Record record;
   record.kind = Kind::operations;
   record.call = call;
   record.precision = request.operation_bench.value_or(worker::OperationBench()).precision;
   worker::Hello hello;
-  run::run_job(
-      launcher, command, request, run::job_silence_seconds, [&](const worker::Event& event) {
+  worker::run_job(
+      launcher, command, request, worker::job_silence_seconds, [&](const worker::Event& event) {
         if (const auto* said = std::get_if<worker::Hello>(&event)) hello = *said;
         if (const auto* environment = std::get_if<worker::Environment>(&event)) {
           record.device = device_of(hello, *environment);

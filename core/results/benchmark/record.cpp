@@ -43,7 +43,7 @@ std::vector<double> ratios(const std::vector<double>& own, const std::vector<dou
 }
 
 template <class Visitor>
-void fields(Visitor& visit, Call& call) {
+void fields(Visitor& visit, BenchInvocation& call) {
   visit.field("id", call.id);
   visit.field("created", call.created);
   visit.field("command", call.command);
@@ -54,7 +54,7 @@ void fields(Visitor& visit, Call& call) {
 }
 
 template <class Visitor>
-void fields(Visitor& visit, Device& device) {
+void fields(Visitor& visit, BenchDevice& device) {
   visit.field("type", device.type);
   visit.field("name", device.name);
   visit.field("threads", device.threads);
@@ -65,13 +65,13 @@ void fields(Visitor& visit, Device& device) {
 }
 
 template <class Visitor>
-void fields(Visitor& visit, Ceiling& ceiling) {
+void fields(Visitor& visit, PeakFlops& ceiling) {
   visit.field("flops", ceiling.flops);
   visit.optional("how", ceiling.how);
 }
 
 template <class Visitor>
-void fields(Visitor& visit, Parts& parts) {
+void fields(Visitor& visit, StepBreakdown& parts) {
   visit.field("data", parts.data);
   visit.field("forward", parts.forward);
   visit.field("backward", parts.backward);
@@ -127,11 +127,11 @@ namespace {
 
 /// What a worker says at the end of the job `bench`.
 struct WorkerResult {
-  std::optional<Parts> parts;
+  std::optional<StepBreakdown> parts;
   int64_t peak_memory_bytes = 0;
   std::string peak_memory;
   int64_t peak_resident_bytes = 0;
-  std::optional<Ceiling> ceiling;
+  std::optional<PeakFlops> ceiling;
   std::optional<int64_t> micro_batch_size;
 };
 
@@ -145,7 +145,7 @@ void fields(Visitor& visit, WorkerResult& result) {
   visit.optional("micro_batch_size", result.micro_batch_size);
 }
 
-Record make_record(const Call& call,
+Record make_record(const BenchInvocation& call,
                    const MeasuredConfig& measured,
                    const Measurement& measurement) {
   const config::Experiment experiment = config::experiment_from_json(measured.experiment);
@@ -156,7 +156,7 @@ Record make_record(const Call& call,
   record.project = measured.project;
   record.config = measured.config;
   record.profile = experiment.profile;
-  record.config_hash = hash_hex(json_text(run::identifying_part(measured.experiment)));
+  record.config_hash = hash_hex(json_text(run::identity_config(measured.experiment)));
   record.precision = measured.experiment.at("train").at("precision").get<std::string>();
   record.model = measured.experiment.at("model");
   record.train = speed_keys(measured.experiment);
@@ -183,10 +183,10 @@ Record make_record(const Call& call,
 
 /// A ceiling is the highest speed seen, so the highest one of the call is everyone's.
 void share_ceilings(std::vector<Record>& records) {
-  std::map<std::string, Ceiling> highest;  // by precision; all run on one device
+  std::map<std::string, PeakFlops> highest;  // by precision; all run on one device
   for (const Record& record : records) {
     if (!record.ceiling) continue;
-    Ceiling& ceiling = highest[record.precision];
+    PeakFlops& ceiling = highest[record.precision];
     if (record.ceiling->flops > ceiling.flops) ceiling = *record.ceiling;
   }
   for (Record& record : records) {
@@ -203,7 +203,7 @@ const std::vector<std::string>& names_of(Kind) {
   return names;
 }
 
-std::vector<Record> make_records(const Call& call,
+std::vector<Record> make_records(const BenchInvocation& call,
                                  const std::vector<MeasuredConfig>& configs,
                                  const std::vector<Measurement>& measurements) {
   std::vector<Record> records;
@@ -246,7 +246,7 @@ std::string new_call_id(const std::string& created) {
   return compact_timestamp(created) + "-" + hash_hex(unique).substr(0, 8);
 }
 
-Device device_of(const worker::Hello& hello, const worker::Environment& environment) {
+BenchDevice device_of(const worker::Hello& hello, const worker::Environment& environment) {
   return {environment.device_type,
           environment.device_name,
           environment.threads,

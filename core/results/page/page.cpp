@@ -43,7 +43,7 @@ std::vector<std::string> harmless_keys(const std::vector<nlohmann::json>& of_run
                                        const FlatConfig& common) {
   FlatConfig identifying;
   for (const nlohmann::json& config : of_runs) {
-    if (config.is_object()) identifying.merge(leaves_of(run::identifying_part(config)));
+    if (config.is_object()) identifying.merge(leaves_of(run::identity_config(config)));
   }
   std::vector<std::string> harmless;
   for (const auto& [key, value] : common) {

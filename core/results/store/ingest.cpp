@@ -63,7 +63,7 @@ FileState read_file_state(RowReader& row) {
 FileState file_state_of(const run::RunFolder& folder) {
   return {stamp_of(folder.record_file()),
           stamp_of(folder.events_file()),
-          stamp_of(folder.remarks_file()),
+          stamp_of(folder.annotations_file()),
           0};
 }
 
@@ -125,13 +125,13 @@ void Ingester::ingest(const run::RunFolder& folder,
   savepoint.release();
 }
 
-/// Remarks that cannot be read are a warning; the run is kept.
+/// Annotations that cannot be read are a warning; the run is kept.
 void Ingester::add_remarks(const run::RunFolder& folder,
                            RunSummary& run,
                            std::vector<std::string>& warnings) {
-  run::Remarks remarks;
+  run::Annotations remarks;
   try {
-    remarks = run::read_remarks(folder);
+    remarks = run::read_annotations(folder);
   } catch (const Error& problem) {
     warnings.push_back(problem.message());
   }

@@ -58,7 +58,7 @@ bool is_locked(const fs::path& runs_dir, const std::string& run) {
 
 /// Queue and runs as they were at one moment.
 struct Snapshot {
-  std::vector<queue::Entry> entries;
+  std::vector<queue::QueueEntry> entries;
   std::vector<RunSummary> runs;
   std::vector<std::string> warnings;
 };
@@ -89,9 +89,9 @@ std::vector<DeviceUse> devices_in_use(const fs::path& runs_dir) {
   std::vector<DeviceUse> devices;
   std::error_code missing;
   for (const auto& file : fs::directory_iterator(folder, missing)) {
-    queue::Device device{file.path().filename().string(), queue::gpu_units};
+    queue::LeaseDevice device{file.path().filename().string(), queue::gpu_units};
     if (device.name == "cpu") device.units = usable_cores();
-    devices.push_back({device, queue::taken_units(folder, device)});
+    devices.push_back({device, queue::used_units(folder, device)});
   }
   std::sort(devices.begin(), devices.end(), [](const DeviceUse& a, const DeviceUse& b) {
     return a.device.name < b.device.name;
@@ -120,7 +120,7 @@ RunningRun running(const RunSummary& run, const run::RunFolder& folder, const st
   return running;
 }
 
-WaitingRun waiting(const queue::Entry& entry,
+WaitingRun waiting(const queue::QueueEntry& entry,
                    const std::vector<RunSummary>& runs,
                    const ResultStore& store) {
   WaitingRun waiting{entry, "", 0, std::nullopt};
@@ -144,8 +144,8 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t most_ende
   Overview overview;
   overview.warnings = std::move(snapshot.warnings);
   overview.devices = devices_in_use(runs_dir);
-  std::map<std::string, const queue::Entry*> queued;
-  for (const queue::Entry& entry : snapshot.entries) queued[entry.run] = &entry;
+  std::map<std::string, const queue::QueueEntry*> queued;
+  for (const queue::QueueEntry& entry : snapshot.entries) queued[entry.run] = &entry;
   for (const RunSummary& run : snapshot.runs) {
     if (run.status == run::RunState::running) {
       const auto entry = queued.find(run.id);
@@ -158,7 +158,7 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t most_ende
       if (!queue::is_queued(runs_dir, run.id)) queued.erase(run.id);
     }
   }
-  for (const queue::Entry& entry : snapshot.entries) {
+  for (const queue::QueueEntry& entry : snapshot.entries) {
     if (queued.count(entry.run) > 0)
       overview.waiting.push_back(waiting(entry, snapshot.runs, store));
   }

@@ -41,7 +41,7 @@ Forecast forecast(const std::vector<RunSummary>& past,
 
 /// A device of this machine and what of it is leased.
 struct DeviceUse {
-  queue::Device device;
+  queue::LeaseDevice device;
   int taken = 0;
 };
 
@@ -53,7 +53,7 @@ struct RunningRun {
 };
 
 struct WaitingRun {
-  queue::Entry entry;
+  queue::QueueEntry entry;
   std::string config;
   int64_t steps_left = 0;
   std::optional<double> seconds;  ///< for them, as long as they took the newest run like it

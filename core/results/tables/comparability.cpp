@@ -53,7 +53,7 @@ std::string key_of(const std::vector<Condition>& conditions) {
 
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table) {
   const store::RunSummary& summary = run.summary;
-  const nlohmann::json config = run::identifying_part(run.config);
+  const nlohmann::json config = run::identity_config(run.config);
   std::vector<Condition> conditions;
   for (const std::string& word : table.must_be_equal) {
     if (word == "data") {

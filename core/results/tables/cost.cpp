@@ -51,7 +51,7 @@ const Record* newest_of(const std::string& config,
   return newest;
 }
 
-std::string device_text(const benchmark::Device& device) {
+std::string device_text(const benchmark::BenchDevice& device) {
   const std::string name = device.name.empty() ? device.type : device.name;
   if (device.type != "cpu") return name;
   return name + ", " + std::to_string(device.threads) +

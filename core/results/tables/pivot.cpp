@@ -56,7 +56,7 @@ std::vector<nlohmann::json> each_once(std::vector<nlohmann::json> values) {
 
 Parts parts_of(const ConfiguredRun& run) {
   const store::RunSummary& summary = run.summary;
-  Parts parts{run::identifying_part(run.config),
+  Parts parts{run::identity_config(run.config),
               {summary.data_fingerprint,
                summary.tokenizer_fingerprint,
                summary.evaluation,

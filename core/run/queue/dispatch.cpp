@@ -15,7 +15,7 @@ bool is_running(const run::RunFolder& folder) { return FileLock::is_held(folder.
 
 /// Whether a run that nobody supervises needs nothing more: its supervisor died after the end and
 /// before it could say so to the queue.
-bool is_over(const Entry& entry, const run::RunFolder& folder) {
+bool needs_no_more(const QueueEntry& entry, const run::RunFolder& folder) {
   if (!fs::exists(folder.record_file())) return true;  // removed by hand
   const run::RunStatus status = folder.status();
   if (status.state == run::RunState::completed) return true;
@@ -42,47 +42,48 @@ class Dispatcher {
   Dispatcher(const fs::path& runs_dir, const fs::path& program)
       : runs_dir_(runs_dir), program_(program), queue_(runs_dir) {}
 
-  Dispatch run() {
-    const std::vector<Entry> entries = queue_.entries();
-    for (const Entry& entry : entries)
+  DispatchResult run() {
+    const std::vector<QueueEntry> entries = queue_.entries();
+    for (const QueueEntry& entry : entries)
       running_of_group_[entry.group] += is_running(folder_of(entry));
-    for (const Entry& entry : entries) {
+    for (const QueueEntry& entry : entries) {
       if (entry.host == run::host_name() && !is_running(folder_of(entry))) consider(entry);
     }
     return std::move(done_);
   }
 
  private:
-  run::RunFolder folder_of(const Entry& entry) const {
+  run::RunFolder folder_of(const QueueEntry& entry) const {
     return run::RunFolder(runs_dir_ / entry.run);
   }
 
-  void consider(const Entry& entry) {
+  void consider(const QueueEntry& entry) {
     const run::RunFolder folder = folder_of(entry);
-    if (is_over(entry, folder)) return queue_.remove(entry.run);
+    if (needs_no_more(entry, folder)) return queue_.remove(entry.run);
     if (entry.jobs > 0 && running_of_group_[entry.group] >= entry.jobs) return;
-    if (entry.starts >= most_starts) {
-      return give_up(entry,
-                     Error("its supervisor was killed " + std::to_string(entry.starts) + " times",
-                           {},
-                           "see " + folder.supervisor_log().string(),
-                           ExitCode::failed));
+    if (entry.starts >= max_starts) {
+      return fail(entry,
+                  Error("its supervisor was killed " + std::to_string(entry.starts) + " times",
+                        {},
+                        "see " + folder.supervisor_log().string(),
+                        ExitCode::failed));
     }
     if (std::optional<Lease> lease = lease_for(entry)) start(entry, folder, *lease);
   }
 
-  /// Of the first of its devices that has room. One that has none is kept free for this run: those
-  /// behind it in the queue may not overtake it there, or a large one would never find room.
-  std::optional<Lease> lease_for(const Entry& entry) {
-    for (const Device& device : entry.devices) {
-      if (waited_for_.count(device.name) > 0) continue;
-      if (auto lease = Lease::try_take(leases_folder(runs_dir_), device, entry.units)) return lease;
+  /// A lease of the first device with room. If none has room, all are reserved for this run: runs
+  /// behind it in the queue may not overtake it there, or a large run would never start.
+  std::optional<Lease> lease_for(const QueueEntry& entry) {
+    for (const LeaseDevice& device : entry.devices) {
+      if (reserved_devices_.count(device.name) > 0) continue;
+      if (auto lease = Lease::try_acquire(leases_folder(runs_dir_), device, entry.units))
+        return lease;
     }
-    for (const Device& device : entry.devices) waited_for_.insert(device.name);
+    for (const LeaseDevice& device : entry.devices) reserved_devices_.insert(device.name);
     return std::nullopt;
   }
 
-  void start(Entry entry, const run::RunFolder& folder, const Lease& lease) {
+  void start(QueueEntry entry, const run::RunFolder& folder, const Lease& lease) {
     ++entry.starts;
     entry.device = lease.device();
     entry.attempt = folder.status().attempt;
@@ -93,11 +94,11 @@ class Dispatcher {
       ++running_of_group_[entry.group];
       done_.started.push_back({entry.run, supervisor, lease.device()});
     } catch (const Error& problem) {
-      give_up(entry, problem);
+      fail(entry, problem);
     }
   }
 
-  void give_up(const Entry& entry, const Error& problem) {
+  void fail(const QueueEntry& entry, const Error& problem) {
     queue_.remove(entry.run);
     record_failure(folder_of(entry), problem.message());
     done_.failed.push_back({entry.run, problem});
@@ -107,36 +108,37 @@ class Dispatcher {
   const fs::path& program_;
   Queue queue_;
   std::map<std::string, int> running_of_group_;
-  std::set<std::string> waited_for_;  ///< devices that a run further ahead waits for
-  Dispatch done_;
+  std::set<std::string> reserved_devices_;  ///< runs further ahead wait for them
+  DispatchResult done_;
 };
 
 }  // namespace
 
-Dispatch dispatch(const fs::path& runs_dir, const fs::path& program) {
+DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program) {
   return Dispatcher(runs_dir, program).run();
 }
 
-void finish(const fs::path& runs_dir, const std::string& run, bool failed) {
+void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed) {
   Queue queue(runs_dir);
-  const Entry* found = queue.find(run);
+  const QueueEntry* found = queue.find(run);
   if (!found) return;
-  const Entry entry = *found;
+  const QueueEntry entry = *found;
   queue.remove(run);
   if (!failed || !entry.fail_fast) return;
-  const std::vector<Entry> entries = queue.entries();
-  for (const Entry& other : entries) {
+  const std::vector<QueueEntry> entries = queue.entries();
+  for (const QueueEntry& other : entries) {
     if (other.group != entry.group) continue;
     const run::RunFolder folder(runs_dir / other.run);
     if (is_running(folder)) {
-      folder.request_stop(run::Stop::save);
+      folder.request_stop(run::StopRequest::after_checkpoint);
     } else {
       queue.remove(other.run);
     }
   }
 }
 
-std::vector<std::string> withdraw(const fs::path& runs_dir, const std::vector<std::string>& runs) {
+std::vector<std::string> cancel_queued(const fs::path& runs_dir,
+                                       const std::vector<std::string>& runs) {
   std::vector<std::string> withdrawn;
   Queue queue(runs_dir);
   for (const std::string& run : runs) {

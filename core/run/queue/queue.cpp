@@ -1,8 +1,8 @@
 #include "core/run/queue/queue.h"
 
+#include <fcntl.h>
 #include <algorithm>
 #include <cerrno>
-#include <fcntl.h>
 #include <tuple>
 
 #include "core/base/error.h"
@@ -24,11 +24,13 @@ struct flock lock_of(int unit, short type) {
   return lock;
 }
 
-fs::path file_of(const fs::path& folder, const Device& device) { return folder / device.name; }
+fs::path file_of(const fs::path& folder, const LeaseDevice& device) { return folder / device.name; }
 
 }  // namespace
 
-std::optional<Lease> Lease::try_take(const fs::path& folder, const Device& device, int units) {
+std::optional<Lease> Lease::try_acquire(const fs::path& folder,
+                                        const LeaseDevice& device,
+                                        int units) {
   make_directories(folder);
   const fs::path path = file_of(folder, device);
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
@@ -47,7 +49,7 @@ std::optional<Lease> Lease::try_take(const fs::path& folder, const Device& devic
   return Lease(device.name, std::move(file));
 }
 
-int taken_units(const fs::path& folder, const Device& device) {
+int used_units(const fs::path& folder, const LeaseDevice& device) {
   const FileDescriptor file(::open(file_of(folder, device).c_str(), O_RDWR | O_CLOEXEC));
   if (!file) return 0;
   int taken = 0;
@@ -58,15 +60,15 @@ int taken_units(const fs::path& folder, const Device& device) {
   return taken;
 }
 
-Demand demand_of(const worker::Environment& environment,
-                 const std::string& device,
-                 int jobs,
-                 int cores) {
+ResourceRequest resource_request(const worker::Environment& environment,
+                                 const std::string& device,
+                                 int jobs,
+                                 int cores) {
   if (environment.device_type == "cpu") {
     const int units = std::max(1, cores);
     return {{{"cpu", units}}, std::clamp(environment.threads, 1, units)};
   }
-  Demand demand;
+  ResourceRequest demand;
   for (const std::string& name : environment.devices) {
     const bool chosen = device.find(':') == std::string::npos || device == name;
     if (chosen && starts_with(name, environment.device_type))
@@ -82,13 +84,13 @@ Demand demand_of(const worker::Environment& environment,
 int threads_for(int jobs, int cores) { return std::max(1, cores / std::max(1, jobs)); }
 
 template <class Visitor>
-void fields(Visitor& visit, Device& device) {
+void fields(Visitor& visit, LeaseDevice& device) {
   visit.field("name", device.name);
   visit.field("units", device.units);
 }
 
 template <class Visitor>
-void fields(Visitor& visit, Entry& entry) {
+void fields(Visitor& visit, QueueEntry& entry) {
   visit.field("run", entry.run);
   visit.field("group", entry.group);
   double priority = entry.priority;  // the reader takes every integer for a count
@@ -106,14 +108,14 @@ void fields(Visitor& visit, Entry& entry) {
   visit.field("attempt", entry.attempt);
 }
 
-nlohmann::json to_json(const Entry& entry) { return worker::write_fields(entry); }
+nlohmann::json to_json(const QueueEntry& entry) { return worker::write_fields(entry); }
 
-Entry entry_from_json(const nlohmann::json& json) {
-  return worker::read_fields<Entry>(json, "entry of the queue");
+QueueEntry entry_from_json(const nlohmann::json& json) {
+  return worker::read_fields<QueueEntry>(json, "entry of the queue");
 }
 
-bool before(const Entry& left, const Entry& right) {
-  const auto rank = [](const Entry& entry) {
+bool starts_before(const QueueEntry& left, const QueueEntry& right) {
+  const auto rank = [](const QueueEntry& entry) {
     return std::tie(entry.submitted, entry.group, entry.position, entry.run);
   };
   if (left.priority != right.priority) return left.priority > right.priority;
@@ -130,18 +132,20 @@ fs::path made(const fs::path& folder) {
   return folder;
 }
 
-void sort(std::vector<Entry>& entries) { std::sort(entries.begin(), entries.end(), before); }
+void sort(std::vector<QueueEntry>& entries) {
+  std::sort(entries.begin(), entries.end(), starts_before);
+}
 
 }  // namespace
 
-std::vector<Entry> read_entries(const fs::path& runs_dir, std::vector<std::string>* problems) {
-  std::vector<Entry> entries;
+std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::string>* problems) {
+  std::vector<QueueEntry> entries;
   std::error_code missing;
   for (const auto& file : fs::directory_iterator(entries_folder(folder_of(runs_dir)), missing)) {
     const std::string name = file.path().filename().string();
     if (name.find(".tmp-") != std::string::npos) continue;  // on its way in
     try {
-      Entry entry = entry_from_json(worker::object_from_line(read_file(file.path())));
+      QueueEntry entry = entry_from_json(worker::object_from_line(read_file(file.path())));
       if (entry.run != name) throw Error("it is of run '" + entry.run + "'");
       entries.push_back(std::move(entry));
     } catch (const Error& problem) {
@@ -167,39 +171,39 @@ Queue::Queue(const fs::path& runs_dir)
       lock_(FileLock::acquire(folder_ / "lock")),
       entries_(read_entries(runs_dir)) {}
 
-const Entry* Queue::find(const std::string& run) const {
-  for (const Entry& entry : entries_) {
+const QueueEntry* Queue::find(const std::string& run) const {
+  for (const QueueEntry& entry : entries_) {
     if (entry.run == run) return &entry;
   }
   return nullptr;
 }
 
-void Queue::add(const Entry& entry) {
-  const Entry* waiting = find(entry.run);
+void Queue::add(const QueueEntry& entry) {
+  const QueueEntry* waiting = find(entry.run);
   if (!waiting) return put(entry);
-  Entry kept = *waiting;
+  QueueEntry kept = *waiting;
   kept.priority = std::max(kept.priority, entry.priority);
   kept.starts = 0;
   put(kept);
 }
 
-void Queue::put(const Entry& entry) {
+void Queue::put(const QueueEntry& entry) {
   const std::string run = entry.run;
   write_file_atomic(entries_folder(folder_) / run, json_text(to_json(entry), 2) + "\n");
-  entries_.erase(
-      std::remove_if(
-          entries_.begin(), entries_.end(), [&](const Entry& other) { return other.run == run; }),
-      entries_.end());
+  entries_.erase(std::remove_if(entries_.begin(),
+                                entries_.end(),
+                                [&](const QueueEntry& other) { return other.run == run; }),
+                 entries_.end());
   entries_.push_back(entry);
   sort(entries_);
 }
 
 void Queue::remove(const std::string& run) {
   remove_tree(entries_folder(folder_) / run);
-  entries_.erase(
-      std::remove_if(
-          entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.run == run; }),
-      entries_.end());
+  entries_.erase(std::remove_if(entries_.begin(),
+                                entries_.end(),
+                                [&](const QueueEntry& entry) { return entry.run == run; }),
+                 entries_.end());
 }
 
 }  // namespace forge::queue

@@ -144,7 +144,7 @@ using worker::Request;
 using worker::TrainMetrics;
 
 constexpr int64_t endless_steps = 1'000'000;
-constexpr double loudest_silence = 10;  // seconds: a tenth of what ends a run
+constexpr double max_silence = 10;  // seconds: a tenth of what ends a run
 
 /// A check that cannot be made.
 struct Skipped {
@@ -155,8 +155,8 @@ std::string text_of(double value) { return shortest(value); }
 
 class Checker {
  public:
-  Checker(run::Launcher& launcher,
-          const run::WorkerCommand& command,
+  Checker(worker::Launcher& launcher,
+          const worker::WorkerCommand& command,
           const fs::path& folder,
           const CheckOptions& options)
       : launcher_(launcher), command_(command), folder_(folder), options_(options) {}
@@ -165,7 +165,8 @@ class Checker {
     check("describe", [&] { return describe(); });
     check("unknown keys", [&] { return ignore_unknown_keys(); });
     check("wrong job", [&] { return refuse(R"({"job":"no such job"})", "a job that is none"); });
-    check("rubbish", [&] { return refuse("{\"job\":\"train\",", "a request that is no JSON"); });
+    check("malformed request",
+          [&] { return refuse("{\"job\":\"train\",", "a request that is no JSON"); });
     make_case();
     check("train", [&] { return train(); });
     check("repeat", [&] { return repeat(); });
@@ -194,15 +195,15 @@ class Checker {
     findings_.push_back(std::move(finding));
   }
 
-  using Listener = std::function<void(const worker::Event&, run::RunningWorker&)>;
+  using Listener = std::function<void(const worker::Event&, worker::RunningWorker&)>;
 
   Transcript ask(const std::string& line, const Listener& on_event = {}) {
     const fs::path errors = folder_ / "stderr.log";
-    return listen(launcher_,
-                  {command_, line, folder_, errors},
-                  options_.patience_seconds,
-                  options_.longest_seconds,
-                  on_event);
+    return run_worker(launcher_,
+                      {command_, line, folder_, errors},
+                      options_.patience_seconds,
+                      options_.longest_seconds,
+                      on_event);
   }
   Transcript ask(const Request& request, const Listener& on_event = {}) {
     return ask(worker::to_line(request), on_event);
@@ -218,17 +219,17 @@ class Checker {
     const Transcript said = ask(describe_request());
     require_opening(said);
     if (const auto* failed = said.last<worker::Failed>())
-      complain("it failed: " + failed->message, failed->hint);
+      fail_check("it failed: " + failed->message, failed->hint);
     require_exit(said, worker::exit_done);
     const auto* supports = said.last<worker::Supports>();
     const size_t wanted = supports ? 3 : 2;
     if (said.events.size() != wanted) {
-      complain("'" + std::string(worker::name_of(said.events.back())) + "' came after a describe",
-               "it is answered with hello, environment and supports");
+      fail_check("'" + std::string(worker::name_of(said.events.back())) + "' came after a describe",
+                 "it is answered with hello, environment and supports");
     }
     if (supports) {
       for (const auto& [key, values] : supports->config.items()) {
-        if (!values.is_array()) complain("'" + key + "' of 'supports' is no list of values");
+        if (!values.is_array()) fail_check("'" + key + "' of 'supports' is no list of values");
       }
       supports_ = *supports;
     }
@@ -243,7 +244,7 @@ class Checker {
     const Transcript said = ask(worker::to_line(request));
     require_opening(said);
     if (said.last<worker::Failed>() || said.exit.code != worker::exit_done)
-      complain("a request with a key that it does not know made it fail", "ignore such keys");
+      fail_check("a request with a key that it does not know made it fail", "ignore such keys");
     return "";
   }
 
@@ -261,10 +262,10 @@ class Checker {
     require_training(straight_, request, 0);
     require_exit(straight_, worker::exit_done);
     if (!straight_.last<worker::Finished>()->completed)
-      complain("'completed' is false though nobody asked it to stop");
-    if (straight_.longest_silence > loudest_silence) {
-      complain("it said nothing new for " + human_duration(straight_.longest_silence),
-               "send 'progress' at least every second; after two minutes forge ends a worker");
+      fail_check("'completed' is false though nobody asked it to stop");
+    if (straight_.longest_silence > max_silence) {
+      fail_check("it said nothing new for " + human_duration(straight_.longest_silence),
+                 "send 'progress' at least every second; after two minutes forge ends a worker");
     }
     has_trained_ = true;
     return std::to_string(tiny_steps) + " steps, loss " +
@@ -280,12 +281,12 @@ class Checker {
       if (train.step > first_step) wanted.push_back(train);
     }
     const std::vector<TrainMetrics> got = other.all<TrainMetrics>();
-    if (got.size() != wanted.size()) complain("it gave other 'train' events than the first time");
+    if (got.size() != wanted.size()) fail_check("it gave other 'train' events than the first time");
     for (size_t i = 0; i < got.size(); ++i) {
       if (got[i].loss == wanted[i].loss) continue;
-      complain("the loss of step " + std::to_string(got[i].step) + " is " + text_of(got[i].loss) +
-                   ", and was " + text_of(wanted[i].loss) + " in the straight run",
-               "train.deterministic is true: the same bits each time, and after a resume");
+      fail_check("the loss of step " + std::to_string(got[i].step) + " is " + text_of(got[i].loss) +
+                     ", and was " + text_of(wanted[i].loss) + " in the straight run",
+                 "train.deterministic is true: the same bits each time, and after a resume");
     }
   }
 
@@ -303,7 +304,7 @@ class Checker {
     Request request = training_request(tiny_, folder_ / "train", tiny_steps);
     const fs::path half =
         folder_ / "train" / "checkpoints" / weights::checkpoint_name(tiny_checkpoint_every);
-    if (!fs::exists(half)) complain("the checkpoint before the last one is gone", "keep two");
+    if (!fs::exists(half)) fail_check("the checkpoint before the last one is gone", "keep two");
     request.weights.clear();
     request.resume_from = fs::absolute(half).string();
     request.run_dir = fs::absolute(folder_ / "resume").string();
@@ -321,23 +322,24 @@ class Checker {
     std::optional<double> asked_at;
     bool goes_on = false;
     const Transcript said =
-        ask(request, [&](const worker::Event& event, run::RunningWorker& worker) {
+        ask(request, [&](const worker::Event& event, worker::RunningWorker& worker) {
           const auto* train = std::get_if<TrainMetrics>(&event);
           if (asked_at && !goes_on && steady_seconds() - *asked_at > options_.patience_seconds) {
             goes_on = true;
             worker.kill();
           } else if (train && train->step >= 3 && !asked_at) {
             asked_at = steady_seconds();
-            worker.ask_to_stop();
+            worker.request_stop();
           }
         });
     if (goes_on || (said.was_killed && asked_at && said.wrong_line.empty()))
-      complain("it went on after SIGTERM", "finish the step, save, say 'finished' and leave");
+      fail_check("it went on after SIGTERM", "finish the step, save, say 'finished' and leave");
     if (said.exit.signal != 0)
-      complain("SIGTERM ended it by " + said.exit.describe(), "handle it: save and say 'finished'");
+      fail_check("SIGTERM ended it by " + said.exit.describe(),
+                 "handle it: save and say 'finished'");
     require_training(said, request, 0);
     const auto* finished = said.last<worker::Finished>();
-    if (finished->completed) complain("'completed' is true though it was stopped");
+    if (finished->completed) fail_check("'completed' is true though it was stopped");
     require_exit(said, worker::exit_stopped);
     return "saved and left after step " + std::to_string(finished->step);
   }
@@ -353,7 +355,7 @@ class Checker {
     std::optional<int64_t> saved;
     bool given_up = false;
     const Transcript said =
-        ask(request, [&](const worker::Event& event, run::RunningWorker& worker) {
+        ask(request, [&](const worker::Event& event, worker::RunningWorker& worker) {
           const auto* train = std::get_if<TrainMetrics>(&event);
           const auto* checkpoint = std::get_if<worker::CheckpointSaved>(&event);
           if (asked_at && steady_seconds() - *asked_at > options_.patience_seconds) {
@@ -362,15 +364,15 @@ class Checker {
           } else if (checkpoint && !saved) {
             saved = checkpoint->step;
             asked_at = steady_seconds();
-            worker.ask_to_stop();
+            worker.request_stop();
           } else if (train && train->step >= 3 && !asked_at) {
             asked_at = steady_seconds();
-            worker.ask_to_save();
+            worker.request_checkpoint();
           }
         });
     if (!saved && said.exit.signal != 0 && !said.was_killed && !given_up)
-      complain("SIGUSR1 ended it by " + said.exit.describe(), "handle it: save and go on");
-    if (!saved) complain("SIGUSR1 brought no 'checkpoint'", "save after the step, and go on");
+      fail_check("SIGUSR1 ended it by " + said.exit.describe(), "handle it: save and go on");
+    if (!saved) fail_check("SIGUSR1 brought no 'checkpoint'", "save after the step, and go on");
     require_training(said, request, 0);
     return "saved after step " + std::to_string(*saved) + " and went on";
   }
@@ -388,20 +390,20 @@ class Checker {
     const Transcript said = ask(request);
     require_opening(said);
     if (const auto* failed = said.last<worker::Failed>())
-      complain("it failed: " + failed->message, failed->hint);
+      fail_check("it failed: " + failed->message, failed->hint);
     require_exit(said, worker::exit_done);
     const auto* result = said.last<worker::Result>();
-    if (!result) complain("there was no 'result'");
+    if (!result) fail_check("there was no 'result'");
     for (const char* key : {"loss", "tokens", "seconds"}) {
       const auto value = result->values.find(key);
       if (value == result->values.end() || !value->is_number())
-        complain(std::string("'") + key + "' of the result's 'values' is no number");
+        fail_check(std::string("'") + key + "' of the result's 'values' is no number");
     }
     const double loss = result->values.at("loss").get<double>();
     const double wanted = straight_.last<worker::Evaluation>()->loss;
     if (std::abs(loss - wanted) > 1e-5 * std::max(1.0, std::abs(wanted))) {
-      complain("the last checkpoint's loss is " + text_of(loss) + ", and was " + text_of(wanted) +
-               " when training ended");
+      fail_check("the last checkpoint's loss is " + text_of(loss) + ", and was " + text_of(wanted) +
+                 " when training ended");
     }
     return "loss " + text_of(loss);
   }
@@ -418,8 +420,8 @@ class Checker {
 
   using Json = nlohmann::json;
 
-  run::Launcher& launcher_;
-  const run::WorkerCommand& command_;
+  worker::Launcher& launcher_;
+  const worker::WorkerCommand& command_;
   const fs::path& folder_;
   const CheckOptions& options_;
   std::optional<worker::Supports> supports_;
@@ -436,8 +438,8 @@ const std::string& name_of(Verdict verdict) {
   return names[static_cast<size_t>(verdict)];
 }
 
-std::vector<Finding> check_backend(run::Launcher& launcher,
-                                   const run::WorkerCommand& command,
+std::vector<Finding> check_backend(worker::Launcher& launcher,
+                                   const worker::WorkerCommand& command,
                                    const fs::path& folder,
                                    const CheckOptions& options) {
   for (const char* run : {"train", "repeat", "resume", "save", "stop", "evaluate"})

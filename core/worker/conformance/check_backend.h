@@ -31,8 +31,8 @@ struct CheckOptions {
 /// asks for what cannot be. What is wrong is said in the words of docs/PROTOCOL.md. `folder` is for
 /// its files and must be empty. A program that cannot be started fails the first check, and with it
 /// the others.
-std::vector<Finding> check_backend(run::Launcher& launcher,
-                                   const run::WorkerCommand& command,
+std::vector<Finding> check_backend(worker::Launcher& launcher,
+                                   const worker::WorkerCommand& command,
                                    const std::filesystem::path& folder,
                                    const CheckOptions& options = {});
 

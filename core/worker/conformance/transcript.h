@@ -18,7 +18,7 @@ struct Transcript {
   std::string wrong_hint;      ///< and what would be right
   double longest_silence = 0;  ///< seconds without a word that was new, before its last one
   bool was_killed = false;     ///< it did not end by itself
-  run::ExitStatus exit;
+  worker::ExitStatus exit;
 
   template <class Event>
   const Event* last() const {
@@ -41,12 +41,12 @@ struct Transcript {
 /// Starts the worker and listens until it ends, says something that is no event, says nothing new
 /// for `patience_seconds` or talks for `longest_seconds`; then it is killed. Throws Error where it
 /// cannot be started.
-Transcript listen(
-    run::Launcher& launcher,
-    const run::Launch& launch,
+Transcript run_worker(
+    worker::Launcher& launcher,
+    const worker::Launch& launch,
     double patience_seconds,
     double longest_seconds,
-    const std::function<void(const worker::Event&, run::RunningWorker&)>& on_event = {});
+    const std::function<void(const worker::Event&, worker::RunningWorker&)>& on_event = {});
 
 }  // namespace forge::conformance
 
@@ -55,7 +55,7 @@ Transcript listen(
 namespace forge::conformance {
 
 /// Throws it.
-[[noreturn]] void complain(const std::string& text, const std::string& hint = "");
+[[noreturn]] void fail_check(const std::string& text, const std::string& hint = "");
 
 /// It said hello and environment first, every line was an event, and it ended by itself.
 void require_opening(const Transcript& transcript);

@@ -108,15 +108,15 @@ TEST_CASE("what is wrong with a backend is said at the key", "[backend]") {
 TEST_CASE("command and environment belong to a run's identity and the folder does not",
           "[backend]") {
   Experiment experiment;
-  const nlohmann::json own = run::identifying_part(to_json(experiment));
+  const nlohmann::json own = run::identity_config(to_json(experiment));
   CHECK_FALSE(own.contains("external"));
   experiment.backend = "external";
   experiment.external = {{"a", "--x"}, "/here", {"A=1"}};
-  const nlohmann::json here = run::identifying_part(to_json(experiment));
+  const nlohmann::json here = run::identity_config(to_json(experiment));
   experiment.external.working_directory = "/there";
-  CHECK(run::identifying_part(to_json(experiment)) == here);
+  CHECK(run::identity_config(to_json(experiment)) == here);
   experiment.external.command[1] = "--y";
-  CHECK(run::identifying_part(to_json(experiment)) != here);
+  CHECK(run::identity_config(to_json(experiment)) != here);
 }
 
 TEST_CASE("all declared backends are listed by name", "[backend]") {

@@ -55,7 +55,7 @@ TEST_CASE("keys without a counterpart are kept aside with their value", "[lingua
       "checkpoint: {dump: {every: 7, keep: -1}}\n");
   CHECK(read.unknown.empty());
   std::vector<std::string> lines;
-  for (const LeftOut& key : read.left_out) lines.push_back(key.path + " " + key.value);
+  for (const UnsupportedKey& key : read.unsupported) lines.push_back(key.path + " " + key.value);
   CHECK(lines ==
         std::vector<std::string>{
             "dump_dir /runs", "env …", "distributed.compile true", "checkpoint.dump.keep -1"});
@@ -150,7 +150,7 @@ TEST_CASE("lingua's conventions are stated", "[lingua]") {
   CHECK(e.train.z_loss.kind == config::ZLossKind::none);
   CHECK(e.train.precision == model::Precision::bfloat16);
   for (const char* key : {"model.init", "model.attention.position.pairing", "model.norm.rounding"}) {
-    CHECK(recipe.stated.count(key) == 1);
+    CHECK(recipe.key_comments.count(key) == 1);
   }
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("the rows of a step are those of all GPUs and micro steps", "[lingua]"
   const ImportedRecipe recipe = import_text(text, options);
   CHECK(recipe.experiment.train.batch_size == 192);
   CHECK(recipe.experiment.train.eval_batch_size == 3);
-  CHECK(recipe.stated.at("train.batch_size") == "16 GPUs × 3 rows × 4 micro steps");
+  CHECK(recipe.key_comments.at("train.batch_size") == "16 GPUs × 3 rows × 4 micro steps");
 
   const std::string parallel = text + "distributed: {dp_replicate: 2, dp_shard: 4, tp_size: 2}\n";
   CHECK(imported(parallel).train.batch_size == 8 * 12);
@@ -274,9 +274,9 @@ TEST_CASE("a constant rate has no warm-up and each schedule states its own keys"
   };
   CHECK(schedule("constant").experiment.schedule.warmup_steps == 0);
   CHECK(schedule("linear").experiment.schedule.warmup_steps == 20);
-  CHECK(schedule("wsd").stated.count("schedule.decay_fraction") == 1);
-  CHECK(schedule("inv_sqrt").stated.count("schedule.exp_factor") == 1);
-  CHECK(schedule("linear").stated.count("schedule.cycle_length") == 0);
+  CHECK(schedule("wsd").key_comments.count("schedule.decay_fraction") == 1);
+  CHECK(schedule("inv_sqrt").key_comments.count("schedule.exp_factor") == 1);
+  CHECK(schedule("linear").key_comments.count("schedule.cycle_length") == 0);
 }
 
 TEST_CASE("the name is given or the recipe's or the file's", "[lingua]") {

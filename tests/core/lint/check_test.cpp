@@ -46,7 +46,7 @@ TEST_CASE("colours frame the severity alone") {
 TEST_CASE("a report without findings says so") {
   CheckFixture check;
   check.file("base.yaml", "main: 1\n").config("c", "-- extends 'base.yaml'\n");
-  CHECK(lint::to_text(check.report(), false) == "1 config of 1 project: nothing to mend\n");
+  CHECK(lint::to_text(check.report(), false) == "1 config of 1 project: no problems\n");
 }
 
 TEST_CASE("the JSON report holds every part of a finding") {
@@ -71,7 +71,7 @@ TEST_CASE("a project that cannot be read is a finding of its own") {
   CHECK(lint::to_json(report)["findings"][0].at("at").is_null());
 }
 
-TEST_CASE("the shipped projects have nothing to mend") {
+TEST_CASE("the shipped projects have no problems") {
   const project::ProjectList list =
       project::load_projects(shipped_workspace(), fixed_surroundings());
   std::vector<lint::Selection> selections;
@@ -195,11 +195,11 @@ TEST_CASE("a config that cannot be resolved at all is an error") {
 namespace forge::tests {
 namespace {
 
-using lint::two_readings;
+using lint::yaml_version_difference;
 
 /// "a | b" of what the two versions read, "" where they agree.
 std::string readings(const std::string& plain) {
-  const auto readings = two_readings(plain);
+  const auto readings = yaml_version_difference(plain);
   return readings ? readings->in_1_1 + " | " + readings->in_1_2 : "";
 }
 
@@ -230,13 +230,13 @@ TEST_CASE("scalars that both versions read alike") {
 }
 
 TEST_CASE("the advice is read alike by both versions") {
-  CHECK(two_readings("1e-3")->advice == "write 1.0e-3");
-  CHECK(two_readings("1e5")->advice == "write 1.0e+5");
-  CHECK(two_readings("2.5E3")->advice == "write 2.5E+3");
-  CHECK(two_readings("off")->advice == "write false, or quote it as text");
-  CHECK(two_readings("010")->advice == "write 8, or quote it as text");
-  CHECK(two_readings("0o10")->advice == "write 8, or quote it as text");
-  CHECK(two_readings("1:30")->advice == "write 90, or quote it as text");
+  CHECK(yaml_version_difference("1e-3")->advice == "write 1.0e-3");
+  CHECK(yaml_version_difference("1e5")->advice == "write 1.0e+5");
+  CHECK(yaml_version_difference("2.5E3")->advice == "write 2.5E+3");
+  CHECK(yaml_version_difference("off")->advice == "write false, or quote it as text");
+  CHECK(yaml_version_difference("010")->advice == "write 8, or quote it as text");
+  CHECK(yaml_version_difference("0o10")->advice == "write 8, or quote it as text");
+  CHECK(yaml_version_difference("1:30")->advice == "write 90, or quote it as text");
 }
 
 TEST_CASE("in a graph of calls every such value and key is a warning at its place") {

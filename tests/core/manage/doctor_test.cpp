@@ -11,7 +11,7 @@ namespace {
 using namespace tests;
 
 BackendReport torch_with(const std::string& blas) {
-  run::BackendInfo info;
+  worker::BackendInfo info;
   info.hello.backend_version = "1.0";
   info.environment.device_type = "cpu";
   info.environment.device_name = "Test CPU";

@@ -17,29 +17,29 @@ TEST_CASE("remarks are kept in the run folder and without any there is no file",
           "[upkeep][remarks]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_completed_run(folder.path(), {});
-  REQUIRE(run::read_remarks(run).tags.empty());
-  edit_annotations(run, [](run::Remarks& remarks) {
+  REQUIRE(run::read_annotations(run).tags.empty());
+  edit_annotations(run, [](run::Annotations& remarks) {
     remarks.tags = {"paper", "a", "paper"};
     remarks.note = "said \"so\"";
   });
-  const run::Remarks read = run::read_remarks(run);
+  const run::Annotations read = run::read_annotations(run);
   REQUIRE(read.tags == Texts{"a", "paper"});
   REQUIRE(read.note == "said \"so\"");
   REQUIRE_FALSE(read.archived);
-  edit_annotations(run, [](run::Remarks& remarks) { remarks = {}; });
-  REQUIRE_FALSE(fs::exists(run.remarks_file()));
+  edit_annotations(run, [](run::Annotations& remarks) { remarks = {}; });
+  REQUIRE_FALSE(fs::exists(run.annotations_file()));
 }
 
 TEST_CASE("what is no tag and remarks that are damaged are refused", "[upkeep][remarks]") {
   for (const std::string& tag : Texts{"", "-x", "a,b", "a b", "é", std::string(65, 'x')})
-    REQUIRE(contains(error_of([&] { run::require_tag(tag); }), "is no tag"));
-  REQUIRE(error_of([] { run::require_tag("paper/v2:A_b-c.d"); }) == "");
+    REQUIRE(contains(error_of([&] { run::check_tag(tag); }), "is no tag"));
+  REQUIRE(error_of([] { run::check_tag("paper/v2:A_b-c.d"); }) == "");
   const TemporaryFolder folder;
   const run::RunFolder run = make_completed_run(folder.path(), {});
   folder.write(run.id() + "/remarks.json", "{");
-  REQUIRE(contains(error_of([&] { run::read_remarks(run); }), "is no JSON"));
+  REQUIRE(contains(error_of([&] { run::read_annotations(run); }), "is no JSON"));
   folder.write(run.id() + "/remarks.json", R"({"tags":["a,b"]})");
-  REQUIRE(contains(error_of([&] { run::read_remarks(run); }), "is no tag"));
+  REQUIRE(contains(error_of([&] { run::read_annotations(run); }), "is no tag"));
 }
 
 TEST_CASE("the store has remarks and leaves archived runs out of lists", "[upkeep][remarks]") {
@@ -48,7 +48,7 @@ TEST_CASE("the store has remarks and leaves archived runs out of lists", "[upkee
   store::ResultStore store(folder / "store.sqlite");
   store.sync(folder.path());
   REQUIRE(store.runs().size() == 1);
-  edit_annotations(run, [](run::Remarks& remarks) {
+  edit_annotations(run, [](run::Annotations& remarks) {
     remarks.archived = true;
     remarks.note = "old";
     remarks.tags = {"a", "b"};
@@ -119,7 +119,7 @@ TEST_CASE("nothing is removed where one of the runs runs or waits", "[upkeep][tr
     });
     REQUIRE(contains(message, "run 'b' is running: nothing was removed"));
   }
-  queue::Entry entry;
+  queue::QueueEntry entry;
   entry.run = "a";
   queue::Queue(folder.path()).put(entry);
   REQUIRE(contains(error_of([&] { remove_runs(folder.path(), {a}, ""); }), "waits in the queue"));

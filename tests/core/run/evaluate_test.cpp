@@ -66,7 +66,7 @@ TEST_CASE("a token file and the folder of prepared data that holds one are used 
     const EvaluationData data = fixture.at(path);
     REQUIRE(data.tokens.at(0).rows == 2);
     REQUIRE(data.tokens.at(0).document_start == 0);
-    REQUIRE_FALSE(data.keeps_tokens);
+    REQUIRE_FALSE(data.temporary_tokens);
   }
 }
 

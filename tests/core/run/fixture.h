@@ -37,12 +37,14 @@ inline bool gone(int pid) {
 }
 
 /// A backend whose worker is any command.
-class CommandBackend : public run::Backend {
+class CommandBackend : public worker::Backend {
  public:
   explicit CommandBackend(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {}
   std::string name() const override { return "fake"; }
-  run::WorkerCommand command(const worker::Request&) const override { return {arguments_, {}}; }
-  run::BackendInfo describe(run::Launcher&, const std::string&, int) const override { return {}; }
+  worker::WorkerCommand command(const worker::Request&) const override { return {arguments_, {}}; }
+  worker::BackendInfo describe(worker::Launcher&, const std::string&, int) const override {
+    return {};
+  }
 
  private:
   std::vector<std::string> arguments_;

@@ -1,4 +1,5 @@
 #include "core/run/identity.h"
+#include "core/worker/json_fields.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 
@@ -17,7 +18,7 @@ json experiment() {
 }
 
 Identity identity() {
-  return {identifying_part(experiment()), "d1", "t1", "libtorch", "cpu", 2, 1, ""};
+  return {identity_config(experiment()), "d1", "t1", "libtorch", "cpu", 2, 1, ""};
 }
 
 TEST_CASE("what cannot change a number is no part of the identity", "[run][identity]") {
@@ -33,29 +34,7 @@ TEST_CASE("what cannot change a number is no part of the identity", "[run][ident
   other["data"]["path"] = "/elsewhere/a.txt";
   other["tokenizer"]["path"] = "";
   other["train"]["initial_weights"] = "/elsewhere/model";
-  REQUIRE(identifying_part(other) == identifying_part(experiment()));
-}
-
-TEST_CASE("keys that came later are part of the identity only where they change something",
-          "[run][identity]") {
-  json other = experiment();
-  other["data"]["documents"] = "file";
-  other["data"]["separator"] = "<|endoftext|>";
-  other["data"]["field"] = "text";
-  other["data"]["rows"] = "packed";
-  other["data"]["training_fraction"] = 1.0;
-  other["data"]["evaluation_path"] = "/elsewhere/b.txt";
-  other["train"]["bfloat16_weights"] = "none";
-  other["train"]["micro_batch_size"] = 0;
-  REQUIRE(identifying_part(other) == identifying_part(experiment()));
-  json in_parts = other;
-  in_parts["train"]["micro_batch_size"] = 4;
-  REQUIRE(identifying_part(in_parts) != identifying_part(experiment()));
-  json padded = other;
-  padded["data"]["rows"] = "padded";
-  REQUIRE(identifying_part(padded) != identifying_part(experiment()));
-  other["train"]["bfloat16_weights"] = "master_copies";
-  REQUIRE(identifying_part(other) != identifying_part(experiment()));
+  REQUIRE(identity_config(other) == identity_config(experiment()));
 }
 
 TEST_CASE("a mixture is told by names and weights and not by where its texts lie",
@@ -68,9 +47,9 @@ TEST_CASE("a mixture is told by names and weights and not by where its texts lie
   other["data"]["sources"]["web"]["path"] = "/elsewhere/web.txt";
   other["data"]["sources"]["web"]["evaluation_path"] = "/elsewhere/held_out.txt";
   other["data"]["sources"]["off"] = {{"weight", 0.0}, {"path", "/elsewhere/off.txt"}};
-  REQUIRE(identifying_part(other) == identifying_part(mixed));
+  REQUIRE(identity_config(other) == identity_config(mixed));
   other["data"]["sources"]["web"]["weight"] = 3.0;
-  REQUIRE(identifying_part(other) != identifying_part(mixed));
+  REQUIRE(identity_config(other) != identity_config(mixed));
 }
 
 TEST_CASE("what can change a number is", "[run][identity]") {
@@ -79,12 +58,15 @@ TEST_CASE("what can change a number is", "[run][identity]") {
                               "/train/max_steps",
                               "/train/eval_every",
                               "/train/deterministic",
+                              "/train/micro_batch_size",
+                              "/train/bfloat16_weights",
+                              "/data/rows",
                               "/data/seed",
                               "/tokenizer/kind"}) {
     json other = experiment();
     other[json::json_pointer(pointer)] = "changed";
     INFO(pointer);
-    REQUIRE(identifying_part(other) != identifying_part(experiment()));
+    REQUIRE(identity_config(other) != identity_config(experiment()));
   }
 }
 
@@ -112,19 +94,16 @@ TEST_CASE("a key is twelve hexadecimal digits and stays the same from version to
 }
 
 TEST_CASE("an identity reads back and names what is missing", "[run][identity]") {
-  const json written = to_json(identity());
-  REQUIRE(to_json(identity_from_json(written)) == written);
-  json part = written;
-  part.erase("threads");
-  REQUIRE(contains(error_of([&] { identity_from_json(part); }), "'threads' is missing"));
-}
-
-TEST_CASE("a run whose weights are drawn has the key it always had", "[run][identity]") {
-  REQUIRE_FALSE(to_json(identity()).contains("initial_weights"));
+  const auto read = [](const json& part) {
+    return worker::read_fields<Identity>(part, "identity of a run");
+  };
   Identity given = identity();
   given.initial_weights = "w1";
-  REQUIRE(identity_from_json(to_json(given)).initial_weights == "w1");
-  REQUIRE(identity_from_json(to_json(identity())).initial_weights.empty());
+  const json written = worker::write_fields(given);
+  REQUIRE(worker::write_fields(read(written)) == written);
+  json part = written;
+  part.erase("threads");
+  REQUIRE(contains(error_of([&] { read(part); }), "'threads' is missing"));
 }
 
 Identity small_identity() {
@@ -133,7 +112,7 @@ Identity small_identity() {
 }
 
 TEST_CASE("two identities that are equal differ in nothing", "[run][identity]") {
-  REQUIRE(differences(small_identity(), small_identity()).empty());
+  REQUIRE(identity_differences(small_identity(), small_identity()).empty());
 }
 
 TEST_CASE("every part of an identity that differs is named, keys of the config first",
@@ -149,7 +128,7 @@ TEST_CASE("every part of an identity that differs is named, keys of the config f
   other.threads = 0;
   other.numerics_version = 2;
   other.initial_weights = "w";
-  const auto found = differences(small_identity(), other);
+  const auto found = identity_differences(small_identity(), other);
   std::vector<std::string> names;
   for (const IdentityDifference& difference : found) {
     names.push_back(difference.what);

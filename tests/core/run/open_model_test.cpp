@@ -33,7 +33,7 @@ class Runs {
     }
   }
   fs::path path() const { return folder_ / "runs"; }
-  RunFolder find(const std::string& name) const { return named_run(path(), name); }
+  RunFolder find(const std::string& name) const { return find_run_by_name_or_path(path(), name); }
   std::string fault(const std::string& name) const {
     return error_of([&] { find(name); });
   }
@@ -59,7 +59,8 @@ TEST_CASE("a name that is none or too short says what there is", "[run]") {
   REQUIRE(contains(runs.fault("train_a-1243"), "did you mean 'train_a-1234'"));
   REQUIRE(contains(runs.fault("else"), "'forge runs' lists them"));
   REQUIRE(contains(runs.fault(""), "is empty"));
-  REQUIRE(contains(error_of([] { named_run("/nowhere/at/all", "x"); }), "no run 'x'"));
+  REQUIRE(
+      contains(error_of([] { find_run_by_name_or_path("/nowhere/at/all", "x"); }), "no run 'x'"));
 }
 
 TEST_CASE("a run opens at its newest checkpoint or at a named one", "[run]") {
@@ -99,18 +100,6 @@ TEST_CASE("the tokenizer must be the one of the training", "[run]") {
   REQUIRE(contains(error_of([&] { open_run(folder); }), "is gone"));
 }
 
-TEST_CASE("a run without a copy of its tokenizer finds it beside its tokens", "[run]") {
-  const Runs runs({"train_a-1234"});
-  const RunFolder folder = runs.only();
-  fs::remove(folder.tokenizer_file());
-  const TemporaryFolder cache;
-  worker::Request request;
-  request.train_tokens = {{(cache / "train.tokens").string(), 1}};
-  write_file_atomic(folder.request_file(), worker::to_line(request));
-  tests::write_sample_tokenizer(cache.path());
-  REQUIRE(open_run(folder).tokenizer == cache / "tokenizer.json");
-}
-
 TEST_CASE("a run whose config is damaged names the file", "[run]") {
   const Runs runs({"train_a-1234"});
   write_file_atomic(runs.only().config_file(), "{");
@@ -136,7 +125,8 @@ struct WeightsPlace {
     source.checkpoint = tests::write_sample_checkpoint(folder.path(), source.model);
     source.tokenizer = tests::write_sample_tokenizer(folder.path());
     huggingface::export_model(source, folder / "model", {});
-    import_run(huggingface::import_model(folder / "model"), runs(), {folder / "model", "llama", ""});
+    import_run(
+        huggingface::import_model(folder / "model"), runs(), {folder / "model", "llama", ""});
   }
   fs::path runs() const { return folder / "runs"; }
   InitialWeights find(const std::string& name) {
@@ -206,8 +196,9 @@ struct ImportPlace {
   fs::path model_folder() const { return folder / "My Model"; }
   fs::path runs() const { return folder / "runs"; }
   ImportedRun import(const std::string& name = "") const {
-    return import_run(
-        huggingface::import_model(model_folder()), runs(), {model_folder(), name, "forge import-hf"});
+    return import_run(huggingface::import_model(model_folder()),
+                      runs(),
+                      {model_folder(), name, "forge import-hf"});
   }
   TemporaryFolder folder;
   std::string hash;

@@ -233,7 +233,7 @@ TEST_CASE("a plan is read as it was written", "[run][plan]") {
   REQUIRE(run.label == "x (seed=1)");
   REQUIRE(run.revision == "abc");
   REQUIRE(run.experiment == inputs.experiment);
-  REQUIRE(to_json(run.identity) == to_json(plan.runs[0].identity));
+  REQUIRE(identity_differences(run.identity, plan.runs[0].identity).empty());
   const PlannedRun planned = plan_as_saved(inputs, run, folder.path());
   REQUIRE(planned.record.id == plan.runs[0].id);
   REQUIRE(planned.action == Action::start);
@@ -274,7 +274,7 @@ TEST_CASE("a plan cannot name a folder that is not the run's", "[run][plan]") {
   for (const std::string& id : {std::string("../x"), own + "-", own + "-2/..", std::string()}) {
     saved.id = id;
     REQUIRE(contains(error_of([&] { plan_as_saved(small_inputs(), saved, runs.path()); }),
-                     "would be called '" + own + "'"));
+                     "its inputs make the run '" + own + "'"));
   }
 }
 
@@ -285,8 +285,8 @@ TEST_CASE("what is no plan is refused", "[run][plan]") {
            {"[]", "no plan of runs"},
            {"{}", "no plan of runs"},
            {R"({"forge_plan": 2})", "a plan of version 2"},
-           {R"({"forge_plan": 1})", "a damaged plan"},
-           {R"({"forge_plan": 1, "created": 3})", "a damaged plan"}}) {
+           {R"({"forge_plan": 1})", "plan.json': 'created' is missing"},
+           {R"({"forge_plan": 1, "created": 3})", "plan.json': 'created' should be a string"}}) {
     INFO(text);
     folder.write("plan.json", text);
     REQUIRE(contains(error_of([&] { read_plan(folder / "plan.json"); }), error));
@@ -327,9 +327,9 @@ struct Scene {
   }
 
   /// What a run that goes on from this one begins with.
-  Continuation found(const RunInputs& inputs) const {
+  ContinueFrom found(const RunInputs& inputs) const {
     const PlannedRun planned = plan_run(inputs, runs.path(), false);
-    return find_continuation(folder, planned.record.identity, inputs.experiment);
+    return find_continue_checkpoint(folder, planned.record.identity, inputs.experiment);
   }
 
   TemporaryFolder runs;
@@ -339,7 +339,7 @@ struct Scene {
 TEST_CASE("a longer run goes on from the newest checkpoint that its schedule allows",
           "[run][continuation]") {
   const Scene scene;
-  const Continuation longer = scene.found(inputs_of(9, "constant"));
+  const ContinueFrom longer = scene.found(inputs_of(9, "constant"));
   REQUIRE(longer.step == 6);
   REQUIRE(longer.checkpoint == scene.folder.checkpoints() / "000000006");
   REQUIRE(scene.found(inputs_of(5, "constant")).step == 3);
@@ -365,14 +365,14 @@ TEST_CASE("the numbers before the checkpoint become those of the run that goes o
   const Scene scene;
   RunInputs inputs = inputs_of(5, "constant");
   const PlannedRun planned = plan_run(inputs, scene.runs.path(), false);
-  inputs.continuation = scene.found(inputs);
+  inputs.continue_from = scene.found(inputs);
   write_run_folder(planned, inputs);
   const auto events = read_events(planned.folder.events_file());
   REQUIRE(events.size() == 1);
   REQUIRE(events[0].attempt == 0);
   REQUIRE(std::get<worker::TrainMetrics>(*events[0].event).step == 3);
   const auto request = worker::request_from_line(read_file(planned.folder.request_file()));
-  REQUIRE(request.resume_from == inputs.continuation.checkpoint.string());
+  REQUIRE(request.resume_from == inputs.continue_from.checkpoint.string());
   REQUIRE(request.identity == planned.record.key);
 }
 

@@ -1,5 +1,5 @@
-#include "core/base/files.h"
 #include "core/run/request.h"
+#include "core/base/files.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
@@ -10,8 +10,8 @@ namespace {
 
 using namespace tests;
 
-BackendInfo backend_that(const std::string& supports) {
-  BackendInfo info;
+worker::BackendInfo backend_that(const std::string& supports) {
+  worker::BackendInfo info;
   info.hello.backend = "fake";
   info.environment.device_type = "cpu";
   if (!supports.empty())
@@ -51,7 +51,8 @@ TEST_CASE("what a backend does not speak of is let through", "[backend]") {
 }
 
 TEST_CASE("a job that a backend does not do is refused", "[backend]") {
-  const BackendInfo info = backend_that(R"({"event":"supports","jobs":["describe","train"]})");
+  const worker::BackendInfo info =
+      backend_that(R"({"event":"supports","jobs":["describe","train"]})");
   require_job(worker::Job::train, info);
   require_job(worker::Job::generate, backend_that(""));
   const std::string message = error_of([&] { require_job(worker::Job::generate, info); });
@@ -63,14 +64,14 @@ TEST_CASE("a job that reads a model asks nothing of how it was trained", "[backe
   config::Experiment trained;
   trained.train.precision = model::Precision::float64;
   const auto fault = [&](const std::string& limits) {
-    const BackendInfo info =
+    const worker::BackendInfo info =
         backend_that(R"({"event":"supports","jobs":["evaluate"],"config":)" + limits + "}");
     return error_of([&] { require_readable(worker::Job::evaluate, trained, info); });
   };
   CHECK(fault(R"({"optimizer.type":["none"],"data.order":["none"]})").empty());
   CHECK(contains(fault(R"({"model.layers":["mamba2"]})"), "cannot do model.layers: attention"));
   CHECK(contains(fault(R"({"train.precision":["float32"]})"), "it can do float32"));
-  const BackendInfo trainer = backend_that(R"({"event":"supports","jobs":["train"]})");
+  const worker::BackendInfo trainer = backend_that(R"({"event":"supports","jobs":["train"]})");
   CHECK(contains(error_of([&] { require_readable(worker::Job::evaluate, trained, trainer); }),
                  "cannot do the job evaluate"));
 }
@@ -80,7 +81,7 @@ using namespace tests;
 TEST_CASE("a run goes on only with the backend that it was begun with", "[run][renew]") {
   const TemporaryFolder runs;
   const RunRecord record = new_run(runs.path()).record();
-  BackendInfo backend = small_inputs().backend;
+  worker::BackendInfo backend = small_inputs().backend;
   REQUIRE(error_of([&] { require_same_backend(record, backend); }) == "");
   backend.hello.numerics_version = 2;
   REQUIRE(tests::contains(error_of([&] { require_same_backend(record, backend); }),
@@ -105,14 +106,14 @@ TEST_CASE("a renewed request names the folder and the token files of now", "[run
   data.tokenizer_fingerprint = "t";
   data.train = {{"", 1, "/new/train.tokens", 7}};
   data.evaluation = {{"", 1, "/new/evaluation.tokens", 2}};
-  renew_request(moved, request_of(moved), data);
+  refresh_request(moved, request_of(moved), data);
   const worker::Request request = request_of(moved);
   REQUIRE(request.run_dir == moved.path().string());
   REQUIRE(request.train_tokens[0].path == "/new/train.tokens");
   REQUIRE(request.train_tokens[0].rows == 7);
   REQUIRE(request.identity == moved.record().key);
   data.data_fingerprint = "other";
-  REQUIRE(tests::contains(error_of([&] { renew_request(moved, request, data); }),
+  REQUIRE(tests::contains(error_of([&] { refresh_request(moved, request, data); }),
                           "its data is d and would be other"));
 }
 

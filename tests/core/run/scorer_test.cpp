@@ -1,3 +1,4 @@
+#include "core/run/scorer.h"
 #include "core/base/files.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/prepare.h"
@@ -6,7 +7,6 @@
 #include "core/data/tasks/task_spec.h"
 #include "core/model/parameters.h"
 #include "core/run/event_log.h"
-#include "core/run/scorer.h"
 #include "core/run/supervisor.h"
 #include "tests/core/data/tasks/capo_experiment.h"
 #include "tests/core/run/fixture.h"
@@ -17,9 +17,9 @@
 namespace forge::run {
 namespace {
 
-using worker::AnswerKind;
 using tests::contains;
 using tests::error_of;
+using worker::AnswerKind;
 
 /// An evaluation of so many rows of a task.
 struct Asked {
@@ -37,7 +37,7 @@ struct Asked {
   }
   void ask() {
     request.experiment = config::to_json(experiment);
-    ask_for_answers(experiment, request);
+    request_answers(experiment, request);
   }
 
   config::Experiment experiment = tests::capo_experiment(9);
@@ -67,41 +67,41 @@ TEST_CASE("nothing is asked of text and nothing is made of it") {
   worker::Request request;
   request.evaluation_tokens = {{"/cache/evaluation.tokens", 5}};
   request.answers = {AnswerKind::likeliest};  // of a request before
-  ask_for_answers(tests::capo_experiment(9), request);
+  request_answers(tests::capo_experiment(9), request);
   REQUIRE(request.answers.empty());
   REQUIRE(request.answer_rows == 0);
-  Examiner examiner(request, "");
-  REQUIRE(examiner.finish().empty());
+  Scorer scorer(request, "");
+  REQUIRE(scorer.finish().empty());
   REQUIRE(contains(error_of([&] {
-                     examiner.take({1, AnswerKind::likeliest, 0, {1}, {}});
+                     scorer.add({1, AnswerKind::likeliest, 0, {1}, {}});
                    }),
                    "answers that nobody asked for"));
 }
 
-TEST_CASE("an examiner makes scores of a worker's answers, evaluation by evaluation") {
+TEST_CASE("an scorer makes scores of a worker's answers, evaluation by evaluation") {
   const Asked asked("copy");
-  Examiner examiner(asked.request, "");
+  Scorer scorer(asked.request, "");
   const auto task = data::tasks::task_of(asked.request.evaluation_tokens.at(0).task);
   const data::tasks::TaskRows rows(*task, 1, data::Split::evaluation, 9);
   const auto right = [&](int64_t row) {
     const std::vector<int32_t> text = rows.first_instance(row).tokens;
     return std::vector<int32_t>(text.end() - 4, text.end());
   };
-  examiner.take({10, AnswerKind::likeliest, 0, right(0), {}});
+  scorer.add({10, AnswerKind::likeliest, 0, right(0), {}});
   std::vector<int32_t> wrong = right(4);
   wrong[3] = (wrong[3] + 1) % 4;
-  examiner.take({10, AnswerKind::likeliest, 4, wrong, {}});
-  std::map<std::string, worker::Score> scores = examiner.finish();
+  scorer.add({10, AnswerKind::likeliest, 4, wrong, {}});
+  std::map<std::string, worker::Score> scores = scorer.finish();
   REQUIRE(scores.size() == 5);
   REQUIRE(scores.at("token_accuracy").value == Approx(7.0 / 8));
   REQUIRE(scores.at("token_accuracy").count == 8);
   REQUIRE(scores.at("sequence_accuracy").value == 0.5);
   REQUIRE(scores.at("sequence_accuracy").count == 2);
-  examiner.take({20, AnswerKind::likeliest, 4, right(4), {}});
-  scores = examiner.finish();
+  scorer.add({20, AnswerKind::likeliest, 4, right(4), {}});
+  scores = scorer.finish();
   REQUIRE(scores.at("sequence_accuracy").value == 1);
   REQUIRE(scores.at("sequence_accuracy").count == 1);
-  REQUIRE(examiner.finish().empty());
+  REQUIRE(scorer.finish().empty());
 }
 
 TEST_CASE("each kind of answer goes where it is asked for and is refused elsewhere") {
@@ -112,11 +112,11 @@ TEST_CASE("each kind of answer goes where it is asked for and is refused elsewhe
       {AnswerKind::continuation, "continuations"}};
   for (const char* name : {"copy", "brevo1", "lano"}) {
     const Asked asked(name);
-    Examiner examiner(asked.request, "");
+    Scorer scorer(asked.request, "");
     const std::vector<AnswerKind>& wanted = asked.request.answers;
     for (const auto& [kind, words] : kinds) {
       INFO(name << " " << words);
-      const std::string error = error_of([&, kind = kind] { examiner.take({1, kind, 9, {}, {}}); });
+      const std::string error = error_of([&, kind = kind] { scorer.add({1, kind, 9, {}, {}}); });
       const bool is_wanted = std::find(wanted.begin(), wanted.end(), kind) != wanted.end();
       REQUIRE(contains(error, is_wanted ? "for row 9 of 5" : "answered " + words + ", which"));
     }
@@ -137,13 +137,13 @@ TEST_CASE("Capo is examined with the run's files and the model's number of weigh
     rows.pad_id = data.pad_id;
     rows.task = data.task;
     request.evaluation_tokens = {rows};
-    ask_for_answers(experiment, request);
-    Examiner examiner(request, data.tokenizer);
+    request_answers(experiment, request);
+    Scorer scorer(request, data.tokenizer);
     const data::TokenFile tokens(data.evaluation.at(0).tokens);
     const bool padded = kind == config::RowKind::padded;
     const int64_t targets = padded ? tokens.document(0).count - 1 : 700;
-    examiner.take({1, AnswerKind::loss, 0, {}, std::vector<double>(static_cast<size_t>(targets))});
-    const std::map<std::string, worker::Score> scores = examiner.finish();
+    scorer.add({1, AnswerKind::loss, 0, {}, std::vector<double>(static_cast<size_t>(targets))});
+    const std::map<std::string, worker::Score> scores = scorer.finish();
     const auto weights = static_cast<double>(model::parameter_count(experiment.model));
     REQUIRE(scores.at("bits_per_parameter").value ==
             Approx(data::tasks::max_bits_per_parameter(20, weights)));

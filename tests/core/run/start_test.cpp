@@ -6,9 +6,9 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/run/event_log.h"
-#include "core/worker/launcher.h"
 #include "core/run/start.h"
 #include "core/run/supervisor.h"
+#include "core/worker/launcher.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 
@@ -40,7 +40,7 @@ pid_t fork_supervisor(const RunFolder& run, const CommandBackend& backend) {
   if (pid != 0) return pid;
   int code = 99;
   try {
-    LocalLauncher launcher;
+    worker::LocalLauncher launcher;
     code = supervise(run, backend, launcher);
   } catch (const Error& error) {
     code = static_cast<int>(error.exit_code());
@@ -92,7 +92,7 @@ TEST_CASE("killing the supervisor loses nothing acknowledged and the run goes on
   REQUIRE(scene.run.state() == RunState::failed);
   REQUIRE(contains(scene.run.status().reason, "supervisor was killed"));
 
-  LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   REQUIRE(supervise(scene.run, scene.backend, launcher) == supervised_completed);
   REQUIRE(read_file(scene.run.events_file()).compare(0, acknowledged.size(), acknowledged) == 0);
   const auto events = read_events(scene.run.events_file());
@@ -128,10 +128,10 @@ TEST_CASE("a second supervisor of a run is refused", "[run][process]") {
   RealRun scene;
   const pid_t supervisor = fork_supervisor(scene.run, scene.backend);
   REQUIRE(until([&] { return scene.has_checkpoint(); }));
-  LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   REQUIRE(contains(error_of([&] { supervise(scene.run, scene.backend, launcher); }),
                    "is running already"));
-  scene.run.request_stop(Stop::now);
+  scene.run.request_stop(StopRequest::immediately);
   REQUIRE(exit_code_of(supervisor) == supervised_stopped);
   REQUIRE(scene.run.state() == RunState::stopped);
 }
@@ -147,7 +147,7 @@ TEST_CASE("a full disk stops the run and keeps every whole line", "[run][process
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit small{2000, 2000};
     ::setrlimit(RLIMIT_FSIZE, &small);
-    LocalLauncher launcher;
+    worker::LocalLauncher launcher;
     try {
       supervise(scene.run, scene.backend, launcher);
     } catch (const Error& error) {

@@ -91,7 +91,7 @@ TEST_CASE("a good worker's events are kept and the run is completed", "[run][sup
 TEST_CASE("the worker gets the request of the run folder as its only line", "[run][supervisor]") {
   SupervisedScene scene({{good_run(), {}}});
   scene.supervise();
-  const Launch& launch = scene.launcher.launches.at(0);
+  const worker::Launch& launch = scene.launcher.launches.at(0);
   REQUIRE(launch.input + "\n" == read_file(scene.folder.request_file()));
   REQUIRE(launch.stderr_file == scene.folder.stderr_file());
   REQUIRE(launch.command.arguments == std::vector<std::string>{"worker"});
@@ -395,7 +395,7 @@ TEST_CASE("a stop ends the wait for a retry at once", "[run][supervisor][stop]")
   int waited = 0;
   scene.options.sleep = [&](double seconds) {
     scene.clock.seconds += seconds;
-    if (++waited == 2) scene.folder.request_stop(Stop::save);
+    if (++waited == 2) scene.folder.request_stop(StopRequest::after_checkpoint);
   };
   scene.options.retry_waits = {60};
   REQUIRE(scene.supervise() == supervised_stopped);
@@ -412,7 +412,7 @@ TEST_CASE("while it waits the supervisor looks after what else there is to do",
   SupervisedScene scene({dies, {good_run(), {}}});
   scene.options.retry_waits = {60};
   int looked = 0;
-  scene.options.meanwhile = [&] { ++looked; };
+  scene.options.periodic_task = [&] { ++looked; };
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(looked >= 60 / 5 - 1);
 }
@@ -479,7 +479,7 @@ TEST_CASE("a stop to save is passed on and the run can go on later", "[run][supe
   SupervisedScene scene({});
   const WorkerScript polite{
       then(greeting(),
-           {Does{[&] { scene.folder.request_stop(Stop::save); }},
+           {Does{[&] { scene.folder.request_stop(StopRequest::after_checkpoint); }},
             IsSilent{60},
             Says{lines::train(99)}}),
       {Says{lines::checkpoint(2)}, Says{lines::finished(false)}, Exits{{3, 0}}}};
@@ -496,12 +496,13 @@ TEST_CASE("a stop to save is passed on and the run can go on later", "[run][supe
 
 TEST_CASE("a second wish stops the worker now", "[run][supervisor][stop]") {
   SupervisedScene scene({});
-  const WorkerScript deaf{then(greeting(),
-                               {Does{[&] { scene.folder.request_stop(Stop::save); }},
-                                IsSilent{5},
-                                Does{[&] { scene.folder.request_stop(Stop::now); }},
-                                IsSilent{60}}),
-                          {}};
+  const WorkerScript deaf{
+      then(greeting(),
+           {Does{[&] { scene.folder.request_stop(StopRequest::after_checkpoint); }},
+            IsSilent{5},
+            Does{[&] { scene.folder.request_stop(StopRequest::immediately); }},
+            IsSilent{60}}),
+      {}};
   scene.launcher.add(deaf);
   REQUIRE(scene.supervise() == supervised_stopped);
   REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop", "kill"});
@@ -541,7 +542,7 @@ TEST_CASE("a scheduler's signals may come in a row and all mean to save",
 
 TEST_CASE("a stop of old does not stop a new start", "[run][supervisor][stop]") {
   SupervisedScene scene({{good_run(), {}}});
-  scene.folder.request_stop(Stop::now);
+  scene.folder.request_stop(StopRequest::immediately);
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.launcher.signals.empty());
 }
@@ -549,7 +550,7 @@ TEST_CASE("a stop of old does not stop a new start", "[run][supervisor][stop]") 
 TEST_CASE("a run has one supervisor at a time", "[run][supervisor]") {
   SupervisedScene scene({{good_run(), {}}});
   const auto lock = FileLock::try_acquire(scene.folder.lock_file());
-  scene.folder.request_stop(Stop::save);
+  scene.folder.request_stop(StopRequest::after_checkpoint);
   REQUIRE(scene.folder.state() == RunState::running);
   REQUIRE(contains(error_of([&] { scene.supervise(); }), "is running already"));
   REQUIRE(scene.launcher.launches.empty());

@@ -43,14 +43,14 @@ TEST_CASE("seeds are a list or a range") {
 }
 
 TEST_CASE("several sweeps make their product, the last changing fastest") {
-  REQUIRE(variations_of({}) == std::vector<Variation>{{}});
-  const auto product = variations_of({parse_seeds("1,2"), parse_sweep("optimizer.lr=0.1,0.2")});
-  REQUIRE(product == std::vector<Variation>{{"seed=1", "optimizer.lr=0.1"},
+  REQUIRE(sweep_points({}) == std::vector<Overrides>{{}});
+  const auto product = sweep_points({parse_seeds("1,2"), parse_sweep("optimizer.lr=0.1,0.2")});
+  REQUIRE(product == std::vector<Overrides>{{"seed=1", "optimizer.lr=0.1"},
                                             {"seed=1", "optimizer.lr=0.2"},
                                             {"seed=2", "optimizer.lr=0.1"},
                                             {"seed=2", "optimizer.lr=0.2"}});
   REQUIRE(error_of([] {
-            variations_of({parse_seeds("1"), parse_sweep("seed=2")});
+            sweep_points({parse_seeds("1"), parse_sweep("seed=2")});
           }).find("two sweeps change 'seed'") != std::string::npos);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("a sweep file names configs, seeds and the values of keys", "[run][swe
   REQUIRE(file.sweeps[1].values == Texts{"3e-4", "1e-3", "0.5"});
   REQUIRE(file.sweeps[2].values == Texts{"[0.9,0.98]", "[0.9,0.999]"});
   REQUIRE(file.sweeps[3].values == Texts{"\"\"", "AC"});
-  REQUIRE(variations_of(file.sweeps).size() == 24);
+  REQUIRE(sweep_points(file.sweeps).size() == 24);
 }
 
 TEST_CASE("a sweep file may leave the configs to the command line", "[run][sweep]") {

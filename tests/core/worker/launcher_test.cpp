@@ -14,7 +14,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
 
-namespace forge::run {
+namespace forge::worker {
 namespace {
 
 std::vector<std::string> take_all(LineBuffer& buffer) {
@@ -60,7 +60,7 @@ class Shell {
  public:
   explicit Shell(const std::string& script, const std::string& input = "", bool more = false) {
     Launch launch;
-    launch.more_input = more;
+    launch.keep_stdin_open = more;
     launch.command = {{"/bin/sh", "-c", script}, {{"FORGE_TEST_WORD", "word of the environment"}}};
     launch.input = input;
     launch.working_folder = folder.path();
@@ -153,7 +153,7 @@ TEST_CASE("a program that is not there or cannot be run is an error at once", "[
 TEST_CASE("SIGTERM reaches the program and lets it finish", "[run][launcher]") {
   Shell shell("trap 'echo saved; exit 3' TERM; echo ready; while :; do sleep 0.01; done");
   REQUIRE(shell.line() == "ready");
-  shell.worker->ask_to_stop();
+  shell.worker->request_stop();
   REQUIRE(shell.line() == "saved");
   REQUIRE(shell.exit().code == 3);
 }
@@ -293,4 +293,4 @@ TEST_CASE("a tool's line is empty when it fails or is not there", "[run][job]") 
 }
 
 }  // namespace
-}  // namespace forge::run
+}  // namespace forge::worker

@@ -32,7 +32,7 @@ std::vector<Event> every_event() {
           CheckpointSaved{100, "checkpoints/000000100", 53210112, 0.031},
           finished,
           Failed{"disk full", "train.checkpoint_every", "free some space", true},
-          Tokens{{0, 2}, {411, 97}, {Ending::none, Ending::stop_text}},
+          Tokens{{0, 2}, {411, 97}, {FinishReason::none, FinishReason::stop_text}},
           Answers{100, AnswerKind::loss, 3, {}, {0.5, 2.25}},
           Ready{12, 4096},
           Window{12, 1.0625},
@@ -145,18 +145,6 @@ TEST_CASE("a window is asked for in a line of its own", "[protocol]") {
   REQUIRE(contains(error_of([] { window_request_from_line("{}"); }), "'window'"));
   REQUIRE(contains(error_of([] { window_request_from_line(R"({"window":-1})"); }), "whole number"));
   REQUIRE(contains(error_of([] { window_request_from_line("12"); }), "'12'"));
-}
-
-TEST_CASE("a request from when there was one token file is read as a list of one", "[protocol]") {
-  const Request request = request_from_line(
-      R"({"job":"train","train_tokens":{"path":"/cache/train.tokens","rows":7}})");
-  REQUIRE(request.train_tokens.size() == 1);
-  REQUIRE(request.train_tokens[0].path == "/cache/train.tokens");
-  REQUIRE(request.train_tokens[0].weight == 1);
-  REQUIRE_FALSE(request.train_tokens[0].document_start.has_value());
-  REQUIRE(
-      contains(tests::error_of([] { request_from_line(R"({"job":"train","train_tokens":"x"})"); }),
-               "a list"));
 }
 
 TEST_CASE("numbers that JSON cannot write travel as words", "[protocol]") {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "core/results/benchmark/benchmark.h"
 #include "core/config/experiment.h"
+#include "core/results/benchmark/benchmark.h"
 
 namespace forge::tests {
 
@@ -29,7 +29,7 @@ inline benchmark::Record made_record(const std::string& config, int day, double 
   record.tokens_per_second = tokens_per_second;
   record.spread = 0.005;
   record.step_seconds = 16384 / tokens_per_second;
-  record.parts = benchmark::Parts{0.001, 0.25, 0.5, 0.125};
+  record.parts = benchmark::StepBreakdown{0.001, 0.25, 0.5, 0.125};
   record.peak_memory_bytes = int64_t{1} << 30;
   return record;
 }

@@ -30,8 +30,8 @@ WorkerScript good_worker(const std::vector<double>& seconds) {
   return script;
 }
 
-std::vector<Subject> subjects(const std::vector<std::string>& names) {
-  std::vector<Subject> list;
+std::vector<BenchTarget> subjects(const std::vector<std::string>& names) {
+  std::vector<BenchTarget> list;
   for (const std::string& name : names) {
     worker::Request request;
     request.job = worker::Job::bench;
@@ -45,13 +45,13 @@ void ignore(double, const std::string&) {}
 std::string error_of_script(const Script& script, const std::vector<std::string>& names = {"a"}) {
   FakeClock clock;
   FakeLauncher launcher(clock, {{script, {}}});
-  return error_of([&] { measure_in_turns(launcher, subjects(names), 1, ignore); });
+  return error_of([&] { measure_interleaved(launcher, subjects(names), 1, ignore); });
 }
 
 TEST_CASE("windows are handed out in turns and input ends one after the other", "[benchmark]") {
   FakeClock clock;
   FakeLauncher launcher(clock, {good_worker({1, 2, 3}), good_worker({4, 5, 6})});
-  const auto measured = measure_in_turns(launcher, subjects({"a", "b"}), 3, ignore);
+  const auto measured = measure_interleaved(launcher, subjects({"a", "b"}), 3, ignore);
   const std::string ask = R"({"window":4})";
   REQUIRE(launcher.sent == std::vector<std::string>{"1: " + ask,
                                                     "2: " + ask,
@@ -69,8 +69,8 @@ TEST_CASE("windows are handed out in turns and input ends one after the other", 
   REQUIRE(measured[1].hello.backend == "fake");
   REQUIRE(measured[1].environment.device_name == "test");
   REQUIRE(measured[1].result.contains("parts"));
-  for (const run::Launch& launch : launcher.launches) {
-    REQUIRE(launch.more_input);
+  for (const worker::Launch& launch : launcher.launches) {
+    REQUIRE(launch.keep_stdin_open);
     REQUIRE(worker::request_from_line(launch.input).job == worker::Job::bench);
   }
 }
@@ -80,7 +80,7 @@ TEST_CASE("progress goes from nothing to near the end and says what is done", "[
   FakeLauncher launcher(clock, {good_worker({1, 1}), good_worker({1, 1})});
   std::vector<std::string> texts;
   double last = -1;
-  measure_in_turns(launcher, subjects({"a", "b"}), 2, [&](double fraction, const auto& text) {
+  measure_interleaved(launcher, subjects({"a", "b"}), 2, [&](double fraction, const auto& text) {
     REQUIRE(fraction > last);
     REQUIRE(fraction < 1);
     last = fraction;
@@ -125,7 +125,7 @@ TEST_CASE("of several subjects the one that failed is named", "[benchmark]") {
                            Exits{{2, 0}}},
                           {}}});
   try {
-    measure_in_turns(launcher, subjects({"a", "b"}), 1, ignore);
+    measure_interleaved(launcher, subjects({"a", "b"}), 1, ignore);
     FAIL("nothing was thrown");
   } catch (const Error& error) {
     REQUIRE(error.message() == "b: no GPU");
@@ -139,10 +139,10 @@ TEST_CASE("a real program reads one request for a window after the other", "[ben
                              lines::environment + "'; echo '" + ready +
                              "'; while read line; do echo '" + window(0.5) +
                              "'; echo \"$line\" >&2; done; echo '" + result + "'";
-  run::LocalLauncher launcher;
-  std::vector<Subject> two = subjects({"a", "b"});
-  for (Subject& subject : two) subject.command = {{"/bin/sh", "-c", script}, {}};
-  const auto measured = measure_in_turns(launcher, two, 3, ignore);
+  worker::LocalLauncher launcher;
+  std::vector<BenchTarget> two = subjects({"a", "b"});
+  for (BenchTarget& subject : two) subject.command = {{"/bin/sh", "-c", script}, {}};
+  const auto measured = measure_interleaved(launcher, two, 3, ignore);
   REQUIRE(measured[0].windows.size() == 3);
   REQUIRE(measured[1].windows.size() == 3);
 }

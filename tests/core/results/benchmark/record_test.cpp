@@ -44,7 +44,7 @@ Measurement measured(const std::vector<double>& seconds, double ceiling) {
 
 std::vector<Record> two_records() {
   const json experiment = config::to_json(small_experiment());
-  Call call;
+  BenchInvocation call;
   call.id = "call";
   call.created = "2026-11-21T10:00:00.000Z";
   call.configs = {"a", "b"};

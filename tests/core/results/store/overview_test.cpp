@@ -96,8 +96,8 @@ MadeRun made_with_steps(const std::string& id) {
   return run;
 }
 
-queue::Entry entry(const std::string& run, int priority = 0) {
-  queue::Entry entry;
+queue::QueueEntry entry(const std::string& run, int priority = 0) {
+  queue::QueueEntry entry;
   entry.run = run;
   entry.group = "group";
   entry.submitted = "2026-11-21T10:00:00.000Z";
@@ -119,11 +119,12 @@ TEST_CASE("what runs, waits and has ended is told apart", "[store][overview]") {
     queue::Queue queue(runs.path());
     queue.add(entry("waits"));
     queue.add(entry("first", 1));
-    queue::Entry begun = entry("runs");
+    queue::QueueEntry begun = entry("runs");
     begun.device = "cpu";
     queue.add(begun);
   }
-  const auto lease = queue::Lease::try_take(queue::leases_folder(runs.path()), {"cuda:0", 24}, 24);
+  const auto lease =
+      queue::Lease::try_acquire(queue::leases_folder(runs.path()), {"cuda:0", 24}, 24);
   ResultStore store(runs / "forge.sqlite");
   const Overview now = overview(store, runs.path(), 1);
 

@@ -18,39 +18,39 @@ worker::Environment environment(const std::string& type, int threads, int gpus) 
   return environment;
 }
 
-std::vector<std::string> names(const Demand& demand) {
+std::vector<std::string> names(const ResourceRequest& demand) {
   std::vector<std::string> names;
-  for (const Device& device : demand.devices) names.push_back(device.name);
+  for (const LeaseDevice& device : demand.devices) names.push_back(device.name);
   return names;
 }
 
 TEST_CASE("a run on a CPU needs as many cores as it has threads", "[queue][demand]") {
-  const Demand demand = demand_of(environment("cpu", 3, 2), "cpu", 0, 8);
+  const ResourceRequest demand = resource_request(environment("cpu", 3, 2), "cpu", 0, 8);
   REQUIRE(names(demand) == std::vector<std::string>{"cpu"});
   REQUIRE(demand.devices[0].units == 8);
   REQUIRE(demand.units == 3);
 }
 
 TEST_CASE("a run with more threads than cores needs all of them", "[queue][demand]") {
-  REQUIRE(demand_of(environment("cpu", 64, 0), "auto", 0, 2).units == 2);
+  REQUIRE(resource_request(environment("cpu", 64, 0), "auto", 0, 2).units == 2);
 }
 
 TEST_CASE("a run may have any GPU, and has it for itself", "[queue][demand]") {
   for (const std::string device : {"auto", "cuda"}) {
-    const Demand demand = demand_of(environment("cuda", 8, 2), device, 0, 8);
+    const ResourceRequest demand = resource_request(environment("cuda", 8, 2), device, 0, 8);
     REQUIRE(names(demand) == std::vector<std::string>{"cuda:0", "cuda:1"});
     REQUIRE(demand.units == gpu_units);
   }
 }
 
 TEST_CASE("a GPU that was chosen is the only one", "[queue][demand]") {
-  REQUIRE(names(demand_of(environment("cuda", 8, 4), "cuda:2", 0, 8)) ==
+  REQUIRE(names(resource_request(environment("cuda", 8, 4), "cuda:2", 0, 8)) ==
           std::vector<std::string>{"cuda:2"});
 }
 
 TEST_CASE("more jobs than GPUs share them evenly", "[queue][demand]") {
   const auto units = [](int gpus, int jobs) {
-    return demand_of(environment("cuda", 8, gpus), "cuda", jobs, 8).units;
+    return resource_request(environment("cuda", 8, gpus), "cuda", jobs, 8).units;
   };
   REQUIRE(units(4, 1) == gpu_units);
   REQUIRE(units(4, 4) == gpu_units);
@@ -74,70 +74,70 @@ TEST_CASE("jobs on a CPU share its cores", "[queue][demand]") {
 using tests::TemporaryFolder;
 using tests::until;
 
-const Device cpu{"cpu", 4};
+const LeaseDevice cpu{"cpu", 4};
 
 TEST_CASE("units of a device are leased until none are left", "[queue][lease]") {
   TemporaryFolder folder;
-  const auto three = Lease::try_take(folder.path(), cpu, 3);
+  const auto three = Lease::try_acquire(folder.path(), cpu, 3);
   REQUIRE(three);
   REQUIRE(three->device() == "cpu");
-  REQUIRE(taken_units(folder.path(), cpu) == 3);
-  REQUIRE_FALSE(Lease::try_take(folder.path(), cpu, 2));
-  REQUIRE(taken_units(folder.path(), cpu) == 3);
-  const auto one = Lease::try_take(folder.path(), cpu, 1);
+  REQUIRE(used_units(folder.path(), cpu) == 3);
+  REQUIRE_FALSE(Lease::try_acquire(folder.path(), cpu, 2));
+  REQUIRE(used_units(folder.path(), cpu) == 3);
+  const auto one = Lease::try_acquire(folder.path(), cpu, 1);
   REQUIRE(one);
-  REQUIRE_FALSE(Lease::try_take(folder.path(), cpu, 1));
+  REQUIRE_FALSE(Lease::try_acquire(folder.path(), cpu, 1));
 }
 
 TEST_CASE("a lease ends with its object and its units are free again", "[queue][lease]") {
   TemporaryFolder folder;
-  { const auto all = Lease::try_take(folder.path(), cpu, 4); }
-  REQUIRE(taken_units(folder.path(), cpu) == 0);
-  REQUIRE(Lease::try_take(folder.path(), cpu, 4));
+  { const auto all = Lease::try_acquire(folder.path(), cpu, 4); }
+  REQUIRE(used_units(folder.path(), cpu) == 0);
+  REQUIRE(Lease::try_acquire(folder.path(), cpu, 4));
 }
 
 TEST_CASE("who wants more than a device has gets all of it", "[queue][lease]") {
   TemporaryFolder folder;
-  const auto all = Lease::try_take(folder.path(), cpu, 100);
+  const auto all = Lease::try_acquire(folder.path(), cpu, 100);
   REQUIRE(all);
-  REQUIRE(taken_units(folder.path(), cpu) == 4);
+  REQUIRE(used_units(folder.path(), cpu) == 4);
 }
 
 TEST_CASE("devices are leased apart", "[queue][lease]") {
   TemporaryFolder folder;
-  const auto first = Lease::try_take(folder.path(), {"cuda:0", gpu_units}, gpu_units);
+  const auto first = Lease::try_acquire(folder.path(), {"cuda:0", gpu_units}, gpu_units);
   REQUIRE(first);
-  REQUIRE_FALSE(Lease::try_take(folder.path(), {"cuda:0", gpu_units}, 1));
-  REQUIRE(Lease::try_take(folder.path(), {"cuda:1", gpu_units}, gpu_units));
+  REQUIRE_FALSE(Lease::try_acquire(folder.path(), {"cuda:0", gpu_units}, 1));
+  REQUIRE(Lease::try_acquire(folder.path(), {"cuda:1", gpu_units}, gpu_units));
 }
 
 TEST_CASE("a lease is held by every process that inherits it, however the others end",
           "[queue][lease]") {
   TemporaryFolder folder;
-  auto lease = Lease::try_take(folder.path(), cpu, 4);
+  auto lease = Lease::try_acquire(folder.path(), cpu, 4);
   const pid_t heir = ::fork();
   if (heir == 0) {
     ::pause();
     ::_exit(0);
   }
   lease.reset();
-  REQUIRE(taken_units(folder.path(), cpu) == 4);
-  REQUIRE_FALSE(Lease::try_take(folder.path(), cpu, 1));
+  REQUIRE(used_units(folder.path(), cpu) == 4);
+  REQUIRE_FALSE(Lease::try_acquire(folder.path(), cpu, 1));
   ::kill(heir, SIGKILL);
   ::waitpid(heir, nullptr, 0);
-  REQUIRE(taken_units(folder.path(), cpu) == 0);
+  REQUIRE(used_units(folder.path(), cpu) == 0);
 }
 
 TEST_CASE("nothing is taken of a device that nobody has leased yet", "[queue][lease]") {
   TemporaryFolder folder;
-  REQUIRE(taken_units(folder / "none", cpu) == 0);
+  REQUIRE(used_units(folder / "none", cpu) == 0);
 }
 
 using tests::error_of;
 using tests::TemporaryFolder;
 
-Entry entry(const std::string& run, int priority, int64_t position) {
-  Entry entry;
+QueueEntry entry(const std::string& run, int priority, int64_t position) {
+  QueueEntry entry;
   entry.run = run;
   entry.group = "2026-11-21T10:00:00.000Z-7";
   entry.submitted = "2026-11-21T10:00:00.000Z";
@@ -151,17 +151,17 @@ Entry entry(const std::string& run, int priority, int64_t position) {
   return entry;
 }
 
-std::vector<std::string> runs(const std::vector<Entry>& entries) {
+std::vector<std::string> runs(const std::vector<QueueEntry>& entries) {
   std::vector<std::string> runs;
-  for (const Entry& entry : entries) runs.push_back(entry.run);
+  for (const QueueEntry& entry : entries) runs.push_back(entry.run);
   return runs;
 }
 
 TEST_CASE("an entry is written and read as it is", "[queue]") {
-  Entry before = entry("a", -3, 5);
+  QueueEntry before = entry("a", -3, 5);
   before.starts = 2;
   before.attempt = 7;
-  const Entry after = entry_from_json(to_json(before));
+  const QueueEntry after = entry_from_json(to_json(before));
   REQUIRE(to_json(after) == to_json(before));
   REQUIRE(after.priority == -3);
   REQUIRE(after.devices.size() == 2);
@@ -179,12 +179,12 @@ TEST_CASE("larger priorities come first, then earlier commands, then the order o
           "[queue]") {
   TemporaryFolder folder;
   Queue queue(folder.path());
-  Entry late = entry("late", 0, 0);
+  QueueEntry late = entry("late", 0, 0);
   late.submitted = "2026-11-21T11:00:00.000Z";
   queue.add(late);
   queue.add(entry("second", 0, 1));
   queue.add(entry("first", 0, 0));
-  Entry urgent = late;
+  QueueEntry urgent = late;
   urgent.run = "urgent";
   urgent.priority = 1;
   queue.add(urgent);
@@ -209,7 +209,7 @@ TEST_CASE("who asks for a run that waits already only raises its priority", "[qu
   TemporaryFolder folder;
   Queue queue(folder.path());
   queue.add(entry("a", 2, 0));
-  Entry again = entry("a", 1, 9);
+  QueueEntry again = entry("a", 1, 9);
   again.group = "another";
   queue.add(again);
   REQUIRE(queue.entries().size() == 1);

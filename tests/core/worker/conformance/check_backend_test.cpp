@@ -15,10 +15,10 @@ using namespace tests;
 fs::path bigram() { return tests_dir().parent_path() / "backends" / "bigram"; }
 
 /// The bigram worker with a part of one of its files replaced.
-run::WorkerCommand spoilt(const TemporaryFolder& folder,
-                          const std::string& file,
-                          const std::string& part,
-                          const std::string& by) {
+worker::WorkerCommand spoilt(const TemporaryFolder& folder,
+                             const std::string& file,
+                             const std::string& part,
+                             const std::string& by) {
   for (const char* name : {"worker.sh", "json.awk", "bigram.awk"}) {
     std::string text = read_file(bigram() / name);
     if (name == file) {
@@ -33,9 +33,9 @@ run::WorkerCommand spoilt(const TemporaryFolder& folder,
 }
 
 std::vector<Finding> findings_of(const TemporaryFolder& folder,
-                                 const run::WorkerCommand& command,
+                                 const worker::WorkerCommand& command,
                                  double patience = 20) {
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   CheckOptions options;
   options.patience_seconds = patience;
   make_directories(folder / "files");
