@@ -40,15 +40,15 @@ inline std::vector<model::ModelConfig> small_variants() {
       variants.push_back(small_model(set, kind));
   }
   model::ModelConfig full = small_model("ABCD", PositionKind::rope);
-  full.qk_norm = model::QkNorm::full;
+  full.attention.qk_norm = model::QkNorm::full;
   full.canon.activation = model::Activation::silu;
   full.canon.kernel = 3;
   variants.push_back(full);
   model::ModelConfig per_head = small_model("BD", PositionKind::rope);
-  per_head.qk_norm = model::QkNorm::per_head;
+  per_head.attention.qk_norm = model::QkNorm::per_head;
   per_head.canon.residual = false;
-  per_head.position.pairing = model::RopePairing::lingua;
-  per_head.position.rope_dim = 2;
+  per_head.attention.position.pairing = model::RopePairing::lingua;
+  per_head.attention.position.rope_dim = 2;
   per_head.tie_embeddings = true;
   variants.push_back(per_head);
   return variants;

@@ -244,7 +244,7 @@ TEST_CASE("the store lists an imported run with its parameters and without warni
   REQUIRE(run->config == "llama");
   REQUIRE(run->profile == "imported");
   REQUIRE(run->parameters == 5320);
-  REQUIRE_FALSE(run->eval_loss);
+  REQUIRE_FALSE(run->metric("eval_loss"));
 }
 
 TEST_CASE("a name must do for a folder", "[run]") {

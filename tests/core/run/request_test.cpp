@@ -106,8 +106,8 @@ TEST_CASE("a renewed request names the folder and the token files of now", "[run
   data.tokenizer_fingerprint = "t";
   data.train = {{"", 1, "/new/train.tokens", 7}};
   data.evaluation = {{"", 1, "/new/evaluation.tokens", 2}};
-  refresh_request(moved, request_of(moved), data);
-  const worker::Request request = request_of(moved);
+  refresh_request(moved, read_request(moved), data);
+  const worker::Request request = read_request(moved);
   REQUIRE(request.run_dir == moved.path().string());
   REQUIRE(request.train_tokens[0].path == "/new/train.tokens");
   REQUIRE(request.train_tokens[0].rows == 7);
@@ -121,7 +121,7 @@ TEST_CASE("an imported model has nothing to go on with", "[run][renew]") {
   const TemporaryFolder runs;
   const RunFolder folder = make_completed_run(runs.path(), {});
   remove_tree(folder.request_file());
-  REQUIRE(tests::contains(error_of([&] { request_of(folder); }), "is a model that was imported"));
+  REQUIRE(tests::contains(error_of([&] { read_request(folder); }), "is a model that was imported"));
 }
 
 }  // namespace

@@ -102,10 +102,10 @@ TEST_CASE("a request says how each weight of the model is drawn", "[protocol]") 
   model::ModelConfig model;
   model.vocab_size = 29;
   model.hidden_size = 16;
-  model.intermediate_size = 24;
+  model.mlp.intermediate_size = 24;
   model.num_layers = 1;
-  model.num_heads = model.num_kv_heads = 2;
-  model.head_dim = 8;
+  model.attention.num_heads = model.attention.num_kv_heads = 2;
+  model.attention.head_dim = 8;
   model.canon.set = "A";
   const std::vector<json> weights = weights_json(model);
   const auto weight = [&](const std::string& name) {

@@ -72,9 +72,9 @@ std::vector<model::ModelConfig> all_variants() {
     }
   }
   model::ModelConfig plain = small_model("", model::PositionKind::rope);
-  plain.num_kv_heads = plain.num_heads;
+  plain.attention.num_kv_heads = plain.attention.num_heads;
   variants.push_back(plain);
-  plain.num_kv_heads = 1;
+  plain.attention.num_kv_heads = 1;
   variants.push_back(plain);
   return variants;
 }

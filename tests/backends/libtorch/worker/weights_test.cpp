@@ -3,8 +3,8 @@
 #include <ATen/Parallel.h>
 
 #include "backends/libtorch/worker/weights.h"
-#include "core/model/huggingface/export_model.h"
-#include "core/model/huggingface/model_config.h"
+#include "core/huggingface/export_model.h"
+#include "core/huggingface/model_config.h"
 #include "core/model/parameters.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/model/weights/model_files.h"
