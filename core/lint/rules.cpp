@@ -11,7 +11,7 @@
 
 namespace forge::lint {
 
-const std::vector<jinja::TemplateAnalysis>& TemplateAnalyses::of(const jinja::TemplateFile& file) {
+const std::vector<jinja::TemplateAnalysis>& TemplateAnalyses::get(const jinja::TemplateFile& file) {
   Slot* slot = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -63,7 +63,7 @@ void analyze_templates(CheckedConfig& checked, TemplateAnalyses& analyses) {
     const TemplateFile* file =
         checked.project.shared->templates.find(checked.project.search_path, loaded.name);
     if (!file || !seen.insert(file).second) continue;
-    for (const TemplateAnalysis& part : analyses.of(*file)) {
+    for (const TemplateAnalysis& part : analyses.get(*file)) {
       analysis_of[part.source.get()] = &part;
       checked.parts.push_back(&part);
     }
