@@ -203,7 +203,7 @@ void add_compare(const Command& app) {
           "forge compare --table positions --by backend\n"
           "forge compare --table positions --where \"seed<44\" --strict\n"
           "forge compare --table positions --pareto quality,speed --curves\n"
-          "forge compare --rows model.canon.set --cols model.position.kind --metric eval_loss")
+          "forge compare --rows model.canon.set --cols model.attention.position.kind --metric eval_loss")
       .see_also("forge runs, forge export, forge report");
   command.heading("Table");
   command.add_option("-t,--table", options->table, "Table of the project [default: all]");

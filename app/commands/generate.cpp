@@ -173,9 +173,9 @@ void print_generated_json(const run::RunModel& model,
 
 run::RunModel open_model(const Context& context, const GenerateOptions& options) {
   run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
-  config::Precision& precision = model.experiment.train.precision;
-  if (options.precision == "float32") precision = config::Precision::float32;
-  if (options.precision == "float64") precision = config::Precision::float64;
+  model::Precision& precision = model.experiment.train.precision;
+  if (options.precision == "float32") precision = model::Precision::float32;
+  if (options.precision == "float64") precision = model::Precision::float64;
   return model;
 }
 

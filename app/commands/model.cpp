@@ -31,24 +31,21 @@ Lines parameter_lines(const model::ParameterCounts& counts) {
     std::snprintf(share, sizeof share, "%.1f %%", 100.0 * double(count) / double(counts.total()));
     lines.push_back({"  " + name, with_thousands(count), share});
   };
-  for (size_t i = 0; i < model::part_count; ++i) {
-    const auto part = static_cast<model::Part>(i);
-    if (counts.of(part) > 0) add(model::name_of(part), counts.of(part));
-  }
+  for (const auto& [part, count] : counts.parts()) add(part, count);
   add("total", counts.total());
   return lines;
 }
 
 Lines flops_lines(const model::TokenFlops& flops) {
   Lines lines = {{"FLOPs per token", "forward", "backward", "total"}};
-  const auto add = [&](const char* name, double forward) {
-    lines.push_back({std::string("  ") + name,
+  const auto add = [&](const std::string& name, double forward) {
+    lines.push_back({"  " + name,
                      operations(forward),
                      operations(2 * forward),
                      operations(3 * forward)});
   };
   add("projections", flops.projections);
-  add("attention", flops.attention);
+  for (const auto& [kind, forward] : flops.mixing) add(kind, forward);
   if (flops.canon > 0) add("canon", flops.canon);
   add("lm_head", flops.lm_head);
   add("total", flops.forward());
@@ -65,14 +62,21 @@ Lines byte_lines(const model::TrainingBytes& bytes) {
           {"  total", human_bytes(double(bytes.total()))}};
 }
 
+Lines state_lines(const model::StateSize& state) {
+  return {{"Generation state of a row", "numbers"},
+          {"  a token", with_thousands(state.per_token)},
+          {"  fixed", with_thousands(state.fixed)}};
+}
+
 void print(const std::string& name,
            const config::TrainConfig& train,
-           const model::Summary& summary) {
+           const model::ModelConfig& model) {
   std::cout << name << ", " << train.batch_size << " rows of " << train.seq_len << " tokens, "
             << config::name_of(train.precision) << "\n\n"
-            << aligned(parameter_lines(summary.parameters), {1, 2}) << "\n"
-            << aligned(flops_lines(summary.flops), {1, 2, 3}) << "\n"
-            << aligned(byte_lines(summary.bytes), {1});
+            << aligned(parameter_lines(model::count_parameters(model)), {1, 2}) << "\n"
+            << aligned(flops_lines(model::flops_per_token(model, train.seq_len)), {1, 2, 3}) << "\n"
+            << aligned(byte_lines(model::training_bytes(model, train.shape())), {1}) << "\n"
+            << aligned(state_lines(model::generation_state(model)), {1});
 }
 
 int show_model(const Context& context, const ModelOptions& options) {
@@ -81,12 +85,12 @@ int show_model(const Context& context, const ModelOptions& options) {
   config::TrainConfig train = resolved.experiment.train;
   if (options.batch_size > 0) train.batch_size = options.batch_size;
   if (options.seq_len > 0) train.seq_len = options.seq_len;
-  const model::Summary summary = model::summarize(resolved.experiment.model, train);
+  const model::ModelConfig& model = resolved.experiment.model;
   if (!options.json) {
-    print(resolved.config_name, train, summary);
+    print(resolved.config_name, train, model);
     return 0;
   }
-  nlohmann::json json = model::to_json(summary);
+  nlohmann::json json = model::cost_to_json(model, train.shape());
   json["config"] = resolved.config_name;
   json["batch_size"] = train.batch_size;
   json["seq_len"] = train.seq_len;

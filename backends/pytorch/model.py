@@ -82,19 +82,20 @@ def causal_attention(q, k, v):
 class Attention(nn.Module):
     def __init__(self, model):
         super().__init__()
-        hidden, head = model["hidden_size"], model["head_dim"]
-        self.heads, self.kv_heads, self.head_dim = model["num_heads"], model["num_kv_heads"], head
+        hidden, head = model["hidden_size"], model["attention"]["head_dim"]
+        self.heads, self.kv_heads = model["attention"]["num_heads"], model["attention"]["num_kv_heads"]
+        self.head_dim = head
         query, key = self.heads * head, self.kv_heads * head
         self.q_proj, self.k_proj, self.v_proj = (linear(hidden, query), linear(hidden, key),
                                                  linear(hidden, key))
         self.o_proj = linear(query, hidden)
-        self.qk_norm = model["qk_norm"]
+        self.qk_norm = model["attention"]["qk_norm"]
         full = self.qk_norm == "full"
         if self.qk_norm != "none":
-            self.q_norm = RMSNorm(query if full else head, model["rms_norm_eps"])
-            self.k_norm = RMSNorm(key if full else head, model["rms_norm_eps"])
+            self.q_norm = RMSNorm(query if full else head, model["norm"]["eps"])
+            self.k_norm = RMSNorm(key if full else head, model["norm"]["eps"])
         self.canonB = maybe_canon(model, "B", query + 2 * key)
-        self.position = model["position"]
+        self.position = model["attention"]["position"]
 
     def forward(self, x):
         batch, length, _ = x.shape
@@ -122,7 +123,7 @@ class Attention(nn.Module):
 class MLP(nn.Module):
     def __init__(self, model):
         super().__init__()
-        hidden, width = model["hidden_size"], model["intermediate_size"]
+        hidden, width = model["hidden_size"], model["mlp"]["intermediate_size"]
         self.gate_proj, self.up_proj = linear(hidden, width), linear(hidden, width)
         self.down_proj = linear(width, hidden)
         self.canonD = maybe_canon(model, "D", 2 * width)
@@ -137,7 +138,7 @@ class MLP(nn.Module):
 class AttentionBlock(nn.Module):
     def __init__(self, model):
         super().__init__()
-        self.input_layernorm = RMSNorm(model["hidden_size"], model["rms_norm_eps"])
+        self.input_layernorm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
         self.canonA = maybe_canon(model, "A", model["hidden_size"])
         self.self_attn = Attention(model)
 
@@ -149,7 +150,7 @@ class AttentionBlock(nn.Module):
 class MLPBlock(nn.Module):
     def __init__(self, model):
         super().__init__()
-        self.post_attention_layernorm = RMSNorm(model["hidden_size"], model["rms_norm_eps"])
+        self.post_attention_layernorm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
         self.canonC = maybe_canon(model, "C", model["hidden_size"])
         self.mlp = MLP(model)
 
@@ -162,8 +163,8 @@ BLOCKS = {"attention": AttentionBlock, "mlp": MLPBlock}
 
 
 def blocks_of_layer(model, layer):
-    """The kinds of the residual blocks of a layer, in order."""
-    return ["attention", "mlp"]
+    """The mixer that model.layers names, repeated, and the MLP."""
+    return [model["layers"][layer % len(model["layers"])], "mlp"]
 
 
 class Layer(nn.Module):
@@ -188,7 +189,7 @@ class Body(nn.Module):
         super().__init__()
         self.embed_tokens = nn.Embedding(model["vocab_size"], model["hidden_size"])
         self.layers = nn.ModuleList(Layer(model, layer) for layer in range(model["num_layers"]))
-        self.norm = RMSNorm(model["hidden_size"], model["rms_norm_eps"])
+        self.norm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
 
     def forward(self, ids):
         x = self.embed_tokens(ids)

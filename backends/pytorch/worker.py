@@ -16,7 +16,7 @@ from protocol import WrongRequest
 VERSION = "1.0"
 NUMERICS_VERSION = 1
 SUPPORTED = {
-    "model.family": ["llama_canon"],
+    "model.layers": ["attention"],
     "data.source": ["toy_stories", "text", "jsonl"],
     "train.precision": ["float32", "float64"],
     "train.micro_batch_size": [0],

@@ -31,6 +31,18 @@ Error complaint(const Draft& draft,
   return Error(message, guilty->origin, hint);
 }
 
+void drop_unused(Draft& draft,
+                 const std::string& key,
+                 const std::string& because,
+                 const std::string& reason,
+                 const std::string& hint) {
+  const Setting& setting = draft.origins.at(key).set_by;
+  if (rank(setting) >= rank(draft.origins.at(because).set_by)) {
+    throw Error(key + " " + setting.text + " " + reason, setting.origin, hint);
+  }
+  derive(draft, key, because, default_text(*find_key(key)));
+}
+
 std::string quoted(const std::string& key, long long value) {
   return key + " " + std::to_string(value);
 }

@@ -43,7 +43,7 @@ Error complaint(const Draft& draft,
                 const std::string& message,
                 const std::string& hint = "");
 
-/// "model.num_heads 5"
+/// "model.attention.num_heads 5"
 std::string quoted(const std::string& key, long long value);
 
 /// Throws where text is none of a few words which are not an enumeration of the schema.
@@ -52,9 +52,16 @@ void check_word(const Draft& draft,
                 const std::string& word,
                 const std::vector<std::string>& known);
 
-/// Refuses a value that nothing reads because of the value of the key `because`. Where an earlier
+/// Refuses a key that nothing reads because of the value of the key `because`. Where an earlier
 /// layer than the one that gave `because` had set it, it goes back to its default instead: who
-/// turns a part of a model off need not know how it was set up. A default in so many words passes.
+/// turns a part of a model off need not know how it was set up. The caller sets the default.
+void drop_unused(Draft& draft,
+                 const std::string& key,
+                 const std::string& because,
+                 const std::string& reason,
+                 const std::string& hint);
+
+/// The same for a value that differs from its default, which it becomes.
 template <class T>
 void refuse_unused(Draft& draft,
                    const std::string& key,
@@ -64,12 +71,8 @@ void refuse_unused(Draft& draft,
                    const std::string& reason,
                    const std::string& hint) {
   if (value == default_value) return;
-  const Setting& setting = draft.origins.at(key).set_by;
-  if (rank(setting) >= rank(draft.origins.at(because).set_by)) {
-    throw Error(key + " " + setting.text + " " + reason, setting.origin, hint);
-  }
+  drop_unused(draft, key, because, reason, hint);
   value = default_value;
-  derive(draft, key, because, default_text(*find_key(key)));
 }
 
 /// How the path of a file begins that lies where `forge data get` puts it.

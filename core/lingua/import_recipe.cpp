@@ -50,7 +50,7 @@ class Import {
   void convert_vocabulary();
 
   int64_t data_parallel_ranks();
-  config::Precision precision() const;
+  model::Precision precision() const;
   void convert_training();
   void convert_optimizer();
   void convert_schedule();
@@ -85,7 +85,7 @@ int intermediate_size(const Model& model) {
 
 void Import::convert_shape() {
   const Model& from = recipe_.model;
-  config::ModelConfig& model = experiment_.model;
+  model::ModelConfig& model = experiment_.model;
   if (!from.n_heads) {
     fail_at("model.n_heads", "is missing", "lingua's blocks do not do without it");
   }
@@ -103,55 +103,55 @@ void Import::convert_shape() {
   if (width < 1 || width > 1 << 20) {
     fail_at("model.ffn_dim_multiplier", "makes the MLP wider than " + with_thousands(1 << 20));
   }
-  set_key("model.family", model.family, "llama_canon");
+  set_key("model.layers", model.layers, std::vector<std::string>{"attention"});
   set_key("model.hidden_size", model.hidden_size, from.dim, "dim");
   set_key("model.num_layers", model.num_layers, from.n_layers, "n_layers");
-  set_key("model.num_heads", model.num_heads, heads, "n_heads");
-  set_key("model.num_kv_heads",
-          model.num_kv_heads,
+  set_key("model.attention.num_heads", model.attention.num_heads, heads, "n_heads");
+  set_key("model.attention.num_kv_heads",
+          model.attention.num_kv_heads,
           kv_heads,
           from.n_kv_heads ? "n_kv_heads" : "as n_heads");
-  set_key("model.head_dim",
-          model.head_dim,
+  set_key("model.attention.head_dim",
+          model.attention.head_dim,
           from.head_dim.value_or(from.dim / heads),
           from.head_dim ? "" : "dim / n_heads");
-  set_key("model.intermediate_size", model.intermediate_size, width, width_remark(from));
+  set_key("model.mlp.intermediate_size", model.mlp.intermediate_size, width, width_remark(from));
 }
 
 void Import::convert_position() {
   const Model& from = recipe_.model;
-  config::PositionConfig& position = experiment_.model.position;
-  set_key("model.position.kind", position.kind, config::PositionKind::rope);
-  set_key("model.position.pairing", position.pairing, config::RopePairing::lingua);
-  set_key("model.position.theta", position.theta, from.rope_theta, "rope_theta");
+  model::PositionConfig& position = experiment_.model.attention.position;
+  set_key("model.attention.position.kind", position.kind, model::PositionKind::rope);
+  set_key("model.attention.position.pairing", position.pairing, model::RopePairing::lingua);
+  set_key("model.attention.position.theta", position.theta, from.rope_theta, "rope_theta");
   if (!from.rope_dim) return;
   const int rope_dim = *from.rope_dim;
-  if (rope_dim < 2 || rope_dim % 2 != 0 || rope_dim > experiment_.model.head_dim) {
+  if (rope_dim < 2 || rope_dim % 2 != 0 || rope_dim > experiment_.model.attention.head_dim) {
     fail_at("model.rope_dim",
             std::to_string(rope_dim) + " is not an even number from 2 to the head's " +
-                std::to_string(experiment_.model.head_dim) + " channels",
+                std::to_string(experiment_.model.attention.head_dim) + " channels",
             rope_dim == 0 ? "lingua fails with it too; leave it out to rotate whole heads" : "");
   }
-  set_key("model.position.rope_dim", position.rope_dim, rope_dim);
+  set_key("model.attention.position.rope_dim", position.rope_dim, rope_dim);
 }
 
 void Import::convert_rest_of_model() {
   const Model& from = recipe_.model;
-  config::ModelConfig& model = experiment_.model;
+  model::ModelConfig& model = experiment_.model;
   if (from.attn_impl == "fmha" && from.sliding_window) {
     fail_at("model.sliding_window",
             std::to_string(*from.sliding_window) + " limits what attention sees",
             "forge's attention sees the whole row");
   }
-  set_key("model.rms_norm_eps", model.rms_norm_eps, from.norm_eps, "norm_eps");
-  set_key("model.rms_norm_rounding", model.rms_norm_rounding, config::RmsNormRounding::lingua);
+  set_key("model.norm.eps", model.norm.eps, from.norm_eps, "norm_eps");
+  set_key("model.norm.rounding", model.norm.rounding, model::NormRounding::lingua);
   set_key("model.tie_embeddings", model.tie_embeddings, from.weight_tying, "weight_tying");
-  set_key("model.qk_norm",
-          model.qk_norm,
-          from.qk_norm ? config::QkNorm::full : config::QkNorm::none,
+  set_key("model.attention.qk_norm",
+          model.attention.qk_norm,
+          from.qk_norm ? model::QkNorm::full : model::QkNorm::none,
           from.qk_norm ? "over the whole projection" : "");
-  set_key("model.init", model.init, config::ModelInit::lingua);
-  const std::vector<std::string>& factors = names_of(config::InitStdFactor());
+  set_key("model.init", model.init, model::ModelInit::lingua);
+  const std::vector<std::string>& factors = names_of(model::InitStdFactor());
   const auto factor = std::find(factors.begin(), factors.end(), from.init_std_factor);
   if (factor == factors.end()) fail_at_word("model.init_std_factor", from.init_std_factor, factors);
   set_key("model.init_std_factor", model.init_std_factor, factor - factors.begin());
@@ -164,7 +164,7 @@ void Import::convert_rest_of_model() {
 void Import::convert_canon() {
   const Model& from = recipe_.model;
   const std::string letters = from.canon_set.value_or("");
-  config::CanonConfig& canon = experiment_.model.canon;
+  model::CanonConfig& canon = experiment_.model.canon;
   if (letters.find_first_not_of("ABCD") != std::string::npos) {
     note("model.canon_set '" + letters + "': letters besides ABCD mean nothing in a Llama");
   }
@@ -184,7 +184,7 @@ void Import::convert_canon() {
   set_key("model.canon.residual", canon.residual, from.canon_residual);
   set_key("model.canon.activation",
           canon.activation,
-          from.canon_activation ? config::Activation::silu : config::Activation::none);
+          from.canon_activation ? model::Activation::silu : model::Activation::none);
 }
 
 void Import::convert_data() {
@@ -323,10 +323,10 @@ void Import::convert_training() {
   set_key("train.z_loss.coefficient", train.z_loss.coefficient, 1e-4);
 }
 
-config::Precision Import::precision() const {
+model::Precision Import::precision() const {
   const std::string& dtype = recipe_.distributed.model_dtype;
-  if (dtype == "bf16") return config::Precision::bfloat16;
-  if (dtype == "fp32") return config::Precision::float32;
+  if (dtype == "bf16") return model::Precision::bfloat16;
+  if (dtype == "fp32") return model::Precision::float32;
   fail_at_word("distributed.model_dtype", dtype, {"bf16", "fp32"});
 }
 
@@ -401,7 +401,7 @@ void Import::fail_at_word(const std::string& path,
 }
 
 void Import::convert_names() {
-  const config::ModelConfig& model = experiment_.model;
+  const model::ModelConfig& model = experiment_.model;
   const config::TrainConfig& train = experiment_.train;
   std::string name = options_.name.empty() ? recipe_.name : options_.name;
   if (name.empty()) name = fs::path(read_.file_name).stem().string();

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/model/huggingface/import_model.h"
+#include "core/huggingface/import_model.h"
 #include "core/run/run_folder.h"
 
 namespace forge::run {

@@ -10,7 +10,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/data/tokenizer/tokenizer_json.h"
-#include "core/model/huggingface/import_model.h"
+#include "core/huggingface/import_model.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/model/weights/model_files.h"
 #include "core/run/import_run.h"
@@ -161,15 +161,15 @@ namespace {
 using Json = nlohmann::json;
 
 /// Leaves of the section `model` by their path. How weights are drawn counts for nothing here.
-Json leaves_of(const config::ModelConfig& model) {
+Json leaves_of(const model::ModelConfig& model) {
   config::Experiment experiment;
   experiment.model = model;
   return config::to_json(experiment).at("model").flatten();
 }
 
 /// Config keys in which the models differ. Different sizes are found later, by the shapes.
-std::vector<std::string> differences(const config::ModelConfig& wanted,
-                                     const config::ModelConfig& origin) {
+std::vector<std::string> differences(const model::ModelConfig& wanted,
+                                     const model::ModelConfig& origin) {
   std::vector<std::string> notes;
   const Json theirs = leaves_of(origin);
   const Json ours = leaves_of(wanted);
@@ -185,7 +185,7 @@ std::vector<std::string> differences(const config::ModelConfig& wanted,
 }
 
 InitialWeights find(const std::string& name,
-                    const config::ModelConfig& model,
+                    const model::ModelConfig& model,
                     const fs::path& runs_dir) {
   const RunModel origin = open_model(runs_dir, name);
   const weights::ModelFiles files(origin.checkpoint);

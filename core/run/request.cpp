@@ -63,17 +63,28 @@ bool concerns_reading(const std::string& key) {
   return starts_with(key, "model.") || key == "train.precision";
 }
 
+/// The value, or the first element of a list, that is none of `known`; null where there is none.
+const Json* first_other(const Json& value, const Json& known) {
+  if (value.is_array()) {
+    for (const Json& element : value) {
+      if (const Json* other = first_other(element, known)) return other;
+    }
+    return nullptr;
+  }
+  return std::find(known.begin(), known.end(), value) == known.end() ? &value : nullptr;
+}
+
 void require_values(const Json& limits,
                     const Json& experiment,
                     const config::Origins& origins,
                     const worker::BackendInfo& backend) {
   for (const auto& [key, values] : limits.items()) {
     const Json* value = find_value(experiment, key);
-    const bool can = !value || !values.is_array() ||
-                     std::find(values.begin(), values.end(), *value) != values.end();
-    if (can) continue;
+    const Json* unsupported = value && values.is_array() ? first_other(*value, values) : nullptr;
+    if (!unsupported) continue;
     const auto origin = origins.find(key);
-    throw Error("backend " + backend.hello.backend + " cannot do " + key + ": " + text_of(*value) +
+    throw Error("backend " + backend.hello.backend + " cannot do " + key + ": " +
+                    text_of(*unsupported) +
                     " on " + backend.environment.device_type,
                 origin == origins.end() ? SourceSpan() : origin->second.set_by.origin,
                 hint_for(values));

@@ -360,7 +360,7 @@ Json object_from_line(const std::string& line, size_t max_bytes) {
   throw Error("not a line of the protocol (one JSON object): " + excerpt(line));
 }
 
-std::vector<Json> weights_json(const config::ModelConfig& model) {
+std::vector<Json> weights_json(const model::ModelConfig& model) {
   using Kind = model::InitRule::Kind;
   const auto json_of = [](const model::InitRule& rule) -> Json {
     switch (rule.kind) {

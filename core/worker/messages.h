@@ -121,7 +121,7 @@ struct Request {
 /// `weights` of a request: every weight of the model with its initial distribution,
 /// [{"name": …, "shape": [out, in], "init": {"kind": "normal", "std": 0.02}}, …]. Kinds:
 /// constant (value), normal (std), truncated_normal (std, cut), uniform (bound).
-std::vector<nlohmann::json> weights_json(const config::ModelConfig& model);
+std::vector<nlohmann::json> weights_json(const model::ModelConfig& model);
 
 /// First line of every worker.
 struct Hello {

@@ -161,9 +161,9 @@ using nlohmann::json;
 std::vector<std::string> tiny_task(const std::string& config, std::vector<std::string> sets) {
   std::vector<std::string> arguments = {"run", config, "-p", "playground", "--threads", "1"};
   for (const char* set : {"model.hidden_size=16",
-                          "model.intermediate_size=32",
+                          "model.mlp.intermediate_size=32",
                           "model.num_layers=1",
-                          "model.num_heads=1",
+                          "model.attention.num_heads=1",
                           "train.batch_size=4",
                           "train.max_steps=6",
                           "train.eval_every=3",

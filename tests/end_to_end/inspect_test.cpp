@@ -193,8 +193,8 @@ TEST_CASE("forge model refuses sizes and options that make no sense") {
   REQUIRE(error({"model", "4M", "--batch-size", "0"}).find("--batch-size") != std::string::npos);
   REQUIRE(error({"model", "4M", "--set", "model.canon.kernel=3"})
               .find("has no meaning where model.canon.set is empty") != std::string::npos);
-  REQUIRE(error({"model", "nope_4M", "--set", "model.position.rope_dim=8"})
-              .find("has no meaning where model.position.kind is nope") != std::string::npos);
+  REQUIRE(error({"model", "nope_4M", "--set", "model.attention.position.rope_dim=8"})
+              .find("has no meaning where model.attention.position.kind is nope") != std::string::npos);
 }
 
 double last_loss(const Program& forge, const std::vector<std::string>& overrides) {
@@ -220,14 +220,14 @@ TEST_CASE("a document mask reaches the worker and changes what is learned") {
 TEST_CASE("every option of the architecture trains") {
   const Program forge;
   REQUIRE(last_loss(forge,
-                    {"model.num_kv_heads=1",
-                     "model.position.rope_dim=4",
-                     "model.position.pairing=lingua",
-                     "model.qk_norm=full",
+                    {"model.attention.num_kv_heads=1",
+                     "model.attention.position.rope_dim=4",
+                     "model.attention.position.pairing=lingua",
+                     "model.attention.qk_norm=full",
                      "model.canon.set=ABCD",
                      "model.canon.kernel=3",
                      "model.canon.activation=silu",
-                     "model.rms_norm_rounding=lingua",
+                     "model.norm.rounding=lingua",
                      "model.tie_embeddings=true",
                      "model.init=lingua",
                      "model.init_std_factor=current_depth",
@@ -276,7 +276,7 @@ TEST_CASE("wrong names and settings are refused with the place and what would be
       {{"run", "train_llama", "--set", "train.batch_size=many"}, {"train.batch_size", "many"}},
       {{"run", "train_llama", "--set", "train.batch_size"}, {"="}},
       {{"run", "train_llama", "--set", "model.canon.set=AX"}, {"model.canon.set", "AX"}},
-      {{"run", "train_llama", "--set", "model.num_heads=3"}, {"256", "3"}},
+      {{"run", "train_llama", "--set", "model.attention.num_heads=3"}, {"256", "3"}},
       {{"run", "train_llama", "--set", "profile=huge"}, {"huge", "quick"}},
       {{"run", "train_llama", "--set", "data.path=/nowhere/stories.txt"}, {"/nowhere/stories.txt"}},
       {{"run", "train_llama", "--set", "backend=jax"}, {"jax", "libtorch"}},

@@ -143,9 +143,9 @@ void WorkerGate::open() const { write_file_atomic(file_, ""); }
 
 std::vector<std::string> tiny(std::vector<std::string> arguments, int steps) {
   for (const std::string setting : {"model.hidden_size=16",
-                                    "model.intermediate_size=24",
+                                    "model.mlp.intermediate_size=24",
                                     "model.num_layers=1",
-                                    "model.num_heads=2",
+                                    "model.attention.num_heads=2",
                                     "model.vocab_size=300",
                                     "tokenizer.vocab_size=300",
                                     "train.batch_size=2",
@@ -181,9 +181,9 @@ std::filesystem::path make_tiny_workspace(const TemporaryFolder& folder) {
   edit("models/llama_4M.yaml",
        {{"vocab_size: 2000", "vocab_size: 300"},
         {"hidden_size: 256", "hidden_size: 16"},
-        {"intermediate_size: 768", "intermediate_size: 24"},
         {"num_layers: 4", "num_layers: 1"},
-        {"num_heads: 4", "num_heads: 2"}});
+        {"num_heads: 4", "num_heads: 2"},
+        {"intermediate_size: 768", "intermediate_size: 24"}});
   edit("data/byte_level_bpe_2k.yaml", {{"vocab_size: 2000", "vocab_size: 300"}});
   edit("train/tiny.yaml",
        {{"batch_size: 8", "batch_size: 2"},

@@ -124,11 +124,11 @@ MadeRun::MadeRun() {
   experiment.profile = "quick";
   experiment.model.vocab_size = 2000;
   experiment.model.hidden_size = 256;
-  experiment.model.intermediate_size = 768;
+  experiment.model.mlp.intermediate_size = 768;
   experiment.model.num_layers = 4;
-  experiment.model.num_heads = 4;
-  experiment.model.num_kv_heads = 4;
-  experiment.model.head_dim = 64;
+  experiment.model.attention.num_heads = 4;
+  experiment.model.attention.num_kv_heads = 4;
+  experiment.model.attention.head_dim = 64;
   experiment.train.batch_size = 8;
   experiment.train.seq_len = 128;
   experiment.train.max_steps = 30;

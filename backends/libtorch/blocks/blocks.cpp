@@ -20,8 +20,4 @@ const std::map<std::string, BlockMaker>& block_kinds() {
   return kinds;
 }
 
-std::vector<std::string> blocks_of_layer(const config::ModelConfig&, int) {
-  return {"attention", "mlp"};
-}
-
 }  // namespace forge::libtorch

@@ -8,8 +8,8 @@ Canon::Canon(const BlockArguments& arguments,
              char position,
              const std::string& name,
              int64_t channels) {
-  const config::CanonConfig& canon = arguments.config.canon;
-  options_ = {canon.residual, canon.activation == config::Activation::silu};
+  const model::CanonConfig& canon = arguments.config.canon;
+  options_ = {canon.residual, canon.activation == model::Activation::silu};
   if (!canon.has(position)) return;
   weight_ = arguments.weights.add_vector(arguments.prefix + name, {channels, 1, canon.kernel});
 }

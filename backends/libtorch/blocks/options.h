@@ -6,8 +6,8 @@
 namespace forge::libtorch {
 
 /// RMSNorm as the config describes it, of all norms of a model.
-inline ops::RmsNormOptions norm_options(const config::ModelConfig& config) {
-  return {config.rms_norm_eps, config.rms_norm_rounding == config::RmsNormRounding::huggingface};
+inline ops::RmsNormOptions norm_options(const model::ModelConfig& config) {
+  return {config.norm.eps, config.norm.rounding == model::NormRounding::huggingface};
 }
 
 }  // namespace forge::libtorch

@@ -46,7 +46,7 @@ class Block {
 
 /// What a block is built from.
 struct BlockArguments {
-  const config::ModelConfig& config;
+  const model::ModelConfig& config;
   std::string prefix;  ///< of its weights' names: "model.layers.3."
   WeightStore& weights;
   std::shared_ptr<RotaryTables> rotary;  ///< one for all blocks of a model
@@ -56,8 +56,5 @@ using BlockMaker = std::unique_ptr<Block> (*)(const BlockArguments& arguments);
 
 /// The kinds of blocks by name: the one place that lists them (blocks/blocks.cpp).
 const std::map<std::string, BlockMaker>& block_kinds();
-
-/// The kinds of the blocks of one layer of the model, in order.
-std::vector<std::string> blocks_of_layer(const config::ModelConfig& config, int layer);
 
 }  // namespace forge::libtorch

@@ -4,10 +4,11 @@
 #include "backends/libtorch/model/inference.h"
 #include "backends/libtorch/ops/embedding/embedding.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "core/model/kinds.h"
 
 namespace forge::libtorch {
 
-Model::Model(const config::ModelConfig& config, const WeightTypes& types, const at::Device& device)
+Model::Model(const model::ModelConfig& config, const WeightTypes& types, const at::Device& device)
     : config_(config), weights_(types, device) {
   const int64_t hidden = config.hidden_size;
   embedding_ = weights_.add_matrix({{"model.embed_tokens", config.vocab_size}}, hidden);
@@ -15,15 +16,15 @@ Model::Model(const config::ModelConfig& config, const WeightTypes& types, const 
       std::make_shared<RotaryTables>(at::TensorOptions(device).dtype(types.vectors));
   for (int layer = 0; layer < config.num_layers; ++layer) {
     const std::string prefix = "model.layers." + std::to_string(layer) + ".";
-    for (const std::string& kind : blocks_of_layer(config, layer))
-      blocks_.push_back(block_kinds().at(kind)({config, prefix, weights_, rotary}));
+    for (const model::BlockKind* kind : model::blocks_of_layer(config, layer))
+      blocks_.push_back(block_kinds().at(kind->name)({config, prefix, weights_, rotary}));
   }
   final_norm_ = weights_.add_vector("model.norm", {hidden});
   if (!config.tie_embeddings)
     lm_head_ = weights_.add_matrix({{"lm_head", config.vocab_size}}, hidden);
 }
 
-Model::Model(const config::ModelConfig& config, const at::TensorOptions& options)
+Model::Model(const model::ModelConfig& config, const at::TensorOptions& options)
     : Model(config,
             {c10::typeMetaToScalarType(options.dtype()),
              c10::typeMetaToScalarType(options.dtype()),

@@ -21,11 +21,11 @@ class InferenceState;
 class Model {
  public:
   /// Weights are allocated, not set: see load_initial in weights.h.
-  Model(const config::ModelConfig& config, const WeightTypes& types, const at::Device& device);
+  Model(const model::ModelConfig& config, const WeightTypes& types, const at::Device& device);
   /// All weights of one type.
-  Model(const config::ModelConfig& config, const at::TensorOptions& options);
+  Model(const model::ModelConfig& config, const at::TensorOptions& options);
 
-  const config::ModelConfig& config() const { return config_; }
+  const model::ModelConfig& config() const { return config_; }
   /// Device and dtype of the activations.
   at::TensorOptions options() const;
   const std::vector<std::unique_ptr<Block>>& blocks() const { return blocks_; }
@@ -78,7 +78,7 @@ class Model {
   at::Tensor norm(const at::Tensor& x) const;
   const ops::WeightMatrix& head() const { return lm_head_.defined() ? lm_head_ : embedding_; }
 
-  config::ModelConfig config_;
+  model::ModelConfig config_;
   WeightStore weights_;
   ops::WeightMatrix embedding_;  ///< [V, hidden]
   std::vector<std::unique_ptr<Block>> blocks_;

@@ -21,12 +21,12 @@ inline double median(std::vector<double> values) {
 }
 
 /// What computation in a precision is done in.
-at::ScalarType scalar_type(config::Precision precision);
+at::ScalarType scalar_type(model::Precision precision);
 
 /// The highest speed that products of two large square matrices in a precision reach on the
 /// device: the best of several sizes, in about a second. {"flops": a second, "how": in words,
 /// "sizes": {"2048": flops, …}}
-nlohmann::json peak_matrix_product(config::Precision precision, const at::Device& device);
+nlohmann::json peak_matrix_product(model::Precision precision, const at::Device& device);
 
 /// The highest speed of a copy of memory that is larger than any cache, read and written bytes
 /// together. {"bytes_per_second": …, "how": in words}

@@ -36,15 +36,15 @@ double fastest(const at::Device& device, double budget, const std::function<void
 
 }  // namespace
 
-at::ScalarType scalar_type(config::Precision precision) {
+at::ScalarType scalar_type(model::Precision precision) {
   switch (precision) {
-    case config::Precision::float64: return at::kDouble;
-    case config::Precision::bfloat16: return at::kBFloat16;
+    case model::Precision::float64: return at::kDouble;
+    case model::Precision::bfloat16: return at::kBFloat16;
     default: return at::kFloat;
   }
 }
 
-nlohmann::json peak_matrix_product(config::Precision precision, const at::Device& device) {
+nlohmann::json peak_matrix_product(model::Precision precision, const at::Device& device) {
   const at::NoGradGuard no_grad;
   const at::TensorOptions options = at::TensorOptions(device).dtype(scalar_type(precision));
   const std::vector<int64_t> sizes = device.is_cuda() ? std::vector<int64_t>{2048, 4096, 8192}
@@ -88,13 +88,13 @@ constexpr int windows = 5;
 constexpr double call_window_seconds = 0.05;  ///< at least, of each of the two
 constexpr int64_t most_calls = 1000;
 
-config::Precision precision_of(const std::string& name) {
-  const std::vector<std::string>& names = config::names_of(config::Precision());
+model::Precision precision_of(const std::string& name) {
+  const std::vector<std::string>& names = names_of(model::Precision());
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
     throw Error("there is no precision '" + name + "'", {}, "one of " + join(names, ", "));
   }
-  return static_cast<config::Precision>(found - names.begin());
+  return static_cast<model::Precision>(found - names.begin());
 }
 
 /// The sizes of those names, else those that suit the device.
@@ -177,7 +177,7 @@ void bench_operations(const worker::Request& request,
                       const at::Device& device,
                       const EventWriter& events) {
   const worker::OperationBench wanted = request.operation_bench.value_or(worker::OperationBench());
-  const config::Precision precision = precision_of(wanted.precision);
+  const model::Precision precision = precision_of(wanted.precision);
   const at::TensorOptions options = at::TensorOptions(device).dtype(scalar_type(precision));
   const std::vector<OperationMaker> makers = chosen_operations(wanted.operations);
   const std::vector<OperationSizes> all_sizes = chosen_sizes(wanted.sizes, device.is_cuda());

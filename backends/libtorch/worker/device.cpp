@@ -123,8 +123,8 @@ bool is_shared(const at::Device& device) {
   return device.is_cuda() && cuda::memory_held_elsewhere(index_of(device)) > 0;
 }
 
-void warn_of_slow_precision(config::Precision precision, const at::Device& device) {
-  if (precision != config::Precision::bfloat16 || !device.is_cpu() || bfloat16_is_fast()) return;
+void warn_of_slow_precision(model::Precision precision, const at::Device& device) {
+  if (precision != model::Precision::bfloat16 || !device.is_cpu() || bfloat16_is_fast()) return;
   std::cerr << "warning: matrix products of train.precision bfloat16 are computed in float32 here, "
                "more slowly than with train.precision float32: fast ones need a CPU with "
                "avx512_bf16 and a LibTorch that shows its oneDNN, or a GPU.\n";
@@ -156,7 +156,7 @@ worker::Environment describe_environment(const at::Device& device) {
 worker::Supports describe_support(const at::Device& device) {
   worker::Supports supports;
   supports.jobs = worker::names_of(worker::Job());
-  supports.config = {{"model.family", {"llama_canon"}}, {"optimizer.type", {"adamw"}}};
+  supports.config = {{"model.layers", {"attention"}}, {"optimizer.type", {"adamw"}}};
   if (!device.is_cuda()) supports.config["train.bfloat16_weights"] = {"none"};
   return supports;
 }

@@ -27,7 +27,7 @@ bool is_retryable(const std::exception& problem, const at::Device& device);
 bool is_shared(const at::Device& device);
 
 /// Warns on stderr where a device computes in such a precision only slowly.
-void warn_of_slow_precision(config::Precision precision, const at::Device& device);
+void warn_of_slow_precision(model::Precision precision, const at::Device& device);
 
 /// Whether sums on a GPU have the same bits each time, attention's gradients included (slower). On
 /// a CPU they always do. Before the first product on the device.

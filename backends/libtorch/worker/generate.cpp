@@ -166,7 +166,7 @@ FinishReason Generator::ending_of(Sample& sample, int32_t token) const {
   return sample.read >= wanted_.context ? FinishReason::context : FinishReason::none;
 }
 
-void check(const Generation& wanted, const config::ModelConfig& model) {
+void check(const Generation& wanted, const model::ModelConfig& model) {
   if (wanted.prompts.empty() || wanted.samples < 1 || wanted.max_tokens < 1 ||
       wanted.batch_size < 1) {
     throw Error("there is nothing to generate",

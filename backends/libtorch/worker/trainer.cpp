@@ -24,7 +24,7 @@ at::Tensor rounded_copy_of(const at::Tensor& stored, const Model& model) {
 
 Optimizer::Optimizer(const config::Experiment& experiment, const Model& model)
     : experiment_(experiment), model_(model), weights_(model.trainable()) {
-  const bool copies = experiment.train.bfloat16_weights == config::Bfloat16Weights::master_copies;
+  const bool copies = experiment.train.bfloat16_weights == model::Bfloat16Weights::master_copies;
   for (const at::Tensor& weight : weights_) {
     const bool narrow = weight.scalar_type() == at::kBFloat16;
     const at::TensorOptions wide =
@@ -166,7 +166,7 @@ Trainer::Trainer(const config::Experiment& experiment, const at::Device& device)
   warn_of_slow_precision(experiment.train.precision, device);
   choose_determinism(experiment.train.is_deterministic(device.is_cuda() ? "cuda" : "cpu"), device);
   if (device.is_cuda()) return;
-  if (experiment.train.bfloat16_weights == config::Bfloat16Weights::none) return;
+  if (experiment.train.bfloat16_weights == model::Bfloat16Weights::none) return;
   throw Error("train.bfloat16_weights is for a GPU: on a CPU weights are kept in float32",
               {},
               "train.bfloat16_weights: none, or --device cuda");

@@ -66,11 +66,11 @@ void copy_into(const at::Tensor& weight, const weights::TensorView& view) {
 
 WeightTypes weight_types(const config::TrainConfig& train) {
   switch (train.precision) {
-    case config::Precision::float32: return {at::kFloat, at::kFloat, std::nullopt};
-    case config::Precision::float64: return {at::kDouble, at::kDouble, std::nullopt};
-    case config::Precision::bfloat16: break;
+    case model::Precision::float32: return {at::kFloat, at::kFloat, std::nullopt};
+    case model::Precision::float64: return {at::kDouble, at::kDouble, std::nullopt};
+    case model::Precision::bfloat16: break;
   }
-  if (train.bfloat16_weights != config::Bfloat16Weights::none)
+  if (train.bfloat16_weights != model::Bfloat16Weights::none)
     return {at::kBFloat16, at::kFloat, std::nullopt};
   return {at::kFloat, at::kFloat, at::kBFloat16};
 }

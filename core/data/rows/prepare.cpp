@@ -27,7 +27,7 @@ namespace {
 constexpr int64_t most_instances = int64_t{1} << 44;  // that a task can tell apart
 constexpr int64_t looked_at = 8;  // rows: where texts are long, not every row has a target
 
-void require_fitting_model(const tasks::Task& task, const config::ModelConfig& model) {
+void require_fitting_model(const tasks::Task& task, const model::ModelConfig& model) {
   if (task.vocab_size() <= model.vocab_size) return;
   throw Error("the task " + task.name() + " has " + with_thousands(task.vocab_size()) +
                   " ids, but model.vocab_size is " + with_thousands(model.vocab_size),

@@ -206,7 +206,7 @@ std::string listed(const std::string& what, const std::vector<std::string>& item
          (items.size() > shown ? ", …" : "");
 }
 
-bool is_set_aside(const std::string& name, const config::ModelConfig& model) {
+bool is_set_aside(const std::string& name, const model::ModelConfig& model) {
   return ends_with(name, "rotary_emb.inv_freq") ||
          (model.tie_embeddings && name == "lm_head.weight");
 }
@@ -225,7 +225,7 @@ std::string hint_for(const std::vector<std::string>& missing,
 }  // namespace
 
 std::map<std::string, weights::TensorView> model_weights(
-    const config::ModelConfig& model, const std::map<std::string, weights::TensorView>& tensors) {
+    const model::ModelConfig& model, const std::map<std::string, weights::TensorView>& tensors) {
   std::map<std::string, weights::TensorView> weights;
   std::vector<std::string> missing, misshapen, not_floating, unexpected;
   for (const model::Parameter& parameter : model::parameters(model)) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/experiment.h"
+#include "core/model/config.h"
 #include "core/model/weights/safetensors.h"
 
 namespace forge::weights {
@@ -65,6 +65,6 @@ namespace forge::huggingface {
 /// at once, with some of the names: missing, of another shape, no floating-point numbers,
 /// unexpected.
 std::map<std::string, weights::TensorView> model_weights(
-    const config::ModelConfig& model, const std::map<std::string, weights::TensorView>& tensors);
+    const model::ModelConfig& model, const std::map<std::string, weights::TensorView>& tensors);
 
 }  // namespace forge::huggingface

@@ -59,10 +59,10 @@ config::Experiment tiny_experiment() {
   e.profile = "full";
   e.model.vocab_size = e.tokenizer.vocab_size = vocabulary;
   e.model.hidden_size = 16;
-  e.model.intermediate_size = 32;
+  e.model.mlp.intermediate_size = 32;
   e.model.num_layers = 1;
-  e.model.num_heads = e.model.num_kv_heads = 2;
-  e.model.head_dim = 8;
+  e.model.attention.num_heads = e.model.attention.num_kv_heads = 2;
+  e.model.attention.head_dim = 8;
   e.data.source = "text";
   e.data.order = config::RowOrder::sequential;
   e.train.batch_size = batch_size;

@@ -16,38 +16,38 @@
 namespace forge::tests {
 
 /// A Llama of a few thousand weights with grouped queries.
-inline config::ModelConfig small_model(const std::string& canon_set,
-                                       config::PositionKind position) {
-  config::ModelConfig model;
+inline model::ModelConfig small_model(const std::string& canon_set,
+                                       model::PositionKind position) {
+  model::ModelConfig model;
   model.vocab_size = 29;
   model.hidden_size = 16;
-  model.intermediate_size = 24;
+  model.mlp.intermediate_size = 24;
   model.num_layers = 2;
-  model.num_heads = 4;
-  model.num_kv_heads = 2;
-  model.head_dim = 4;
+  model.attention.num_heads = 4;
+  model.attention.num_kv_heads = 2;
+  model.attention.head_dim = 4;
   model.canon.set = canon_set;
-  model.position.kind = position;
+  model.attention.position.kind = position;
   return model;
 }
 
 /// The architectures of the canon project, small, and every further option once.
-inline std::vector<config::ModelConfig> small_variants() {
-  using config::PositionKind;
-  std::vector<config::ModelConfig> variants;
+inline std::vector<model::ModelConfig> small_variants() {
+  using model::PositionKind;
+  std::vector<model::ModelConfig> variants;
   for (const char* set : {"", "A", "B", "C", "D", "AB", "AC", "BD", "ABCD"}) {
     for (const PositionKind kind : {PositionKind::rope, PositionKind::nope})
       variants.push_back(small_model(set, kind));
   }
-  config::ModelConfig full = small_model("ABCD", PositionKind::rope);
-  full.qk_norm = config::QkNorm::full;
-  full.canon.activation = config::Activation::silu;
+  model::ModelConfig full = small_model("ABCD", PositionKind::rope);
+  full.qk_norm = model::QkNorm::full;
+  full.canon.activation = model::Activation::silu;
   full.canon.kernel = 3;
   variants.push_back(full);
-  config::ModelConfig per_head = small_model("BD", PositionKind::rope);
-  per_head.qk_norm = config::QkNorm::per_head;
+  model::ModelConfig per_head = small_model("BD", PositionKind::rope);
+  per_head.qk_norm = model::QkNorm::per_head;
   per_head.canon.residual = false;
-  per_head.position.pairing = config::RopePairing::lingua;
+  per_head.position.pairing = model::RopePairing::lingua;
   per_head.position.rope_dim = 2;
   per_head.tie_embeddings = true;
   variants.push_back(per_head);
@@ -55,9 +55,9 @@ inline std::vector<config::ModelConfig> small_variants() {
 }
 
 /// What a small model differs in from the others.
-inline std::string describe(const config::ModelConfig& model) {
-  return "canon '" + model.canon.set + "', position " + std::to_string(int(model.position.kind)) +
-         ", qk_norm " + std::to_string(int(model.qk_norm));
+inline std::string describe(const model::ModelConfig& model) {
+  return "canon '" + model.canon.set + "', position " + std::to_string(int(model.attention.position.kind)) +
+         ", qk_norm " + std::to_string(int(model.attention.qk_norm));
 }
 
 using nlohmann::json;
@@ -66,7 +66,7 @@ using nlohmann::json;
 class Job {
  public:
   Job() {
-    experiment.model = small_model("ABCD", config::PositionKind::rope);
+    experiment.model = small_model("ABCD", model::PositionKind::rope);
     experiment.train.batch_size = 2;
     experiment.train.seq_len = 8;
     experiment.train.max_steps = 10;

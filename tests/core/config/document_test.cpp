@@ -15,9 +15,9 @@ constexpr const char* model_config =
     "model:\n"
     "  vocab_size: 300\n"
     "  hidden_size: {{ width }}\n"
-    "  intermediate_size: 96\n"
     "  num_layers: 2\n"
-    "  num_heads: 4\n"
+    "  attention: {num_heads: 4}\n"
+    "  mlp: {intermediate_size: 96}\n"
     "tokenizer: {vocab_size: 300}\n";
 
 std::string training(const std::string& arguments) {
@@ -78,13 +78,13 @@ TEST_CASE("dotted keys of the other config and of the calling one both reach the
   fixture.files.add_config(
       "p/models",
       "wide",
-      std::string(model_config) + "model.hidden_size: 256\nmodel.num_heads: 2\n");
+      std::string(model_config) + "model.hidden_size: 256\nmodel.attention.num_heads: 2\n");
   const ResolvedConfig resolved = fixture.resolve(
       training("  project_dir: models\n  config_template: wide\n  targets: model\n") +
-      "model.num_heads: 8\n");
+      "model.attention.num_heads: 8\n");
   REQUIRE(resolved.experiment.model.hidden_size == 256);
-  REQUIRE(resolved.experiment.model.num_heads == 8);
-  REQUIRE(resolved.origins.at("model.num_heads").overrode.front().text == "2");
+  REQUIRE(resolved.experiment.model.attention.num_heads == 8);
+  REQUIRE(resolved.origins.at("model.attention.num_heads").overrode.front().text == "2");
 }
 
 TEST_CASE("what a call names must exist") {

@@ -32,11 +32,11 @@ Lines lines_of(const std::vector<Change>& changes) {
 TEST_CASE("two configs differ in the leaves that were changed and what follows from them") {
   const ConfigFixture fixture;
   const auto left = leaves_of(fixture.small(""));
-  const auto right = leaves_of(fixture.small("model.num_heads: 2\n", {"seed=7"}));
+  const auto right = leaves_of(fixture.small("model.attention.num_heads: 2\n", {"seed=7"}));
   const auto changes = diff(left, right);
-  CHECK(lines_of(changes) == Lines{"model.head_dim 16 -> 32",
-                                   "model.num_heads 4 -> 2",
-                                   "model.num_kv_heads 4 -> 2",
+  CHECK(lines_of(changes) == Lines{"model.attention.head_dim 16 -> 32",
+                                   "model.attention.num_heads 4 -> 2",
+                                   "model.attention.num_kv_heads 4 -> 2",
                                    "seed 42 -> 7"});
   CHECK(changes[1].right->origin.set_by.origin.line == 8);
   CHECK(changes[3].right->origin.set_by.layer == command_line_layer);
@@ -187,7 +187,7 @@ TEST_CASE("a value that nobody gave has the default alone") {
 }
 
 TEST_CASE("a value that follows from another names it") {
-  const auto explanations = explain(ConfigFixture().small(""), "model.head_dim");
+  const auto explanations = explain(ConfigFixture().small(""), "model.attention.head_dim");
   CHECK(lines_of(explanations[0]).front() == "config 16 2:39 <- model.hidden_size");
 }
 

@@ -8,8 +8,8 @@ namespace forge::tests {
 /// A complete model and training in a few lines; a test appends what it is about.
 inline const char* const small_config =
     "name: Small\n"
-    "model: {vocab_size: 300, hidden_size: 64, intermediate_size: 96, num_layers: 2, num_heads: "
-    "4}\n"
+    "model: {vocab_size: 300, hidden_size: 64, num_layers: 2, "
+    "attention: {num_heads: 4}, mlp: {intermediate_size: 96}}\n"
     "tokenizer: {vocab_size: 300}\n"
     "train: {max_steps: 10}\n"
     "profiles:\n"

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "core/config/experiment.h"
 #include "core/config/keys.h"
 #include "core/config/reader.h"
@@ -20,8 +22,8 @@ struct Table {
   int count = 0;
   uint64_t seed = 0;
   bool shown = true;
-  config::Activation activation = config::Activation::none;
-  config::PositionConfig position;
+  model::Activation activation = model::Activation::none;
+  model::PositionConfig position;
 };
 
 template <class Visitor>
@@ -66,8 +68,8 @@ TEST_CASE("a struct with a schema is read with lists and maps and sections") {
   REQUIRE_FALSE(table.limit);
   REQUIRE(table.seed == 9223372036854775807ULL);
   REQUIRE_FALSE(table.shown);
-  REQUIRE(table.activation == config::Activation::silu);
-  REQUIRE(table.position.kind == config::PositionKind::nope);
+  REQUIRE(table.activation == model::Activation::silu);
+  REQUIRE(table.position.kind == model::PositionKind::nope);
   REQUIRE(table.position.rope_dim == 8);
 }
 
@@ -202,10 +204,10 @@ const Key& key(const std::string& path) {
 TEST_CASE("every key has its type and meaning and default") {
   REQUIRE(key("model.canon.set").type == "text");
   REQUIRE(key("model.canon.set").default_value == "\"\"");
-  REQUIRE(key("model.position.kind").type == "rope | nope");
-  REQUIRE(key("model.position.rope_dim").type == "integer or null");
-  REQUIRE(key("model.num_kv_heads").type == "integer or null");
-  REQUIRE(key("model.num_kv_heads").default_value == "null");
+  REQUIRE(key("model.attention.position.kind").type == "rope | nope");
+  REQUIRE(key("model.attention.position.rope_dim").type == "integer or null");
+  REQUIRE(key("model.attention.num_kv_heads").type == "integer or null");
+  REQUIRE(key("model.attention.num_kv_heads").default_value == "null");
   REQUIRE(key("model.hidden_size").required);
   REQUIRE(key("model.hidden_size").default_value.empty());
   REQUIRE(key("train.document_mask").type == "true or false");

@@ -145,8 +145,8 @@ TEST_CASE("a profile is named by the config or on the command line") {
 
 TEST_CASE("a config without profiles is its own full profile") {
   const std::string text =
-      "model: {vocab_size: 300, hidden_size: 8, intermediate_size: 8, num_layers: 1, num_heads: "
-      "1}\n"
+      "model: {vocab_size: 300, hidden_size: 8, num_layers: 1, "
+    "attention: {num_heads: 1}, mlp: {intermediate_size: 8}}\n"
       "tokenizer: {vocab_size: 300}\ntrain: {max_steps: 10}\n";
   REQUIRE(ConfigFixture().resolve(text).experiment.profile == "full");
   REQUIRE(contains(ConfigFixture().error(text, {"profile=quick"}), "the config has full, auto"));
@@ -210,7 +210,7 @@ TEST_CASE("every leaf knows who set it and what that replaced") {
   REQUIRE(steps.overrode[1].origin.line == 4);
   REQUIRE(resolved.origins.at("train.log_every").overrode[0].origin.line == 8);
   REQUIRE(resolved.origins.at("optimizer.lr").set_by.layer == "default");
-  REQUIRE(resolved.origins.at("model.head_dim").set_by.derived_from == "model.hidden_size");
+  REQUIRE(resolved.origins.at("model.attention.head_dim").set_by.derived_from == "model.hidden_size");
 }
 
 TEST_CASE("a repeated key remembers the value it overrode") {
@@ -229,7 +229,7 @@ TEST_CASE("origins become JSON with places") {
   REQUIRE(json["train.max_steps"]["from"] == "command line");
   REQUIRE(json["train.max_steps"]["at"] == "command line:1:23");
   REQUIRE(json["train.max_steps"]["overrode"][0]["from"] == "profile quick");
-  REQUIRE(json["model.num_kv_heads"]["derived_from"] == "model.num_heads");
+  REQUIRE(json["model.attention.num_kv_heads"]["derived_from"] == "model.attention.num_heads");
   REQUIRE(json["data.source"]["value"] == "toy_stories");
   REQUIRE_FALSE(json["optimizer.lr"].contains("at"));
 }
@@ -251,8 +251,8 @@ TEST_CASE("text on the command line needs no quotes") {
 
 TEST_CASE("a config without training is a model alone") {
   const ResolvedConfig resolved = ConfigFixture().resolve(
-      "name: M\nmodel: {vocab_size: 9, hidden_size: 8, intermediate_size: 8, num_layers: 1, "
-      "num_heads: 2}\n");
+      "name: M\nmodel: {vocab_size: 9, hidden_size: 8, num_layers: 1, "
+      "attention: {num_heads: 2}, mlp: {intermediate_size: 8}}\n");
   REQUIRE_FALSE(resolved.trains);
   REQUIRE(resolved.json.size() == 3);
   REQUIRE(resolved.json["model"]["head_dim"] == 4);

@@ -94,19 +94,19 @@ using tests::fixed_surroundings;
 struct Variant {
   const char* config;
   const char* set;
-  PositionKind kind;
+  model::PositionKind kind;
 };
 const std::vector<Variant> variants = {
-    {"train_baseline", "ABCD", PositionKind::rope},
-    {"train_canon_a", "A", PositionKind::rope},
-    {"train_canon_a_nope", "A", PositionKind::nope},
-    {"train_canon_ab", "AB", PositionKind::rope},
-    {"train_canon_ac", "AC", PositionKind::rope},
-    {"train_canon_b", "B", PositionKind::rope},
-    {"train_canon_bd", "BD", PositionKind::rope},
-    {"train_llama", "", PositionKind::rope},
-    {"train_llama_nope", "", PositionKind::nope},
-    {"train_nope", "ABCD", PositionKind::nope},
+    {"train_baseline", "ABCD", model::PositionKind::rope},
+    {"train_canon_a", "A", model::PositionKind::rope},
+    {"train_canon_a_nope", "A", model::PositionKind::nope},
+    {"train_canon_ab", "AB", model::PositionKind::rope},
+    {"train_canon_ac", "AC", model::PositionKind::rope},
+    {"train_canon_b", "B", model::PositionKind::rope},
+    {"train_canon_bd", "BD", model::PositionKind::rope},
+    {"train_llama", "", model::PositionKind::rope},
+    {"train_llama_nope", "", model::PositionKind::nope},
+    {"train_nope", "ABCD", model::PositionKind::nope},
 };
 
 ResolvedConfig resolve_named(const project::Workspace& workspace,
@@ -145,7 +145,7 @@ TEST_CASE("the training configs differ in name and canon set and position kind a
     INFO(variant.config);
     ResolvedConfig resolved = resolve_shipped(variant.config, fixed_options());
     REQUIRE(resolved.experiment.model.canon.set == variant.set);
-    REQUIRE(resolved.experiment.model.position.kind == variant.kind);
+    REQUIRE(resolved.experiment.model.attention.position.kind == variant.kind);
     for (const char* key : {"/name", "/description", "/model/canon/set", "/model/position/kind"}) {
       const nlohmann::json::json_pointer pointer(key);
       resolved.json[pointer] = reference[pointer];
@@ -270,9 +270,9 @@ const std::vector<std::string> pretrained_variants = {
 TEST_CASE("the medium reference is Llama with 162 million parameters") {
   const ModelConfig model = resolved("llama").model;
   CHECK(model.hidden_size == 768);
-  CHECK(model.intermediate_size == 2048);
+  CHECK(model.mlp.intermediate_size == 2048);
   CHECK(model.num_layers == 16);
-  CHECK(model.num_heads == 8);
+  CHECK(model.attention.num_heads == 8);
   CHECK(model.vocab_size == 32000);
   CHECK_FALSE(model.tie_embeddings);
   CHECK(model::parameter_count(model) == 162423552);
@@ -291,13 +291,13 @@ TEST_CASE("every variant trains on 20 tokens for each parameter of the reference
 TEST_CASE("canon is Canon-A without positions and with QK-norm per head in the same shape") {
   const ModelConfig canon = resolved("canon").model;
   CHECK(canon.canon.set == "A");
-  CHECK(canon.position.kind == PositionKind::nope);
-  CHECK(canon.qk_norm == QkNorm::per_head);
+  CHECK(canon.attention.position.kind == model::PositionKind::nope);
+  CHECK(canon.attention.qk_norm == model::QkNorm::per_head);
   for (const auto& [config, set] : {std::pair("canon_b_rope", "B"), {"canon_ac_rope", "AC"}}) {
     const ModelConfig model = resolved(config).model;
     CHECK(model.canon.set == set);
-    CHECK(model.position.kind == PositionKind::rope);
-    CHECK(model.qk_norm == QkNorm::none);
+    CHECK(model.attention.position.kind == model::PositionKind::rope);
+    CHECK(model.attention.qk_norm == model::QkNorm::none);
   }
   const ModelConfig llama = resolved("llama").model;
   CHECK(canon.hidden_size == llama.hidden_size);

@@ -127,12 +127,12 @@ TEST_CASE("the width of the MLP is lingua's", "[lingua]") {
 }
 
 TEST_CASE("heads and their channels follow from what is given", "[lingua]") {
-  const config::ModelConfig model = imported(small_recipe()).model;
+  const model::ModelConfig model = imported(small_recipe()).model;
   CHECK(model.hidden_size == 512);
-  CHECK(model.num_kv_heads == 8);
-  CHECK(model.head_dim == 64);
-  CHECK(imported(small_recipe("  n_kv_heads: 2\n")).model.num_kv_heads == 2);
-  CHECK(imported(small_recipe("  head_dim: 32\n")).model.head_dim == 32);
+  CHECK(model.attention.num_kv_heads == 8);
+  CHECK(model.attention.head_dim == 64);
+  CHECK(imported(small_recipe("  n_kv_heads: 2\n")).model.attention.num_kv_heads == 2);
+  CHECK(imported(small_recipe("  head_dim: 32\n")).model.attention.head_dim == 32);
   CHECK(contains(import_error("model: {dim: 64}\n"), "'model.n_heads' is missing"));
   CHECK(contains(import_error(small_recipe("  dim: 100\n")), "8 does not divide model.dim 100"));
   CHECK(contains(import_error(small_recipe("  n_kv_heads: 3\n")),
@@ -142,14 +142,14 @@ TEST_CASE("heads and their channels follow from what is given", "[lingua]") {
 TEST_CASE("lingua's conventions are stated", "[lingua]") {
   const ImportedRecipe recipe = import_text(small_recipe());
   const Experiment& e = recipe.experiment;
-  CHECK(e.model.init == config::ModelInit::lingua);
-  CHECK(e.model.position.pairing == config::RopePairing::lingua);
-  CHECK(e.model.rms_norm_rounding == config::RmsNormRounding::lingua);
-  CHECK(e.model.rms_norm_eps == 1e-5);
-  CHECK(e.model.qk_norm == config::QkNorm::none);
+  CHECK(e.model.init == model::ModelInit::lingua);
+  CHECK(e.model.attention.position.pairing == model::RopePairing::lingua);
+  CHECK(e.model.norm.rounding == model::NormRounding::lingua);
+  CHECK(e.model.norm.eps == 1e-5);
+  CHECK(e.model.attention.qk_norm == model::QkNorm::none);
   CHECK(e.train.z_loss.kind == config::ZLossKind::none);
-  CHECK(e.train.precision == config::Precision::bfloat16);
-  for (const char* key : {"model.init", "model.position.pairing", "model.rms_norm_rounding"}) {
+  CHECK(e.train.precision == model::Precision::bfloat16);
+  for (const char* key : {"model.init", "model.attention.position.pairing", "model.norm.rounding"}) {
     CHECK(recipe.key_comments.count(key) == 1);
   }
 }
@@ -159,26 +159,26 @@ TEST_CASE("options of the model are carried over", "[lingua]") {
       small_recipe("  qk_norm: true\n  z_loss: true\n  weight_tying: true\n  rope_theta: 1e5\n"
                    "  rope_dim: 16\n  init_base_std: 0.02\n  init_std_factor: global_depth\n"
                    "  seed: 7\n"));
-  CHECK(e.model.qk_norm == config::QkNorm::full);
+  CHECK(e.model.attention.qk_norm == model::QkNorm::full);
   CHECK(e.train.z_loss.kind == config::ZLossKind::lingua_code);
   CHECK(e.train.z_loss.coefficient == 1e-4);
   CHECK(e.model.tie_embeddings);
-  CHECK(e.model.position.theta == 1e5);
-  CHECK(e.model.position.rope_dim == 16);
+  CHECK(e.model.attention.position.theta == 1e5);
+  CHECK(e.model.attention.position.rope_dim == 16);
   CHECK(e.model.init_base_std == 0.02);
-  CHECK(e.model.init_std_factor == config::InitStdFactor::global_depth);
+  CHECK(e.model.init_std_factor == model::InitStdFactor::global_depth);
   CHECK(e.seed == 7);
 }
 
 TEST_CASE("canon_set is a set of letters and its options go along", "[lingua]") {
-  const config::CanonConfig canon =
+  const model::CanonConfig canon =
       imported(small_recipe("  canon_set: DBAb\n  canon_kernel: 3\n  canon_residual: false\n"
                             "  canon_activation: true\n"))
           .model.canon;
   CHECK(canon.set == "ABD");
   CHECK(canon.kernel == 3);
   CHECK_FALSE(canon.residual);
-  CHECK(canon.activation == config::Activation::silu);
+  CHECK(canon.activation == model::Activation::silu);
   CHECK(contains(import_text(small_recipe("  canon_set: Ab\n")).notes.front(), "'Ab'"));
   CHECK(
       contains(import_error(small_recipe("  canon_set: A\n  canon_bias: true\n")), "have no bias"));
@@ -192,7 +192,7 @@ TEST_CASE("what forge computes otherwise is refused", "[lingua]") {
   CHECK(contains(import_error(small_recipe("  rope_dim: 66\n")), "from 2 to the head's 64"));
   CHECK(contains(import_error(small_recipe("  attn_impl: fmha\n  sliding_window: 64\n")),
                  "limits what attention sees"));
-  CHECK(imported(small_recipe("  sliding_window: 64\n")).model.num_heads == 8);
+  CHECK(imported(small_recipe("  sliding_window: 64\n")).model.attention.num_heads == 8);
   CHECK(contains(import_error(small_recipe("", "data: {n_views: 3}\n")), "3 is not 2"));
   CHECK(contains(import_error(small_recipe("", "optim: {scheduler: cosin}\n")),
                  "did you mean 'cosine'?"));

@@ -90,8 +90,8 @@ TEST_CASE("the shipped projects have no problems") {
 }
 
 const std::string model =
-    "model:\n  vocab_size: 300\n  hidden_size: 64\n  intermediate_size: 128\n  num_layers: 2\n"
-    "  num_heads: 4\n";
+    "model:\n  vocab_size: 300\n  hidden_size: 64\n  num_layers: 2\n"
+    "  mlp: {intermediate_size: 128}\n  attention:\n    num_heads: 4\n";
 const std::string small = model + "tokenizer: {vocab_size: 300}\ntrain: {max_steps: 10}\n";
 
 Lines found_in(const std::string& text) {
@@ -136,18 +136,18 @@ TEST_CASE("a key that is missing is found") {
 
 TEST_CASE("arithmetic of the model is checked together with the rest") {
   const Lines found = found_in(
-      "model:\n  vocab_size: 300\n  hidden_size: 64\n  intermediate_size: 128\n  num_layers: 2\n"
-      "  num_heads: 5\n  canon: {set: AXA}\n"
+      "model:\n  vocab_size: 300\n  hidden_size: 64\n  mlp: {intermediate_size: 128}\n  num_layers: 2\n"
+      "  attention: {num_heads: 5}\n  canon: {set: AXA}\n"
       "tokenizer: {vocab_size: 301}\ntrain: {max_steps: 0}\n");
   CHECK(found == Lines{"error disagreement c.yaml:2:15",
-                       "error disagreement c.yaml:6:14",
-                       "error wrong-value c.yaml:7:16",
+                       "error disagreement c.yaml:6:26",
+                       "error disagreement c.yaml:7:16",
                        "error disagreement c.yaml:9:20"});
 }
 
 TEST_CASE("rope needs an even part of a head") {
-  CHECK(found_in(model + "  position: {rope_dim: 32}\n") ==
-        Lines{"error disagreement c.yaml:7:24"});
+  CHECK(found_in(model + "    position: {rope_dim: 32}\n") ==
+        Lines{"error disagreement c.yaml:8:26"});
 }
 
 TEST_CASE("mistakes in every profile are found once") {

@@ -17,10 +17,10 @@
 namespace forge::model {
 namespace {
 
-using config::InitStdFactor;
-using config::ModelConfig;
-using config::ModelInit;
-using config::QkNorm;
+using model::InitStdFactor;
+using model::ModelConfig;
+using model::ModelInit;
+using model::QkNorm;
 using Json = nlohmann::json;
 using Shapes = std::map<std::string, std::vector<int64_t>>;
 
@@ -65,7 +65,7 @@ TEST_CASE("Llama 4M has 4434176 parameters and Canon ABCD adds 45056") {
 TEST_CASE("parameters come in the order of the modules") {
   ModelConfig model = tests::tiny_canon();
   model.num_layers = 1;
-  model.qk_norm = QkNorm::full;
+  model.attention.qk_norm = QkNorm::full;
   REQUIRE(names_of(model) ==
           std::vector<std::string>{"model.embed_tokens.weight",
                                    "model.layers.0.input_layernorm.weight",
@@ -136,7 +136,7 @@ TEST_CASE("each Canon position adds its own weight of its own width") {
 
 TEST_CASE("heads of another width than hidden over heads give projections of that width") {
   ModelConfig model = tests::tiny_canon();
-  model.head_dim = 16;
+  model.attention.head_dim = 16;
   Shapes shapes = shapes_of(model);
   REQUIRE(shapes["model.layers.1.self_attn.q_proj.weight"] == std::vector<int64_t>{64, 32});
   REQUIRE(shapes["model.layers.1.self_attn.k_proj.weight"] == std::vector<int64_t>{32, 32});
@@ -169,14 +169,14 @@ TEST_CASE("huggingface initialisation is one normal for every matrix") {
   model.init = ModelInit::huggingface;
   for (const Parameter& parameter : parameters(model)) {
     INFO(parameter.name);
-    if (parameter.part != Part::norm) require_normal(parameter.init, 0.02);
+    if (parameter.part != "norm") require_normal(parameter.init, 0.02);
   }
 }
 
 TEST_CASE("lingua initialisation takes its deviation from the width and cuts at three") {
   ModelConfig model = tests::tiny_canon();
   model.init = ModelInit::lingua;
-  model.head_dim = 16;  // so that the attention output's fan-in is not hidden_size
+  model.attention.head_dim = 16;  // so that the attention output's fan-in is not hidden_size
   const double wide = 1 / std::sqrt(32.0);
   for (const char* name : {"embed_tokens",
                            "q_proj",
@@ -230,15 +230,15 @@ TEST_CASE("lingua's factor divides the ends of the residual branches") {
 TEST_CASE("norms start at one and Canon weights are uniform under every initialisation") {
   for (const ModelInit init : {ModelInit::forgather, ModelInit::huggingface, ModelInit::lingua}) {
     ModelConfig model = tests::tiny_canon();
-    model.qk_norm = QkNorm::per_head;
+    model.attention.qk_norm = QkNorm::per_head;
     model.init = init;
     model.canon.kernel = 3;
     for (const Parameter& parameter : parameters(model)) {
-      if (parameter.part == Part::norm || parameter.part == Part::qk_norm) {
+      if (parameter.part == "norm" || parameter.part == "qk_norm") {
         REQUIRE(parameter.init.kind == InitRule::Kind::constant);
         REQUIRE(parameter.init.value == 1);
       }
-      if (name_of(parameter.part).find("canon") == 0) {
+      if (parameter.part.find("canon") == 0) {
         REQUIRE(parameter.init.kind == InitRule::Kind::uniform);
         REQUIRE(parameter.init.bound == Approx(1 / std::sqrt(3.0)).epsilon(1e-14));
       }
@@ -251,12 +251,12 @@ TEST_CASE("an impossibly large model is refused before anything is allocated") {
   model.num_layers = 2'000'000'000;
   REQUIRE(tests::error_of([&] { parameters(model); }).find("num_layers") != std::string::npos);
   model = tests::llama_4m();
-  model.num_heads = model.head_dim = model.hidden_size = 2'000'000'000;
+  model.attention.num_heads = model.attention.head_dim = model.hidden_size = 2'000'000'000;
   REQUIRE(tests::error_of([&] { parameters(model); }).find("2^48") != std::string::npos);
 }
 
-using config::ModelConfig;
-using config::ModelInit;
+using model::ModelConfig;
+using model::ModelInit;
 using Kind = InitRule::Kind;
 
 InitRule rule(Kind kind, double std, double cut, double bound) {
@@ -394,9 +394,9 @@ TEST_CASE("a truncated normal stays within its cut and loses the tails") {
 namespace forge::model {
 namespace {
 
-using config::InitStdFactor;
-using config::ModelConfig;
-using config::ModelInit;
+using model::InitStdFactor;
+using model::ModelConfig;
+using model::ModelInit;
 
 /// A seed of its own for every run of the test, printed so that a failure can be had again.
 uint64_t printed_seed() {
@@ -477,7 +477,7 @@ TEST_CASE("forgather's initial weights have its deviations and its output projec
 TEST_CASE("huggingface's initial weights are normal with deviation 0.02") {
   const uint64_t seed = printed_seed();
   for (const Parameter& parameter : parameters(model_with(ModelInit::huggingface))) {
-    if (parameter.part == Part::norm) continue;
+    if (parameter.part == "norm") continue;
     const std::string name = parameter.name.substr(0, parameter.name.size() - 7);
     require_distribution(model_with(ModelInit::huggingface), name, {0.02}, seed);
   }
@@ -521,7 +521,7 @@ TEST_CASE("Canon weights are uniform between the bounds of their kernel") {
     model.canon.kernel = kernel;
     const double bound = 1 / std::sqrt(double(kernel));
     for (const Parameter& parameter : parameters(model)) {
-      if (parameter.part != Part::canon_d) continue;
+      if (parameter.part != "canon_d") continue;
       INFO("kernel " << kernel << ", seed " << seed);
       std::vector<float> values(static_cast<size_t>(parameter.count()));
       draw_initial(parameter, seed, values.data());

@@ -2,11 +2,11 @@
 
 #include "core/base/files.h"
 #include "core/data/tokenizer/tokenizer_json.h"
-#include "core/model/huggingface/export_model.h"
+#include "core/huggingface/export_model.h"
 #include "core/results/store/result_store.h"
 #include "core/run/import_run.h"
 #include "core/run/open_model.h"
-#include "tests/core/model/huggingface/sample_model.h"
+#include "tests/core/huggingface/sample_model.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
@@ -169,11 +169,11 @@ TEST_CASE("weights of another shape are refused with the key", "[run]") {
 
 TEST_CASE("what makes another function of the same weights is noted", "[run]") {
   WeightsPlace place;
-  place.experiment.model.position.theta = 1e6;
-  place.experiment.model.init = config::ModelInit::lingua;
+  place.experiment.model.attention.position.theta = 1e6;
+  place.experiment.model.init = model::ModelInit::lingua;
   const InitialWeights weights = place.find("llama");
   REQUIRE(weights.notes.size() == 1);
-  REQUIRE(contains(weights.notes[0], "model.position.theta is 1000000.0"));
+  REQUIRE(contains(weights.notes[0], "model.attention.position.theta is 1000000.0"));
   REQUIRE(contains(weights.notes[0], "with 10000.0"));
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("an imported model is a completed run with a checkpoint", "[run]") {
   const RunModel model = open_run(imported.folder);
   REQUIRE(model.step == 0);
   REQUIRE(model.experiment.profile == "imported");
-  REQUIRE(model.experiment.model.intermediate_size == 12);
+  REQUIRE(model.experiment.model.mlp.intermediate_size == 12);
   REQUIRE(model.experiment.train.seq_len == 128);
   REQUIRE(model.tokenizer == imported.folder.tokenizer_file());
   REQUIRE(weights::content_hash(weights::ModelFiles(model.checkpoint).tensors()) == place.hash);

@@ -62,14 +62,14 @@ TEST_CASE("a job that a backend does not do is refused", "[backend]") {
 
 TEST_CASE("a job that reads a model asks nothing of how it was trained", "[backend]") {
   config::Experiment trained;
-  trained.train.precision = config::Precision::float64;
+  trained.train.precision = model::Precision::float64;
   const auto fault = [&](const std::string& limits) {
     const worker::BackendInfo info =
         backend_that(R"({"event":"supports","jobs":["evaluate"],"config":)" + limits + "}");
     return error_of([&] { require_readable(worker::Job::evaluate, trained, info); });
   };
   CHECK(fault(R"({"optimizer.type":["none"],"data.order":["none"]})").empty());
-  CHECK(contains(fault(R"({"model.family":["mamba"]})"), "cannot do model.family: llama_canon"));
+  CHECK(contains(fault(R"({"model.layers":["mamba2"]})"), "cannot do model.layers: attention"));
   CHECK(contains(fault(R"({"train.precision":["float32"]})"), "it can do float32"));
   const worker::BackendInfo trainer = backend_that(R"({"event":"supports","jobs":["train"]})");
   CHECK(contains(error_of([&] { require_readable(worker::Job::evaluate, trained, trainer); }),

@@ -99,7 +99,7 @@ TEST_CASE("a request reads back and its absent keys keep their defaults", "[prot
 }
 
 TEST_CASE("a request says how each weight of the model is drawn", "[protocol]") {
-  config::ModelConfig model;
+  model::ModelConfig model;
   model.vocab_size = 29;
   model.hidden_size = 16;
   model.intermediate_size = 24;

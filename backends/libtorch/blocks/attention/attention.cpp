@@ -9,19 +9,19 @@
 namespace forge::libtorch {
 namespace {
 
-using config::ModelConfig;
-using config::QkNorm;
+using model::ModelConfig;
+using model::QkNorm;
 
 ops::HeadLayout head_layout(const ModelConfig& config) {
-  return {config.num_heads, config.num_kv_heads, config.head_dim};
+  return {config.attention.num_heads, config.attention.num_kv_heads, config.attention.head_dim};
 }
 
 std::optional<RotaryOptions> rotary_options(const ModelConfig& config) {
-  const config::PositionConfig& position = config.position;
-  if (position.kind != config::PositionKind::rope) return std::nullopt;
-  return RotaryOptions{position.rope_dim.value_or(config.head_dim),
+  const model::PositionConfig& position = config.attention.position;
+  if (position.kind != model::PositionKind::rope) return std::nullopt;
+  return RotaryOptions{config.attention.rotated_channels(),
                        position.theta,
-                       position.pairing == config::RopePairing::lingua};
+                       position.pairing == model::RopePairing::lingua};
 }
 
 /// Keys and values [B, G, capacity, D] of all tokens, and the last inputs of the Canon layers.
@@ -98,9 +98,9 @@ AttentionBlock::AttentionBlock(const BlockArguments& arguments)
     return std::pair(weights.add_vector(prefix + "q_norm", {q_channels}),
                      weights.add_vector(prefix + "k_norm", {k_channels}));
   };
-  if (arguments.config.qk_norm == QkNorm::full) {
+  if (arguments.config.attention.qk_norm == QkNorm::full) {
     std::tie(q_norm_full_, k_norm_full_) = qk_norms(q_width, kv_width);
-  } else if (arguments.config.qk_norm == QkNorm::per_head) {
+  } else if (arguments.config.attention.qk_norm == QkNorm::per_head) {
     std::tie(head_norms_.q, head_norms_.k) = qk_norms(layout_.head_dim, layout_.head_dim);
     head_norms_.options = norm_;
   }

@@ -27,7 +27,7 @@ MlpBlock::MlpBlock(const BlockArguments& arguments)
       norm_(arguments.weights.add_vector(arguments.prefix + "post_attention_layernorm",
                                          {arguments.config.hidden_size})),
       canon_c_(arguments, 'C', "canonC", arguments.config.hidden_size) {
-  const int64_t hidden = arguments.config.hidden_size, width = arguments.config.intermediate_size;
+  const int64_t hidden = arguments.config.hidden_size, width = arguments.config.mlp.intermediate_size;
   const std::string prefix = arguments.prefix + "mlp.";
   gate_up_ = arguments.weights.add_matrix(
       {{prefix + "gate_proj", width}, {prefix + "up_proj", width}}, hidden);

@@ -102,7 +102,7 @@ at::Tensor losses_and_gradients(const at::Tensor& x,
   const at::ScalarType operands = x.scalar_type();
   const at::ScalarType sums = operands == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor losses = at::empty({rows}, sums);
-  const int64_t chunk_size = std::min(rows, model::loss_rows_at_once(vocabulary));
+  const int64_t chunk_size = std::min(rows, model::loss_chunk_rows(vocabulary));
   const at::Tensor logits_memory = at::empty({chunk_size, vocabulary}, sums);
   at::Tensor gradient_memory;
   if (grad_x.defined() || grad_w.defined())

@@ -23,7 +23,7 @@ using libtorch::InferenceState;
 using libtorch::Model;
 using libtorch::TokenIds;
 
-Model make_model(const config::ModelConfig& config, at::ScalarType type = at::kDouble) {
+Model make_model(const model::ModelConfig& config, at::ScalarType type = at::kDouble) {
   Model model(config, at::TensorOptions(test_device()).dtype(type));
   libtorch::load_initial(model, 7);
   return model;
@@ -45,12 +45,12 @@ at::Tensor tensor_of_ids(const std::vector<TokenIds>& rows) {
 }
 
 /// Every architecture of small_variants with each kernel, and partial rotation in both pairings.
-std::vector<config::ModelConfig> all_variants() {
-  std::vector<config::ModelConfig> variants = small_variants();
+std::vector<model::ModelConfig> all_variants() {
+  std::vector<model::ModelConfig> variants = small_variants();
   for (const int kernel : {2, 3, 4}) {
     for (const bool residual : {true, false}) {
-      for (const auto activation : {config::Activation::none, config::Activation::silu}) {
-        config::ModelConfig model = small_model("ABCD", config::PositionKind::rope);
+      for (const auto activation : {model::Activation::none, model::Activation::silu}) {
+        model::ModelConfig model = small_model("ABCD", model::PositionKind::rope);
         model.canon.kernel = kernel;
         model.canon.residual = residual;
         model.canon.activation = activation;
@@ -58,20 +58,20 @@ std::vector<config::ModelConfig> all_variants() {
       }
     }
   }
-  for (const auto pairing : {config::RopePairing::huggingface, config::RopePairing::lingua}) {
+  for (const auto pairing : {model::RopePairing::huggingface, model::RopePairing::lingua}) {
     for (const auto qk_norm :
-         {config::QkNorm::none, config::QkNorm::full, config::QkNorm::per_head}) {
-      config::ModelConfig model = small_model("B", config::PositionKind::rope);
-      model.position.pairing = pairing;
-      model.position.rope_dim = 2;
-      model.qk_norm = qk_norm;
-      model.tie_embeddings = qk_norm == config::QkNorm::full;
+         {model::QkNorm::none, model::QkNorm::full, model::QkNorm::per_head}) {
+      model::ModelConfig model = small_model("B", model::PositionKind::rope);
+      model.attention.position.pairing = pairing;
+      model.attention.position.rope_dim = 2;
+      model.attention.qk_norm = qk_norm;
+      model.tie_embeddings = qk_norm == model::QkNorm::full;
       variants.push_back(model);
-      model.position = {config::PositionKind::nope, 10000.0, {}, {}};
+      model.attention.position = {model::PositionKind::nope, 10000.0, {}, {}};
       variants.push_back(model);
     }
   }
-  config::ModelConfig plain = small_model("", config::PositionKind::rope);
+  model::ModelConfig plain = small_model("", model::PositionKind::rope);
   plain.num_kv_heads = plain.num_heads;
   variants.push_back(plain);
   plain.num_kv_heads = 1;
@@ -84,7 +84,7 @@ TEST_CASE("caches give the logits of the whole row for every architecture", "[mo
   RandomStream random(seed, 0);
   const c10::InferenceMode inference_mode;
   double worst = 0;
-  for (const config::ModelConfig& config : all_variants()) {
+  for (const model::ModelConfig& config : all_variants()) {
     INFO("seed " << seed << ", canon " << config.canon.set << ", kernel " << config.canon.kernel);
     const Model model = make_model(config);
     // Longer than a block of memory, so that it grows on the way.
@@ -109,7 +109,7 @@ TEST_CASE("rows of different lengths give what each gives alone", "[model]") {
   RandomStream random(seed, 0);
   const c10::InferenceMode inference_mode;
   double worst = 0;
-  for (const config::ModelConfig& config : all_variants()) {
+  for (const model::ModelConfig& config : all_variants()) {
     INFO("seed " << seed << ", canon " << config.canon.set << ", kernel " << config.canon.kernel);
     const Model model = make_model(config);
     for (const bool cache : {true, false}) {
@@ -151,7 +151,7 @@ TEST_CASE("a row read in parts of any size gives what it gives at once", "[model
   const uint64_t seed = std::random_device()();
   RandomStream random(seed, 0);
   const c10::InferenceMode inference_mode;
-  for (const config::ModelConfig& config : all_variants()) {
+  for (const model::ModelConfig& config : all_variants()) {
     INFO("seed " << seed << ", canon " << config.canon.set << ", kernel " << config.canon.kernel);
     const Model model = make_model(config);
     constexpr int64_t length = 20, width = 6;
@@ -189,7 +189,7 @@ TEST_CASE("a row read in parts of any size gives what it gives at once", "[model
 TEST_CASE("single precision decodes within its rounding", "[model]") {
   const c10::InferenceMode inference_mode;
   RandomStream random(3, 0);
-  for (const config::ModelConfig& config : all_variants()) {
+  for (const model::ModelConfig& config : all_variants()) {
     const Model model = make_model(config, at::kFloat);
     const TokenIds row = random_ids(random, 24);
     const at::Tensor whole = model.logits(tensor_of_ids({row})).squeeze(0);
@@ -204,7 +204,7 @@ TEST_CASE("single precision decodes within its rounding", "[model]") {
 }
 
 TEST_CASE("a model that has generated can still be trained", "[model]") {
-  const Model model = make_model(small_model("ABCD", config::PositionKind::rope));
+  const Model model = make_model(small_model("ABCD", model::PositionKind::rope));
   {
     const c10::InferenceMode inference_mode;
     Decoder decoder(model, true, 8);
@@ -260,7 +260,7 @@ TEST_CASE("greedy decoding gives the reference tokens with and without caches", 
   REQUIRE_FALSE(cases.empty());
   double worst_double = 0, worst_single = 0;
   for (const json& expected : cases) {
-    const config::ModelConfig config = read_vector_case(expected.at("config")).model;
+    const model::ModelConfig config = read_vector_case(expected.at("config")).model;
     for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
       const libtorch::Model model(config, at::TensorOptions(test_device()).dtype(type));
       set_weights(model, weights);

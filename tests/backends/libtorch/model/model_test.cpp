@@ -63,7 +63,7 @@ void check_case(const json& expected,
                 Tolerance tolerance,
                 Worst& worst) {
   const VectorCase read = read_vector_case(expected.at("config"));
-  const config::ModelConfig& config = read.model;
+  const model::ModelConfig& config = read.model;
   REQUIRE(model::parameter_count(config) == expected.at("n_params"));
   const libtorch::Model model(config, at::TensorOptions(test_device()).dtype(type));
   set_weights(model, weights);
@@ -153,18 +153,18 @@ namespace forge::tests {
 namespace {
 
 /// Every variant once with the widths of a larger model, so that what is small stays small.
-std::vector<config::ModelConfig> measured_variants() {
-  std::vector<config::ModelConfig> variants = small_variants();
-  for (config::ModelConfig& model : variants) {
+std::vector<model::ModelConfig> measured_variants() {
+  std::vector<model::ModelConfig> variants = small_variants();
+  for (model::ModelConfig& model : variants) {
     model.vocab_size = 113;
     model.hidden_size = 48;
-    model.intermediate_size = 96;
-    model.head_dim = 16;
-    if (model.position.rope_dim) model.position.rope_dim = 8;
+    model.mlp.intermediate_size = 96;
+    model.attention.head_dim = 16;
+    if (model.attention.position.rope_dim) model.attention.position.rope_dim = 8;
   }
-  config::ModelConfig nope = variants.front();
-  nope.qk_norm = config::QkNorm::per_head;
-  nope.position.kind = config::PositionKind::nope;
+  model::ModelConfig nope = variants.front();
+  nope.qk_norm = model::QkNorm::per_head;
+  nope.position.kind = model::PositionKind::nope;
   nope.num_kv_heads = nope.num_heads;
   variants.push_back(nope);
   return variants;
@@ -173,19 +173,19 @@ std::vector<config::ModelConfig> measured_variants() {
 /// Part of a weight by its name alone.
 model::Part part_of(const std::string& name) {
   const auto has = [&](const char* word) { return name.find(word) != std::string::npos; };
-  if (has("embed_tokens")) return model::Part::embedding;
-  if (has("lm_head")) return model::Part::lm_head;
-  if (has("canonA")) return model::Part::canon_a;
-  if (has("canonB")) return model::Part::canon_b;
-  if (has("canonC")) return model::Part::canon_c;
-  if (has("canonD")) return model::Part::canon_d;
-  if (has("q_norm") || has("k_norm")) return model::Part::qk_norm;
-  if (has("norm")) return model::Part::norm;
-  return has("mlp") ? model::Part::mlp : model::Part::attention;
+  if (has("embed_tokens")) return "embedding";
+  if (has("lm_head")) return "lm_head";
+  if (has("canonA")) return "canon_a";
+  if (has("canonB")) return "canon_b";
+  if (has("canonC")) return "canon_c";
+  if (has("canonD")) return "canon_d";
+  if (has("q_norm") || has("k_norm")) return "qk_norm";
+  if (has("norm")) return "norm";
+  return has("mlp") ? "mlp" : "attention";
 }
 
 TEST_CASE("the built model has the weights that were counted, part by part", "[model]") {
-  for (const config::ModelConfig& config : measured_variants()) {
+  for (const model::ModelConfig& config : measured_variants()) {
     INFO(describe(config));
     const libtorch::Model built(config, at::TensorOptions(at::kFloat));
     model::ParameterCounts counted;
@@ -266,7 +266,7 @@ Measured measure(const config::Experiment& experiment) {
 
 TEST_CASE("activations and the peak of a step are as large as was estimated", "[model]") {
   double worst_activations = 0, smallest_peak = 1, largest_peak = 0;
-  for (const config::ModelConfig& model : measured_variants()) {
+  for (const model::ModelConfig& model : measured_variants()) {
     for (const bool document_mask : {false, true}) {
       config::Experiment experiment;
       experiment.model = model;

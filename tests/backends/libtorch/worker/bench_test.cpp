@@ -21,7 +21,7 @@ namespace {
 
 config::Experiment small_experiment() {
   config::Experiment experiment;
-  experiment.model = small_model("ABCD", config::PositionKind::rope);
+  experiment.model = small_model("ABCD", model::PositionKind::rope);
   experiment.train.batch_size = 3;
   experiment.train.seq_len = 300;
   experiment.train.max_steps = 5;

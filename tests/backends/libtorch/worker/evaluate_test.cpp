@@ -54,7 +54,7 @@ TEST_CASE("a loss without whole logits is the loss of the logits", "[worker]") {
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     for (const std::optional<int32_t> document_start : {std::optional<int32_t>(), {7}}) {
       const Rows rows(document_start);
-      libtorch::Model model(small_model("ABCD", config::PositionKind::rope),
+      libtorch::Model model(small_model("ABCD", model::PositionKind::rope),
                             at::TensorOptions(test_device()).dtype(type));
       libtorch::load_initial(model, 5);
       libtorch::Evaluator evaluator(model, rows.dataset(), batch_size, test_device());
@@ -80,7 +80,7 @@ TEST_CASE("a loss without whole logits is the loss of the logits", "[worker]") {
 
 TEST_CASE("an evaluation sees what has become of the weights and says how far it is", "[worker]") {
   const Rows rows({});
-  libtorch::Model model(small_model("", config::PositionKind::rope),
+  libtorch::Model model(small_model("", model::PositionKind::rope),
                         at::TensorOptions(test_device()).dtype(at::kFloat));
   libtorch::load_initial(model, 5);
   libtorch::Evaluator evaluator(model, rows.dataset(), batch_size, test_device());
@@ -105,8 +105,8 @@ using worker::AnswerKind;
 class AnswersJob {
  public:
   explicit AnswersJob(const json& task, int seq_len, std::vector<AnswerKind> answers) {
-    experiment.model = small_model("ABCD", config::PositionKind::rope);
-    experiment.train.precision = config::Precision::float64;
+    experiment.model = small_model("ABCD", model::PositionKind::rope);
+    experiment.train.precision = model::Precision::float64;
     experiment.train.seq_len = seq_len;
     experiment.train.eval_batch_size = 2;
     request.job = worker::Job::evaluate;

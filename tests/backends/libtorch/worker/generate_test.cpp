@@ -34,9 +34,9 @@ std::ostream& operator<<(std::ostream& out, const Sample& sample) {
 class GenerationJob {
  public:
   GenerationJob() {
-    experiment.model = small_model("ABCD", config::PositionKind::rope);
+    experiment.model = small_model("ABCD", model::PositionKind::rope);
     experiment.model.vocab_size = tokenizer.vocab_size();
-    experiment.train.precision = config::Precision::float64;
+    experiment.train.precision = model::Precision::float64;
     generation.prompts = {{20, 30}, {40, 50, 60, 70, 80}, {90}, {21, 22, 23}};
     generation.max_tokens = 12;
     generation.context = 100;

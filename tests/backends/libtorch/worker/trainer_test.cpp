@@ -31,7 +31,7 @@ libtorch::Batch random_batch(int64_t rows, int64_t length, int64_t vocabulary) {
 
 TEST_CASE("the gradient of every variant is the slope of its loss", "[model]") {
   at::manual_seed(11);
-  for (const config::ModelConfig& config : small_variants()) {
+  for (const model::ModelConfig& config : small_variants()) {
     INFO(describe(config));
     libtorch::Model model(config, at::TensorOptions(at::kDouble));
     libtorch::load_initial(model, 3);
@@ -61,7 +61,7 @@ TEST_CASE("the gradient of every variant is the slope of its loss", "[model]") {
 TEST_CASE("a row of divided documents gives what each of them gives alone", "[model]") {
   at::manual_seed(16);
   const at::NoGradGuard no_grad;
-  for (const config::ModelConfig& config : small_variants()) {
+  for (const model::ModelConfig& config : small_variants()) {
     INFO(describe(config));
     libtorch::Model model(config, at::TensorOptions(at::kDouble));
     libtorch::load_initial(model, 3);
@@ -92,14 +92,14 @@ data::RowBatch divided_rows(const config::Experiment& experiment, int document_l
 TEST_CASE("a step of any number of documents is the step in parts", "[model]") {
   at::manual_seed(17);
   config::Experiment experiment;
-  experiment.model = small_model("ABCD", config::PositionKind::rope);
+  experiment.model = small_model("ABCD", model::PositionKind::rope);
   experiment.model.hidden_size = 32;
-  experiment.model.head_dim = 8;
-  experiment.model.qk_norm = config::QkNorm::per_head;
+  experiment.model.attention.head_dim = 8;
+  experiment.model.attention.qk_norm = model::QkNorm::per_head;
   experiment.train.batch_size = 6;
   experiment.train.seq_len = 64;
   experiment.train.document_mask = true;
-  experiment.train.precision = config::Precision::bfloat16;
+  experiment.train.precision = model::Precision::bfloat16;
   const at::Device device = test_device();
   if (device.is_cuda()) libtorch::cuda::use_own_stream(0);
   libtorch::Trainer whole(experiment, device), parts(experiment, device);
@@ -122,7 +122,7 @@ TEST_CASE("a step of any number of documents is the step in parts", "[model]") {
 
 TEST_CASE("every variant can learn one batch by heart", "[model]") {
   at::manual_seed(12);
-  for (const config::ModelConfig& model : small_variants()) {
+  for (const model::ModelConfig& model : small_variants()) {
     INFO(describe(model));
     config::Experiment experiment;
     experiment.model = model;
@@ -148,7 +148,7 @@ TEST_CASE("every variant can learn one batch by heart", "[model]") {
 }
 
 /// Losses of the first steps on one batch, with documents in its rows.
-std::vector<double> loss_curve(const config::ModelConfig& model, config::Precision precision) {
+std::vector<double> loss_curve(const model::ModelConfig& model, model::Precision precision) {
   config::Experiment experiment;
   experiment.model = model;
   experiment.train.precision = precision;
@@ -170,12 +170,12 @@ std::vector<double> loss_curve(const config::ModelConfig& model, config::Precisi
 
 TEST_CASE("training in bfloat16 follows training in float32, with the same bits each time",
           "[model]") {
-  for (const config::ModelConfig& model : small_variants()) {
+  for (const model::ModelConfig& model : small_variants()) {
     INFO(describe(model));
-    const std::vector<double> wide = loss_curve(model, config::Precision::float32);
-    const std::vector<double> narrow = loss_curve(model, config::Precision::bfloat16);
+    const std::vector<double> wide = loss_curve(model, model::Precision::float32);
+    const std::vector<double> narrow = loss_curve(model, model::Precision::bfloat16);
     REQUIRE(narrow != wide);
-    REQUIRE(narrow == loss_curve(model, config::Precision::bfloat16));
+    REQUIRE(narrow == loss_curve(model, model::Precision::bfloat16));
     REQUIRE(wide.back() < 0.9 * wide.front());
     for (size_t i = 0; i < wide.size(); ++i) REQUIRE(narrow[i] == Approx(wide[i]).epsilon(0.01));
   }
@@ -194,7 +194,7 @@ config::Experiment experiment_of(const nlohmann::json& trace) {
   const VectorCase read = read_vector_case(trace.at("config"));
   experiment.model = read.model;
   experiment.train.z_loss = read.z_loss;
-  experiment.train.precision = config::Precision::float64;
+  experiment.train.precision = model::Precision::float64;
   const nlohmann::json& optimizer = trace.at("optimizer");
   REQUIRE(optimizer.at("kind") == "AdamW");
   experiment.optimizer.lr = optimizer.at("lr");
@@ -316,7 +316,7 @@ data::RowBatch uneven_rows(const config::Experiment& experiment) {
 
 config::Experiment uneven_experiment() {
   config::Experiment experiment;
-  experiment.model = small_model("ABCD", config::PositionKind::rope);
+  experiment.model = small_model("ABCD", model::PositionKind::rope);
   experiment.train.batch_size = 5;
   experiment.train.seq_len = 32;
   experiment.train.document_mask = true;
@@ -351,13 +351,13 @@ TEST_CASE("a step in micro-batches is the step on the whole batch", "[worker][mi
   using config::ZLossKind;
   config::Experiment experiment = uneven_experiment();
   for (const ZLossKind z_loss : {ZLossKind::none, ZLossKind::palm, ZLossKind::lingua_code}) {
-    for (const config::Precision precision :
-         {config::Precision::float32, config::Precision::float64}) {
+    for (const model::Precision precision :
+         {model::Precision::float32, model::Precision::float64}) {
       experiment.train.z_loss = {z_loss, 1e-2};
       experiment.train.precision = precision;
       experiment.train.micro_batch_size = 0;
       const StepResult whole = steps_of(experiment, 1);
-      const bool wide = precision == config::Precision::float64;
+      const bool wide = precision == model::Precision::float64;
       for (const int rows : {1, 2, 3, 4}) {
         INFO("z-loss " << int(z_loss) << ", " << rows << " rows at once");
         experiment.train.micro_batch_size = rows;
@@ -376,7 +376,7 @@ TEST_CASE("a step in micro-batches is the step on the whole batch", "[worker][mi
 TEST_CASE("steps in micro-batches lead to the weights that whole ones lead to",
           "[worker][micro_batch]") {
   config::Experiment experiment = uneven_experiment();
-  experiment.train.precision = config::Precision::float64;
+  experiment.train.precision = model::Precision::float64;
   const StepResult whole = steps_of(experiment, 12);
   experiment.train.micro_batch_size = 2;
   const StepResult parts = steps_of(experiment, 12);

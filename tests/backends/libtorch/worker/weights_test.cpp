@@ -17,14 +17,14 @@ namespace forge::tests {
 namespace {
 
 /// Large enough that threads share the numbers of a weight.
-config::ModelConfig model_of_large_weights() {
-  config::ModelConfig model = small_model("A", config::PositionKind::rope);
+model::ModelConfig model_of_large_weights() {
+  model::ModelConfig model = small_model("A", model::PositionKind::rope);
   model.vocab_size = 5003;
   return model;
 }
 
 TEST_CASE("weights are what one thread draws, whatever the number of threads", "[worker]") {
-  const config::ModelConfig config = model_of_large_weights();
+  const model::ModelConfig config = model_of_large_weights();
   const std::vector<model::Parameter> parameters = model::parameters(config);
   const int threads_before = at::get_num_threads();
   for (const int threads : {1, 2, 3, 7}) {
@@ -43,7 +43,7 @@ TEST_CASE("weights are what one thread draws, whatever the number of threads", "
   at::set_num_threads(threads_before);
 }
 
-libtorch::Model make_model(const config::ModelConfig& config) {
+libtorch::Model make_model(const model::ModelConfig& config) {
   return libtorch::Model(config, at::TensorOptions(at::kFloat));
 }
 
@@ -79,7 +79,7 @@ libtorch::Model come_back(const std::filesystem::path& folder) {
 
 TEST_CASE("every architecture comes back from its export with the same bits in every logit",
           "[worker]") {
-  for (const config::ModelConfig& config : small_variants()) {
+  for (const model::ModelConfig& config : small_variants()) {
     libtorch::Model model = make_model(config);
     libtorch::load_initial(model, 5);
     for (const int64_t shard_bytes : {weights::default_shard_bytes, int64_t{4000}}) {
@@ -94,7 +94,7 @@ TEST_CASE("every architecture comes back from its export with the same bits in e
 }
 
 TEST_CASE("a bfloat16 export comes back as the rounded weights", "[worker]") {
-  libtorch::Model model = make_model(small_model("ABCD", config::PositionKind::rope));
+  libtorch::Model model = make_model(small_model("ABCD", model::PositionKind::rope));
   libtorch::load_initial(model, 5);
   for (const auto& [dtype, type] : {std::pair(weights::Dtype::bf16, at::kBFloat16),
                                     std::pair(weights::Dtype::f16, at::kHalf)}) {
@@ -112,7 +112,7 @@ TEST_CASE("a bfloat16 export comes back as the rounded weights", "[worker]") {
 }
 
 TEST_CASE("a checkpoint of float32 or bfloat16 weights loads into either", "[worker]") {
-  const config::ModelConfig config = small_model("ABCD", config::PositionKind::rope);
+  const model::ModelConfig config = small_model("ABCD", model::PositionKind::rope);
   for (const at::ScalarType stored : {at::kFloat, at::kBFloat16}) {
     libtorch::Model saved(config, at::TensorOptions(stored));
     libtorch::load_initial(saved, 5);
@@ -133,7 +133,7 @@ TEST_CASE("a checkpoint of float32 or bfloat16 weights loads into either", "[wor
 }
 
 TEST_CASE("weights that changed since the run was planned are refused", "[worker]") {
-  libtorch::Model model = make_model(small_model("", config::PositionKind::rope));
+  libtorch::Model model = make_model(small_model("", model::PositionKind::rope));
   libtorch::load_initial(model, 5);
   const TemporaryFolder folder;
   leave(model, folder.path(), {});
@@ -143,18 +143,18 @@ TEST_CASE("weights that changed since the run was planned are refused", "[worker
 }
 
 TEST_CASE("weights of another model are refused by name", "[worker]") {
-  libtorch::Model model = make_model(small_model("", config::PositionKind::rope));
+  libtorch::Model model = make_model(small_model("", model::PositionKind::rope));
   libtorch::load_initial(model, 5);
   const TemporaryFolder folder;
   leave(model, folder.path(), {});
-  libtorch::Model canon = make_model(small_model("A", config::PositionKind::rope));
+  libtorch::Model canon = make_model(small_model("A", model::PositionKind::rope));
   const std::string message =
       error_of([&] { libtorch::load_start_weights(canon, 0, (folder / "out").string(), ""); });
   REQUIRE(message.find("missing 2: 'model.layers.0.canonA.weight'") != std::string::npos);
 }
 
 TEST_CASE("data at an odd address is read", "[worker]") {
-  libtorch::Model model = make_model(small_model("", config::PositionKind::rope));
+  libtorch::Model model = make_model(small_model("", model::PositionKind::rope));
   libtorch::load_initial(model, 5);
   std::vector<at::Tensor> owners;
   auto views = libtorch::views_of(model.named_weights(), owners);

@@ -3,7 +3,7 @@
 #include "core/model/weights/checkpoint.h"
 #include "core/model/weights/dtype.h"
 #include "core/model/weights/model_files.h"
-#include "tests/core/model/huggingface/sample_model.h"
+#include "tests/core/huggingface/sample_model.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -195,7 +195,7 @@ using tests::small_model;
 
 /// What model_weights says of the sample's weights after a change, "" where it takes them.
 template <class Change>
-std::string fault_after(const config::ModelConfig& model, Change change) {
+std::string fault_after(const model::ModelConfig& model, Change change) {
   SampleWeights sample(model);
   change(sample.views);
   return tests::error_of([&] { model_weights(model, sample.views); });
@@ -205,9 +205,9 @@ using Views = std::map<std::string, weights::TensorView>;
 
 TEST_CASE("the weights of a model are taken as they are") {
   for (const char* set : {"", "ABCD"}) {
-    config::ModelConfig model = small_model();
+    model::ModelConfig model = small_model();
     model.canon.set = set;
-    model.qk_norm = config::QkNorm::full;
+    model.attention.qk_norm = model::QkNorm::full;
     const SampleWeights sample(model);
     REQUIRE(model_weights(model, sample.views).size() == sample.views.size());
   }
@@ -247,7 +247,7 @@ TEST_CASE("buffers of rotary frequencies are set aside") {
 }
 
 TEST_CASE("a tied model needs no lm_head and an untied one does") {
-  config::ModelConfig tied = small_model();
+  model::ModelConfig tied = small_model();
   tied.tie_embeddings = true;
   REQUIRE(fault_after(tied, [](Views&) {}).empty());
   REQUIRE(fault_after(tied, [](Views& views) {

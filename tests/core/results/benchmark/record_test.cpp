@@ -18,10 +18,10 @@ config::Experiment small_experiment() {
   config::Experiment experiment;
   experiment.model.vocab_size = 100;
   experiment.model.hidden_size = 32;
-  experiment.model.intermediate_size = 64;
+  experiment.model.mlp.intermediate_size = 64;
   experiment.model.num_layers = 2;
-  experiment.model.num_heads = experiment.model.num_kv_heads = 2;
-  experiment.model.head_dim = 16;
+  experiment.model.attention.num_heads = experiment.model.attention.num_kv_heads = 2;
+  experiment.model.attention.head_dim = 16;
   experiment.train.batch_size = 4;
   experiment.train.seq_len = 16;
   return experiment;

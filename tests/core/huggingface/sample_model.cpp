@@ -1,4 +1,4 @@
-#include "tests/core/model/huggingface/sample_model.h"
+#include "tests/core/huggingface/sample_model.h"
 
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "core/model/parameters.h"
@@ -6,20 +6,20 @@
 
 namespace forge::tests {
 
-config::ModelConfig small_model() {
-  config::ModelConfig model;
+model::ModelConfig small_model() {
+  model::ModelConfig model;
   model.vocab_size = 270;
   model.hidden_size = 8;
-  model.intermediate_size = 12;
+  model.mlp.intermediate_size = 12;
   model.num_layers = 2;
-  model.num_heads = 2;
-  model.num_kv_heads = 1;
-  model.head_dim = 4;
-  model.init = config::ModelInit::huggingface;
+  model.attention.num_heads = 2;
+  model.attention.num_kv_heads = 1;
+  model.attention.head_dim = 4;
+  model.init = model::ModelInit::huggingface;
   return model;
 }
 
-SampleWeights::SampleWeights(const config::ModelConfig& model) {
+SampleWeights::SampleWeights(const model::ModelConfig& model) {
   for (const model::Parameter& parameter : model::parameters(model)) {
     std::vector<float>& values = values_.emplace_back(static_cast<size_t>(parameter.count()));
     model::draw_initial(parameter, 7, values.data());
@@ -31,7 +31,7 @@ SampleWeights::SampleWeights(const config::ModelConfig& model) {
 }
 
 std::filesystem::path write_sample_checkpoint(const std::filesystem::path& folder,
-                                              const config::ModelConfig& model) {
+                                              const model::ModelConfig& model) {
   const SampleWeights sample(model);
   weights::CheckpointState state;
   state.step = 30;

@@ -39,10 +39,10 @@ struct WrittenConfig {
 /// else, where those cannot say it either (NoPE, QK-norm per head), under a model_type of forge's
 /// own, so that no other program loads it and computes something else. How the weights were drawn
 /// (model.init…) is no part of it.
-WrittenConfig write_config(const config::ModelConfig& model, const ConfigFacts& facts);
+WrittenConfig write_config(const model::ModelConfig& model, const ConfigFacts& facts);
 
 struct ReadConfig {
-  config::ModelConfig model;  ///< complete; init is huggingface
+  model::ModelConfig model;  ///< complete; init is huggingface
   Architecture architecture = Architecture::llama;
   int64_t max_positions = 0;
   std::vector<std::string> unknown;  ///< keys that forge does not know and passed over

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/data/tokenizer/tokenizer.h"
-#include "core/model/huggingface/model_config.h"
+#include "core/huggingface/model_config.h"
 #include "core/model/weights/model_files.h"
 
 namespace forge::huggingface {
@@ -27,7 +27,7 @@ nlohmann::ordered_json generation_config(const data::Tokenizer& tokenizer);
 
 /// A trained model that is to leave.
 struct ExportSource {
-  config::ModelConfig model;
+  model::ModelConfig model;
   int64_t max_positions = 0;         ///< longest row that was trained on
   std::filesystem::path checkpoint;  ///< its folder
   std::filesystem::path tokenizer;   ///< tokenizer.json, "": the model has none

@@ -1,4 +1,4 @@
-#include "core/model/huggingface/export_model.h"
+#include "core/huggingface/export_model.h"
 
 #include <unistd.h>
 

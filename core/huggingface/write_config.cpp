@@ -1,15 +1,15 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/config/experiment.h"
-#include "core/model/huggingface/model_config.h"
+#include "core/huggingface/model_config.h"
 
 namespace forge::huggingface {
 namespace {
 
-using config::ModelConfig;
-using config::PositionKind;
-using config::QkNorm;
-using config::RopePairing;
+using model::ModelConfig;
+using model::PositionKind;
+using model::QkNorm;
+using model::RopePairing;
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
@@ -17,17 +17,17 @@ using OrderedJson = nlohmann::ordered_json;
 bool is_of_the_beginning(const std::string& key) { return key.rfind("init", 0) == 0; }
 
 /// Keys that change a last bit in low precision only: they need not keep others from the model.
-bool is_of_rounding(const std::string& key) { return key == "rms_norm_rounding"; }
+bool is_of_rounding(const std::string& key) { return key == "rounding"; }
 
 bool needs_canon_keys(const ModelConfig& model) {
-  return !model.canon.set.empty() || model.qk_norm != QkNorm::none || model.position.rope_dim ||
-         model.position.pairing != RopePairing::huggingface;
+  return !model.canon.set.empty() || model.attention.qk_norm != QkNorm::none || model.attention.position.rope_dim ||
+         model.attention.position.pairing != RopePairing::huggingface;
 }
 
 /// Without what has no effect: settings of Canon layers that are not there, a rotation of all
 /// channels that is spelt out.
 ModelConfig normalised(ModelConfig model) {
-  if (model.position.rope_dim == model.head_dim) model.position.rope_dim.reset();
+  if (model.attention.position.rope_dim == model.attention.head_dim) model.attention.position.rope_dim.reset();
   if (model.canon.set.empty()) model.canon = {};
   return model;
 }
@@ -37,15 +37,15 @@ OrderedJson id_or_null(int32_t id) { return id < 0 ? OrderedJson(nullptr) : Orde
 void write_llama_keys(const ModelConfig& model, const ConfigFacts& facts, OrderedJson& json) {
   json["vocab_size"] = model.vocab_size;
   json["hidden_size"] = model.hidden_size;
-  json["intermediate_size"] = model.intermediate_size;
+  json["intermediate_size"] = model.mlp.intermediate_size;
   json["num_hidden_layers"] = model.num_layers;
-  json["num_attention_heads"] = model.num_heads;
-  json["num_key_value_heads"] = model.num_kv_heads;
-  json["head_dim"] = model.head_dim;
+  json["num_attention_heads"] = model.attention.num_heads;
+  json["num_key_value_heads"] = model.attention.num_kv_heads;
+  json["head_dim"] = model.attention.head_dim;
   json["hidden_act"] = "silu";
   json["max_position_embeddings"] = facts.max_positions;
-  json["rms_norm_eps"] = model.rms_norm_eps;
-  json["rope_theta"] = model.position.theta;
+  json["rms_norm_eps"] = model.norm.eps;
+  json["rope_theta"] = model.attention.position.theta;
   json["rope_scaling"] = nullptr;
   json["attention_bias"] = false;
   json["attention_dropout"] = 0.0;
@@ -63,14 +63,14 @@ void write_canon_keys(const ModelConfig& model, OrderedJson& json) {
   json["canon_set"] = model.canon.set;
   json["canon_kernel"] = model.canon.kernel;
   json["canon_residual"] = model.canon.residual;
-  json["canon_activation"] = model.canon.activation == config::Activation::silu;
+  json["canon_activation"] = model.canon.activation == model::Activation::silu;
   json["canon_bias"] = false;
-  json["qk_norm"] = model.qk_norm != QkNorm::none;
-  json["rope_version"] = model.position.pairing == RopePairing::lingua ? "lingua" : "huggingface";
+  json["qk_norm"] = model.attention.qk_norm != QkNorm::none;
+  json["rope_version"] = model.attention.position.pairing == RopePairing::lingua ? "lingua" : "huggingface";
   json["rope_dim"] = nullptr;
-  if (!model.position.rope_dim) return;
-  json["rope_dim"] = *model.position.rope_dim;
-  json["partial_rotary_factor"] = double(*model.position.rope_dim) / model.head_dim;
+  if (!model.attention.position.rope_dim) return;
+  json["rope_dim"] = *model.attention.position.rope_dim;
+  json["partial_rotary_factor"] = double(*model.attention.position.rope_dim) / model.attention.head_dim;
 }
 
 void set_architecture(Architecture architecture, OrderedJson& json) {

@@ -11,12 +11,12 @@
 namespace forge::tests {
 
 /// Llama of two layers with some thousand weights.
-config::ModelConfig small_model();
+model::ModelConfig small_model();
 
 /// Drawn weights of a model, under their names.
 class SampleWeights {
  public:
-  explicit SampleWeights(const config::ModelConfig& model);
+  explicit SampleWeights(const model::ModelConfig& model);
   SampleWeights(const SampleWeights&) = delete;
   SampleWeights& operator=(const SampleWeights&) = delete;
   std::map<std::string, weights::TensorView> views;
@@ -27,7 +27,7 @@ class SampleWeights {
 
 /// A checkpoint of such weights below `folder`; returns its own folder.
 std::filesystem::path write_sample_checkpoint(const std::filesystem::path& folder,
-                                              const config::ModelConfig& model);
+                                              const model::ModelConfig& model);
 
 /// tokenizer.json of the 262 tokens that every vocabulary of forge's has.
 std::filesystem::path write_sample_tokenizer(const std::filesystem::path& folder);

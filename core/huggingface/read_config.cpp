@@ -12,7 +12,8 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/config/fields.h"
-#include "core/model/huggingface/model_config.h"
+#include "core/model/kinds.h"
+#include "core/huggingface/model_config.h"
 
 namespace forge::huggingface {
 
@@ -170,7 +171,7 @@ std::vector<std::string> ConfigKeys::unknown() const {
 
 namespace {
 
-using config::ModelConfig;
+using model::ModelConfig;
 using Json = nlohmann::json;
 
 Architecture read_architecture(ConfigKeys& keys) {
@@ -217,7 +218,7 @@ void read_position(ConfigKeys& keys, ModelConfig& model, Architecture architectu
   const Json& parameters = keys.value("rope_parameters");
   const Json none = Json::object();
   ConfigKeys inner(parameters.is_object() ? parameters : none);
-  model.position.theta = keys.number("rope_theta", inner.number("rope_theta", 10000));
+  model.attention.position.theta = keys.number("rope_theta", inner.number("rope_theta", 10000));
   const double factor =
       keys.number("partial_rotary_factor", inner.number("partial_rotary_factor", 1));
   if (architecture == Architecture::llama) {
@@ -231,22 +232,22 @@ void read_position(ConfigKeys& keys, ModelConfig& model, Architecture architectu
   const Json& rope_dim = keys.value("rope_dim");
   if (!rope_dim.is_null()) {
     const int dim = keys.size("rope_dim");
-    if (dim % 2 != 0 || dim > model.head_dim) {
+    if (dim % 2 != 0 || dim > model.attention.head_dim) {
       throw Error("'rope_dim' is " + std::to_string(dim) + ", not an even number up to head_dim " +
-                  std::to_string(model.head_dim));
+                  std::to_string(model.attention.head_dim));
     }
-    if (dim < model.head_dim) model.position.rope_dim = dim;
+    if (dim < model.attention.head_dim) model.attention.position.rope_dim = dim;
   }
-  const double rotated = model.position.rope_dim.value_or(model.head_dim);
-  if (factor != 1 && std::abs(factor * model.head_dim - rotated) > 1e-6) {
+  const double rotated = model.attention.position.rope_dim.value_or(model.attention.head_dim);
+  if (factor != 1 && std::abs(factor * model.attention.head_dim - rotated) > 1e-6) {
     throw Error("'partial_rotary_factor' " + shortest(factor) + " disagrees with rope_dim " +
-                shown(rope_dim) + " of head_dim " + std::to_string(model.head_dim));
+                shown(rope_dim) + " of head_dim " + std::to_string(model.attention.head_dim));
   }
   const std::string version = keys.text("rope_version", "huggingface");
   if (version != "huggingface" && version != "lingua") {
     throw Error("'rope_version' is '" + version + "', not huggingface or lingua");
   }
-  if (version == "lingua") model.position.pairing = config::RopePairing::lingua;
+  if (version == "lingua") model.attention.position.pairing = model::RopePairing::lingua;
 }
 
 /// LlamaCanon asks whether a letter is in the text; order, repetition and others count for nothing.
@@ -268,9 +269,9 @@ void read_canon(ConfigKeys& keys, ModelConfig& model, std::vector<std::string>& 
     }
     model.canon.kernel = kernel;
     model.canon.residual = residual;
-    if (activation) model.canon.activation = config::Activation::silu;
+    if (activation) model.canon.activation = model::Activation::silu;
   }
-  if (keys.flag("qk_norm", false)) model.qk_norm = config::QkNorm::full;
+  if (keys.flag("qk_norm", false)) model.attention.qk_norm = model::QkNorm::full;
 }
 
 void read_sizes(ConfigKeys& keys, ModelConfig& model, Architecture architecture) {
@@ -278,27 +279,27 @@ void read_sizes(ConfigKeys& keys, ModelConfig& model, Architecture architecture)
   model.hidden_size = keys.size("hidden_size");
   // LlamaCanon takes 8/3 of the width where config.json names none.
   const bool derived = architecture == Architecture::llama_canon;
-  model.intermediate_size =
+  model.mlp.intermediate_size =
       keys.size("intermediate_size", derived ? int64_t{model.hidden_size} * 8 / 3 : 0);
   model.num_layers = keys.size("num_hidden_layers");
-  model.num_heads = keys.size("num_attention_heads");
-  model.num_kv_heads = keys.size("num_key_value_heads", model.num_heads);
-  if (model.num_heads % model.num_kv_heads != 0) {
-    throw Error("'num_key_value_heads' " + std::to_string(model.num_kv_heads) +
-                " does not divide num_attention_heads " + std::to_string(model.num_heads));
+  model.attention.num_heads = keys.size("num_attention_heads");
+  model.attention.num_kv_heads = keys.size("num_key_value_heads", model.attention.num_heads);
+  if (model.attention.num_heads % model.attention.num_kv_heads != 0) {
+    throw Error("'num_key_value_heads' " + std::to_string(model.attention.num_kv_heads) +
+                " does not divide num_attention_heads " + std::to_string(model.attention.num_heads));
   }
-  if (keys.value("head_dim").is_null() && model.hidden_size % model.num_heads != 0) {
-    throw Error("'num_attention_heads' " + std::to_string(model.num_heads) +
+  if (keys.value("head_dim").is_null() && model.hidden_size % model.attention.num_heads != 0) {
+    throw Error("'num_attention_heads' " + std::to_string(model.attention.num_heads) +
                 " does not divide hidden_size " + std::to_string(model.hidden_size) +
                 ", and head_dim is missing");
   }
-  model.head_dim = keys.size("head_dim", model.hidden_size / model.num_heads);
+  model.attention.head_dim = keys.size("head_dim", model.hidden_size / model.attention.num_heads);
 }
 
 /// Holds every number of the model against the limits of forge's schema.
 struct LimitsCheck {
   template <class T>
-  void field(const char* key, T& value, const char*, config::Limits limits = {}) {
+  void field(const char* key, T& value, const char*, schema::Limits limits = {}) {
     if constexpr (std::is_arithmetic_v<T>) {
       const auto number = static_cast<double>(value);
       if (number >= limits.low && number <= limits.high) return;
@@ -311,26 +312,6 @@ struct LimitsCheck {
     fields(*this, value);
   }
 };
-
-/// What no single number shows. `forge_model` can say anything.
-void check_together(ModelConfig& model) {
-  LimitsCheck limits;
-  fields(limits, model);
-  const int rotated = model.position.rope_dim.value_or(model.head_dim);
-  const bool rotates = model.position.kind == config::PositionKind::rope;
-  if (rotates && (rotated < 2 || rotated % 2 != 0 || rotated > model.head_dim)) {
-    throw Error("RoPE would rotate " + std::to_string(rotated) + " of a head's " +
-                    std::to_string(model.head_dim) + " channels",
-                {},
-                "they rotate in pairs");
-  }
-  if (model.num_heads % model.num_kv_heads != 0) throw Error("heads cannot be shared evenly");
-  std::string set;
-  for (const char position : {'A', 'B', 'C', 'D'}) {
-    if (model.canon.has(position)) set += position;
-  }
-  if (set != model.canon.set) throw Error("canon.set is '" + model.canon.set + "'");
-}
 
 /// The model with what `forge_model` says on top.
 ModelConfig with_forge_keys(const ModelConfig& model, const Json& forge_model) {
@@ -357,9 +338,9 @@ ReadConfig read_config(const Json& json) {
   read_sizes(keys, model, read.architecture);
   read_position(keys, model, read.architecture);
   if (read.architecture != Architecture::llama) read_canon(keys, model, read.notes);
-  model.rms_norm_eps = keys.number("rms_norm_eps", 1e-6);
+  model.norm.eps = keys.number("rms_norm_eps", 1e-6);
   model.tie_embeddings = keys.flag("tie_word_embeddings", false);
-  model.init = config::ModelInit::huggingface;
+  model.init = model::ModelInit::huggingface;
   read.max_positions = keys.size("max_position_embeddings", 2048);
   const Json& dropout = keys.value("attention_dropout");
   if (!dropout.is_null() && dropout != 0) {
@@ -368,7 +349,9 @@ ReadConfig read_config(const Json& json) {
   }
   const Json& forge_model = keys.value("forge_model");
   if (!forge_model.is_null()) model = with_forge_keys(model, forge_model);
-  check_together(model);
+  LimitsCheck limits;
+  fields(limits, model);
+  model::complete_model(model);
   read.unknown = keys.unknown();
   return read;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/huggingface/model_config.h"
+#include "core/huggingface/model_config.h"
 #include "core/model/weights/model_files.h"
 
 namespace forge::huggingface {

@@ -1,4 +1,4 @@
-#include "core/model/huggingface/import_model.h"
+#include "core/huggingface/import_model.h"
 
 #include "core/base/error.h"
 #include "core/base/files.h"

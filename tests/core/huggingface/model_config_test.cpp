@@ -1,6 +1,6 @@
 #include "core/config/experiment.h"
-#include "core/model/huggingface/model_config.h"
-#include "tests/core/model/huggingface/sample_model.h"
+#include "core/huggingface/model_config.h"
+#include "tests/core/huggingface/sample_model.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -39,16 +39,16 @@ std::string fault_of(const char* change) { return fault_of(llama(), change); }
 
 TEST_CASE("the keys of a Llama become a model") {
   const ReadConfig read = read_config(llama());
-  const config::ModelConfig& model = read.model;
+  const model::ModelConfig& model = read.model;
   REQUIRE(model.vocab_size == 32000);
   REQUIRE(model.hidden_size == 64);
-  REQUIRE(model.intermediate_size == 176);
+  REQUIRE(model.mlp.intermediate_size == 176);
   REQUIRE(model.num_layers == 2);
-  REQUIRE(model.num_heads == 8);
-  REQUIRE(model.num_kv_heads == 2);
-  REQUIRE(model.head_dim == 8);
-  REQUIRE(model.rms_norm_eps == 1e-5);
-  REQUIRE(model.position.theta == 500000);
+  REQUIRE(model.attention.num_heads == 8);
+  REQUIRE(model.attention.num_kv_heads == 2);
+  REQUIRE(model.attention.head_dim == 8);
+  REQUIRE(model.norm.eps == 1e-5);
+  REQUIRE(model.attention.position.theta == 500000);
   REQUIRE(model.tie_embeddings);
   REQUIRE(model.canon.set.empty());
   REQUIRE(read.max_positions == 4096);
@@ -59,35 +59,35 @@ TEST_CASE("keys that old files lack have the values of the architecture's code")
   const ReadConfig read = read_with(llama(), R"({"num_key_value_heads": null, "rope_theta": null,
       "rms_norm_eps": null, "tie_word_embeddings": null, "max_position_embeddings": null,
       "architectures": null})");
-  REQUIRE(read.model.num_kv_heads == 8);
-  REQUIRE(read.model.position.theta == 10000);
-  REQUIRE(read.model.rms_norm_eps == 1e-6);
+  REQUIRE(read.model.attention.num_kv_heads == 8);
+  REQUIRE(read.model.attention.position.theta == 10000);
+  REQUIRE(read.model.norm.eps == 1e-6);
   REQUIRE_FALSE(read.model.tie_embeddings);
   REQUIRE(read.max_positions == 2048);
-  REQUIRE(read_with(llama(), R"({"head_dim": 16})").model.head_dim == 16);
-  REQUIRE(read_with(llama_canon(), R"({"intermediate_size": null})").model.intermediate_size ==
+  REQUIRE(read_with(llama(), R"({"head_dim": 16})").model.attention.head_dim == 16);
+  REQUIRE(read_with(llama_canon(), R"({"intermediate_size": null})").model.mlp.intermediate_size ==
           170);
 }
 
 TEST_CASE("the keys of a LlamaCanon become its options") {
-  const config::ModelConfig model =
+  const model::ModelConfig model =
       read_with(llama_canon(), R"({"canon_set": "DA", "canon_bias": false, "canon_kernel": 3,
           "canon_activation": true, "canon_residual": false, "qk_norm": true, "rope_dim": 4,
           "partial_rotary_factor": 0.5, "rope_version": "lingua"})")
           .model;
   REQUIRE(model.canon.set == "AD");
   REQUIRE(model.canon.kernel == 3);
-  REQUIRE(model.canon.activation == config::Activation::silu);
+  REQUIRE(model.canon.activation == model::Activation::silu);
   REQUIRE_FALSE(model.canon.residual);
-  REQUIRE(model.qk_norm == config::QkNorm::full);
-  REQUIRE(model.position.rope_dim == 4);
-  REQUIRE(model.position.pairing == config::RopePairing::lingua);
-  const config::ModelConfig plain = read_config(llama_canon()).model;
+  REQUIRE(model.attention.qk_norm == model::QkNorm::full);
+  REQUIRE(model.attention.position.rope_dim == 4);
+  REQUIRE(model.attention.position.pairing == model::RopePairing::lingua);
+  const model::ModelConfig plain = read_config(llama_canon()).model;
   REQUIRE(plain.canon.set.empty());
   REQUIRE(plain.canon.kernel == 4);
-  REQUIRE(plain.qk_norm == config::QkNorm::none);
-  REQUIRE_FALSE(plain.position.rope_dim);
-  REQUIRE_FALSE(read_with(llama_canon(), R"({"rope_dim": 8})").model.position.rope_dim);
+  REQUIRE(plain.attention.qk_norm == model::QkNorm::none);
+  REQUIRE_FALSE(plain.attention.position.rope_dim);
+  REQUIRE_FALSE(read_with(llama_canon(), R"({"rope_dim": 8})").model.attention.position.rope_dim);
 }
 
 TEST_CASE("letters that LlamaCanon passes over are passed over and noted") {
@@ -100,7 +100,7 @@ TEST_CASE("letters that LlamaCanon passes over are passed over and noted") {
 TEST_CASE("rope_parameters of transformers 5 is read") {
   const char* change =
       R"({"rope_theta": null, "rope_parameters": {"rope_theta": 1e6, "rope_type": "default"}})";
-  REQUIRE(read_with(llama(), change).model.position.theta == 1e6);
+  REQUIRE(read_with(llama(), change).model.attention.position.theta == 1e6);
   REQUIRE(read_with(llama(), R"({"rope_scaling": {"type": "default"}})").model.num_layers == 2);
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("a value under which transformers computes something else is refused w
   REQUIRE(contains(fault_of(llama_canon(), R"({"canon_set": "A", "canon_kernel": 7})"),
                    "'canon_kernel' is 7"));
   REQUIRE(
-      read_with(llama(), R"({"hidden_act": "swish", "attention_bias": false})").model.num_heads ==
+      read_with(llama(), R"({"hidden_act": "swish", "attention_bias": false})").model.attention.num_heads ==
       8);
 }
 
@@ -185,8 +185,8 @@ TEST_CASE("keys of forge's own are held against its schema") {
   json["architectures"] = {"ForgeLlamaCanonForCausalLM"};
   const auto fault = [&](const char* change) { return fault_of(json, change); };
   REQUIRE(
-      read_with(json, R"({"forge_model": {"position": {"kind": "nope"}}})").model.position.kind ==
-      config::PositionKind::nope);
+      read_with(json, R"({"forge_model": {"position": {"kind": "nope"}}})").model.attention.position.kind ==
+      model::PositionKind::nope);
   REQUIRE(contains(fault(R"({"forge_model": {"colour": 1}})"), "unknown key 'model.colour'"));
   REQUIRE(contains(fault(R"({"forge_model": {"qk_norm": "both"}})"), "'both' is not one of"));
   REQUIRE(contains(fault(R"({"forge_model": 3})"), "'forge_model'"));
@@ -197,7 +197,7 @@ TEST_CASE("keys of forge's own are held against its schema") {
   REQUIRE(contains(fault(R"({"forge_model": {"canon": {"kernel": 9}}})"), "model.kernel"));
 }
 
-using config::ModelConfig;
+using model::ModelConfig;
 using Json = nlohmann::json;
 using tests::small_model;
 
@@ -243,10 +243,10 @@ TEST_CASE("Canon layers are written with the keys of LlamaCanon") {
   model.canon.set = "AC";
   model.canon.kernel = 3;
   model.canon.residual = false;
-  model.canon.activation = config::Activation::silu;
-  model.qk_norm = config::QkNorm::full;
-  model.position.rope_dim = 2;
-  model.position.pairing = config::RopePairing::lingua;
+  model.canon.activation = model::Activation::silu;
+  model.attention.qk_norm = model::QkNorm::full;
+  model.attention.position.rope_dim = 2;
+  model.attention.position.pairing = model::RopePairing::lingua;
   const Json json = written(model);
   REQUIRE(json["architectures"] == Json{"LlamaCanonForCausalLM"});
   REQUIRE(json["model_type"] == "LlamaCanon");
@@ -265,30 +265,30 @@ TEST_CASE("Canon layers are written with the keys of LlamaCanon") {
 TEST_CASE("a model without Canon layers that stock Llama cannot compute is a LlamaCanon") {
   for (int option = 0; option < 3; ++option) {
     ModelConfig model = small_model();
-    if (option == 0) model.qk_norm = config::QkNorm::full;
-    if (option == 1) model.position.rope_dim = 2;
-    if (option == 2) model.position.pairing = config::RopePairing::lingua;
+    if (option == 0) model.attention.qk_norm = model::QkNorm::full;
+    if (option == 1) model.attention.position.rope_dim = 2;
+    if (option == 2) model.attention.position.pairing = model::RopePairing::lingua;
     REQUIRE(write_config(model, facts).architecture == Architecture::llama_canon);
   }
 }
 
 TEST_CASE("what has no effect does not make a model another one") {
   ModelConfig model = small_model();
-  model.position.rope_dim = model.head_dim;
+  model.attention.position.rope_dim = model.attention.head_dim;
   model.canon.kernel = 2;
   model.canon.residual = false;
-  model.init = config::ModelInit::lingua;
+  model.init = model::ModelInit::lingua;
   REQUIRE(written(model) == written(small_model()));
 }
 
 TEST_CASE("options without a key elsewhere get keys of forge's and a model_type of its own") {
   ModelConfig model = canon_model();
-  model.position.kind = config::PositionKind::nope;
-  model.qk_norm = config::QkNorm::per_head;
+  model.attention.position.kind = model::PositionKind::nope;
+  model.attention.qk_norm = model::QkNorm::per_head;
   const WrittenConfig config = write_config(model, facts);
   REQUIRE(config.architecture == Architecture::forge);
   REQUIRE(config.forge_keys ==
-          std::vector<std::string>{"model.position.kind: nope", "model.qk_norm: per_head"});
+          std::vector<std::string>{"model.attention.position.kind: nope", "model.attention.qk_norm: per_head"});
   const Json json = config.json;
   REQUIRE(json["model_type"] == "forge_llama_canon");
   REQUIRE(json["architectures"] == Json{"ForgeLlamaCanonForCausalLM"});
@@ -304,16 +304,16 @@ TEST_CASE("every combination of options comes back from its config.json") {
       model.canon.set = set;
       if (bits & 1 && *set) model.canon.kernel = 2;
       if (bits & 2 && *set) model.canon.residual = false;
-      if (bits & 4 && *set) model.canon.activation = config::Activation::silu;
-      if (bits & 8) model.position.kind = config::PositionKind::nope;
-      if (bits & 16) model.position.pairing = config::RopePairing::lingua;
-      if (bits & 32) model.position.rope_dim = 2;
-      if (bits & 64) model.qk_norm = config::QkNorm::full;
+      if (bits & 4 && *set) model.canon.activation = model::Activation::silu;
+      if (bits & 8) model.attention.position.kind = model::PositionKind::nope;
+      if (bits & 16) model.attention.position.pairing = model::RopePairing::lingua;
+      if (bits & 32) model.attention.position.rope_dim = 2;
+      if (bits & 64) model.attention.qk_norm = model::QkNorm::full;
       if (bits & 128) {
-        model.qk_norm = config::QkNorm::per_head;
+        model.attention.qk_norm = model::QkNorm::per_head;
         model.tie_embeddings = true;
-        model.position.theta = 1e5;
-        model.rms_norm_eps = 1e-6;
+        model.attention.position.theta = 1e5;
+        model.norm.eps = 1e-6;
       }
       const ReadConfig read = read_config(written(model));
       REQUIRE(tree_of(read.model) == tree_of(model));

@@ -1,9 +1,9 @@
 #include "core/base/files.h"
 #include "core/data/tokenizer/tokenizer_json.h"
-#include "core/model/huggingface/export_model.h"
-#include "core/model/huggingface/import_model.h"
+#include "core/huggingface/export_model.h"
+#include "core/huggingface/import_model.h"
 #include "core/model/weights/dtype.h"
-#include "tests/core/model/huggingface/sample_model.h"
+#include "tests/core/huggingface/sample_model.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -205,7 +205,7 @@ using Json = nlohmann::json;
 /// A model folder as export_model writes it, below a temporary one.
 class ModelFolder {
  public:
-  explicit ModelFolder(const config::ModelConfig& model = small_model(),
+  explicit ModelFolder(const model::ModelConfig& model = small_model(),
                        const ExportOptions& options = {}) {
     ExportSource source;
     source.model = model;
@@ -234,12 +234,12 @@ class ModelFolder {
 };
 
 TEST_CASE("an exported model comes back with the bits of its weights") {
-  config::ModelConfig canon = small_model();
+  model::ModelConfig canon = small_model();
   canon.canon.set = "ABCD";
-  canon.qk_norm = config::QkNorm::per_head;
-  canon.position.kind = config::PositionKind::nope;
+  canon.attention.qk_norm = model::QkNorm::per_head;
+  canon.attention.position.kind = model::PositionKind::nope;
   canon.tie_embeddings = true;
-  for (const config::ModelConfig& model : {small_model(), canon}) {
+  for (const model::ModelConfig& model : {small_model(), canon}) {
     for (const int64_t shard_bytes : {weights::default_shard_bytes, int64_t{5000}}) {
       ExportOptions options;
       options.shard_bytes = shard_bytes;
