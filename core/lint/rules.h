@@ -18,7 +18,7 @@
 
 namespace forge::lint {
 
-/// TemplateAnalyses of template files, each made once for all configs that use the file. Any thread
+/// Analyses of template files, each made once for all configs that use the file. Any thread
 /// may call; what is returned lives as long as the object.
 class TemplateAnalyses {
  public:
