@@ -41,7 +41,7 @@ TEST_CASE("a call is replaced by the other config's target with its origins") {
         std::string("  project_dir: models\n  config_template: ") + name + "\n  targets: model\n"));
     REQUIRE(resolved.experiment.model.hidden_size == 64);
     const SourceSpan& origin = resolved.origins.at("model.num_layers").set_by.origin;
-    REQUIRE(contains(origin.describe(), "models/templates/configs/m.yaml:7:15"));
+    REQUIRE(contains(origin.describe(), "models/templates/configs/m.yaml:6:15"));
   }
 }
 

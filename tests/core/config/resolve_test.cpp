@@ -103,7 +103,7 @@ TEST_CASE("a config is complete with defaults") {
   REQUIRE(resolved.config_name == "c");
   REQUIRE(resolved.experiment.name == "Small");
   REQUIRE(resolved.experiment.optimizer.lr == 1e-3);
-  REQUIRE(resolved.json["model"]["head_dim"] == 16);
+  REQUIRE(resolved.json["model"]["attention"]["head_dim"] == 16);
   REQUIRE(resolved.json["train"]["seq_len"] == 512);
 }
 
@@ -255,7 +255,7 @@ TEST_CASE("a config without training is a model alone") {
       "attention: {num_heads: 2}, mlp: {intermediate_size: 8}}\n");
   REQUIRE_FALSE(resolved.trains);
   REQUIRE(resolved.json.size() == 3);
-  REQUIRE(resolved.json["model"]["head_dim"] == 4);
+  REQUIRE(resolved.json["model"]["attention"]["head_dim"] == 4);
 }
 
 TEST_CASE("a config without a model says how to give one") {

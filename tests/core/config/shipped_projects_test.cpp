@@ -146,7 +146,7 @@ TEST_CASE("the training configs differ in name and canon set and position kind a
     ResolvedConfig resolved = resolve_shipped(variant.config, fixed_options());
     REQUIRE(resolved.experiment.model.canon.set == variant.set);
     REQUIRE(resolved.experiment.model.attention.position.kind == variant.kind);
-    for (const char* key : {"/name", "/description", "/model/canon/set", "/model/position/kind"}) {
+    for (const char* key : {"/name", "/description", "/model/canon/set", "/model/attention/position/kind"}) {
       const nlohmann::json::json_pointer pointer(key);
       resolved.json[pointer] = reference[pointer];
     }

@@ -157,7 +157,7 @@ TEST_CASE("sizes that make no model are refused by name") {
       {R"({"num_hidden_layers": 1000000})", "model.num_layers would be"},
       {R"({"num_attention_heads": 6, "num_key_value_heads": 3})", "does not divide hidden_size 64"},
       {R"({"num_key_value_heads": 3})", "does not divide num_attention_heads 8"},
-      {R"({"head_dim": 7})", "rotate 7 of a head's 7 channels"},
+      {R"({"head_dim": 7})", "model.attention.head_dim 7 is odd"},
       {R"({"rms_norm_eps": 0})", "'rms_norm_eps' is 0, not a number above 0"},
       {R"({"rope_theta": "big"})", "'rope_theta' is \"big\""},
       {R"({"tie_word_embeddings": 1})", "'tie_word_embeddings' is 1, not true or false"}};
@@ -185,10 +185,10 @@ TEST_CASE("keys of forge's own are held against its schema") {
   json["architectures"] = {"ForgeLlamaCanonForCausalLM"};
   const auto fault = [&](const char* change) { return fault_of(json, change); };
   REQUIRE(
-      read_with(json, R"({"forge_model": {"position": {"kind": "nope"}}})").model.attention.position.kind ==
+      read_with(json, R"({"forge_model": {"attention": {"position": {"kind": "nope"}}}})").model.attention.position.kind ==
       model::PositionKind::nope);
   REQUIRE(contains(fault(R"({"forge_model": {"colour": 1}})"), "unknown key 'model.colour'"));
-  REQUIRE(contains(fault(R"({"forge_model": {"qk_norm": "both"}})"), "'both' is not one of"));
+  REQUIRE(contains(fault(R"({"forge_model": {"attention": {"qk_norm": "both"}}})"), "'both' is not one of"));
   REQUIRE(contains(fault(R"({"forge_model": 3})"), "'forge_model'"));
   REQUIRE(contains(fault(R"({"forge_model": {"num_layers": 0}})"), "model.num_layers would be"));
   REQUIRE(contains(fault(R"({"forge_model": {"num_kv_heads": 3}})"), "cannot be shared evenly"));
@@ -293,7 +293,7 @@ TEST_CASE("options without a key elsewhere get keys of forge's and a model_type 
   REQUIRE(json["model_type"] == "forge_llama_canon");
   REQUIRE(json["architectures"] == Json{"ForgeLlamaCanonForCausalLM"});
   REQUIRE(json["forge_model"] ==
-          Json::parse(R"({"position": {"kind": "nope"}, "qk_norm": "per_head"})"));
+          Json::parse(R"({"attention": {"position": {"kind": "nope"}, "qk_norm": "per_head"}})"));
 }
 
 TEST_CASE("every combination of options comes back from its config.json") {
@@ -305,14 +305,16 @@ TEST_CASE("every combination of options comes back from its config.json") {
       if (bits & 1 && *set) model.canon.kernel = 2;
       if (bits & 2 && *set) model.canon.residual = false;
       if (bits & 4 && *set) model.canon.activation = model::Activation::silu;
-      if (bits & 8) model.attention.position.kind = model::PositionKind::nope;
-      if (bits & 16) model.attention.position.pairing = model::RopePairing::lingua;
-      if (bits & 32) model.attention.position.rope_dim = 2;
+      // Settings of a rotation mean nothing without one.
+      const bool rotates = !(bits & 8);
+      if (!rotates) model.attention.position.kind = model::PositionKind::nope;
+      if (rotates && bits & 16) model.attention.position.pairing = model::RopePairing::lingua;
+      if (rotates && bits & 32) model.attention.position.rope_dim = 2;
       if (bits & 64) model.attention.qk_norm = model::QkNorm::full;
       if (bits & 128) {
         model.attention.qk_norm = model::QkNorm::per_head;
         model.tie_embeddings = true;
-        model.attention.position.theta = 1e5;
+        if (rotates) model.attention.position.theta = 1e5;
         model.norm.eps = 1e-6;
       }
       const ReadConfig read = read_config(written(model));

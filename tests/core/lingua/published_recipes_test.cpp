@@ -185,7 +185,7 @@ TEST_CASE("a Canon recipe differs from its Llama twin in name and Canon alone", 
       paths.push_back(change.path);
     }
     CHECK(paths == std::vector<std::string>{
-                       "description", "model.canon.set", "model.attention.position.rope_dim", "name"});
+                       "description", "model.attention.position.rope_dim", "model.canon.set", "name"});
   }
 }
 

@@ -109,10 +109,10 @@ TEST_CASE("a whole config has no errors") { CHECK(found_in(small).empty()); }
 TEST_CASE("all unknown keys of a config are found") {
   CheckFixture check;
   check.config("c", small + "seeed: 1\noptimizer: {lrr: 1, weight_decy: 0}\ndata.sede: 3\n");
-  CHECK(check.found({"unknown-key"}) == Lines{"error unknown-key c.yaml:9:1",
-                                              "error unknown-key c.yaml:10:13",
-                                              "error unknown-key c.yaml:10:21",
-                                              "error unknown-key c.yaml:11:1"});
+  CHECK(check.found({"unknown-key"}) == Lines{"error unknown-key c.yaml:10:1",
+                                              "error unknown-key c.yaml:11:13",
+                                              "error unknown-key c.yaml:11:21",
+                                              "error unknown-key c.yaml:12:1"});
   for (const auto& reported : check.report().findings) {
     if (reported.finding.rule == "unknown-key") CHECK(!reported.finding.hint.empty());
   }
@@ -120,9 +120,9 @@ TEST_CASE("all unknown keys of a config are found") {
 
 TEST_CASE("wrong values do not hide each other") {
   CHECK(found_in(small + "seed: red\nbackend: [1]\noptimizer: {lr: -1}\n") ==
-        Lines{"error wrong-value c.yaml:9:7",
-              "error wrong-value c.yaml:10:10",
-              "error wrong-value c.yaml:11:17"});
+        Lines{"error wrong-value c.yaml:10:7",
+              "error wrong-value c.yaml:11:10",
+              "error wrong-value c.yaml:12:17"});
 }
 
 TEST_CASE("a misspelt key is not said to be missing as well") {
@@ -152,7 +152,7 @@ TEST_CASE("rope needs an even part of a head") {
 
 TEST_CASE("mistakes in every profile are found once") {
   CHECK(found_in(small + "profiles:\n  quick: {train: {max_stps: 1}}\n  full: {sede: 1}\n") ==
-        Lines{"error unknown-key c.yaml:10:19", "error unknown-key c.yaml:11:10"});
+        Lines{"error unknown-key c.yaml:11:19", "error unknown-key c.yaml:12:10"});
 }
 
 TEST_CASE("files that a config names must be there and hold what they should") {
@@ -166,9 +166,9 @@ TEST_CASE("files that a config names must be there and hold what they should") {
                   "tokenizer: {vocab_size: 300, path: tokenizer.json}\n"
                   "train: {max_steps: 10}\n");
   CHECK(check.found({"missing-file", "unusable-tokenizer"}) ==
-        Lines{"warning missing-file a.yaml:9:28",
-              "error missing-file b.yaml:9:28 data.path",
-              "error unusable-tokenizer c.yaml:7:36 tokenizer.path"});
+        Lines{"warning missing-file a.yaml:10:28",
+              "error missing-file b.yaml:10:28 data.path",
+              "error unusable-tokenizer c.yaml:8:36 tokenizer.path"});
 }
 
 TEST_CASE("a config that does not render or parse is an error and the others are checked") {
@@ -179,7 +179,7 @@ TEST_CASE("a config that does not render or parse is an error and the others are
   CHECK(check.found({"does-not-render", "invalid-yaml", "unknown-key"}) ==
         Lines{"error does-not-render a.yaml:1:4",
               "error invalid-yaml b.yaml:1:4",
-              "error unknown-key c.yaml:9:1"});
+              "error unknown-key c.yaml:10:1"});
 }
 
 TEST_CASE("a config that cannot be resolved at all is an error") {

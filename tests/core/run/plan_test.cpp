@@ -350,7 +350,7 @@ TEST_CASE("a longer run goes on from the newest checkpoint that its schedule all
 TEST_CASE("what stands against going on is said", "[run][continuation]") {
   const Scene scene("cosine");
   const std::string schedule = error_of([&] { scene.found(inputs_of(9, "cosine")); });
-  REQUIRE(contains(schedule, "cannot go on from run '" + scene.folder.id() + "'"));
+  REQUIRE(contains(schedule, "cannot continue run '" + scene.folder.id() + "'"));
   REQUIRE(contains(schedule, "schedule.type cosine of 9 steps"));
   RunInputs other = inputs_of(9, "constant");
   other.data_fingerprint = "others";

@@ -75,7 +75,7 @@ TEST_CASE("nothing is asked of text and nothing is made of it") {
   REQUIRE(contains(error_of([&] {
                      scorer.add({1, AnswerKind::likeliest, 0, {1}, {}});
                    }),
-                   "answers that nobody asked for"));
+                   "unrequested answers"));
 }
 
 TEST_CASE("an scorer makes scores of a worker's answers, evaluation by evaluation") {
@@ -240,7 +240,7 @@ TEST_CASE("an answer that cannot be one ends the run with the reason", "[run][su
   REQUIRE(contains(reason, "answered row 0 with 3 ids instead of 4"));
 }
 
-TEST_CASE("answers that nobody asked for end the run", "[run][supervisor]") {
+TEST_CASE("unrequested answers end the run", "[run][supervisor]") {
   const Supervised run = supervise_copying(
       {R"({"event":"answers","step":3,"kind":"loss","row":0,"values":[1]})", evaluation});
   REQUIRE(run.status == supervised_failed);
