@@ -51,6 +51,10 @@ Json identity_config(const Json& experiment) {
   drop("tokenizer", "path");
   drop("external", "working_directory");
   drop_inactive_sources(part);
+  // A backend of forge's own has no command, and its section says nothing.
+  const auto external = part.find("external");
+  if (external != part.end() && external->value("command", Json::array()).empty())
+    part.erase(external);
   return part;
 }
 
