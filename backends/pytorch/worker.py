@@ -80,8 +80,9 @@ def refuse_unsupported(experiment):
         value = experiment
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
-        if value not in values:
-            raise WrongRequest(f"this backend cannot do {key}: {value}", key,
+        wrong = [one for one in (value if isinstance(value, list) else [value]) if one not in values]
+        if wrong:
+            raise WrongRequest(f"this backend cannot do {key}: {wrong[0]}", key,
                                "it can do " + ", ".join(map(str, values)))
 
 

@@ -318,7 +318,7 @@ class Reader {
     const auto [first, is_new] = identities_.emplace(identity, origin);
     if (is_new) return;
     const std::string place = first->second.describe();
-    throw Error("two nodes register_identity the identity '" + identity + "'",
+    throw Error("identity '" + identity + "' is used twice",
                 origin,
                 place.empty() ? "" : "the other is at " + place);
   }

@@ -191,7 +191,7 @@ TEST_CASE("keys of forge's own are held against its schema") {
   REQUIRE(contains(fault(R"({"forge_model": {"attention": {"qk_norm": "both"}}})"), "'both' is not one of"));
   REQUIRE(contains(fault(R"({"forge_model": 3})"), "'forge_model'"));
   REQUIRE(contains(fault(R"({"forge_model": {"num_layers": 0}})"), "model.num_layers would be"));
-  REQUIRE(contains(fault(R"({"forge_model": {"num_kv_heads": 3}})"), "cannot be shared evenly"));
+  REQUIRE(contains(fault(R"({"forge_model": {"attention": {"num_kv_heads": 3}}})"), "does not divide"));
   REQUIRE(contains(fault(R"({"forge_model": {"position": {"rope_dim": 64}}})"), "rotate 64 of"));
   REQUIRE(contains(fault(R"({"forge_model": {"canon": {"set": "CA"}}})"), "canon.set is 'CA'"));
   REQUIRE(contains(fault(R"({"forge_model": {"canon": {"kernel": 9}}})"), "model.kernel"));

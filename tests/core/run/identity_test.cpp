@@ -151,7 +151,7 @@ TEST_CASE("every part of an identity that differs is named, keys of the config f
   REQUIRE(found[2].right == "400");
   REQUIRE(found[3].right.empty());
   REQUIRE(found[4].left == "\"libtorch\"");
-  REQUIRE(found[7].left.empty());
+  REQUIRE(found[7].left == "\"\"");
 }
 
 }  // namespace
