@@ -1,11 +1,13 @@
-#include "core/config/check.h"
+#include "core/config/check_task.h"
 
 #include <algorithm>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/config/complaint.h"
 #include "core/config/fields.h"
-#include "core/config/experiment.h"
+#include "core/config/paths.h"
+#include "core/config/task_keys.h"
 
 namespace forge::config {
 namespace {

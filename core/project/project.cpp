@@ -4,22 +4,21 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/base/fs.h"
 #include "core/base/text.h"
-#include "core/yaml/graph/read.h"
-#include "core/yaml/yaml.h"
+#include "core/yaml/parse.h"
 
 namespace forge::project {
 namespace {
 
-using jinja::HostEnvironment;
-using jinja::RenderedText;
+using templating::RenderedText;
+using templating::Surroundings;
 
-fs::path user_templates(const HostEnvironment& host_environment) {
+fs::path user_templates(const Surroundings& surroundings) {
   const char* config_home = std::getenv("XDG_CONFIG_HOME");
   const fs::path base = config_home && *config_home
                             ? fs::path(config_home)
-                            : fs::path(host_environment.home_directory) / ".config";
+                            : fs::path(surroundings.home_directory) / ".config";
   return base / "forgather" / "templates";
 }
 
@@ -67,7 +66,7 @@ void read_key(const yaml::Entry& entry, Project& project) {
   }
 }
 
-std::vector<Config> find_config_files(const Project& project) {
+std::vector<Config> list_configs(const Project& project) {
   std::map<std::string, Config> found;
   for (const fs::path& folder : project.search_path) {
     const fs::path top = folder / project.config_prefix;
@@ -124,34 +123,33 @@ const Config* Project::find(std::string_view config_name) const {
 
 RenderedText render_meta(const Project& project,
                          const Workspace& workspace,
-                         const HostEnvironment& host_environment) {
-  jinja::RenderRequest request;
-  request.search_path = {project.folder, workspace.settings, user_templates(host_environment)};
+                         const Surroundings& surroundings) {
+  templating::RenderRequest request;
+  request.search_path = {project.folder, workspace.settings, user_templates(surroundings)};
   request.template_name = "meta.yaml";
   request.project_dir = project.folder.string();
   request.workspace_root = workspace.root.string();
-  request.host_environment = host_environment;
-  return jinja::render(request, project.shared->templates);
+  request.surroundings = surroundings;
+  return templating::render(request, project.shared->templates);
 }
 
 Project load_project(const Workspace& workspace,
                      const fs::path& folder,
-                     const HostEnvironment& host_environment,
-                     std::shared_ptr<RenderCache> shared) {
+                     const Surroundings& surroundings,
+                     std::shared_ptr<SharedWork> shared) {
   Project project;
-  project.shared = shared ? std::move(shared) : std::make_shared<RenderCache>();
+  project.shared = shared ? std::move(shared) : std::make_shared<SharedWork>();
   project.folder = absolute_folder(folder);
   project.workspace_root = workspace.root;
   project.path = path_in_workspace(workspace, project.folder);
   project.name = project.folder.filename().string();
   project.search_path = {project.folder / "templates"};
-  const yaml::NodePtr root =
-      parse_rendered(project, render_meta(project, workspace, host_environment));
+  const yaml::NodePtr root = parse_rendered(project, render_meta(project, workspace, surroundings));
   if (!root->is_mapping() && !root->is_null()) {
     throw Error("meta.yaml is " + describe_kind(*root), root->origin, "it is a mapping of keys");
   }
   for (const yaml::Entry& entry : root->entries) read_key(entry, project);
-  project.configs = find_config_files(project);
+  project.configs = list_configs(project);
   if (project.default_config.empty() && !project.configs.empty()) {
     project.default_config = project.configs.front().name;
   }
@@ -160,16 +158,16 @@ Project load_project(const Workspace& workspace,
 
 RenderedText render_config(const Project& project,
                            const Config& config,
-                           const HostEnvironment& host_environment,
-                           const jinja::Variables& variables) {
-  jinja::RenderRequest request;
+                           const Surroundings& surroundings,
+                           const templating::Variables& variables) {
+  templating::RenderRequest request;
   request.search_path = project.search_path;
   request.template_name = config.template_name;
   request.variables = variables;
   request.project_dir = project.folder.string();
   request.workspace_root = project.workspace_root.string();
-  request.host_environment = host_environment;
-  return jinja::render(request, project.shared->templates);
+  request.surroundings = surroundings;
+  return templating::render(request, project.shared->templates);
 }
 
 yaml::NodePtr parse_rendered(const Project& project, const RenderedText& rendered) {
@@ -179,8 +177,8 @@ yaml::NodePtr parse_rendered(const Project& project, const RenderedText& rendere
 
 ConfigSummary summarize(const Project& project,
                         const Config& config,
-                        const HostEnvironment& host_environment) {
-  const RenderedText rendered = render_config(project, config, host_environment);
+                        const Surroundings& surroundings) {
+  const RenderedText rendered = render_config(project, config, surroundings);
   const yaml::NodePtr root = parse_without_origins(project, rendered);
   if (!root->is_mapping()) return {};
   const bool trains = root->find("train") != nullptr;
@@ -189,14 +187,6 @@ ConfigSummary summarize(const Project& project,
     return {scalar_under(*meta, "config_name"), scalar_under(*meta, "config_description"), trains};
   }
   return {scalar_under(*root, "name"), scalar_under(*root, "description"), trains};
-}
-
-graph::Graph load_graph(const Project& project,
-                        const Config& config,
-                        const jinja::HostEnvironment& host_environment,
-                        const jinja::Variables& variables) {
-  return graph::read_graph(
-      parse_rendered(project, render_config(project, config, host_environment, variables)));
 }
 
 }  // namespace forge::project

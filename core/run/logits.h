@@ -4,8 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/run/open_model.h"
-#include "core/worker/launcher.h"
+#include "core/run/backend.h"
+#include "core/run/launcher.h"
+#include "core/run/run_model.h"
 
 namespace forge::run {
 
@@ -20,10 +21,10 @@ struct LogitsQuestion {
 };
 
 /// Has a worker compute logits for random token ids; returns what it says of the file. Throws Error
-/// as worker::run_job does.
+/// as run_job does.
 nlohmann::json write_logits(const RunModel& model,
                             const LogitsQuestion& question,
-                            const worker::Backend& backend,
-                            worker::Launcher& launcher);
+                            const Backend& backend,
+                            Launcher& launcher);
 
 }  // namespace forge::run

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
+#include "core/base/fs.h"
 
 namespace forge::tests {
 

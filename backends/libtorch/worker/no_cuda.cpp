@@ -1,9 +1,10 @@
 // Stands for cuda.cpp and step_graph_cuda.cpp where LibTorch has no CUDA.
 #include "backends/libtorch/worker/cuda.h"
+#include "backends/libtorch/worker/step_graph.h"
 
 #include "core/base/error.h"
 
-namespace forge::libtorch {
+namespace forge::worker {
 namespace cuda {
 namespace {
 
@@ -30,7 +31,7 @@ void HostCopies::copy(const int32_t*, int64_t, at::Tensor&) { refuse(); }
 struct StepGraph::State {};
 StepGraph::StepGraph(const at::Device&) {}
 StepGraph::~StepGraph() = default;
-void StepGraph::reset() {}
+void StepGraph::begin_anew() {}
 void StepGraph::run(const std::function<void()>& work, const at::Tensor&) { work(); }
 
-}  // namespace forge::libtorch
+}  // namespace forge::worker

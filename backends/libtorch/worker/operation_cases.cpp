@@ -1,6 +1,7 @@
-#include "backends/libtorch/worker/bench.h"
+#include "backends/libtorch/worker/operation_cases.h"
 
 #include "backends/libtorch/ops/adamw/adamw.h"
+#include "backends/libtorch/ops/adamw/multi_tensor.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
@@ -10,7 +11,7 @@
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
 
-namespace forge::libtorch {
+namespace forge::worker {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -280,4 +281,4 @@ const std::vector<OperationMaker>& operation_makers() {
   return makers;
 }
 
-}  // namespace forge::libtorch
+}  // namespace forge::worker

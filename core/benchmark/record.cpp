@@ -1,0 +1,242 @@
+#include "core/benchmark/record.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/hash.h"
+#include "core/base/json_text.h"
+#include "core/benchmark/statistics.h"
+#include "core/config/json.h"
+#include "core/model/arithmetic.h"
+#include "core/protocol/json_fields.h"
+#include "core/run/identity.h"
+
+namespace forge::benchmark {
+
+template <class Visitor>
+void fields(Visitor& visit, Call& call) {
+  visit.field("id", call.id);
+  visit.field("created", call.created);
+  visit.field("command", call.command);
+  visit.optional("revision", call.revision);
+  visit.optional("forge_version", call.forge_version);
+  visit.optional("host", call.host);
+  visit.optional("configs", call.configs);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Device& device) {
+  visit.field("type", device.type);
+  visit.field("name", device.name);
+  visit.field("threads", device.threads);
+  visit.optional("libraries", device.libraries);
+  visit.optional("backend", device.backend);
+  visit.optional("backend_version", device.backend_version);
+  visit.optional("numerics_version", device.numerics_version);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Ceiling& ceiling) {
+  visit.field("flops", ceiling.flops);
+  visit.optional("how", ceiling.how);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Parts& parts) {
+  visit.field("data", parts.data);
+  visit.field("forward", parts.forward);
+  visit.field("backward", parts.backward);
+  visit.field("optimizer", parts.optimizer);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Ratio& ratio) {
+  visit.field("config", ratio.config);
+  visit.field("median", ratio.median);
+  visit.field("spread", ratio.spread);
+}
+
+template <class Visitor>
+void training_fields(Visitor& visit, Record& record) {
+  visit.field("project", record.project);
+  visit.field("config", record.config);
+  visit.optional("profile", record.profile);
+  visit.optional("config_hash", record.config_hash);
+  visit.field("model", record.model);
+  visit.field("train", record.train);
+  visit.field("window_steps", record.window_steps);
+  visit.field("tokens_per_step", record.tokens_per_step);
+  visit.field("windows", record.windows);
+  visit.field("tokens_per_second", record.tokens_per_second);
+  visit.field("spread", record.spread);
+  visit.field("step_seconds", record.step_seconds);
+  visit.optional("parts", record.parts);
+  visit.field("peak_memory_bytes", record.peak_memory_bytes);
+  visit.optional("peak_memory", record.peak_memory);
+  visit.optional("peak_resident_bytes", record.peak_resident_bytes);
+  visit.optional("flops_per_token", record.flops_per_token);
+  visit.optional("ceiling", record.ceiling);
+  visit.optional("mfu", record.mfu);
+  visit.optional("ratio", record.ratio);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Record& record) {
+  visit.field("id", record.id);
+  visit.field("kind", record.kind);
+  visit.field("call", record.call);
+  visit.field("device", record.device);
+  visit.optional("precision", record.precision);
+  if (record.kind == Kind::training) training_fields(visit, record);
+  if (record.kind == Kind::operations) {
+    visit.field("operations", record.operations);
+    visit.optional("ceilings", record.ceilings);
+  }
+}
+
+namespace {
+
+/// What a worker says at the end of the job `bench`.
+struct WorkerResult {
+  std::optional<Parts> parts;
+  int64_t peak_memory_bytes = 0;
+  std::string peak_memory;
+  int64_t peak_resident_bytes = 0;
+  std::optional<Ceiling> ceiling;
+  std::optional<int64_t> micro_batch_size;
+};
+
+template <class Visitor>
+void fields(Visitor& visit, WorkerResult& result) {
+  visit.optional("parts", result.parts);
+  visit.field("peak_memory_bytes", result.peak_memory_bytes);
+  visit.optional("peak_memory", result.peak_memory);
+  visit.optional("peak_resident_bytes", result.peak_resident_bytes);
+  visit.optional("ceiling", result.ceiling);
+  visit.optional("micro_batch_size", result.micro_batch_size);
+}
+
+Record make_record(const Call& call,
+                   const MeasuredConfig& measured,
+                   const Measurement& measurement) {
+  const config::Experiment experiment = config::experiment_from_json(measured.experiment);
+  const auto result =
+      protocol::read_fields<WorkerResult>(measurement.result, "the worker's result");
+  Record record;
+  record.call = call;
+  record.device = device_of(measurement.hello, measurement.environment);
+  record.project = measured.project;
+  record.config = measured.config;
+  record.profile = experiment.profile;
+  record.config_hash = hash_hex(json_text(run::identifying_part(measured.experiment)));
+  record.precision = measured.experiment.at("train").at("precision").get<std::string>();
+  record.model = measured.experiment.at("model");
+  record.train = speed_keys(measured.experiment);
+  // Where memory ran out, fewer than the config asks for.
+  if (result.micro_batch_size) record.train["micro_batch_size"] = *result.micro_batch_size;
+  record.window_steps = measurement.ready.window_steps;
+  record.tokens_per_step = measurement.ready.tokens_per_step;
+  for (const protocol::Window& window : measurement.windows) {
+    record.windows.push_back(static_cast<double>(window.steps * record.tokens_per_step) /
+                             window.seconds);
+  }
+  record.tokens_per_second = median(record.windows);
+  record.spread = spread(record.windows);
+  record.step_seconds = static_cast<double>(record.tokens_per_step) / record.tokens_per_second;
+  record.parts = result.parts;
+  record.peak_memory_bytes = result.peak_memory_bytes;
+  record.peak_memory = result.peak_memory;
+  record.peak_resident_bytes = result.peak_resident_bytes;
+  record.flops_per_token =
+      model::flops_per_token(experiment.model, experiment.train.seq_len).total();
+  record.ceiling = result.ceiling;
+  return record;
+}
+
+/// A ceiling is the highest speed seen, so the highest one of the call is everyone's.
+void share_ceilings(std::vector<Record>& records) {
+  std::map<std::string, Ceiling> highest;  // by precision; all run on one device
+  for (const Record& record : records) {
+    if (!record.ceiling) continue;
+    Ceiling& ceiling = highest[record.precision];
+    if (record.ceiling->flops > ceiling.flops) ceiling = *record.ceiling;
+  }
+  for (Record& record : records) {
+    if (!record.ceiling || !(highest[record.precision].flops > 0)) continue;
+    record.ceiling = highest[record.precision];
+    record.mfu = record.flops_per_token * record.tokens_per_second / record.ceiling->flops;
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& names_of(Kind) {
+  static const std::vector<std::string> names = {"training", "operations"};
+  return names;
+}
+
+std::vector<Record> make_records(const Call& call,
+                                 const std::vector<MeasuredConfig>& configs,
+                                 const std::vector<Measurement>& measurements) {
+  std::vector<Record> records;
+  for (size_t i = 0; i < measurements.size(); ++i) {
+    records.push_back(make_record(call, configs.at(i), measurements[i]));
+  }
+  share_ceilings(records);
+  for (size_t i = 1; i < records.size(); ++i) {
+    const std::vector<double> of_windows = ratios(records[i].windows, records[0].windows);
+    records[i].ratio = {records[0].config, median(of_windows), benchmark::spread(of_windows)};
+  }
+  return records;
+}
+
+nlohmann::json speed_keys(const nlohmann::json& experiment) {
+  nlohmann::json keys = experiment.at("train");
+  for (const char* key : {"max_steps",
+                          "max_tokens",
+                          "log_every",
+                          "eval_every",
+                          "checkpoint_every",
+                          "keep_checkpoints",
+                          "keep_best",
+                          "max_bad_steps",
+                          "hung_after_seconds",
+                          "eval_rows",
+                          "selection_rows",
+                          "eval_batch_size",
+                          "eval_prompts",
+                          "initial_weights"}) {
+    keys.erase(key);
+  }
+  keys["optimizer"] = experiment.at("optimizer").at("type");
+  return keys;
+}
+
+std::string new_call_id(const std::string& created) {
+  const std::string unique =
+      created + std::to_string(::getpid()) + std::to_string(steady_seconds());
+  return compact_timestamp(created) + "-" + hash_hex(unique).substr(0, 8);
+}
+
+Device device_of(const protocol::Hello& hello, const protocol::Environment& environment) {
+  return {environment.device_type,
+          environment.device_name,
+          environment.threads,
+          environment.libraries,
+          hello.backend,
+          hello.backend_version,
+          hello.numerics_version};
+}
+
+nlohmann::json to_json(const Record& record) { return protocol::write_fields(record); }
+
+Record record_from_json(const nlohmann::json& json) {
+  if (!json.is_object()) throw Error("a benchmark is a JSON object");
+  return protocol::read_fields<Record>(json, "benchmark");
+}
+
+}  // namespace forge::benchmark

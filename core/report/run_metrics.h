@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/run/run_folder.h"
+
+namespace forge::report {
+
+/// A figure of a run at a step of its training.
+struct Metric {
+  std::string name;  ///< "train_loss", "learning_rate", …, "eval_loss", or a score's
+  int64_t step = 0;
+  std::optional<int64_t> tokens;  ///< trained on by then; none where that is not known
+  double wall_seconds = 0;        ///< since training began, while it ran
+  double time = 0;                ///< of the event, seconds since 1970
+  double value = 0;
+};
+
+/// What a run reported on its way.
+struct RunMetrics {
+  std::string run_id;
+  std::string config;
+  int64_t seed = 0;
+  std::vector<Metric> metrics;        ///< by step, those of training before those of an evaluation
+  std::vector<std::string> warnings;  ///< lines of the events file that were skipped
+};
+
+/// Reads the run's events. Of steps that were done twice, because training went on from an earlier
+/// checkpoint, the last time counts. Throws Error where the run's files cannot be read.
+RunMetrics read_run_metrics(const run::RunFolder& folder);
+
+/// One line for each metric, under metrics_csv_header: what W&B, MLflow and pandas read.
+std::string to_metrics_csv(const RunMetrics& run);
+
+/// "run_id,config,seed,step,tokens,wall_seconds,timestamp_ms,metric,value": RFC 4180, a figure that
+/// is not there is empty, one that is no number "nan".
+std::string metrics_csv_header();
+
+}  // namespace forge::report

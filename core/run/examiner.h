@@ -1,0 +1,31 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "core/config/experiment.h"
+#include "core/data/tasks/examination.h"
+#include "core/protocol/messages.h"
+
+namespace forge::run {
+
+/// Adds to a request what the task of its evaluation rows asks about them, where they are a task's.
+void ask_for_answers(const config::Experiment& experiment, protocol::Request& request);
+
+/// Makes scores of the answers that a worker gives to a request.
+class Examiner {
+ public:
+  /// `tokenizer`: of the run, for a task of text.
+  Examiner(const protocol::Request& request, const std::filesystem::path& tokenizer);
+
+  /// Throws Error for an answer that was not asked for or cannot be one.
+  void take(const protocol::Answers& answers);
+
+  /// The scores of the answers since the last call.
+  std::map<std::string, protocol::Score> finish();
+
+ private:
+  std::unique_ptr<data::tasks::Examination> examination_;  ///< none: nothing is asked
+};
+
+}  // namespace forge::run

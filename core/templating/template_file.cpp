@@ -1,0 +1,184 @@
+#include "core/templating/template_file.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/base/fs.h"
+#include "core/base/text.h"
+#include "core/templating/lexer.h"
+#include "core/templating/parser.h"
+#include "core/templating/scope_analysis.h"
+#include "core/templating/unicode.h"
+
+namespace forge::templating {
+namespace {
+
+constexpr size_t max_file_size = size_t{16} << 20;
+
+std::string normalize_newlines(std::string text) {
+  if (text.find('\r') == std::string::npos) return text;
+  std::string normalized;
+  normalized.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool is_return = text[i] == '\r';
+    normalized += is_return ? '\n' : text[i];
+    if (is_return && i + 1 < text.size() && text[i + 1] == '\n') ++i;
+  }
+  return normalized;
+}
+
+struct Marker {
+  size_t begin, end;  ///< with the newlines around it
+  std::string name;
+};
+
+/// Skips three or more '-' and the white space around them; false where there are fewer.
+bool skip_dashes(std::string_view text, size_t& position) {
+  position += leading_space(text.substr(position));
+  size_t end = position;
+  while (end < text.size() && text[end] == '-') ++end;
+  if (end - position < 3) return false;
+  position = end;
+  return true;
+}
+
+/// The marker whose first newline stands at `begin`: `\n#\s*-{3,}\s*([\w./]+)\s*-{3,}\n`.
+std::optional<Marker> marker_at(std::string_view text, size_t begin) {
+  size_t position = begin + 1;
+  if (position >= text.size() || text[position] != '#') return std::nullopt;
+  ++position;
+  if (!skip_dashes(text, position)) return std::nullopt;
+  position += leading_space(text.substr(position));
+  const size_t name = position;
+  for (size_t next = name; next < text.size(); position = next) {
+    const int32_t c = next_code_point(text, next);
+    if (!is_word(c) && c != '.' && c != '/') break;
+  }
+  const size_t name_end = position;
+  if (name_end == name || !skip_dashes(text, position)) return std::nullopt;
+  if (position >= text.size() || text[position] != '\n') return std::nullopt;
+  return Marker{begin, position + 1, std::string(text.substr(name, name_end - name))};
+}
+
+std::optional<Marker> next_marker(std::string_view text, size_t from) {
+  for (size_t at = text.find("\n#", from); at != std::string_view::npos;
+       at = text.find("\n#", at + 1)) {
+    if (auto marker = marker_at(text, at)) return marker;
+  }
+  return std::nullopt;
+}
+
+void require_utf8(const std::string& text, const std::shared_ptr<const SourceText>& source) {
+  const size_t bad = find_invalid_utf8(text);
+  if (bad == std::string::npos) return;
+  const auto line =
+      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n');
+  throw Error("the template is not UTF-8 text", make_span(source, static_cast<int>(line), 0));
+}
+
+/// Line of the file on which the character at `offset` stands.
+int line_of(std::string_view file, size_t offset) {
+  return 1 + static_cast<int>(std::count(
+                 file.begin(), file.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
+}
+
+/// Place of the name in a part's marker.
+SourceSpan name_span(const TemplatePart& part, const std::string& file_name) {
+  auto source = std::make_shared<SourceText>();
+  source->name = file_name;
+  source->text = part.marker;
+  source->first_line = part.marker_line;
+  const size_t name = part.marker.find(part.inline_name);
+  const size_t newline = part.marker.rfind('\n', name);
+  const size_t line_begin = newline == std::string::npos ? 0 : newline + 1;
+  const int line = part.marker_line + line_of(part.marker, name) - 1;
+  return make_span(std::move(source), line, static_cast<int>(name - line_begin) + 1);
+}
+
+}  // namespace
+
+std::vector<TemplatePart> split_inline_templates(std::string_view file) {
+  std::vector<TemplatePart> parts;
+  TemplatePart part;
+  size_t begin = 0;
+  int line = 1;  // on which `begin` stands
+  while (true) {
+    const std::optional<Marker> marker = next_marker(file, begin);
+    part.text = file.substr(begin, marker ? marker->begin - begin : std::string_view::npos);
+    parts.push_back(part);
+    if (!marker) return parts;
+    part.inline_name = marker->name;
+    part.marker = file.substr(marker->begin + 1, marker->end - marker->begin - 2);
+    part.marker_line = line + line_of(part.text, part.text.size());
+    part.first_line = part.marker_line + line_of(part.marker, part.marker.size());
+    line = part.first_line;
+    begin = marker->end;
+  }
+}
+
+ParsedTemplate::ParsedTemplate(std::shared_ptr<const SourceText> source,
+                               const std::shared_ptr<const SourceSpan>& via)
+    : source_(std::move(source)), preprocessed_(preprocess_lines(source_->text)) {
+  text_ = preprocessed_.text;
+  if (ends_with(text_, "\n")) text_.remove_suffix(1);
+  line_starts_.push_back(0);
+  for (size_t i = 0; i < text_.size(); ++i) {
+    if (text_[i] == '\n') line_starts_.push_back(i + 1);
+  }
+  try {
+    tree_ = parse_template(text_);
+    find_unset_names(tree_);
+  } catch (const SyntaxError& error) {
+    throw Error(error.what(), span(error.position, via), error.hint);
+  }
+}
+
+SourceSpan ParsedTemplate::span(size_t position, std::shared_ptr<const SourceSpan> via) const {
+  const auto next = std::upper_bound(line_starts_.begin(), line_starts_.end(), position);
+  const auto index = static_cast<size_t>(next - line_starts_.begin()) - 1;
+  const LineOrigin& origin = preprocessed_.lines[std::min(index, preprocessed_.lines.size() - 1)];
+  SourceSpan span;
+  span.source = source_;
+  span.line = source_->first_line + origin.line - 1;
+  const int column = static_cast<int>(position - line_starts_[index]) + 1 + origin.column_shift;
+  span.column = std::min(std::max(column, 1), origin.length + 1);
+  span.via = std::move(via);
+  return span;
+}
+
+const ParsedTemplate& TemplateSource::parsed(const std::shared_ptr<const SourceSpan>& via) const {
+  // Not std::call_once: what it calls had better not throw, which parsing does.
+  const std::lock_guard lock(mutex_);
+  if (!parsed_) parsed_ = std::make_unique<const ParsedTemplate>(text_, via);
+  return *parsed_;
+}
+
+TemplateFile read_template_file(const fs::path& path) {
+  auto whole = std::make_shared<SourceText>();
+  whole->name = shown_path(path);
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (!error && size > max_file_size) {
+    throw Error("the template '" + whole->name + "' is larger than " + human_bytes(max_file_size));
+  }
+  whole->text = normalize_newlines(read_file(path));
+  require_utf8(whole->text, whole);
+  TemplateFile file;
+  for (TemplatePart& part : split_inline_templates(whole->text)) {
+    auto text = std::make_shared<SourceText>();
+    text->name = whole->name;
+    text->inline_name = part.inline_name;
+    text->text = std::move(part.text);
+    text->first_line = part.first_line;
+    if (part.inline_name.empty()) {
+      file.own = std::make_shared<const TemplateSource>(std::move(text));
+    } else {
+      file.inlines.push_back(
+          std::make_shared<const TemplateSource>(std::move(text), name_span(part, whole->name)));
+    }
+  }
+  return file;
+}
+
+}  // namespace forge::templating

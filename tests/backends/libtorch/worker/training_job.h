@@ -1,0 +1,128 @@
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "backends/libtorch/worker/train.h"
+#include "core/base/hash.h"
+#include "core/base/random.h"
+#include "core/config/json.h"
+#include "core/data/token_file.h"
+#include "core/data/token_file_writer.h"
+#include "tests/backends/libtorch/model/small_models.h"
+#include "tests/support/support.h"
+
+namespace forge::tests {
+
+using nlohmann::json;
+
+/// A training job on random tokens in folders of its own.
+class Job {
+ public:
+  Job() {
+    experiment.model = small_model("ABCD", config::PositionKind::rope);
+    experiment.train.batch_size = 2;
+    experiment.train.seq_len = 8;
+    experiment.train.max_steps = 10;
+    experiment.train.log_every = 4;
+    experiment.train.eval_every = 5;
+    experiment.train.eval_batch_size = 3;
+    experiment.schedule.warmup_steps = 3;
+    experiment.schedule.cooldown_steps = 100;
+    write_tokens("train.tokens", 300, 1);
+    write_tokens("evaluation.tokens", 80, 2);
+  }
+
+  protocol::TokenSource tokens(const std::string& name) const {
+    return {(folder_ / name).string(), 0, document_start};
+  }
+
+  std::vector<json> run(const std::string& run_name, const std::string& resume_from = "") {
+    protocol::Request request;
+    request.job = protocol::Job::train;
+    request.run_dir = (folder_ / run_name).string();
+    request.identity = "0123456789ab";
+    request.experiment = config::to_json(experiment);
+    request.train_tokens = {tokens("train.tokens")};
+    request.evaluation_tokens = {tokens("evaluation.tokens")};
+    request.evaluation_tokens[0].rows = evaluation_rows;
+    request.selection_tokens = selection_tokens;
+    request.resume_from = resume_from;
+    std::filesystem::create_directories(request.run_dir);
+    const std::string log = request.run_dir + "/lines";
+    const int fd = ::open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666);
+    completed = worker::train(request, at::Device("cpu"), worker::EventWriter(fd));
+    ::close(fd);
+    std::vector<json> events;
+    std::ifstream file(log);
+    for (std::string line; std::getline(file, line);) events.push_back(json::parse(line));
+    return events;
+  }
+
+  void more_evaluation_rows() { write_tokens("evaluation.tokens", 4000, 2); }
+
+  std::filesystem::path run_dir(const std::string& name) const { return folder_ / name; }
+
+  config::Experiment experiment;
+  std::optional<int32_t> document_start;
+  int64_t evaluation_rows = 0;  ///< 0: all
+  std::vector<protocol::TokenSource> selection_tokens;
+  bool completed = false;
+
+ private:
+  void write_tokens(const std::string& name, int count, uint64_t seed) {
+    data::TokenFileWriter writer(
+        folder_ / name, experiment.model.vocab_size, hash_hex("tokenizer"));
+    RandomStream random(seed, 1);
+    for (int i = 0; i < count; ++i) {
+      const int32_t id = static_cast<int32_t>(random.below(29));
+      writer.append(&id, 1);
+    }
+    writer.finish();
+  }
+
+  TemporaryFolder folder_;
+};
+
+inline std::vector<json> of_kind(const std::vector<json>& events, const std::string& kind) {
+  std::vector<json> found;
+  for (const json& event : events) {
+    if (event.at("event") == kind) found.push_back(event);
+  }
+  return found;
+}
+
+/// Everything of the events that must be the same bits in two runs of the same job.
+inline std::vector<json> numbers(const std::vector<json>& events) {
+  std::vector<json> found;
+  for (const json& event : events) {
+    if (event.at("event") == "train") {
+      found.push_back({event.at("step"),
+                       event.at("loss"),
+                       event.at("gradient_norm"),
+                       event.at("learning_rate")});
+    }
+    if (event.at("event") == "evaluation")
+      found.push_back({event.at("step"), event.at("loss"), event.at("tokens")});
+  }
+  return found;
+}
+
+inline std::string named(int64_t step) {
+  char name[16];
+  std::snprintf(name, sizeof name, "%09d", int(step));
+  return name;
+}
+
+/// The numbers of the steps after `step`.
+inline std::vector<json> numbers_after(const std::vector<json>& events, int64_t step) {
+  std::vector<json> later;
+  for (const json& number : numbers(events)) {
+    if (number.at(0) > step) later.push_back(number);
+  }
+  return later;
+}
+
+}  // namespace forge::tests

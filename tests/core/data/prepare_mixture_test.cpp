@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "core/base/fs.h"
+#include "core/config/data_sources.h"
+#include "core/data/prepare.h"
+#include "core/data/token_file.h"
+#include "core/data/tokenizer_json.h"
+#include "core/data/toy_stories.h"
+#include "tests/support/catch.h"
+#include "tests/support/contains.h"
+#include "tests/support/support.h"
+
+namespace forge::data {
+namespace {
+
+using tests::contains;
+
+std::string numbers(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += std::to_string(i * 7919) + " plus zero\n";
+  return text;
+}
+
+/// Stories without an end, a text in lines and JSON lines, 5 to 3 to 2.
+struct Mixed {
+  Mixed() {
+    folder.write("numbers.txt", numbers(2000));
+    std::string lines;
+    for (int i = 0; i < 300; ++i) {
+      lines += nlohmann::json{{"page", toy_story(9, Split::training, uint64_t(i))}}.dump() + "\n";
+    }
+    folder.write("pages.jsonl", lines);
+    experiment.model.vocab_size = experiment.tokenizer.vocab_size = 400;
+    experiment.train.max_steps = 10;
+    experiment.train.batch_size = 4;
+    experiment.train.seq_len = 32;
+    experiment.train.eval_rows = 10;
+    experiment.data.source = "mixture";
+    auto& sources = experiment.data.sources;
+    sources["toys"].weight = 5;
+    sources["toys"].source = "toy_stories";
+    sources["numbers"].weight = 3;
+    sources["numbers"].path = (folder / "numbers.txt").string();
+    sources["numbers"].documents = config::DocumentKind::line;
+    sources["pages"].weight = 2;
+    sources["pages"].source = "jsonl";
+    sources["pages"].path = (folder / "pages.jsonl").string();
+    sources["pages"].documents = config::DocumentKind::record;
+    sources["pages"].field = "page";
+  }
+  PreparedData prepared(const Progress& progress = {}) const {
+    return prepare(experiment, folder / "cache", progress);
+  }
+
+  tests::TemporaryFolder folder;
+  config::Experiment experiment;
+};
+
+TEST_CASE("rows to choose by lie behind those that are reported, of each source its share") {
+  Mixed mixed;
+  const PreparedData without = mixed.prepared();
+  REQUIRE(without.selection.empty());
+  mixed.experiment.train.selection_rows = 7;
+  const PreparedData with = mixed.prepared();
+  int64_t rows = 0;
+  REQUIRE(with.evaluation.size() == without.evaluation.size());
+  for (size_t i = 0; i < with.evaluation.size(); ++i) {
+    REQUIRE(with.evaluation[i].rows == without.evaluation[i].rows);
+    REQUIRE(with.evaluation[i].first_row == 0);
+  }
+  for (const PreparedRows& file : with.selection) {
+    const auto reported =
+        std::find_if(with.evaluation.begin(), with.evaluation.end(), [&](const PreparedRows& own) {
+          return own.name == file.name;
+        });
+    REQUIRE(reported != with.evaluation.end());
+    REQUIRE(file.first_row == reported->rows);
+    REQUIRE(file.tokens == reported->tokens);
+    REQUIRE(file.weight == reported->weight);
+    rows += file.rows;
+  }
+  REQUIRE(rows == 7);
+  mixed.experiment.train.selection_rows = 100'000;
+  REQUIRE(contains(tests::error_of([&] { mixed.prepared(); }), "train.selection_rows need"));
+}
+
+TEST_CASE("the sources of a mixture are prepared under one tokenizer") {
+  const Mixed mixed;
+  const PreparedData prepared = mixed.prepared();
+  REQUIRE(prepared.train.size() == 3);
+  REQUIRE(prepared.train[0].name == "numbers");
+  REQUIRE(prepared.train[1].name == "pages");
+  REQUIRE(prepared.train[2].name == "toys");
+  REQUIRE(prepared.train[2].weight == 5);
+  REQUIRE(prepared.train[2].rows == 20);  // half of 40
+  int64_t evaluation = 0;
+  for (const PreparedRows& rows : prepared.evaluation) evaluation += rows.rows;
+  REQUIRE(evaluation == 10);
+  REQUIRE(prepared.evaluation[1].rows == 2);
+  const Tokenizer tokenizer = load_tokenizer(prepared.tokenizer);
+  REQUIRE(tokenizer.fingerprint() == prepared.tokenizer_fingerprint);
+  for (const PreparedRows& rows : prepared.train) {
+    REQUIRE(TokenFile(rows.tokens).tokenizer_fingerprint() == prepared.tokenizer_fingerprint);
+  }
+  // All of it is there the second time.
+  std::vector<std::string> phases;
+  mixed.prepared([&](double, const std::string& phase) {
+    if (phases.empty() || phases.back() != phase) phases.push_back(phase);
+  });
+  REQUIRE(phases == std::vector<std::string>{"numbers: reading the text",
+                                             "numbers: counting documents",
+                                             "pages: reading the text",
+                                             "pages: counting documents"});
+}
+
+TEST_CASE("a source alone with the mixture's tokenizer shares its tokens") {
+  const Mixed mixed;
+  const PreparedData prepared = mixed.prepared();
+  config::Experiment alone = mixed.experiment;
+  alone.data = config::data_of_source(alone.data, alone.data.sources.at("pages"));
+  alone.tokenizer.path = prepared.tokenizer.string();
+  REQUIRE(prepare(alone, mixed.folder / "cache", {}).train[0].tokens == prepared.train[1].tokens);
+
+  // So does another mixture that is given the tokenizer.
+  config::Experiment other = mixed.experiment;
+  other.data.sources.erase("toys");
+  other.tokenizer.path = prepared.tokenizer.string();
+  const PreparedData shared = prepare(other, mixed.folder / "cache", {});
+  REQUIRE(shared.train[0].tokens == prepared.train[0].tokens);
+  REQUIRE(shared.data_fingerprint != prepared.data_fingerprint);
+}
+
+TEST_CASE("weights change the tokenizer of a mixture and a weight of zero leaves a source out") {
+  Mixed mixed;
+  const PreparedData before = mixed.prepared();
+  for (auto& [name, source] : mixed.experiment.data.sources) source.weight *= 2;
+  REQUIRE(mixed.prepared().data_fingerprint == before.data_fingerprint);
+  mixed.experiment.data.sources["numbers"].weight = 60;
+  const PreparedData after = mixed.prepared();
+  REQUIRE(after.data_fingerprint != before.data_fingerprint);
+  REQUIRE(after.tokenizer_fingerprint != before.tokenizer_fingerprint);
+  const auto length = [](const PreparedData& prepared) {
+    return load_tokenizer(prepared.tokenizer).encode(" plus zero").size();
+  };
+  REQUIRE(length(after) < length(before));
+  mixed.experiment.data.sources["numbers"].weight = 0;
+  mixed.experiment.data.sources["numbers"].path = "/nowhere";
+  REQUIRE(mixed.prepared().train.size() == 2);
+}
+
+TEST_CASE("what is wrong with a source of a mixture names it") {
+  Mixed mixed;
+  mixed.folder.write("tiny.txt", "a\nb\nc\n");
+  mixed.experiment.data.sources["numbers"].path = (mixed.folder / "tiny.txt").string();
+  const std::string error = tests::error_of([&] { mixed.prepared(); });
+  INFO(error);
+  REQUIRE(contains(error, "data.sources.numbers: "));
+  REQUIRE(contains(error, "is too small"));
+}
+
+TEST_CASE("two processes may prepare a mixture and one of its sources at once") {
+  const Mixed mixed;
+  const auto all = [&] { return mixed.prepared(); };
+  auto first = std::async(std::launch::async, all);
+  auto second = std::async(std::launch::async, all);
+  const PreparedData one = first.get(), two = second.get();
+  for (size_t i = 0; i < 3; ++i) {
+    REQUIRE(one.train[i].tokens == two.train[i].tokens);
+    TokenFile(one.train[i].tokens).check_content();
+  }
+}
+
+}  // namespace
+}  // namespace forge::data

@@ -1,0 +1,107 @@
+#include "core/report/equal_budget.h"
+
+#include "core/report/cells.h"
+#include "core/report/terminal.h"
+#include "tests/core/report/lab.h"
+#include "tests/support/catch.h"
+#include "tests/support/contains.h"
+
+namespace forge::report {
+namespace {
+
+using namespace tests;
+
+store::LossPoint at(int64_t tokens, double loss) {
+  store::LossPoint point;
+  point.tokens = tokens;
+  point.loss = loss;
+  return point;
+}
+
+TEST_CASE("between two evaluations a loss is straight in the logarithm of the tokens",
+          "[report][budget]") {
+  const std::vector<store::LossPoint> points = {at(100, 4), at(400, 2), at(1600, 1)};
+  CHECK(loss_after(100, points) == 4);
+  CHECK(loss_after(200, points) == Approx(3));
+  CHECK(loss_after(800, points) == Approx(1.5));
+  CHECK(loss_after(1600, points) == 1);
+  CHECK(loss_after(9999, points) == 1);
+  CHECK(std::isnan(loss_after(99, points)));
+  CHECK(std::isnan(loss_after(99, {})));
+}
+
+/// Rows llama, canon_a, canon_b of one seed with these speeds, trained on 1,600 tokens.
+Ablation of_speeds(const std::vector<double>& speeds) {
+  Ablation ablation;
+  ablation.table = small_table();
+  for (size_t i = 0; i < speeds.size(); ++i) {
+    AblationRow row;
+    row.spec = ablation.table.rows[i];
+    store::RunSummary run;
+    run.status = run::RunState::completed;
+    run.id = row.spec.config;
+    run.tokens = 1600;
+    run.tokens_per_second = speeds[i];
+    row.runs = {run};
+    row.run = run;
+    ablation.rows.push_back(row);
+  }
+  return ablation;
+}
+
+std::vector<store::LossPoint> curve(const std::string&) {
+  return {at(100, 4), at(400, 2), at(1600, 1)};
+}
+
+double flops_of(const store::RunSummary& run) { return run.id == "llama" ? 10 : 20; }
+
+TEST_CASE("every row is given the time of the one that is done first", "[report][budget]") {
+  Ablation ablation = of_speeds({400, 100, 200});
+  add_equal_budgets(ablation, curve, flops_of);
+  // llama takes 4 s for its 1,600 tokens; the others have seen 400 and 800 by then.
+  CHECK(values_of(ablation.rows[0], loss_at_equal_time_name) == std::vector<double>{1});
+  CHECK(values_of(ablation.rows[1], loss_at_equal_time_name)[0] == Approx(2));
+  CHECK(values_of(ablation.rows[2], loss_at_equal_time_name)[0] == Approx(1.5));
+  CHECK(values_of(ablation.rows[1], loss_at_equal_flops_name)[0] == Approx(1.5));
+  CHECK(values_of(ablation.rows[0], loss_at_equal_flops_name)[0] == Approx(1));
+  REQUIRE(ablation.setup.back().name == "Equal budgets");
+  CHECK(contains(ablation.setup.back().value, "4s of training, all that Llama 4M takes"));
+  CHECK(contains(ablation.setup.back().value, "1.6e+04 FLOPs, those of Llama 4M"));
+  CHECK(cells_of(ablation, loss_at_equal_time_name)[1].summary.mean == Approx(2));
+}
+
+TEST_CASE("what is not comparable has no loss at an equal budget and sets none",
+          "[report][budget]") {
+  Ablation ablation = of_speeds({400, 100, 800});
+  ablation.rows[2].breaks = {"data other, this table shows one"};
+  ablation.rows[1].runs[0].device_name = "another";
+  ablation.rows[1].run = ablation.rows[1].runs[0];
+  add_equal_budgets(ablation, curve, flops_of);
+  CHECK(ablation.rows[0].loss_at_equal_time == std::vector<double>{1});
+  CHECK(ablation.rows[1].loss_at_equal_time.empty());
+  CHECK(ablation.rows[1].loss_at_equal_flops.size() == 1);
+  CHECK(ablation.rows[2].loss_at_equal_time.empty());
+  CHECK(ablation.rows[2].loss_at_equal_flops.empty());
+}
+
+TEST_CASE("a table asks for the curves only where a column shows them", "[report][budget]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000, {}});
+  int asked = 0;
+  AblationOptions options;
+  options.evaluations = [&](const std::string& run) {
+    ++asked;
+    return curve(run);
+  };
+  build_ablation(small_table(), lab.read(), options);
+  CHECK(asked == 0);
+  TableSpec table = small_table();
+  table.columns.push_back({ColumnKind::eval_loss_at_equal_time, "At equal time"});
+  const Ablation ablation = build_ablation(table, lab.read(), options);
+  CHECK(asked > 0);
+  CHECK(contains(to_terminal(ablation, {false, 200}), "At equal time"));
+  CHECK(contains(to_terminal(ablation, {false, 200}), "1.0000"));
+}
+
+}  // namespace
+}  // namespace forge::report
