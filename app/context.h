@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "core/config/experiment.h"
+#include "core/config/backend.h"
+#include "core/config/resolve.h"
+#include "core/jinja/render.h"
 #include "core/project/names.h"
 #include "core/project/workspace.h"
-#include "core/run/backend.h"
-#include "core/templating/render.h"
+#include "core/worker/launcher.h"
 
 namespace forge::app {
 
@@ -27,7 +28,7 @@ struct GlobalOptions {
 
 /// A config with the variables that the command line gives its templates.
 struct ChosenConfig : project::NamedConfig {
-  templating::Variables variables;
+  jinja::Variables variables;
 };
 
 /// Where the program was called and what it finds from there. Everything is looked up on demand:
@@ -39,7 +40,8 @@ class Context {
   const std::string& command_line() const { return command_line_; }  ///< as typed
   const std::filesystem::path& here() const { return here_; }
   const std::filesystem::path& program() const { return program_; }
-  const templating::Surroundings& surroundings() const { return surroundings_; }
+  const jinja::HostEnvironment& host_environment() const { return host_environment_; }
+  bool names_project() const { return !globals_.project.empty(); }  ///< whether -p is given
 
   /// The workspace around the folder of -p, else around the current one, else the one that came
   /// with the program.
@@ -58,17 +60,28 @@ class Context {
   /// The config with what the command line gives its templates, whose arguments it declares.
   ChosenConfig chosen(project::NamedConfig named) const;
 
+  /// The config with its overrides, the values of --set.
+  config::ResolveOptions resolve_options(const ChosenConfig& config,
+                                         const std::vector<std::string>& overrides) const;
+  config::ResolvedConfig resolve(const ChosenConfig& config,
+                                 const std::vector<std::string>& overrides) const;
+
   std::filesystem::path runs_dir() const;
+  /// Where backends may be declared: in the project, the workspace and forge's own library.
+  std::vector<std::filesystem::path> backend_folders() const;
   /// The backend of a resolved config.
-  std::unique_ptr<run::Backend> backend(const config::Experiment& experiment) const;
+  std::unique_ptr<worker::Backend> backend(const config::Experiment& experiment) const;
 
  private:
   std::string command_line_;
   GlobalOptions globals_;
   std::filesystem::path here_;
   std::filesystem::path program_;
-  templating::Surroundings surroundings_;
+  jinja::HostEnvironment host_environment_;
   mutable std::optional<project::Workspace> workspace_;
 };
+
+/// Throws Error for a model that other configs use: `lacks` says what it lacks, "it has no data".
+void require_training(const config::ResolvedConfig& resolved, const std::string& lacks);
 
 }  // namespace forge::app

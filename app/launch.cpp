@@ -1,25 +1,31 @@
 #include "app/launch.h"
 
+#include <algorithm>
 #include <iostream>
+#include <set>
 
-#include "app/progress_line.h"
-#include "core/base/fs.h"
-#include "core/config/json.h"
-#include "core/data/prepare.h"
-#include "core/run/job.h"
-#include "core/run/local_launcher.h"
-#include "core/run/run_model.h"
-#include "core/run/runs_dir.h"
-#include "core/run/supported.h"
-#include "core/run/token_sources.h"
+#include "app/tables.h"
+#include "app/terminal.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/experiment.h"
+#include "core/data/rows/prepare.h"
+#include "core/run/open_model.h"
+#include "core/run/request.h"
+#include "core/run/run_folder.h"
+#include "core/run/sweep.h"
+#include "core/worker/job.h"
+#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
 
-/// Weights that fit may still have meant something else.
-void warn_of_differences(const Launch& launch, const data::PreparedData& data) {
-  const run::InitialWeights& weights = launch.initial_weights;
-  const std::string& label = launch.label;
+/// Initial weights of the right shapes may still come from a different model.
+void warn_of_differences(const CheckedRun& run, const data::PreparedData& data) {
+  const run::InitialWeights& weights = run.initial_weights;
+  const std::string& label = run.label;
   for (const std::string& note : weights.notes)
     std::cerr << "warning: " << label << ": " << note << "\n";
   const std::string& theirs = weights.tokenizer_fingerprint;
@@ -29,10 +35,10 @@ void warn_of_differences(const Launch& launch, const data::PreparedData& data) {
                "theirs\n";
 }
 
-/// Says what hinders the run on any device, before a worker is asked on which one it would be.
-void refuse_what_cannot_run_here(const ChosenConfig& config,
-                                 const config::ResolvedConfig& resolved,
-                                 config::ResolveOptions options) {
+/// Throws what prevents the run on every device, before a worker is started to ask for its devices.
+void require_some_device(const ChosenConfig& config,
+                         const config::ResolvedConfig& resolved,
+                         config::ResolveOptions options) {
   if (resolved.obstacles.empty()) return;
   options.backend_has_gpu = !options.backend_has_gpu;
   const config::ResolvedConfig elsewhere =
@@ -40,89 +46,80 @@ void refuse_what_cannot_run_here(const ChosenConfig& config,
   if (!elsewhere.obstacles.empty()) config::require_no_obstacles(resolved);
 }
 
-run::BackendInfo describe_backend(const Context& context,
-                                  const config::Experiment& experiment,
-                                  const LaunchOptions& options) {
-  run::LocalLauncher launcher;
+worker::BackendInfo describe_backend(const Context& context,
+                                     const config::Experiment& experiment,
+                                     const LaunchOptions& options) {
+  worker::LocalLauncher launcher;
   return context.backend(experiment)->describe(launcher, options.device, options.threads);
 }
 
 /// Checks that the backend can do it, and finds the weights that it begins from.
-void complete(const Context& context, Launch& launch) {
-  run::require_job(protocol::Job::train, launch.backend);
-  run::require_supported(launch.resolved.json, launch.resolved.origins, launch.backend);
-  launch.initial_weights =
-      run::find_initial_weights(launch.resolved.experiment, context.runs_dir());
+void complete(const Context& context, CheckedRun& run) {
+  run::require_job(worker::Job::train, run.backend);
+  run::require_supported(run.resolved.json, run.resolved.origins, run.backend);
+  run.initial_weights = run::find_initial_weights(run.resolved.experiment, context.runs_dir());
 }
 
 }  // namespace
 
-Launch check_launch(const Context& context,
-                    const ChosenConfig& config,
-                    const LaunchOptions& options) {
-  config::ResolveOptions resolve_options;
-  resolve_options.overrides = options.overrides;
-  resolve_options.surroundings = context.surroundings();
-  resolve_options.variables = config.variables;
-  Launch launch{config.config.name,
-                config::resolve(config.project, config.config.name, resolve_options),
-                {},
-                {},
-                {}};
-  refuse_what_cannot_run_here(config, launch.resolved, resolve_options);
+CheckedRun check_config(const Context& context,
+                        const ChosenConfig& config,
+                        const LaunchOptions& options) {
+  config::ResolveOptions resolve_options = context.resolve_options(config, options.overrides);
+  CheckedRun run{config.config.name,
+                 config::resolve(config.project, config.config.name, resolve_options),
+                 {},
+                 {},
+                 {}};
+  require_some_device(config, run.resolved, resolve_options);
   // The config names the backend, and what the backend runs on decides what profile `auto` is.
-  launch.backend = describe_backend(context, launch.resolved.experiment, options);
-  if (launch.backend.environment.device_type != "cpu") {
+  run.backend = describe_backend(context, run.resolved.experiment, options);
+  if (run.backend.environment.device_type != "cpu") {
     resolve_options.backend_has_gpu = true;
-    launch.resolved = config::resolve(config.project, config.config.name, resolve_options);
+    run.resolved = config::resolve(config.project, config.config.name, resolve_options);
   }
-  if (!launch.resolved.trains) {
-    throw Error(
-        "'" + config.config.name + "' is a model for other configs to use: it has nothing to train",
-        {},
-        "run a training config; 'forge ls' lists them");
-  }
-  config::require_no_obstacles(launch.resolved);
-  config::settle_for_device(launch.resolved, launch.backend.environment.device_type);
-  complete(context, launch);
-  return launch;
+  require_training(run.resolved, "it has nothing to train");
+  config::require_no_obstacles(run.resolved);
+  config::settle_for_device(run.resolved, run.backend.environment.device_type);
+  complete(context, run);
+  return run;
 }
 
-Launch check_launch(const Context& context,
-                    const run::SavedRun& saved,
-                    const LaunchOptions& options) {
+CheckedRun check_config(const Context& context,
+                        const run::SavedRun& saved,
+                        const LaunchOptions& options) {
   config::ResolvedConfig resolved;
   resolved.project = saved.project;
   resolved.config_name = saved.config;
   resolved.trains = true;
   resolved.experiment = config::experiment_from_json(saved.experiment);
   resolved.json = saved.experiment;
-  Launch launch{saved.label, std::move(resolved), {}, {}, saved};
-  launch.backend = describe_backend(context, launch.resolved.experiment, options);
-  complete(context, launch);
-  return launch;
+  CheckedRun run{saved.label, std::move(resolved), {}, {}, saved};
+  run.backend = describe_backend(context, run.resolved.experiment, options);
+  complete(context, run);
+  return run;
 }
 
-benchmark::Subject benchmark_subject(const Context& context,
-                                     const Launch& launch,
-                                     const LaunchOptions& options,
-                                     int64_t window_steps) {
-  run::require_job(protocol::Job::bench, launch.backend);
-  benchmark::Subject subject;
-  subject.name = launch.resolved.config_name;
-  subject.request.job = protocol::Job::bench;
-  subject.request.experiment = launch.resolved.json;
+benchmark::BenchTarget benchmark_subject(const Context& context,
+                                         const CheckedRun& run,
+                                         const LaunchOptions& options,
+                                         int64_t window_steps) {
+  run::require_job(worker::Job::bench, run.backend);
+  benchmark::BenchTarget subject;
+  subject.name = run.resolved.config_name;
+  subject.request.job = worker::Job::bench;
+  subject.request.experiment = run.resolved.json;
   subject.request.window_steps = window_steps;
   subject.request.device = options.device;
   subject.request.threads = options.threads;
-  subject.command = context.backend(launch.resolved.experiment)->command(subject.request);
+  subject.command = context.backend(run.resolved.experiment)->command(subject.request);
   return subject;
 }
 
-PreparedLaunch prepare_launch(const Context& context,
-                              const Launch& launch,
-                              const LaunchOptions& options) {
-  const config::ResolvedConfig& resolved = launch.resolved;
+PreparedRun prepare_run(const Context& context,
+                        const CheckedRun& run,
+                        const LaunchOptions& options) {
+  const config::ResolvedConfig& resolved = run.resolved;
   data::PreparedData data;
   {
     ProgressLine line("preparing data");
@@ -131,35 +128,205 @@ PreparedLaunch prepare_launch(const Context& context,
           line.show_phase(fraction, phase);
         });
   }
-  warn_of_differences(launch, data);
-  run::LocalLauncher launcher;
+  warn_of_differences(run, data);
+  worker::LocalLauncher launcher;
   run::RunInputs inputs;
   inputs.project = resolved.project;
   inputs.config = resolved.config_name;
   inputs.command = context.command_line();
   inputs.revision =
-      launch.saved ? launch.saved->revision : run::git_revision(launcher, context.workspace().root);
+      run.saved ? run.saved->revision : worker::git_revision(launcher, context.workspace().root);
   inputs.experiment = resolved.json;
-  inputs.origins = launch.saved ? launch.saved->origins : config::to_json(resolved.origins);
+  inputs.origins = run.saved ? run.saved->origins : config::to_json(resolved.origins);
   inputs.data_fingerprint = data.data_fingerprint;
   inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
   inputs.tokenizer = data.tokenizer;
-  inputs.initial_weights = launch.initial_weights;
+  inputs.initial_weights = run.initial_weights;
   inputs.train_tokens = run::training_sources(data);
   inputs.evaluation_tokens = run::evaluation_sources(data);
-  inputs.selection_tokens = run::selection_sources(data);
+  inputs.validation_tokens = run::validation_sources(data);
   inputs.device = options.device;
-  inputs.backend = launch.backend;
-  const run::PlannedRun planned =
-      launch.saved ? run::plan_as_saved(inputs, *launch.saved, context.runs_dir())
-                   : run::plan_run(inputs, context.runs_dir(), options.force);
+  inputs.backend = run.backend;
+  const run::PlannedRun planned = run.saved
+                                      ? run::plan_as_saved(inputs, *run.saved, context.runs_dir())
+                                      : run::plan_run(inputs, context.runs_dir(), options.force);
   if (!options.continue_run.empty() && planned.action == run::Action::start) {
-    inputs.continuation =
-        run::find_continuation(run::named_run(context.runs_dir(), options.continue_run),
-                               planned.record.identity,
-                               inputs.experiment);
+    inputs.continue_from = run::find_continue_checkpoint(
+        run::find_run_by_name_or_path(context.runs_dir(), options.continue_run),
+        planned.record.identity,
+        inputs.experiment);
   }
   return {std::move(inputs), planned};
+}
+
+namespace {
+
+/// A config with the sweeps that its table declares.
+struct SelectedConfig {
+  ChosenConfig config;
+  std::vector<run::Sweep> sweeps;
+};
+
+std::vector<SelectedConfig> configs_of_table(const Context& context, const std::string& name) {
+  const project::Project project = context.project();
+  const tables::TableSpec table = read_table(project, name);
+  std::vector<run::Sweep> sweeps;
+  if (table.best_of) {
+    sweeps.push_back({table.best_of->key, {}});
+    for (const double value : table.best_of->values)
+      sweeps.back().values.push_back(shortest(value));
+    if (const int64_t rows = table.best_of->validation_rows; rows > 0)
+      sweeps.push_back({"train.validation_rows", {std::to_string(rows)}});
+  }
+  std::vector<SelectedConfig> selected;
+  for (const tables::RowSpec& row : table.rows)
+    selected.push_back(
+        {context.chosen({project, project::config_of(project, row.config)}), sweeps});
+  return selected;
+}
+
+std::vector<SelectedConfig> training_configs(const Context& context) {
+  const project::Project project = context.project();
+  std::vector<SelectedConfig> selected;
+  for (const project::Config& config : project.configs) {
+    if (project::summarize(project, config, context.host_environment()).trains)
+      selected.push_back({context.chosen({project, config}), {}});
+  }
+  if (selected.empty()) throw Error("project '" + project.path + "' has no training config");
+  return selected;
+}
+
+/// The sweeps of the command line, those that the project declares read from their files.
+struct Sweeps {
+  std::vector<run::Sweep> values;
+  std::vector<std::string> configs;  ///< that declared ones bring along
+};
+
+run::SweepFile declared_sweep(const project::Project& project, const std::string& name) {
+  const std::vector<std::string> known = sweep_names(project);
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    const std::string near = did_you_mean(name, known);
+    throw Error("project '" + project.path + "' declares no sweep '" + name + "'",
+                {},
+                !near.empty()   ? near
+                : known.empty() ? "give values, --sweep optimizer.lr=3e-4,1e-3, or write a file "
+                                  "sweeps/NAME.yaml in the project"
+                                : "its sweeps: " + join(known, ", "));
+  }
+  return run::read_sweep_file(shown_path(project.folder / "sweeps" / (name + ".yaml")));
+}
+
+Sweeps asked_sweeps(const Context& context, const RunSelection& selection) {
+  Sweeps sweeps;
+  for (const std::string& text : selection.sweeps) {
+    if (text.find('=') != std::string::npos) {
+      sweeps.values.push_back(run::parse_sweep(text));
+      continue;
+    }
+    run::SweepFile declared = declared_sweep(context.project(), text);
+    sweeps.values.insert(sweeps.values.end(), declared.sweeps.begin(), declared.sweeps.end());
+    sweeps.configs.insert(sweeps.configs.end(), declared.configs.begin(), declared.configs.end());
+  }
+  return sweeps;
+}
+
+/// The configs that were asked for, in that order.
+std::vector<SelectedConfig> selected_configs(const Context& context,
+                                             const RunSelection& selection) {
+  const int ways =
+      int{selection.all} + int{!selection.table.empty()} + int{!selection.configs.empty()};
+  if (ways != 1) {
+    throw Error(
+        "name the configs to run, or use --all for every training config of the project, "
+        "--table for the configs of a table, or --sweep with a sweep that the project declares",
+        {},
+        "'forge ls' lists them");
+  }
+  if (selection.all) return training_configs(context);
+  if (!selection.table.empty()) return configs_of_table(context, selection.table);
+  std::vector<SelectedConfig> selected;
+  for (const std::string& name : selection.configs) {
+    if (!project::is_pattern(name)) {
+      selected.push_back({context.config(name), {}});
+      continue;
+    }
+    const project::Project project = context.project();
+    for (const project::Config& config : project::configs_matching(project, name))
+      selected.push_back({context.chosen({project, config}), {}});
+  }
+  return selected;
+}
+
+/// The sweeps of the command line; --seeds counts from the config's own seed.
+std::vector<run::Sweep> sweeps_of(const RunSelection& selection,
+                                  const Sweeps& asked,
+                                  int64_t own_seed) {
+  std::vector<run::Sweep> sweeps;
+  if (!selection.seeds.empty()) sweeps.push_back(run::parse_seeds(selection.seeds));
+  if (selection.seed_count > 0) sweeps.push_back(run::seeds_from(own_seed, selection.seed_count));
+  sweeps.insert(sweeps.end(), asked.values.begin(), asked.values.end());
+  return sweeps;
+}
+
+/// The runs of a config, one for each combination of swept values.
+std::vector<CheckedRun> runs_of(const Context& context,
+                                const SelectedConfig& selected,
+                                const RunSelection& selection,
+                                const Sweeps& asked,
+                                const LaunchOptions& options) {
+  int64_t own_seed = 0;
+  if (selection.seed_count > 0)
+    own_seed = context.resolve(selected.config, options.overrides).experiment.seed;
+  std::vector<run::Sweep> sweeps = sweeps_of(selection, asked, own_seed);
+  sweeps.insert(sweeps.end(), selected.sweeps.begin(), selected.sweeps.end());
+  std::vector<CheckedRun> runs;
+  for (const run::Overrides& variation : run::sweep_points(sweeps)) {
+    LaunchOptions changed = options;
+    changed.overrides.insert(changed.overrides.end(), variation.begin(), variation.end());
+    runs.push_back(check_config(context, selected.config, changed));
+    if (!variation.empty()) runs.back().label += " (" + join(variation, ", ") + ")";
+  }
+  return runs;
+}
+
+}  // namespace
+
+std::vector<std::string> sweep_names(const project::Project& project) {
+  std::vector<std::string> names;
+  std::error_code missing;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(project.folder / "sweeps", missing)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<CheckedRun> check_selected_configs(const Context& context,
+                                               const RunSelection& selection,
+                                               const LaunchOptions& options) {
+  const Sweeps sweeps = asked_sweeps(context, selection);
+  RunSelection wanted = selection;
+  if (wanted.configs.empty() && wanted.table.empty() && !wanted.all)
+    wanted.configs = sweeps.configs;
+  std::vector<std::vector<CheckedRun>> of_configs;
+  size_t most = 0;
+  for (const SelectedConfig& selected : selected_configs(context, wanted)) {
+    of_configs.push_back(runs_of(context, selected, wanted, sweeps, options));
+    most = std::max(most, of_configs.back().size());
+  }
+  std::vector<CheckedRun> runs;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (size_t i = 0; i < most; ++i) {
+    for (std::vector<CheckedRun>& of_config : of_configs) {
+      if (i >= of_config.size()) continue;
+      const config::ResolvedConfig& resolved = of_config[i].resolved;
+      if (seen.insert({resolved.project + ":" + resolved.config_name, json_text(resolved.json)})
+              .second)
+        runs.push_back(std::move(of_config[i]));
+    }
+  }
+  return runs;
 }
 
 }  // namespace forge::app

@@ -5,54 +5,88 @@
 #include <vector>
 
 #include "app/context.h"
-#include "core/benchmark/measure.h"
 #include "core/config/resolve.h"
-#include "core/run/saved_plan.h"
+#include "core/results/benchmark/benchmark.h"
+#include "core/run/plan.h"
 
 namespace forge::app {
 
-/// How configs are to be run.
+/// Options of every run that a command line asks for.
 struct LaunchOptions {
   std::vector<std::string> overrides;  ///< --set
   std::string device = "auto";
   int threads = 0;  ///< 0: all cores
   bool force = false;
-  std::string continue_run;  ///< --continue: go on from a checkpoint of this run, ""
+  std::string continue_run;  ///< --continue: start from a checkpoint of this run, ""
 };
 
 /// A config that is checked and may be run.
-struct Launch {
-  std::string label;  ///< what to call it: the config's name, and what a sweep changes
+struct CheckedRun {
+  std::string label;  ///< the config's name, with the keys that a sweep changes
   config::ResolvedConfig resolved;
-  run::BackendInfo backend;
+  worker::BackendInfo backend;
   run::InitialWeights initial_weights;
-  std::optional<run::SavedRun> saved;  ///< of a plan that is executed as it is
+  std::optional<run::SavedRun> saved;  ///< of a plan given by --plan
 };
 
-/// Resolves and checks a config for its backend on this machine. Starts nothing but, where that is
-/// not known yet, the worker to ask what it would run on.
-Launch check_launch(const Context& context,
-                    const ChosenConfig& config,
-                    const LaunchOptions& options);
+/// Resolves and checks a config for its backend on this machine. Starts a worker only to ask for
+/// its devices, unless they are known already.
+CheckedRun check_config(const Context& context,
+                        const ChosenConfig& config,
+                        const LaunchOptions& options);
 
-/// The same for a run of a plan: what it says, whatever the templates say by now.
-Launch check_launch(const Context& context,
-                    const run::SavedRun& saved,
-                    const LaunchOptions& options);
+/// The same for a run of a saved plan, whose config is taken as it is.
+CheckedRun check_config(const Context& context,
+                        const run::SavedRun& saved,
+                        const LaunchOptions& options);
 
-/// The launch's config as something to be measured; 0 steps: windows of about a second.
-benchmark::Subject benchmark_subject(const Context& context,
-                                     const Launch& launch,
-                                     const LaunchOptions& options,
-                                     int64_t window_steps = 0);
+/// The run's config for a benchmark; 0 steps: windows of about a second.
+benchmark::BenchTarget benchmark_subject(const Context& context,
+                                         const CheckedRun& run,
+                                         const LaunchOptions& options,
+                                         int64_t window_steps = 0);
 
-/// Prepares the data (with progress on stderr) and says what is left to do for the run.
-struct PreparedLaunch {
+/// A run with its data, and what is left to do for it.
+struct PreparedRun {
   run::RunInputs inputs;
   run::PlannedRun planned;
 };
-PreparedLaunch prepare_launch(const Context& context,
-                              const Launch& launch,
-                              const LaunchOptions& options);
+
+/// Prepares the data, with progress on stderr.
+PreparedRun prepare_run(const Context& context,
+                        const CheckedRun& run,
+                        const LaunchOptions& options);
+
+/// The runs that a command line asks for.
+struct RunSelection {
+  std::vector<std::string> configs;  ///< names and patterns
+  bool all = false;                  ///< every training config of the project
+  std::string table;                 ///< the configs of this table, ""
+  std::string seeds;                 ///< "1,2,3" or "1..3", "": the config's own
+  int seed_count = 0;                ///< this many, starting at the config's; 0: not given
+  std::vector<std::string> sweeps;   ///< "optimizer.lr=1e-3,3e-3", or one that the project declares
+};
+
+/// Names of the sweeps that a project declares: the files sweeps/*.yaml, sorted.
+std::vector<std::string> sweep_names(const project::Project& project);
+
+/// All runs: first every config with its first seed or value, then with the next, so that
+/// comparable runs complete early. A run that is selected twice is listed once.
+std::vector<CheckedRun> check_selected_configs(const Context& context,
+                                               const RunSelection& selection,
+                                               const LaunchOptions& options);
+
+struct PlanOptions {
+  bool probe = false;  ///< estimate runs without history by a short benchmark
+  std::string save;    ///< file to write the plan to, "": none
+  bool json = false;
+};
+
+/// Prints what is left of each run, with its time and memory as estimated from past runs or from a
+/// benchmark, without running anything. Writes the plan to the file of --save-plan.
+void print_plan(const Context& context,
+                const std::vector<CheckedRun>& runs,
+                const LaunchOptions& launch_options,
+                const PlanOptions& options);
 
 }  // namespace forge::app

@@ -1,140 +1,153 @@
-#include <unistd.h>
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 
-#include "app/commands.h"
-#include "app/template_arguments.h"
-#include "app/terminal.h"
+#include "app/command_line.h"
+#include "app/help.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
 namespace forge::app {
 namespace {
 
-constexpr const char* description =
-    "Runs controlled experiments on model architectures and says what they show.\n"
-    "\n"
-    "  forge ls                          what can be run here\n"
-    "  forge run train_canon_ac          train a config and print its result\n"
-    "  forge run --all                   every training config of the project\n"
-    "  forge compare --table positions   the ablation table\n"
-    "  forge export-markdown             the tables as RESULTS.md\n";
+struct CommandGroup {
+  const char* heading;
+  std::vector<void (*)(const Command&)> commands;
+};
 
-/// What CLI11 says of a wrong command line, with near misses for a misspelt subcommand.
-int report_usage(const CLI::App& app,
-                 const CLI::ParseError& error,
-                 int argument_count,
-                 char** arguments) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!command->get_group().empty()) names.push_back(command->get_name());
-  }
-  std::string command;
-  const CLI::App* chosen = &app;
-  while (!chosen->get_subcommands().empty()) {
-    chosen = chosen->get_subcommands().front();
-    command += " " + chosen->get_name();
-  }
-  const std::string first = argument_count > 1 ? arguments[1] : "";
-  const bool is_misspelt = chosen == &app && !first.empty() && !starts_with(first, "-");
-  const std::string near = is_misspelt ? did_you_mean(first, names) : "";
-  std::cerr << "error: " << (is_misspelt ? "no command '" + first + "'" : error.what()) << "\n";
-  std::cerr << "hint: " << (near.empty() ? "try 'forge" + command + " --help'" : near) << "\n";
-  return static_cast<int>(ExitCode::usage);
+/// Every command, in the order in which --help, the manual page and completion list them.
+const std::vector<CommandGroup>& command_groups() {
+  static const std::vector<CommandGroup> groups = {
+      {"Run experiments", {add_run, add_status, add_runs, add_why}},
+      {"Report results",
+       {add_compare, add_export, add_export_markdown, add_report, add_pack, add_import}},
+      {"Use models", {add_model, add_generate, add_eval, add_export_hf, add_import_hf, add_logits}},
+      {"Inspect configs",
+       {add_ls, add_show, add_explain, add_diff, add_check, add_keys, add_arguments}},
+      {"Inspect templates",
+       {add_pp, add_trefs, add_tlist, add_targets, add_graph, add_meta, add_index}},
+      {"Create", {add_init, add_workspace, add_project, add_import_lingua}},
+      {"Data, machine and speed",
+       {add_data, add_bench, add_backends, add_backend_test, add_doctor, add_gc, add_store}},
+      {"Shell", {add_completion, add_man}}};
+  return groups;
 }
 
-/// Under which headings --help lists the commands.
-void group_commands(CLI::App& app) {
-  const std::vector<std::pair<std::string, std::vector<std::string>>> groups = {
-      {"Experiments",
-       {"run",
-        "runs",
-        "status",
-        "why",
-        "compare",
-        "export",
-        "export-markdown",
-        "report",
-        "bench",
-        "backends",
-        "backend-test",
-        "data",
-        "pack",
-        "import",
-        "gc",
-        "doctor",
-        "store"}},
-      {"Models",
-       {"model", "generate", "eval", "export-hf", "import-hf", "import-lingua", "logits"}},
-      {"Configs", {"ls", "show", "explain", "diff", "check", "keys", "arguments"}},
-      {"Templates", {"pp", "trefs", "tlist", "targets", "graph", "meta", "index"}},
-      {"New", {"init", "ws", "project"}},
-      {"Shell", {"completion", "man"}}};
-  for (const auto& [group, names] : groups) {
-    for (const std::string& name : names) app.get_subcommand(name)->group(group);
+void add_commands(const Command& app) {
+  for (const CommandGroup& group : command_groups()) {
+    for (const auto add : group.commands) {
+      add(app);
+      app.app().get_subcommands([](const CLI::App*) { return true; }).back()->group(group.heading);
+    }
   }
+  add_supervise(app);
 }
 
-/// In the order in which --help lists them.
-void add_commands(CLI::App& program_line, Program& program) {
-  const Command app(program_line);
-  add_run(app, program);
-  add_status(app, program);
-  add_runs(app, program);
-  add_why(app, program);
-  add_compare(app, program);
-  add_export(app, program);
-  add_export_markdown(app, program);
-  add_report(app, program);
-  add_bench(app, program);
-  add_generate(app, program);
-  add_eval(app, program);
-  add_export_hf(app, program);
-  add_import_hf(app, program);
-  add_import_lingua(app, program);
-  add_logits(app, program);
-  add_backends(app, program);
-  add_backend_test(app, program);
-  add_data(app, program);
-  add_pack(app, program);
-  add_import(app, program);
-  add_gc(app, program);
-  add_doctor(app, program);
-  add_store(app, program);
-  add_ls(app, program);
-  add_show(app, program);
-  add_explain(app, program);
-  add_diff(app, program);
-  add_check(app, program);
-  add_keys(app, program);
-  add_model(app, program);
-  add_arguments(app, program);
-  add_pp(app, program);
-  add_trefs(app, program);
-  add_tlist(app, program);
-  add_targets(app, program);
-  add_graph(app, program);
-  add_meta(app, program);
-  add_index(app, program);
-  add_workspace(app, program);
-  add_project(app, program);
-  add_completion(app, program);
-  add_man(app, program);
-  add_supervise(app, program);
-  group_commands(program_line);
+/// Where the words name a command: its place, or that of an unknown name; words.size() without any.
+/// Options of the program itself come before it.
+size_t place_of_command(const CLI::App& app, const std::vector<std::string>& words) {
+  size_t place = 0;
+  for (; place < words.size() && starts_with(words[place], "-"); ++place) {
+    const CLI::Option* option = app.get_option_no_throw(words[place]);
+    if (option && option->get_items_expected_min() > 0) ++place;
+  }
+  return std::min(place, words.size());
 }
+
+/// The command that the words name; `place` becomes that of its last word. Null where they name
+/// none. Throws Error for a name that no command has, even where --help follows it.
+const CLI::App* find_named_command(const CLI::App& app,
+                                   const std::vector<std::string>& words,
+                                   size_t& place) {
+  const CLI::App* command = &app;
+  for (place = place_of_command(app, words); place < words.size(); ++place) {
+    const std::string& word = words[place];
+    const CLI::App* child = find_command(*command, word);
+    const bool needs_one = command == &app || command->get_require_subcommand_min() > 0;
+    if (!child && needs_one && !starts_with(word, "-")) {
+      std::vector<std::string> names;
+      for (const CLI::App* known : listed_commands(*command)) names.push_back(known->get_name());
+      const std::string path = command == &app ? "forge" : "forge " + command->get_name();
+      const std::string near = did_you_mean(word, names);
+      throw Error("no command '" + word + "'",
+                  {},
+                  near.empty() ? "'" + path + " --help' lists the commands" : near);
+    }
+    if (!child) break;
+    command = child;
+  }
+  if (command != &app) --place;
+  return command == &app ? nullptr : command;
+}
+
+/// A word that begins like an option and is no negative number.
+bool is_option(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && word[1] != '.' && (word[1] < '0' || word[1] > '9');
+}
+
+/// Whether the command has the option itself; the value of a short one may follow it directly.
+bool has_option(const CLI::App& command, const std::string& word) {
+  const bool is_long = starts_with(word, "--");
+  if (word == "--") return true;
+  const std::string name = is_long ? word.substr(0, word.find('=')) : word.substr(0, 2);
+  return command.get_option_no_throw(name) != nullptr;
+}
+
+/// Moves options that the command does not know, each with the words up to the next option, from
+/// the command line into the template arguments: a config's templates declare options of their own,
+/// and which ones is known only once the config is. Returns the rest for the parser.
+std::vector<std::string> take_template_arguments(const CLI::App& app,
+                                                 Program& program,
+                                                 const std::vector<std::string>& words) {
+  size_t place = 0;
+  const CLI::App* command = find_named_command(app, words, place);
+  if (!command || program.takes_template_arguments.count(command) == 0) return words;
+  for (const CLI::Option* option : command->get_options()) {
+    for (const std::string& name : option->get_lnames())
+      program.globals.command_options.push_back("--" + name);
+  }
+  std::vector<std::string> kept;
+  bool taking = false;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i > place && is_option(words[i])) taking = !has_option(*command, words[i]);
+    (taking ? program.globals.template_arguments : kept).push_back(words[i]);
+  }
+  return kept;
+}
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(const Program& program) : program_(program) {}
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
+    return help_text(*app, name, program_);
+  }
+
+ private:
+  const Program& program_;
+};
 
 int run_program(int argument_count, char** arguments) {
-  CLI::App app(description, "forge");
   Program program;
-  app.set_version_flag("--version", std::string("forge ") + FORGE_VERSION);
+  CLI::App app("Run controlled experiments on language-model architectures", "forge");
+  app.formatter(std::make_shared<HelpFormatter>(program));
+  app.set_help_flag("-h,--help", "Print help");
+  app.set_version_flag(
+      "--version", std::string("forge ") + FORGE_VERSION, "Print the version of forge");
   app.require_subcommand(0, 1);
-  app.get_formatter()->column_width(34);
-  add_project_option(Command(app), program);
-  app.add_option("-t,--config", program.globals.config, "Config, for a command that names none")
-      ->type_name("NAME");
-  add_commands(app, program);
+  const Command command(app, program);
+  command.examples(
+      "forge ls                          list the configs of this project\n"
+      "forge run train_canon_ac          train a config and print its result\n"
+      "forge run --all --seeds 3         every training config, with three seeds each\n"
+      "forge compare --table positions   the ablation table of the runs\n"
+      "forge export-markdown             all tables as RESULTS.md");
+  add_project_option(command);
+  command.add_option(
+      "-t,--config", program.globals.config, "Config, for a command that is given none");
+  add_commands(command);
   const std::vector<std::string> words(arguments + 1, arguments + argument_count);
   std::vector<std::string> rest = take_template_arguments(app, program, words);
   std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the end
@@ -143,7 +156,7 @@ int run_program(int argument_count, char** arguments) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    return report_usage(app, error, argument_count, arguments);
+    throw usage_error(app, error);
   }
   if (!program.action) {
     std::cout << app.help();

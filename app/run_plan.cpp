@@ -1,171 +1,163 @@
-#include "app/run_plan.h"
-#include "app/output.h"
+#include "app/launch.h"
+#include "app/runs.h"
+#include "app/terminal.h"
 
 #include <iostream>
 #include <map>
 #include <optional>
 
-#include "app/progress_line.h"
-#include "app/terminal.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/benchmark/probe.h"
-#include "core/run/local_launcher.h"
-#include "core/store/forecast.h"
-#include "core/store/location.h"
-#include "core/store/result_store.h"
+#include "core/results/benchmark/benchmark.h"
+#include "core/results/store/overview.h"
+#include "core/results/store/result_store.h"
+#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
 
-/// What tells how long a run will take.
-enum class Known { nothing, past_run, probe };
+/// Where an estimate comes from.
+enum class ForecastSource { none, history, benchmark };
 
-const char* name_of(Known known) {
-  static const char* const names[] = {"nothing", "past run", "probe"};
-  return names[static_cast<int>(known)];
+const char* name_of(ForecastSource source) {
+  static const char* const names[] = {"nothing", "past run", "probe"};  // of --json
+  return names[static_cast<int>(source)];
 }
 
-/// A launch with what is left to do for it.
-struct PlannedLaunch {
-  const Launch* launch = nullptr;
-  PreparedLaunch prepared;
+/// A run with what is left to do for it.
+struct PlanEntry {
+  const CheckedRun* run = nullptr;
+  PreparedRun prepared;
   store::Forecast forecast;
-  Known known = Known::nothing;
+  ForecastSource source = ForecastSource::none;
 
-  bool to_do() const { return prepared.planned.action != run::Action::cached; }
+  bool is_pending() const { return prepared.planned.action != run::Action::cached; }
 };
 
 std::vector<store::RunSummary> past_runs(const Context& context) {
-  const std::filesystem::path runs_dir = context.runs_dir();
-  if (!std::filesystem::exists(runs_dir)) return {};
-  store::ResultStore store(store::store_path(runs_dir));
-  store.sync(runs_dir);
-  return store.runs();
+  const std::optional<store::ResultStore> store = find_store(context);
+  return store ? store->runs() : std::vector<store::RunSummary>();
 }
 
-std::vector<PlannedLaunch> planned(const Context& context,
-                                   const std::vector<Launch>& launches,
-                                   const LaunchOptions& options) {
+std::vector<PlanEntry> make_plan(const Context& context,
+                                 const std::vector<CheckedRun>& runs,
+                                 const LaunchOptions& options) {
   const std::vector<store::RunSummary> past = past_runs(context);
-  std::vector<PlannedLaunch> plan;
-  for (const Launch& launch : launches) {
-    PlannedLaunch entry{&launch, prepare_launch(context, launch, options), {}, Known::nothing};
+  std::vector<PlanEntry> plan;
+  for (const CheckedRun& run : runs) {
+    PlanEntry entry{&run, prepare_run(context, run, options), {}, ForecastSource::none};
     entry.forecast = store::forecast(past, entry.prepared.planned, entry.prepared.inputs);
-    if (entry.forecast.seconds) entry.known = Known::past_run;
+    if (entry.forecast.seconds) entry.source = ForecastSource::history;
     plan.push_back(std::move(entry));
   }
   return plan;
 }
 
-/// What decides how long a step takes, as far as the config says.
-std::string cost_key(const Launch& launch) {
-  nlohmann::json experiment = launch.resolved.json;
+/// The part of a config that decides how long a step takes.
+std::string cost_key(const CheckedRun& run) {
+  nlohmann::json experiment = run.resolved.json;
   for (const char* key : {"name", "description", "seed", "data"}) experiment.erase(key);
   experiment.at("train").erase("max_steps");
   experiment.at("optimizer").erase("lr");
   return json_text(experiment);
 }
 
-/// Measures, one after the other, what no past run tells of. One that cannot be measured is said
-/// and left open.
-void probe_the_unknown(const Context& context,
-                       const LaunchOptions& options,
-                       std::vector<PlannedLaunch>& plan) {
+/// Benchmarks the runs without history, one after the other. Warns of those that fail.
+void benchmark_unknown_runs(const Context& context,
+                            const LaunchOptions& options,
+                            std::vector<PlanEntry>& plan) {
   std::map<std::string, std::optional<benchmark::Probe>> probes;
-  run::LocalLauncher launcher;
-  for (PlannedLaunch& entry : plan) {
-    if (!entry.to_do() || entry.known != Known::nothing) continue;
-    const auto [found, is_new] = probes.try_emplace(cost_key(*entry.launch));
+  worker::LocalLauncher launcher;
+  for (PlanEntry& entry : plan) {
+    if (!entry.is_pending() || entry.source != ForecastSource::none) continue;
+    const auto [found, is_new] = probes.try_emplace(cost_key(*entry.run));
     if (is_new) {
       try {
-        ProgressLine line("probing " + entry.launch->label);
+        ProgressLine line("benchmarking " + entry.run->label);
         found->second = benchmark::probe(
             launcher,
-            benchmark_subject(context, *entry.launch, options),
+            benchmark_subject(context, *entry.run, options),
             [&](double fraction, const std::string& text) { line.show(fraction, text); });
       } catch (const Error& error) {
-        std::cerr << "warning: " << entry.launch->label << " cannot be probed: " << error.message()
-                  << "\n";
+        std::cerr << "warning: " << entry.run->label
+                  << " cannot be benchmarked: " << error.message() << "\n";
       }
     }
     if (!found->second) continue;
-    entry.known = Known::probe;
+    entry.source = ForecastSource::benchmark;
     entry.forecast.seconds = double(entry.forecast.steps) * found->second->seconds_per_step;
     entry.forecast.memory_bytes = found->second->memory_bytes;
   }
 }
 
-/// "10 runs: 8 new, 2 cached; about 3m 20s, judged by the newest runs like them".
-std::string plan_summary(const std::vector<PlannedLaunch>& plan) {
+/// "10 runs: 8 new, 2 cached; about 3m 20s in sequence, based on similar runs".
+std::string plan_summary(const std::vector<PlanEntry>& plan) {
   std::map<run::Action, int> counts;
-  std::map<Known, int> to_do;
+  std::map<ForecastSource, int> pending;
   double seconds = 0;
-  for (const PlannedLaunch& entry : plan) {
+  for (const PlanEntry& entry : plan) {
     ++counts[entry.prepared.planned.action];
-    if (entry.to_do()) ++to_do[entry.known];
+    if (entry.is_pending()) ++pending[entry.source];
     seconds += entry.forecast.seconds.value_or(0);
   }
   std::vector<std::string> parts;
   for (const auto& [action, count] : counts)
     parts.push_back(std::to_string(count) + " " + run::name_of(action));
-  std::string text =
+  const std::string text =
       std::to_string(plan.size()) + (plan.size() == 1 ? " run: " : " runs: ") + join(parts, ", ");
-  if (to_do.empty()) return text;
-  const int unknown = to_do[Known::nothing];
-  if (to_do[Known::past_run] + to_do[Known::probe] == 0)
-    return text + "; no past run like them tells how long, --probe measures it";
+  if (pending.empty()) return text;
   std::vector<std::string> sources;
-  if (to_do[Known::past_run] > 0) sources.push_back("the newest runs like them");
-  if (to_do[Known::probe] > 0) sources.push_back("a probe of their steps alone");
-  text += "; about " + human_duration(seconds) + " one after the other, judged by " +
-          join(sources, " and ");
-  if (unknown > 0)
-    text += ", without " + std::to_string(unknown) + " that no run is like (--probe measures them)";
-  return text;
+  if (pending[ForecastSource::history] > 0) sources.emplace_back("similar runs");
+  if (pending[ForecastSource::benchmark] > 0) sources.emplace_back("a benchmark of single steps");
+  if (sources.empty()) return text + "; no estimate (--probe measures one)";
+  const int unknown = pending[ForecastSource::none];
+  return text + "; about " + human_duration(seconds) + " in sequence, based on " +
+         join(sources, " and ") +
+         (unknown == 0 ? ""
+                       : "; no estimate for " + std::to_string(unknown) + " (--probe measures it)");
 }
 
-nlohmann::json to_json(const PlannedLaunch& entry) {
+nlohmann::json entry_json(const PlanEntry& entry) {
   const store::Forecast& forecast = entry.forecast;
   nlohmann::json json = {{"run", entry.prepared.planned.record.id},
-                         {"config", entry.launch->resolved.config_name},
-                         {"label", entry.launch->label},
+                         {"config", entry.run->resolved.config_name},
+                         {"label", entry.run->label},
                          {"action", run::name_of(entry.prepared.planned.action)},
                          {"steps", forecast.steps},
                          {"seconds", nullptr},
                          {"memory_bytes", nullptr},
-                         {"judged_by", name_of(entry.known)}};
+                         {"judged_by", name_of(entry.source)}};
   if (forecast.seconds) json["seconds"] = *forecast.seconds;
   if (forecast.memory_bytes) json["memory_bytes"] = *forecast.memory_bytes;
   return json;
 }
 
-std::vector<std::string> line_of(const PlannedLaunch& entry) {
+std::vector<std::string> line_of(const PlanEntry& entry) {
   const store::Forecast& forecast = entry.forecast;
   const std::string time = forecast.seconds ? human_duration(*forecast.seconds) : "?";
-  return {entry.launch->label,
+  return {entry.run->label,
           run::name_of(entry.prepared.planned.action),
           with_thousands(forecast.steps),
-          entry.to_do() ? time : "—",
+          entry.is_pending() ? time : "—",
           forecast.memory_bytes ? human_bytes(double(*forecast.memory_bytes)) : "?"};
 }
 
-void save(const Context& context,
-          const std::vector<PlannedLaunch>& plan,
-          const LaunchOptions& options,
-          const std::string& file) {
+void save_plan(const Context& context,
+               const std::vector<PlanEntry>& plan,
+               const LaunchOptions& options,
+               const std::string& file) {
   run::SavedPlan saved;
   saved.created = utc_timestamp();
   saved.command = context.command_line();
   saved.device = options.device;
   saved.threads = options.threads;
   saved.continue_run = options.continue_run;
-  for (const PlannedLaunch& entry : plan) {
+  for (const PlanEntry& entry : plan) {
     const run::RunInputs& inputs = entry.prepared.inputs;
     const run::RunRecord& record = entry.prepared.planned.record;
-    saved.runs.push_back({entry.launch->label,
+    saved.runs.push_back({entry.run->label,
                           inputs.project,
                           inputs.config,
                           record.id,
@@ -175,27 +167,27 @@ void save(const Context& context,
                           record.identity});
   }
   run::write_plan(file, saved);
-  std::cerr << "wrote " << file << "; 'forge run --plan " << file << "' executes it as it is\n";
+  std::cerr << "wrote " << file << "; 'forge run --plan " << file << "' runs it\n";
 }
 
 }  // namespace
 
 void print_plan(const Context& context,
-                const std::vector<Launch>& launches,
+                const std::vector<CheckedRun>& runs,
                 const LaunchOptions& launch_options,
                 const PlanOptions& options) {
-  std::vector<PlannedLaunch> plan = planned(context, launches, launch_options);
-  if (options.probe) probe_the_unknown(context, launch_options, plan);
+  std::vector<PlanEntry> plan = make_plan(context, runs, launch_options);
+  if (options.probe) benchmark_unknown_runs(context, launch_options, plan);
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const PlannedLaunch& entry : plan) list.push_back(to_json(entry));
+    for (const PlanEntry& entry : plan) list.push_back(entry_json(entry));
     print_json(list);
   } else {
-    std::vector<std::vector<std::string>> lines = {{"Run", "What", "Steps", "Time", "Memory"}};
-    for (const PlannedLaunch& entry : plan) lines.push_back(line_of(entry));
+    std::vector<std::vector<std::string>> lines = {{"Run", "Action", "Steps", "Time", "Memory"}};
+    for (const PlanEntry& entry : plan) lines.push_back(line_of(entry));
     std::cout << aligned(lines, {2, 3, 4}) << "\n" << plan_summary(plan) << "\n";
   }
-  if (!options.save.empty()) save(context, plan, launch_options, options.save);
+  if (!options.save.empty()) save_plan(context, plan, launch_options, options.save);
 }
 
 }  // namespace forge::app

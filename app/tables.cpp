@@ -2,42 +2,38 @@
 
 #include <iostream>
 
+#include "app/runs.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/resolve.h"
-#include "core/report/published.h"
-#include "core/store/location.h"
-#include "core/store/result_store.h"
-#include "core/store/run_query.h"
+#include "core/results/store/result_store.h"
+#include "core/results/tables/table_spec.h"
 
 namespace forge::app {
 namespace {
 
-/// What is known of a project's configs.
+/// Measurements of a project's configs.
 struct Findings {
   std::vector<store::ConfiguredRun> runs;
   std::vector<benchmark::Record> benchmarks;
-  std::vector<report::LeftOut> left_out;  ///< those of other models
+  std::vector<tables::LeftOut> left_out;  ///< those of other models
 };
 
 Findings find(const Context& context,
               const project::Project& project,
               const TableOptions& options) {
-  const std::filesystem::path runs_dir = context.runs_dir();
-  if (!std::filesystem::exists(runs_dir)) return {};
-  store::ResultStore store(store::store_path(runs_dir));
-  for (const std::string& warning : store.sync(runs_dir).warnings)
-    std::cerr << "warning: " << warning << "\n";
+  const std::optional<store::ResultStore> store = find_store(context);
+  if (!store) return {};
   store::RunFilter filter;
   filter.project = project.path;
   filter.archived = options.archived;
   store::BenchmarkFilter benchmark_filter;
   benchmark_filter.project = project.path;
   benchmark_filter.kind = benchmark::Kind::training;
-  return {store::select(store.configured_runs(filter), options.where),
-          store.benchmarks(benchmark_filter),
+  return {store::select(store->configured_runs(filter), options.where),
+          store->benchmarks(benchmark_filter),
           {}};
 }
 
@@ -71,7 +67,7 @@ class Models {
     const auto [entry, is_new] = models_.try_emplace({config, profile});
     if (is_new && project_.find(config)) {
       config::ResolveOptions options;
-      options.surroundings = context_.surroundings();
+      options.host_environment = context_.host_environment();
       options.overrides = {"profile=" + profile};
       entry->second = config::resolve(project_, config, options).json.at("model");
     }
@@ -83,20 +79,20 @@ class Models {
   std::map<std::pair<std::string, std::string>, nlohmann::json> models_;  // by config and profile
 };
 
-/// Takes out what was found of models that are not those of their configs as they stand: ones that
-/// --set changed, or from before the config was edited. They must not stand under its name.
-void take_out_other_models(const Context& context,
-                           const project::Project& project,
-                           Findings& findings) {
+/// Removes measurements whose model is not their config's current one, because of --set or a later
+/// edit: they must not stand under the config's name.
+void remove_other_models(const Context& context,
+                         const project::Project& project,
+                         Findings& findings) {
   Models models(context, project);
-  const auto leave_out = [&](const std::string& config, const std::string& reason) {
+  const auto exclude = [&](const std::string& config, const std::string& reason) {
     if (!reason.empty()) findings.left_out.push_back({config, reason, 1});
     return !reason.empty();
   };
   const auto is_other_run = [&](const store::ConfiguredRun& run) {
     const nlohmann::json model = run.config.value("model", nlohmann::json());
-    return leave_out(run.summary.config,
-                     models.difference(run.summary.config, run.summary.profile, model));
+    return exclude(run.summary.config,
+                   models.difference(run.summary.config, run.summary.profile, model));
   };
   const auto is_other_benchmark = [&](const benchmark::Record& record) {
     return !models.difference(record.config, record.profile, record.model).empty();
@@ -119,7 +115,7 @@ std::vector<std::string> table_names(const project::Project& project) {
   std::error_code missing;
   for (const auto& entry : std::filesystem::directory_iterator(tables_folder(project), missing)) {
     const std::filesystem::path file = entry.path();
-    // Published figures lie beside the tables that show them.
+    // published.yaml holds the published results that the tables show.
     if (file.extension() == ".yaml" && file.stem() != "published")
       names.push_back(file.stem().string());
   }
@@ -127,48 +123,66 @@ std::vector<std::string> table_names(const project::Project& project) {
   return names;
 }
 
-report::TableSpec read_table(const project::Project& project, const std::string& name) {
+void add_table_options(const Command& command, TableOptions& options) {
+  command.add_option("--profile",
+                     options.profile,
+                     "Use runs of this profile [default: the one that fills most rows]");
+  command.add_flag("--archived", options.archived, "Include archived runs");
+  command.add_flag("--published", options.published, "Show published results beside ours");
+}
+
+std::vector<std::string> chosen_tables(const project::Project& project, const std::string& name) {
+  if (!name.empty()) return {name};
+  std::vector<std::string> names = table_names(project);
+  if (!names.empty()) return names;
+  throw Error("project '" + project.path + "' has no tables",
+              {},
+              "a table is a file of the project: tables/NAME.yaml");
+}
+
+tables::TableSpec read_table(const project::Project& project, const std::string& name) {
   const std::vector<std::string> known = table_names(project);
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     const std::string near = did_you_mean(name, known);
     throw Error("project '" + project.path + "' has no table '" + name + "'",
                 {},
                 !near.empty()   ? near
-                : known.empty() ? "tables are files of the project: tables/NAME.yaml"
+                : known.empty() ? "a table is a file of the project: tables/NAME.yaml"
                                 : "its tables: " + join(known, ", "));
   }
   std::vector<std::string> configs;
   for (const project::Config& config : project.configs) configs.push_back(config.name);
-  return report::read_table(shown_path(tables_folder(project) / (name + ".yaml")), configs);
+  return tables::read_table(shown_path(tables_folder(project) / (name + ".yaml")), configs);
 }
 
-std::vector<report::Ablation> build_tables(const Context& context,
+std::vector<tables::Ablation> build_tables(const Context& context,
                                            const project::Project& project,
                                            const std::vector<std::string>& names,
                                            const TableOptions& options) {
   Findings findings = find(context, project, options);
-  take_out_other_models(context, project, findings);
-  std::vector<report::Ablation> tables;
+  remove_other_models(context, project, findings);
+  std::vector<tables::Ablation> tables;
   std::optional<store::ResultStore> curves;  // few tables ask for them
   for (const std::string& name : names) {
-    report::TableSpec table = read_table(project, name);
-    if (!options.by.empty()) report::divide_by(table, options.by);
-    report::AblationOptions ablation_options;
+    tables::TableSpec table = read_table(project, name);
+    if (!options.by.empty()) tables::divide_by(table, options.by);
+    tables::AblationOptions ablation_options;
     ablation_options.profile = options.profile;
     if (options.published) {
-      if (table.published.empty()) throw Error("table '" + name + "' names no published figures");
+      if (table.published.empty())
+        throw Error("table '" + name + "' declares no published results");
       ablation_options.published =
-          report::read_published(shown_path(tables_folder(project) / table.published));
+          tables::read_published(shown_path(tables_folder(project) / table.published));
     }
     ablation_options.benchmarks = findings.benchmarks;
     ablation_options.evaluations = [&](const std::string& run_id) {
       if (!curves) curves.emplace(store::store_path(context.runs_dir()));
       return curves->evaluation_losses(run_id);
     };
-    report::Ablation ablation = report::build_ablation(table, findings.runs, ablation_options);
-    for (const report::LeftOut& other : findings.left_out) {
+    tables::Ablation ablation = tables::build_ablation(table, findings.runs, ablation_options);
+    for (const tables::LeftOut& other : findings.left_out) {
       const bool in_table =
-          std::any_of(table.rows.begin(), table.rows.end(), [&](const report::RowSpec& row) {
+          std::any_of(table.rows.begin(), table.rows.end(), [&](const tables::RowSpec& row) {
             return row.config == other.config;
           });
       if (in_table) ablation.left_out.push_back(other);
@@ -184,17 +198,17 @@ std::vector<store::ConfiguredRun> runs_for_tables(const Context& context,
   return find(context, project, options).runs;
 }
 
-std::vector<report::Curve> training_curves(const Context& context, const report::Ablation& table) {
+std::vector<tables::Curve> training_curves(const Context& context, const tables::Ablation& table) {
   const std::filesystem::path runs_dir = context.runs_dir();
-  std::vector<report::Curve> curves;
+  std::vector<tables::Curve> curves;
   if (!std::filesystem::exists(runs_dir)) return curves;
   const store::ResultStore store(store::store_path(runs_dir));
-  for (const report::AblationRow& row : table.rows) {
+  for (const tables::AblationRow& row : table.rows) {
     std::vector<store::RunSummary> runs = row.runs;
     if (runs.empty() && row.run) runs.push_back(*row.run);
-    report::Curve curve{row.spec.name, {}};
+    tables::Curve curve{row.spec.name, {}};
     for (const store::RunSummary& run : runs) {
-      for (const protocol::TrainMetrics& metrics : store.train_metrics(run.id))
+      for (const worker::TrainMetrics& metrics : store.train_metrics(run.id))
         curve.points.emplace_back(double(metrics.tokens), metrics.loss);
     }
     std::sort(curve.points.begin(), curve.points.end());

@@ -2,12 +2,21 @@
 
 #include <sys/ioctl.h>
 #include <unistd.h>
-
 #include <algorithm>
+#include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
+#include <iostream>
 
-#include "core/report/display_text.h"
+#include <nlohmann/json.hpp>
+
+#include "core/base/clock.h"
+#include "core/base/display_text.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
 
 namespace forge::app {
 
@@ -47,7 +56,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines,
   for (const auto& line : lines) {
     widths.resize(std::max(widths.size(), line.size()), 0);
     for (size_t i = 0; i < line.size(); ++i) {
-      widths[i] = std::max(widths[i], report::display_width(line[i]));
+      widths[i] = std::max(widths[i], tables::display_width(line[i]));
     }
   }
   std::string text;
@@ -56,9 +65,9 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines,
       const bool is_last = i + 1 == line.size();
       const bool to_the_right = std::find(right.begin(), right.end(), i) != right.end();
       if (to_the_right) {
-        text += report::pad_left(line[i], widths[i]);
+        text += tables::pad_left(line[i], widths[i]);
       } else {
-        text += is_last ? line[i] : report::pad_right(line[i], widths[i]);
+        text += is_last ? line[i] : tables::pad_right(line[i], widths[i]);
       }
       if (!is_last) text += "  ";
     }
@@ -67,5 +76,141 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines,
   }
   return text;
 }
+
+void print_json(const nlohmann::json& json) { std::cout << json_text(json, 2) << "\n"; }
+void print_json(const nlohmann::ordered_json& json) { std::cout << json_text(json, 2) << "\n"; }
+
+void add_output_options(const Command& command, OutputOptions& options) {
+  command.add_option(
+      "-o,--output <FILE>", options.file, "File to write [default: standard output]");
+  add_json_option(command, options.json);
+}
+
+void write_output(const std::string& text, const OutputOptions& options) {
+  if (options.file.empty()) {
+    std::cout << text;
+    return;
+  }
+  write_output_file(options.file, text);
+  std::cout << "Wrote output to " << options.file << "\n";
+}
+
+void write_output(const nlohmann::ordered_json& json, const OutputOptions& options) {
+  // json_text replaces bytes that are not UTF-8, which JSON cannot hold.
+  write_output(json_text(json, 2) + "\n", options);
+}
+
+void print_written_files(const std::vector<std::filesystem::path>& files,
+                         nlohmann::json values,
+                         bool json) {
+  if (!json) {
+    for (const fs::path& file : files) std::cout << "wrote " << shown_path(file) << "\n";
+    return;
+  }
+  values["files"] = nlohmann::json::array();
+  for (const fs::path& file : files) values["files"].push_back(file.string());
+  print_json(values);
+}
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) std::cerr << "warning: " << warning << "\n";
+}
+
+namespace {
+
+constexpr int bar_cells = 20;
+constexpr double redraw_seconds = 0.1;
+
+std::string bar(double fraction) {
+  const int full = static_cast<int>(std::lround(fraction * bar_cells));
+  std::string cells;
+  for (int i = 0; i < bar_cells; ++i) cells += i < full ? "█" : "░";
+  return cells;
+}
+
+}  // namespace
+
+ProgressLine::ProgressLine(std::string label)
+    : label_(std::move(label)), terminal_(is_terminal(STDERR_FILENO)) {}
+
+void ProgressLine::show(double fraction, const std::string& text) {
+  fraction = std::clamp(fraction, 0.0, 1.0);
+  if (terminal_) {
+    const double now = steady_seconds();
+    if (drawn_ && now - drawn_at_ < redraw_seconds) return;
+    std::string line = label_ + "  " + bar(fraction) + "  " + text;
+    // A line that wraps could not be redrawn in place.
+    const int width = std::max(20, terminal_width(STDERR_FILENO) - 1);
+    while (tables::display_width(line) > width) line.pop_back();
+    std::cerr << "\r\033[K" << line << std::flush;
+    drawn_ = true;
+    drawn_at_ = now;
+    return;
+  }
+  const int tenths = static_cast<int>(fraction * 10);
+  if (tenths <= said_tenths_) return;
+  said_tenths_ = tenths;
+  std::cerr << label_ << "  " << std::lround(fraction * 100) << "%  " << text << "\n";
+}
+
+void ProgressLine::show_phase(double fraction, const std::string& phase) {
+  const double now = steady_seconds();
+  if (phase != phase_) {
+    phase_ = phase;
+    phase_began_ = now;
+    phase_fraction_ = fraction;
+    said_tenths_ = -1;
+  }
+  const double seconds = now - phase_began_;
+  const double done = fraction - phase_fraction_;
+  const bool can_tell = seconds > 1 && done > 0 && fraction < 1;
+  const double left = can_tell ? seconds * (1 - fraction) / done : 0;
+  show(fraction, can_tell ? phase + ", " + human_duration(left) + " left" : phase);
+}
+
+void ProgressLine::show_status(const std::string& text) {
+  if (!terminal_) {
+    std::cerr << label_ << "  " << text << "\n";
+    return;
+  }
+  std::cerr << "\r\033[K" << label_ << "  " << text << std::flush;
+  drawn_ = true;
+}
+
+void ProgressLine::print_line(const std::string& text) {
+  clear();
+  std::cerr << text << "\n";
+}
+
+void ProgressLine::clear() {
+  if (drawn_) std::cerr << "\r\033[K" << std::flush;
+  drawn_ = false;
+}
+
+namespace {
+
+volatile std::sig_atomic_t interrupts = 0;
+
+/// A second Ctrl-C means more than the first; other signals may come in a row and mean the same.
+void on_signal(int signal) {
+  if (signal == SIGINT || interrupts == 0) interrupts = interrupts + 1;
+}
+
+void set_handler(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+Interrupts::Interrupts() {
+  interrupts = 0;
+  set_handler(on_signal);
+}
+
+Interrupts::~Interrupts() { set_handler(SIG_DFL); }
+
+int Interrupts::count() const { return interrupts; }
 
 }  // namespace forge::app

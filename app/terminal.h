@@ -1,7 +1,13 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "app/command_line.h"
 
 namespace forge::app {
 
@@ -22,5 +28,72 @@ std::string styled(const std::string& text, Style style, bool colour);
 /// not padded. `right` names the columns that are aligned right.
 std::string aligned(const std::vector<std::vector<std::string>>& lines,
                     const std::vector<size_t>& right = {});
+
+/// Where a command that prints a text writes it.
+struct OutputOptions {
+  std::string file;  ///< -o, "": standard output
+  bool json = false;
+};
+
+/// -o and --json.
+void add_output_options(const Command& command, OutputOptions& options);
+
+/// On standard output, with two spaces a level.
+void print_json(const nlohmann::json& json);
+void print_json(const nlohmann::ordered_json& json);
+
+/// Prints the text, or writes it to the file of -o and says so.
+void write_output(const std::string& text, const OutputOptions& options);
+void write_output(const nlohmann::ordered_json& json, const OutputOptions& options);
+
+/// "wrote FILE" for each file, or as JSON: `values` and the list "files".
+void print_written_files(const std::vector<std::filesystem::path>& files,
+                         nlohmann::json values,
+                         bool json);
+
+/// "warning: …" on stderr, a line for each.
+void print_warnings(const std::vector<std::string>& warnings);
+
+/// Progress on stderr: on a terminal one line that is redrawn in place, elsewhere plain lines, one
+/// for each tenth of the work at most.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string label);
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  /// `fraction` of the work done, 0 to 1, and a text about it.
+  void show(double fraction, const std::string& text);
+  /// The same with an estimate of the time that is left.
+  void show_phase(double fraction, const std::string& phase);
+  /// For work of unknown length: the latest status.
+  void show_status(const std::string& text);
+  /// A line that stays; the progress continues below it.
+  void print_line(const std::string& text);
+  /// Removes the redrawn line.
+  void clear();
+
+ private:
+  std::string label_;
+  bool terminal_;
+  bool drawn_ = false;
+  int said_tenths_ = -1;
+  double drawn_at_ = 0;
+  std::string phase_;
+  double phase_began_ = 0;  ///< when it was first shown, and how far it was then
+  double phase_fraction_ = 0;
+};
+
+/// Counts Ctrl-C during its lifetime, instead of ending the program. SIGTERM, SIGHUP and SIGUSR2
+/// count as the first one.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+  int count() const;
+};
 
 }  // namespace forge::app

@@ -1,15 +1,273 @@
 #include "backends/backends.h"
 
-#include "backends/external/backend.h"
-#include "backends/libtorch/backend.h"
+#include <unistd.h>
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <set>
+
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/base/parallel.h"
+#include "core/base/text.h"
 #include "core/config/backend.h"
+#include "core/run/host.h"
+#include "core/worker/job.h"
 
 namespace forge::backends {
+namespace {
 
-std::unique_ptr<run::Backend> make_backend(const config::Experiment& experiment,
-                                           const std::filesystem::path& program) {
+constexpr double describe_silence_seconds = 120;  // a first start from a cold network disk is slow
+
+using Json = nlohmann::json;
+
+int gpu_devices() {
+  int count = 0;
+  while (fs::exists("/dev/nvidia" + std::to_string(count))) ++count;
+  return count;
+}
+
+double age_in_seconds(const fs::path& file) {
+  const auto age = fs::file_time_type::clock::now() - fs::last_write_time(file);
+  return std::chrono::duration<double>(age).count();
+}
+
+}  // namespace
+
+Json machine_key() {
+  Json key = {run::host_name(), usable_cores(), gpu_devices(), worker::version};
+  for (const char* name : {"CUDA_VISIBLE_DEVICES",
+                           "LD_LIBRARY_PATH",
+                           "OMP_NUM_THREADS",
+                           "PATH",
+                           "PYTHONPATH",
+                           "VIRTUAL_ENV"}) {
+    const char* value = std::getenv(name);
+    key.push_back(value ? value : "");
+  }
+  return key;
+}
+
+fs::path description_file(const fs::path& cache_folder, const Json& key) {
+  return cache_folder / "backends" / (hash_hex(worker::to_line(key)) + ".json");
+}
+
+std::optional<worker::BackendInfo> read_description(const fs::path& file, double longest_seconds) {
+  try {
+    if (age_in_seconds(file) > longest_seconds) return std::nullopt;
+    const Json json = worker::object_from_line(read_file(file));
+    return worker::BackendInfo{
+        std::get<worker::Hello>(worker::event_from_json(json.at("hello"))),
+        std::get<worker::Environment>(worker::event_from_json(json.at("environment"))),
+        std::get<worker::Supports>(worker::event_from_json(json.at("supports")))};
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+void write_description(const fs::path& file, const worker::BackendInfo& info) {
+  if (!info.supports) return;  // a worker that may say more one day: it is asked again
+  try {
+    make_directories(file.parent_path());
+    write_file_atomic(file,
+                      worker::to_line(Json{{"hello", worker::to_json(info.hello)},
+                                           {"environment", worker::to_json(info.environment)},
+                                           {"supports", worker::to_json(*info.supports)}}));
+  } catch (const Error&) {
+  }
+}
+
+worker::Request describe_request(const std::string& device, int threads) {
+  worker::Request request;
+  request.job = worker::Job::describe;
+  request.device = device;
+  request.threads = threads;
+  return request;
+}
+
+worker::BackendInfo ask_worker(worker::Launcher& launcher,
+                               const worker::WorkerCommand& command,
+                               const worker::Request& request) {
+  std::optional<worker::Hello> hello;
+  std::optional<worker::Environment> environment;
+  std::optional<worker::Supports> supports;
+  worker::run_job(launcher, command, request, describe_silence_seconds, [&](const auto& event) {
+    if (const auto* said = std::get_if<worker::Hello>(&event)) hello = *said;
+    if (const auto* said = std::get_if<worker::Environment>(&event)) environment = *said;
+    if (const auto* said = std::get_if<worker::Supports>(&event)) supports = *said;
+  });
+  if (!hello || !environment) {
+    throw Error("the worker did not say what it runs on", {}, "", ExitCode::failed);
+  }
+  return {*hello, *environment, supports};
+}
+
+namespace {
+
+/// Names of backends go into tables and identities; a worker's word for itself is not trusted.
+bool is_sound_name(const std::string& name) {
+  constexpr size_t longest = 64;
+  const auto is_allowed = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
+  return !name.empty() && name.size() <= longest &&
+         std::all_of(name.begin(), name.end(), is_allowed) && name != config::own_backend;
+}
+
+/// What a library was when it was asked may have changed since, which no file of the worker shows.
+constexpr double longest_kept_seconds = 3600;
+
+/// Name, size and time of each file of a folder. A program's modules lie beside it.
+nlohmann::json files_key(const fs::path& folder) {
+  constexpr size_t most_files = 10'000;
+  std::map<std::string, nlohmann::json> files;
+  std::error_code gone;
+  for (fs::directory_iterator entry(folder, gone), end; !gone && entry != end;
+       entry.increment(gone)) {
+    if (!entry->is_regular_file(gone) || files.size() >= most_files) continue;
+    const auto changed = entry->last_write_time(gone).time_since_epoch().count();
+    files[entry->path().filename().string()] = {changed, entry->file_size(gone)};
+  }
+  return files;
+}
+
+/// All that the command's files tell: those beside the ones that its words name, and those of its
+/// working folder.
+nlohmann::json command_key(const worker::WorkerCommand& command) {
+  std::set<fs::path> folders = {command.working_folder};
+  for (const std::string& word : command.arguments) {
+    std::error_code gone;
+    const fs::path path = command.working_folder / word;
+    if (fs::is_regular_file(path, gone)) folders.insert(path.parent_path());
+  }
+  nlohmann::json files = nlohmann::json::object();
+  for (const fs::path& folder : folders) files[folder.string()] = files_key(folder);
+  return {command.arguments, command.environment, std::move(files)};
+}
+
+}  // namespace
+
+worker::WorkerCommand ExternalBackend::command(const worker::Request&) const {
+  if (config_.command.empty()) {
+    throw Error("backend " + name_ + " has no command", {}, "set external.command");
+  }
+  worker::WorkerCommand command;
+  command.arguments = config_.command;
+  command.working_folder = config_.working_directory;
+  // A path, unlike a name that is looked for on the PATH, is meant from where the program starts.
+  std::string& program = command.arguments[0];
+  if (program.find('/') != std::string::npos)
+    program = (command.working_folder / program).lexically_normal().string();
+  for (const std::string& entry : config_.environment) {
+    const size_t equals = entry.find('=');
+    if (equals == std::string::npos) continue;
+    command.environment[entry.substr(0, equals)] = entry.substr(equals + 1);
+  }
+  return command;
+}
+
+worker::BackendInfo ExternalBackend::describe(worker::Launcher& launcher,
+                                              const std::string& device,
+                                              int threads) const {
+  const worker::Request request = describe_request(device, threads);
+  worker::BackendInfo info = ask(launcher, request);
+  if (name_ != config::external_backend) {
+    info.hello.backend = name_;
+  } else if (!is_sound_name(info.hello.backend)) {
+    throw Error("the external backend calls itself '" + info.hello.backend.substr(0, 80) + "'",
+                {},
+                "its hello must give a name of letters, digits, _ and -, other than libtorch",
+                ExitCode::failed);
+  }
+  return info;
+}
+
+worker::BackendInfo ExternalBackend::ask(worker::Launcher& launcher,
+                                         const worker::Request& request) const {
+  const worker::WorkerCommand worker = command(request);
+  if (cache_folder_.empty()) return ask_worker(launcher, worker, request);
+  const fs::path cached = description_file(
+      cache_folder_, {command_key(worker), request.device, request.threads, machine_key()});
+  if (const auto info = read_description(cached, longest_kept_seconds)) return *info;
+  worker::BackendInfo info = ask_worker(launcher, worker, request);
+  write_description(cached, info);
+  return info;
+}
+
+namespace {
+
+std::string environment_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+fs::path LibtorchBackend::worker() const {
+  const std::string name = "forge-worker-libtorch";
+  const std::string chosen = environment_variable("FORGE_WORKER_LIBTORCH");
+  std::vector<fs::path> places;
+  if (!chosen.empty()) {
+    places = {fs::absolute(chosen)};
+  } else {
+    const fs::path folder = program_.parent_path();
+    places = {folder / name, folder.parent_path() / "libexec" / "forge" / name};
+  }
+  std::vector<std::string> tried;
+  for (const fs::path& place : places) {
+    if (fs::is_regular_file(place) && ::access(place.c_str(), X_OK) == 0) return place;
+    tried.push_back(place.string());
+  }
+  throw Error("the worker program " + name + " was not found: " + join(tried, ", "),
+              {},
+              chosen.empty() ? "build forge with FORGE_WITH_TORCH=ON, or set FORGE_WORKER_LIBTORCH"
+                             : "FORGE_WORKER_LIBTORCH names no program",
+              ExitCode::failed);
+}
+
+worker::WorkerCommand LibtorchBackend::command(const worker::Request& request) const {
+  worker::WorkerCommand command;
+  command.arguments = {worker().string()};
+  // The same number of threads in every parallel region, so that sums keep their order.
+  command.environment["OMP_DYNAMIC"] = "false";
+  // A thread that spins at a barrier holds the core that the one it waits for needs: on a busy
+  // machine that costs a factor of ten, on an idle one waiting asleep costs next to nothing.
+  command.environment["OMP_WAIT_POLICY"] = "passive";
+  if (request.threads > 0) {
+    command.environment["OMP_NUM_THREADS"] = std::to_string(request.threads);
+  }
+  // cuBLAS gives the same bits for the same call only with a workspace of fixed size.
+  command.environment["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8";
+  return command;
+}
+
+fs::path LibtorchBackend::cache_file(const worker::Request& request) const {
+  const fs::path program = worker();
+  const auto changed = fs::last_write_time(program).time_since_epoch().count();
+  return description_file(cache_folder_,
+                          {program.string(),
+                           changed,
+                           fs::file_size(program),
+                           request.device,
+                           request.threads,
+                           machine_key()});
+}
+
+worker::BackendInfo LibtorchBackend::describe(worker::Launcher& launcher,
+                                              const std::string& device,
+                                              int threads) const {
+  const worker::Request request = describe_request(device, threads);
+  const fs::path cached = cache_file(request);
+  constexpr double forever = std::numeric_limits<double>::infinity();
+  if (const auto info = read_description(cached, forever)) return *info;
+  const worker::BackendInfo info = ask_worker(launcher, command(request), request);
+  write_description(cached, info);
+  return info;
+}
+
+std::unique_ptr<worker::Backend> make_backend(const config::Experiment& experiment,
+                                              const std::filesystem::path& program) {
   if (experiment.backend == config::own_backend)
     return std::make_unique<LibtorchBackend>(program, user_cache_dir());
   return std::make_unique<ExternalBackend>(
@@ -20,7 +278,7 @@ namespace {
 
 ListedBackend ask(const config::Experiment& experiment,
                   const std::filesystem::path& program,
-                  run::Launcher& launcher) {
+                  worker::Launcher& launcher) {
   ListedBackend listed;
   listed.name = experiment.backend;
   try {
@@ -39,7 +297,7 @@ ListedBackend ask(const config::Experiment& experiment,
 
 std::vector<ListedBackend> list_backends(const std::vector<std::filesystem::path>& folders,
                                          const std::filesystem::path& program,
-                                         run::Launcher& launcher) {
+                                         worker::Launcher& launcher) {
   std::vector<ListedBackend> list = {ask(config::Experiment(), program, launcher)};
   list[0].description = "forge's own, in C++";
   for (const config::DeclaredBackend& declared : config::declared_backends(folders)) {

@@ -6,28 +6,108 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "core/config/experiment.h"
-#include "core/run/backend.h"
+#include "core/worker/launcher.h"
 
 namespace forge::backends {
 
+/// Starts the worker and asks what it is. Throws Error as worker::run_job does, and where it leaves
+/// without having said hello and environment.
+worker::BackendInfo ask_worker(worker::Launcher& launcher,
+                               const worker::WorkerCommand& command,
+                               const worker::Request& request);
+
+/// What may change a worker's answer though its own files stay as they are: the machine (a home
+/// folder may be shared between many), its cores and GPUs, and the variables that libraries heed.
+nlohmann::json machine_key();
+
+/// Where the answer is kept, by everything that may change it.
+std::filesystem::path description_file(const std::filesystem::path& cache_folder,
+                                       const nlohmann::json& key);
+/// What was kept, or nothing where that is older than `longest_seconds` or damaged: damage only
+/// means to ask again.
+std::optional<worker::BackendInfo> read_description(const std::filesystem::path& file,
+                                                    double longest_seconds);
+/// Keeps it. A cache that cannot be written costs the time of a start, no more.
+void write_description(const std::filesystem::path& file, const worker::BackendInfo& info);
+
+/// The request that asks for it.
+worker::Request describe_request(const std::string& device, int threads);
+
+/// Anybody's program that speaks the protocol (docs/PROTOCOL.md).
+class ExternalBackend : public worker::Backend {
+ public:
+  /// `name` as the config's `backend` has it; "external" for one without a name of its own.
+  /// `config` is complete: its working directory is absolute. `cache_folder` keeps what `describe`
+  /// learned for an hour, or until a file beside the command's changes; "": it asks each time.
+  ExternalBackend(std::string name,
+                  config::ExternalConfig config,
+                  std::filesystem::path cache_folder = "")
+      : name_(std::move(name)),
+        config_(std::move(config)),
+        cache_folder_(std::move(cache_folder)) {}
+
+  std::string name() const override { return name_; }
+  worker::WorkerCommand command(const worker::Request& request) const override;
+  /// Its hello has the name of the declaration, where there is one; else the worker's own. Throws
+  /// Error where that name is one of forge's or would be none for a folder.
+  worker::BackendInfo describe(worker::Launcher& launcher,
+                               const std::string& device,
+                               int threads) const override;
+
+ private:
+  worker::BackendInfo ask(worker::Launcher& launcher, const worker::Request& request) const;
+
+  std::string name_;
+  config::ExternalConfig config_;
+  std::filesystem::path cache_folder_;
+};
+
+/// The worker that comes with forge, forge-worker-libtorch. This half of it links no Torch.
+class LibtorchBackend : public worker::Backend {
+ public:
+  /// `program` is forge's own path, from which the worker's is found; `cache_folder` keeps what
+  /// `describe` learned, because a start of Torch costs half a second.
+  LibtorchBackend(std::filesystem::path program, std::filesystem::path cache_folder)
+      : program_(std::move(program)), cache_folder_(std::move(cache_folder)) {}
+
+  std::string name() const override { return "libtorch"; }
+  worker::WorkerCommand command(const worker::Request& request) const override;
+  worker::BackendInfo describe(worker::Launcher& launcher,
+                               const std::string& device,
+                               int threads) const override;
+
+  /// FORGE_WORKER_LIBTORCH where that is set; else beside the program, as in a build folder; else
+  /// libexec/forge/ of the prefix in whose bin/ the program lies. Throws Error (exit code `failed`)
+  /// naming the places.
+  std::filesystem::path worker() const;
+
+ private:
+  std::filesystem::path cache_file(const worker::Request& request) const;
+
+  std::filesystem::path program_;
+  std::filesystem::path cache_folder_;
+};
+
 /// The backend of a resolved config: forge's own, or the external program that the config names.
 /// `program` is forge's own path.
-std::unique_ptr<run::Backend> make_backend(const config::Experiment& experiment,
-                                           const std::filesystem::path& program);
+std::unique_ptr<worker::Backend> make_backend(const config::Experiment& experiment,
+                                              const std::filesystem::path& program);
 
 /// A backend that a config can name.
 struct ListedBackend {
   std::string name;
   std::string description;
-  std::filesystem::path declaration;     ///< "": it comes with forge
-  std::optional<run::BackendInfo> info;  ///< none: it cannot be used here
-  std::string problem;                   ///< why not
+  std::filesystem::path declaration;        ///< "": it comes with forge
+  std::optional<worker::BackendInfo> info;  ///< none: it cannot be used here
+  std::string problem;                      ///< why not
 };
 
 /// libtorch and all that are declared in `folders`; each is asked what it is.
 std::vector<ListedBackend> list_backends(const std::vector<std::filesystem::path>& folders,
                                          const std::filesystem::path& program,
-                                         run::Launcher& launcher);
+                                         worker::Launcher& launcher);
 
 }  // namespace forge::backends

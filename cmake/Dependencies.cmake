@@ -8,6 +8,7 @@ find_package(Boost 1.74 REQUIRED COMPONENTS filesystem)
 find_package(ZLIB REQUIRED)
 find_package(CURL 7.85 REQUIRED)
 find_package(OpenSSL 3 REQUIRED)
+find_package(LibArchive 3.6 REQUIRED)
 
 # Libraries whose packages bring no CMake files.
 function(forge_find_library target header library)

@@ -1,15 +1,9 @@
 add_library(forge_options INTERFACE)
 target_include_directories(forge_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(forge_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+  -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Wshadow
   # a*b+c stays two roundings unless a file asks for more, so that numbers do not depend on the CPU
   -ffp-contract=off)
-if(CMAKE_UNITY_BUILD)
-  # What one file keeps to itself is no business of another that is compiled with it.
-  target_compile_options(forge_options INTERFACE -Wno-subobject-linkage)
-else()
-  target_compile_options(forge_options INTERFACE -Wshadow)
-endif()
 if(FORGE_WERROR)
   target_compile_options(forge_options INTERFACE -Werror)
 endif()

@@ -1,17 +1,16 @@
-#include "backends/backends.h"
-
 #include <unistd.h>
-
 #include <iostream>
 
-#include "app/commands.h"
-#include "app/output.h"
+#include "app/command_line.h"
 #include "app/terminal.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
+#include "backends/backends.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
-#include "core/run/local_launcher.h"
+#include "core/worker/conformance/check_backend.h"
+#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
@@ -26,7 +25,7 @@ Json to_json(const ListedBackend& backend) {
                {"available", backend.info.has_value()},
                {"problem", backend.problem}};
   if (!backend.info) return json;
-  const run::BackendInfo& info = *backend.info;
+  const worker::BackendInfo& info = *backend.info;
   json["version"] = info.hello.backend_version;
   json["numerics_version"] = info.hello.numerics_version;
   json["device"] = info.environment.device_type;
@@ -50,7 +49,7 @@ std::string text_of(const nlohmann::json& library) {
 }
 
 /// "model.family: llama_canon" for each key of which only some values will do.
-std::vector<std::string> limits_of(const protocol::Supports& supports) {
+std::vector<std::string> limits_of(const worker::Supports& supports) {
   std::vector<std::string> lines;
   for (const auto& [key, values] : supports.config.items()) {
     std::vector<std::string> words;
@@ -73,7 +72,7 @@ std::string text_of(const ListedBackend& backend, bool colour) {
     if (!value.empty()) lines.push_back({"  " + name, value});
   };
   if (backend.info) {
-    const run::BackendInfo& info = *backend.info;
+    const worker::BackendInfo& info = *backend.info;
     add("devices", join(info.environment.devices, ", "));
     add("uses", info.environment.device_name);
     std::vector<std::string> libraries;
@@ -89,21 +88,16 @@ std::string text_of(const ListedBackend& backend, bool colour) {
       }
     }
   } else {
-    add("not here", split(backend.problem, '\n').front());
+    add("unavailable", split(backend.problem, '\n').front());
   }
   if (!backend.declaration.empty()) add("declared", shown_path(backend.declaration));
   return text + aligned(lines);
 }
 
 int list_backends(const Context& context, bool json) {
-  const auto project = context.project_folder();
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   const auto found =
-      backends::list_backends(config::backend_folders(project.value_or(fs::path()),
-                                                      context.workspace().root,
-                                                      context.surroundings().library_dir),
-                              context.program(),
-                              launcher);
+      backends::list_backends(context.backend_folders(), context.program(), launcher);
   if (json) {
     Json list = Json::array();
     for (const ListedBackend& backend : found) list.push_back(to_json(backend));
@@ -117,25 +111,153 @@ int list_backends(const Context& context, bool json) {
   return 0;
 }
 
+using conformance::Verdict;
+
+struct BackendTestOptions {
+  std::vector<std::string> command;
+  double timeout = 60;
+  bool keep = false;
+  bool json = false;
+};
+
+/// A folder that lives as long as the object, unless it is kept.
+class TempFolder {
+ public:
+  explicit TempFolder(bool keep) : keep_(keep) {
+    std::string pattern = (fs::temp_directory_path() / "forge-backend-test-XXXXXX").string();
+    if (!::mkdtemp(pattern.data())) throw system_error("make a folder '" + pattern + "'", errno);
+    path_ = pattern;
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    if (!keep_) fs::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+  bool keep_;
+};
+
+/// What a single word names: a declared backend, else a program.
+worker::WorkerCommand command_of(const Context& context, const std::vector<std::string>& words) {
+  worker::WorkerCommand command;
+  command.working_folder = context.here();
+  command.arguments = words;
+  if (words.size() == 1) {
+    for (const config::DeclaredBackend& declared :
+         config::declared_backends(context.backend_folders())) {
+      if (declared.name != words[0]) continue;
+      config::Experiment experiment;
+      experiment.backend = declared.name;
+      experiment.external = declared.external;
+      return context.backend(experiment)->command({});
+    }
+  }
+  std::string& program = command.arguments[0];
+  if (program.find('/') != std::string::npos)
+    program = (context.here() / program).lexically_normal().string();
+  return command;
+}
+
+std::string text_of(const std::vector<conformance::Finding>& findings, bool colour) {
+  std::vector<std::vector<std::string>> lines;
+  for (const conformance::Finding& finding : findings) {
+    const Style style = finding.verdict == Verdict::passed   ? Style::green
+                        : finding.verdict == Verdict::failed ? Style::red
+                                                             : Style::yellow;
+    lines.push_back({finding.check, styled(name_of(finding.verdict), style, colour), finding.text});
+    if (!finding.hint.empty()) lines.push_back({"", "", "hint: " + finding.hint});
+  }
+  return aligned(lines);
+}
+
+nlohmann::ordered_json to_json(const std::vector<conformance::Finding>& findings, bool passed) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const conformance::Finding& finding : findings) {
+    list.push_back({{"check", finding.check},
+                    {"verdict", name_of(finding.verdict)},
+                    {"text", finding.text},
+                    {"hint", finding.hint}});
+  }
+  return {{"passed", passed}, {"checks", list}};
+}
+
+int test(const Context& context, const BackendTestOptions& options) {
+  const TempFolder folder(options.keep);
+  conformance::CheckOptions check_options;
+  check_options.patience_seconds = options.timeout;
+  if (is_terminal(STDERR_FILENO)) {
+    check_options.on_check = [](const std::string& name) { std::cerr << name << " …\n"; };
+  }
+  worker::LocalLauncher launcher;
+  const std::vector<conformance::Finding> findings = conformance::check_backend(
+      launcher, command_of(context, options.command), folder.path(), check_options);
+  const bool passed =
+      std::none_of(findings.begin(), findings.end(), [](const conformance::Finding& finding) {
+        return finding.verdict == Verdict::failed;
+      });
+  if (options.json) {
+    print_json(to_json(findings, passed));
+  } else {
+    std::cout << text_of(findings, use_colour(STDOUT_FILENO));
+  }
+  if (options.keep) std::cerr << "files kept in " << folder.path().string() << "\n";
+  return static_cast<int>(passed ? ExitCode::done : ExitCode::failed);
+}
+
 }  // namespace
 
-void add_backends(const Command& app, Program& program) {
+void add_backends(const Command& app) {
   auto json = std::make_shared<bool>(false);
-  const Command command = app.add_subcommand(
-      "backends", "List the programs that can train, their devices and what they can do");
-  command.footer(
-      "Examples:\n"
-      "  forge backends\n"
-      "  forge run train_canon_ac --backend pytorch\n"
-      "\n"
-      "A backend is declared in backends/NAME/backend.yaml of a project or of the workspace:\n"
-      "  command: [/usr/bin/python3, worker.py]\n"
-      "docs/PROTOCOL.md says what such a program reads and writes; 'forge backend-test' tries it.");
-  add_project_option(command, program);
-  command.add_flag("--json", *json, "As JSON");
-  command.callback([&program, json] {
-    program.action = [json](const Context& context) { return list_backends(context, *json); };
-  });
+  const Command command =
+      app.add_command("backends", "List training backends, their devices and what they support");
+  command
+      .details(
+          "A backend is a program that trains. A project or workspace declares its own in "
+          "backends/NAME/backend.yaml:\n"
+          "\n"
+          "  command: [/usr/bin/python3, worker.py]\n"
+          "\n"
+          "docs/PROTOCOL.md specifies what such a program reads and writes.")
+      .examples(
+          "forge backends\n"
+          "forge run train_canon_ac --backend pytorch")
+      .see_also("forge backend-test, forge doctor");
+  add_project_option(command);
+  add_json_option(command, *json);
+  command.action(json, list_backends);
+}
+
+void add_backend_test(const Command& app) {
+  auto options = std::make_shared<BackendTestOptions>();
+  const Command command =
+      app.add_command("backend-test", "Test a backend program against the protocol");
+  command
+      .details(
+          "The test asks the program to describe itself, to train a model of a few thousand "
+          "weights twice, to resume from a checkpoint, to stop and to evaluate. It also sends "
+          "invalid requests. Exit code 1 when a check fails. docs/PROTOCOL.md specifies what is "
+          "expected.")
+      .examples(
+          "forge backend-test bigram\n"
+          "forge backend-test -- /usr/bin/python3 worker.py\n"
+          "forge backend-test --json -- ./my-worker --verbose")
+      .see_also("forge backends");
+  command.add_option("COMMAND", options->command, "A declared backend, or a program with arguments")
+      .required();
+  command
+      .add_option("--timeout <SECONDS>",
+                  options->timeout,
+                  "Fail a check after this many seconds without a new message")
+      .positive()
+      .show_default();
+  command.add_option("--patience", options->timeout, "Old name of --timeout").positive().hidden();
+  command.add_flag("--keep", options->keep, "Keep the test's files: checkpoints and stderr.log");
+  add_json_option(command, options->json);
+  command.action(options, test);
 }
 
 }  // namespace forge::app

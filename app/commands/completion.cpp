@@ -1,13 +1,215 @@
-#include "app/completion.h"
-
+#include <algorithm>
 #include <iostream>
+#include <string>
+#include <vector>
 
-#include "app/commands.h"
+#include "app/command_line.h"
+#include "app/context.h"
+#include "app/help.h"
+#include "app/launch.h"
+#include "app/tables.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/config/keys.h"
+#include "core/manage/run_edits.h"
+#include "core/run/run_folder.h"
 
 namespace forge::app {
 namespace {
 
-/// The description's first sentence, on one line and without tabs.
+/// A word that may stand next on the command line.
+struct Completion {
+  std::string word;
+  std::string description;  ///< one line, may be ""
+};
+using Completions = std::vector<Completion>;
+
+/// Where on the command line the last word stands.
+struct Position {
+  const CLI::App* command = nullptr;
+  const CLI::Option* awaited = nullptr;  ///< the option whose value the word is
+  int positionals = 0;                   ///< positional words before it
+  std::string project;                   ///< value of -p
+};
+
+Position position_of_last(const CLI::App& app, const std::vector<std::string>& words) {
+  Position position;
+  position.command = &app;
+  for (size_t i = 0; i + 1 < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (position.awaited) {
+      if (position.awaited->check_name("--project")) position.project = word;
+      position.awaited = nullptr;
+    } else if (starts_with(word, "-")) {
+      const CLI::Option* option = position.command->get_option_no_throw(word);
+      if (option && option->get_items_expected_min() > 0) position.awaited = option;
+    } else if (const CLI::App* child = find_command(*position.command, word)) {
+      position.command = child;
+    } else {
+      ++position.positionals;
+    }
+  }
+  return position;
+}
+
+void offer_projects(const Context& context, Completions& found) {
+  const project::ProjectList list =
+      project::load_projects(context.workspace(), context.host_environment());
+  for (const project::Project& project : list.projects)
+    found.push_back({project.path, project.name});
+}
+
+/// Configs of the current project, or of the whole workspace outside of any.
+void offer_configs(const Context& context, Completions& found) {
+  std::vector<project::Project> projects;
+  if (context.project_folder()) {
+    projects.push_back(context.project());
+  } else {
+    projects = project::load_projects(context.workspace(), context.host_environment()).projects;
+  }
+  for (const project::Project& project : projects) {
+    for (const project::Config& config : project.configs)
+      found.push_back({config.name, project.name});
+  }
+}
+
+void offer_keys(const std::string& ending, Completions& found) {
+  for (const config::Key& key : config::all_keys()) found.push_back({key.path + ending, key.help});
+}
+
+void offer_runs(const Context& context, Completions& found) {
+  for (const run::RunFolder& run : run::list_runs(context.runs_dir()))
+    found.push_back({run.id(), ""});
+}
+
+void offer_removals(const Context& context, Completions& found) {
+  for (const manage::Removal& removal : manage::list_removals(context.runs_dir()))
+    found.push_back({removal.name, removal.command});
+}
+
+void offer_names(const std::vector<std::string>& names, Completions& found) {
+  for (const std::string& name : names) found.push_back({name, ""});
+}
+
+/// What stands for a value in the help says what it can be: "CONFIG|RUN", "KEY=VALUE".
+void offer_values(const CLI::Option& option,
+                  const Program& program,
+                  const Context& context,
+                  Completions& found) {
+  const ArgumentTexts& texts = program.arguments.at(&option);
+  offer_names(texts.choices, found);
+  for (const std::string& kind : split(texts.value_name, '|')) {
+    if (kind == "PROJECT") offer_projects(context, found);
+    if (kind == "CONFIG") offer_configs(context, found);
+    if (kind == "RUN" || kind == "MODEL") offer_runs(context, found);
+    if (kind == "KEY") offer_keys("", found);
+    if (starts_with(kind, "KEY=")) offer_keys("=", found);
+    if (kind == "TABLE") offer_names(table_names(context.project()), found);
+    if (kind == "SWEEP") offer_names(sweep_names(context.project()), found);
+    if (kind == "REMOVAL") offer_removals(context, found);
+  }
+}
+
+/// The positional that a further word would be: the last one where it takes many.
+const CLI::Option* next_positional(const CLI::App& command, int place) {
+  const std::vector<const CLI::Option*> options = positionals(command);
+  if (size_t(place) < options.size()) return options[size_t(place)];
+  const bool takes_many = !options.empty() && options.back()->get_expected_max() > 1;
+  return takes_many ? options.back() : nullptr;
+}
+
+Completions candidates(const CLI::App& app,
+                       const Program& program,
+                       const std::vector<std::string>& words) {
+  const Position position = position_of_last(app, words);
+  GlobalOptions globals = program.globals;
+  if (!position.project.empty()) globals.project = position.project;
+  const Context context("", globals);
+  Completions found;
+  if (position.awaited) {
+    offer_values(*position.awaited, program, context, found);
+    return found;
+  }
+  if (!words.empty() && starts_with(words.back(), "-")) {
+    for (const CLI::Option* option : listed_options(*position.command)) {
+      for (const std::string& name : option->get_lnames())
+        found.push_back({"--" + name, option->get_description()});
+    }
+    return found;
+  }
+  for (const CLI::App* child : listed_commands(*position.command))
+    found.push_back({child->get_name(), child->get_description()});
+  if (const CLI::Option* option = next_positional(*position.command, position.positionals))
+    offer_values(*option, program, context, found);
+  return found;
+}
+
+/// The candidates for the last of `words`, which are those behind the program's name up to the
+/// cursor. Never throws: where nothing can be found out, nothing is offered.
+Completions complete(const CLI::App& app,
+                     const Program& program,
+                     const std::vector<std::string>& words) {
+  Completions found;
+  try {
+    found = candidates(app, program, words);
+  } catch (const Error&) {
+    return {};  // a broken project must not disturb typing
+  }
+  const std::string prefix = words.empty() ? "" : words.back();
+  found.erase(std::remove_if(found.begin(),
+                             found.end(),
+                             [&](const Completion& c) { return !starts_with(c.word, prefix); }),
+              found.end());
+  return found;
+}
+
+constexpr const char* bash_script = R"(# bash completion of forge
+_forge() {
+  local words=("${COMP_WORDS[@]:1:COMP_CWORD}") line
+  COMPREPLY=()
+  # Readline takes ':' and '=' for separators of words.
+  local current=${COMP_WORDS[COMP_CWORD]}
+  while IFS=$'\t' read -r line _; do
+    COMPREPLY+=("$line")
+  done < <("${COMP_WORDS[0]}" __complete -- "${words[@]}" 2>/dev/null)
+  if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
+  if [[ ${#COMPREPLY[@]} -eq 0 ]]; then mapfile -t COMPREPLY < <(compgen -f -- "$current"); fi
+}
+complete -F _forge forge
+)";
+
+constexpr const char* zsh_script = R"(#compdef forge
+# zsh completion of forge
+_forge() {
+  local -a found described
+  local word help
+  while IFS=$'\t' read -r word help; do
+    found+=("$word")
+    described+=("${word}${help:+  -- $help}")
+  done < <("${words[1]}" __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)
+  if (( ${#found} )); then
+    compadd -l -d described -a found
+  else
+    _files
+  fi
+}
+if [ "$funcstack[1]" = _forge ]; then _forge "$@"; else compdef _forge forge; fi
+)";
+
+constexpr const char* fish_script = R"(# fish completion of forge
+function __forge_complete
+    set -l words (commandline -opc) (commandline -ct)
+    $words[1] __complete -- $words[2..-1] 2>/dev/null
+end
+complete -c forge -f -a '(__forge_complete)'
+)";
+
+int print_script(const Context&, const std::string& shell) {
+  std::cout << (shell == "bash" ? bash_script : shell == "zsh" ? zsh_script : fish_script);
+  return 0;
+}
+
+/// On one line and without tabs, which separate words from descriptions.
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (c == '\t' || c == '\n') c = ' ';
@@ -15,46 +217,31 @@ std::string one_line(std::string text) {
   return text;
 }
 
-void add_script_command(const Command& app, Program& program) {
-  auto shell = std::make_shared<std::string>();
-  const Command command = app.add_subcommand(
-      "completion", "Print the script with which a shell completes forge's command lines");
-  command.footer(
-      "Examples:\n"
-      "  source <(forge completion bash)             # now, or as a line of ~/.bashrc\n"
-      "  forge completion zsh > ~/.zfunc/_forge      # a folder of zsh's $fpath\n"
-      "  forge completion fish > ~/.config/fish/completions/forge.fish");
-  command.add_option("shell", *shell, "bash, zsh or fish")
-      .required()
-      .one_of({"bash", "zsh", "fish"});
-  command.callback([&program, shell] {
-    program.action = [shell](const Context&) {
-      std::cout << completion_script(*shell);
-      return 0;
-    };
-  });
-}
-
 /// What the scripts call: "WORD<tab>DESCRIPTION" for everything that may come next.
-void add_complete_command(const Command& app, Program& program) {
+void add_complete_command(const Command& app) {
   auto words = std::make_shared<std::vector<std::string>>();
-  const Command command = app.add_hidden_subcommand("__complete", "");
-  command.add_option("words", *words, "");
-  command.callback([app, &program, words] {
-    program.action = [app, &program, words](const Context&) {
-      for (const Completion& completion : complete(app.app(), program.globals, *words)) {
-        std::cout << completion.word << "\t" << one_line(completion.description) << "\n";
-      }
-      return 0;
-    };
+  const Command command = app.add_hidden_command("__complete");
+  command.add_option("WORDS", *words, "");
+  command.action(words, [app](const Context&, const std::vector<std::string>& typed) {
+    for (const Completion& completion : complete(app.app(), app.program(), typed))
+      std::cout << completion.word << "\t" << one_line(completion.description) << "\n";
+    return 0;
   });
 }
 
 }  // namespace
 
-void add_completion(const Command& app, Program& program) {
-  add_script_command(app, program);
-  add_complete_command(app, program);
+void add_completion(const Command& app) {
+  add_complete_command(app);
+  auto shell = std::make_shared<std::string>();
+  const Command command =
+      app.add_command("completion", "Print the script that completes forge's command lines");
+  command.examples(
+      "source <(forge completion bash)             # now, or as a line of ~/.bashrc\n"
+      "forge completion zsh > ~/.zfunc/_forge      # a folder of zsh's $fpath\n"
+      "forge completion fish > ~/.config/fish/completions/forge.fish");
+  command.add_option("SHELL", *shell, "Shell").required().one_of({"bash", "zsh", "fish"});
+  command.action(shell, print_script);
 }
 
 }  // namespace forge::app

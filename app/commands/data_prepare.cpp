@@ -1,21 +1,68 @@
 #include <iostream>
+
 #include <nlohmann/json.hpp>
 
-#include "app/commands/data.h"
-#include "app/output.h"
-#include "app/progress_line.h"
+#include "app/command_line.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/config/check.h"
 #include "core/config/fields.h"
-#include "core/config/paths.h"
 #include "core/config/resolve.h"
-#include "core/data/prepare.h"
-#include "core/data/token_file.h"
+#include "core/data/fetch/public_texts.h"
+#include "core/data/rows/prepare.h"
+#include "core/data/rows/token_file.h"
+#include "core/data/tasks/task_spec.h"
 
 namespace forge::app {
 namespace {
+
+struct DataGetOptions {
+  std::string name;
+  std::string folder;
+  std::string mirror;
+  bool json = false;
+};
+
+int list_sources(const DataGetOptions& options) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  std::vector<std::vector<std::string>> lines;
+  for (const data::PublicText& text : data::public_texts()) {
+    int64_t bytes = 0;
+    for (const data::RemoteFile& file : text.files) bytes += file.bytes;
+    json.push_back({{"name", text.name}, {"description", text.description}, {"bytes", bytes}});
+    lines.push_back({text.name, human_bytes(static_cast<double>(bytes)), text.description});
+  }
+  std::cout << (options.json ? json_text(json, 2) + "\n" : aligned(lines, {1}));
+  return 0;
+}
+
+int get(const Context&, const DataGetOptions& options) {
+  if (options.name.empty()) return list_sources(options);
+  const data::PublicText& text = data::find_public_text(options.name);
+  const fs::path folder =
+      options.folder.empty() ? corpora_dir() / text.name : fs::absolute(options.folder);
+  std::vector<fs::path> files;
+  {
+    ProgressLine line(text.name);
+    files = data::get_public_text(
+        text, folder, options.mirror, [&](double fraction, const std::string& phase) {
+          line.show_phase(fraction, phase);
+        });
+  }
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const fs::path& file : files) {
+    const auto bytes = static_cast<int64_t>(fs::file_size(file));
+    json.push_back({{"path", file.string()}, {"bytes", bytes}});
+    if (!options.json) {
+      std::cout << human_bytes(static_cast<double>(bytes)) << "  " << shown_path(file) << "\n";
+    }
+  }
+  if (options.json) print_json(json);
+  return 0;
+}
 
 struct DataPrepareOptions {
   std::string config;
@@ -55,19 +102,12 @@ config::Experiment experiment_of(const DataPrepareOptions& options) {
 config::Experiment experiment_of(const Context& context, const DataPrepareOptions& options) {
   if (!options.path.empty()) {
     if (options.config.empty()) return experiment_of(options);
-    throw Error("both a config and --path are given", {}, "give one of them");
+    throw Error("CONFIG and --path cannot be used together");
   }
-  const ChosenConfig config = context.config(options.config);
-  config::ResolveOptions resolve;
-  resolve.overrides = options.overrides;
-  resolve.surroundings = context.surroundings();
-  resolve.variables = config.variables;
   const config::ResolvedConfig resolved =
-      config::resolve(config.project, config.config.name, resolve);
-  if (resolved.trains) return resolved.experiment;
-  throw Error("'" + config.config.name + "' is a model for other configs to use: it has no data",
-              {},
-              "name a training config; 'forge ls' lists them");
+      context.resolve(context.config(options.config), options.overrides);
+  require_training(resolved, "it has no data");
+  return resolved.experiment;
 }
 
 nlohmann::ordered_json tokens_json(const data::PreparedRows& rows) {
@@ -109,7 +149,7 @@ void print(const data::PreparedData& prepared, bool with_rows) {
             << "\n";
 }
 
-/// Of a task with ids of its own there is nothing on the disk.
+/// A task that generates token ids directly has no files.
 int describe_task(const config::Experiment& experiment,
                   const data::PreparedData& prepared,
                   bool json) {
@@ -122,10 +162,9 @@ int describe_task(const config::Experiment& experiment,
     return 0;
   }
   std::cout << "the task " << experiment.data.task.name
-            << " has ids of its own: " << with_thousands(prepared.train[0].rows)
-            << " rows for training and " << with_thousands(prepared.evaluation[0].rows)
-            << " for evaluation are made as they are read\n"
-               "'forge data sample' shows its texts\n";
+            << " generates its rows during training: " << with_thousands(prepared.train[0].rows)
+            << " for training, " << with_thousands(prepared.evaluation[0].rows)
+            << " for evaluation\n'forge data sample' shows examples\n";
   return 0;
 }
 
@@ -153,44 +192,146 @@ int prepare(const Context& context, const DataPrepareOptions& options) {
   return 0;
 }
 
+struct DataSampleOptions {
+  std::string config;
+  std::vector<std::string> overrides;
+  int count = 3;
+  bool evaluation = false;
+  bool json = false;
+};
+
+config::DataConfig data_of(const Context& context, const DataSampleOptions& options) {
+  const config::ResolvedConfig resolved =
+      context.resolve(context.config(options.config), options.overrides);
+  require_training(resolved, "it has no data");
+  return resolved.experiment.data;
+}
+
+/// Tokens that carry loss stand out: bold on a terminal, in brackets elsewhere.
+void print(const data::tasks::Sample& sample, bool colour) {
+  if (sample.tokens.empty()) {
+    std::cout << sample.text << "\n";
+    return;
+  }
+  for (size_t i = 0; i < sample.tokens.size(); ++i) {
+    const std::string& token = sample.tokens[i];
+    if (i > 0) std::cout << ' ';
+    if (!sample.scored[i]) {
+      std::cout << token;
+    } else if (colour) {
+      std::cout << styled(token, Style::bold, true);
+    } else {
+      std::cout << '[' << token << ']';
+    }
+  }
+  std::cout << "\n";
+}
+
+nlohmann::ordered_json to_json(const data::tasks::Sample& sample) {
+  nlohmann::ordered_json json = {{"text", sample.text}};
+  if (sample.tokens.empty()) return json;
+  json["ids"] = sample.ids;
+  json["tokens"] = sample.tokens;
+  json["scored"] = sample.scored;
+  return json;
+}
+
+int sample(const Context& context, const DataSampleOptions& options) {
+  const data::Split split = options.evaluation ? data::Split::evaluation : data::Split::training;
+  const auto samples = data::tasks::samples_of(data_of(context, options), split, options.count);
+  if (options.json) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const data::tasks::Sample& one : samples) json.push_back(to_json(one));
+    print_json(json);
+    return 0;
+  }
+  bool first = true;
+  for (const data::tasks::Sample& one : samples) {
+    if (!first) std::cout << "\n";
+    first = false;
+    print(one, use_colour(1));
+  }
+  return 0;
+}
+
 }  // namespace
 
-void add_data_prepare(const Command& data, Program& program) {
+void add_data_get(const Command& data) {
+  auto options = std::make_shared<DataGetOptions>();
+  const Command command = data.add_command("get", "Download a public dataset");
+  command
+      .details(
+          "Files are checked against their SHA-256. An interrupted download continues where it "
+          "stopped. A config names a downloaded file by a path such as "
+          "corpora:tinystories/TinyStories-train.txt.")
+      .examples(
+          "forge data get                            list the datasets\n"
+          "forge data get tinystories\n"
+          "forge data get wikitext-103 --to texts/ --json");
+  command.add_option("NAME", options->name, "Dataset; without it all are listed");
+  command.add_option("--to <DIR>",
+                     options->folder,
+                     "Folder to write to [default: corpora/NAME in the user's cache]");
+  command.add_option("--mirror <URL>", options->mirror, "Download the files from this address");
+  add_json_option(command, options->json);
+  command.action(options, get);
+}
+
+void add_data_prepare(const Command& data) {
   auto options = std::make_shared<DataPrepareOptions>();
-  const Command command = data.add_subcommand(
-      "prepare", "Make the tokenizer and the tokens of a config's data, or of files of your own");
-  command.footer(
-      "Examples:\n"
-      "  forge data prepare train_llama --set train.max_steps=6625\n"
-      "  forge data prepare --path stories.txt.zst --documents separator --vocab-size 2000\n"
-      "  forge data prepare --path pages.jsonl.gz --field page --tokenizer tokenizer.json\n"
-      "\n"
-      "Work that is broken off, also by Ctrl-C, is gone on with the next time.");
-  add_config_options(command, program, options->config);
+  const Command command =
+      data.add_command("prepare", "Tokenize the data of a config, or files of your own");
+  command
+      .details(
+          "Trains a tokenizer unless one is given. An interrupted preparation, also by Ctrl-C, "
+          "continues where it stopped.")
+      .examples(
+          "forge data prepare train_llama --set train.max_steps=6625\n"
+          "forge data prepare --path stories.txt.zst --documents separator --vocab-size 2000\n"
+          "forge data prepare --path pages.jsonl.gz --field page --tokenizer tokenizer.json")
+      .see_also("forge data ls, docs/DATA.md");
+  add_config_argument(command, options->config);
   add_set_option(command, options->overrides);
-  command.add_option("--path", options->path, "Text instead of a config's: a file or a folder")
-      .type_name("PATH");
-  command.add_option("--documents", options->documents, "With --path: what a document is")
+  command.heading("With --path");
+  command.add_option("--path", options->path, "Text file or folder to use instead of a config");
+  command.add_option("--documents", options->documents, "What a document is")
       .one_of(config::names_of(config::DocumentKind()))
-      .capture_default();
-  command.add_option("--separator", options->data.separator, "Between two documents")
-      .capture_default();
-  command.add_option("--field", options->data.field, "Of JSON lines: holds the text")
-      .capture_default();
-  command.add_option(
-      "--evaluation-path", options->data.evaluation_path, "Files to evaluate on instead of a part");
-  command.add_option("--tokenizer", options->tokenizer.path, "A tokenizer.json, not a new one")
-      .type_name("FILE")
+      .show_default();
+  command.add_option("--separator", options->data.separator, "Text between two documents")
+      .show_default();
+  command.add_option("--field", options->data.field, "JSON Lines: field that holds the text")
+      .show_default();
+  command.add_option("--evaluation-path <PATH>",
+                     options->data.evaluation_path,
+                     "Text to evaluate on [default: part of the text]");
+  command.add_option("--tokenizer <FILE>", options->tokenizer.path, "Use this tokenizer.json")
       .existing_file();
-  command.add_option("--vocab-size", options->tokenizer.vocab_size, "Entries of a new tokenizer")
+  command.add_option("--vocab-size", options->tokenizer.vocab_size, "Size of a new vocabulary")
       .between(261, 1 << 24)
-      .capture_default();
-  command.add_flag(
-      "--check", options->check, "Read every byte of large files that are there already");
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return prepare(c, *options); };
-  });
+      .show_default();
+  command.heading("Options");
+  command.add_flag("--check", options->check, "Verify every byte of data prepared before");
+  add_json_option(command, options->json);
+  command.action(options, prepare);
+}
+
+void add_data_sample(const Command& data) {
+  auto options = std::make_shared<DataSampleOptions>();
+  const Command command = data.add_command("sample", "Print examples of a config's synthetic task");
+  command.details("Tokens that count for the loss are bold, or in brackets outside a terminal.")
+      .examples(
+          "forge data sample depo1/rope\n"
+          "forge data sample mano/rope --set data.task.variant=code -n 5\n"
+          "forge data sample brevo2/rope --evaluation --json")
+      .see_also("docs/TASKS.md");
+  add_config_argument(command, options->config);
+  add_set_option(command, options->overrides);
+  command.add_option("-n,--count", options->count, "Number of examples")
+      .between(1, 1000000)
+      .show_default();
+  command.add_flag("--evaluation", options->evaluation, "Use the evaluation examples");
+  add_json_option(command, options->json, "Print JSON with token ids and what counts for the loss");
+  command.action(options, sample);
 }
 
 }  // namespace forge::app

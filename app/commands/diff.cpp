@@ -1,17 +1,18 @@
 #include <unistd.h>
-
 #include <iostream>
+
 #include <nlohmann/json.hpp>
 
-#include "app/commands.h"
-#include "app/output.h"
+#include "app/command_line.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
-#include "core/config/diff.h"
-#include "core/config/open.h"
-#include "core/report/display_text.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/config/explain.h"
+#include "core/config/leaves.h"
+#include "core/run/identity.h"
+#include "core/run/open_model.h"
 #include "core/run/run_folder.h"
 
 namespace forge::app {
@@ -38,7 +39,7 @@ Side run_side(const run::RunFolder& folder) {
   };
   const nlohmann::json config = read(folder.config_file());
   if (config.is_discarded()) {
-    throw Error(shown_path(folder.config_file()) + " is damaged: it is no JSON",
+    throw Error(shown_path(folder.config_file()) + " is damaged: it is not JSON",
                 {},
                 "restore the file",
                 ExitCode::failed);
@@ -51,12 +52,8 @@ Side run_side(const run::RunFolder& folder) {
 
 Side config_side(const Context& context, const std::string& name, const DiffOptions& options) {
   const ChosenConfig chosen = context.config(name);
-  config::ResolveOptions resolve_options;
-  resolve_options.overrides = options.overrides;
-  resolve_options.surroundings = context.surroundings();
-  resolve_options.variables = chosen.variables;
-  const config::OpenConfig open =
-      config::open_config(chosen.project, chosen.config.name, resolve_options);
+  const config::OpenConfig open = config::open_config(
+      chosen.project, chosen.config.name, context.resolve_options(chosen, options.overrides));
   return {chosen.project.path + ":" + chosen.config.name, config::leaves_of(open), false};
 }
 
@@ -93,7 +90,7 @@ int value_width(const std::vector<Change>& changes) {
   int width = 0;
   for (const Change& change : changes) {
     for (const auto& leaf : {change.left, change.right}) {
-      width = std::max(width, report::display_width(value_of(leaf)));
+      width = std::max(width, tables::display_width(value_of(leaf)));
     }
   }
   return std::min(width, most);
@@ -103,7 +100,7 @@ void print_changes(const Side& left, const Side& right, const std::vector<Change
   const bool colour = use_colour(STDOUT_FILENO);
   const int width = value_width(changes);
   const auto print_line = [&](const char* sign, const std::optional<Leaf>& leaf, Style style) {
-    std::cout << styled(sign + report::pad_right(value_of(leaf), width), style, colour);
+    std::cout << styled(sign + tables::pad_right(value_of(leaf), width), style, colour);
     const std::string place = place_of(leaf);
     std::cout << (place.empty() ? "" : "  " + styled(place, Style::dim, colour)) << "\n";
   };
@@ -120,42 +117,92 @@ int diff(const Context& context, const DiffOptions& options) {
   const Side left = side_called(context, options.left, options);
   const Side right = side_called(context, options.right, options);
   if (left.is_run && right.is_run && !options.overrides.empty()) {
-    throw Error("--set changes configs, and both sides are runs");
+    throw Error("--set applies to configs, and both sides are runs");
   }
   const std::vector<Change> changes = config::diff(left.leaves, right.leaves);
   if (options.json) {
     print_json(config::to_json(left.name, right.name, changes));
   } else if (changes.empty()) {
-    std::cout << left.name << " and " << right.name << " are the same\n";
+    std::cout << left.name << " and " << right.name << " are identical\n";
   } else {
     print_changes(left, right, changes);
   }
   return changes.empty() ? 0 : 1;
 }
 
+struct WhyOptions {
+  std::string left, right;
+  bool json = false;
+};
+
+int why(const Context& context, const WhyOptions& options) {
+  const std::filesystem::path runs_dir = context.runs_dir();
+  const run::RunRecord left = run::find_run_by_name_or_path(runs_dir, options.left).record();
+  const run::RunRecord right = run::find_run_by_name_or_path(runs_dir, options.right).record();
+  const auto found = run::identity_differences(left.identity, right.identity);
+  if (options.json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const run::IdentityDifference& difference : found) {
+      list.push_back(
+          {{"what", difference.what},
+           {"left", try_parse_json(difference.left.empty() ? "null" : difference.left)},
+           {"right", try_parse_json(difference.right.empty() ? "null" : difference.right)},
+           {"meaning", difference.meaning}});
+    }
+    const nlohmann::json whole = {{"left", left.id}, {"right", right.id}, {"differences", list}};
+    print_json(whole);
+  } else if (found.empty()) {
+    std::cout << left.id << " and " << right.id
+              << " are two executions of the same run: their losses should be equal\n";
+  } else {
+    std::vector<std::vector<std::string>> lines = {{"What differs", left.id, right.id, ""}};
+    for (const run::IdentityDifference& difference : found) {
+      const auto shown = [](const std::string& value) { return value.empty() ? "—" : value; };
+      lines.push_back(
+          {difference.what, shown(difference.left), shown(difference.right), difference.meaning});
+    }
+    std::cout << aligned(lines, {});
+  }
+  return found.empty() ? 0 : 1;
+}
+
 }  // namespace
 
-void add_diff(const Command& app, Program& program) {
+void add_diff(const Command& app) {
   auto options = std::make_shared<DiffOptions>();
-  const Command command = app.add_subcommand(
-      "diff", "Compare two configs, two runs, or one of each, value by value, with origins");
-  command.footer(
-      "A run is named by its id or the beginning of it. Exit code 0 where nothing differs, 1 "
-      "where\n"
-      "something does, 2 on an error.\n"
-      "\n"
-      "Examples:\n"
-      "  forge diff train_baseline train_canon_ac\n"
-      "  forge diff train_nope train_nope-3f61          the config now, and as it ran\n"
-      "  forge diff train_nope train_canon_a --set profile=full --json");
-  command.add_option("a", options->left, "Config or run").required().type_name("A");
-  command.add_option("b", options->right, "Config or run").required().type_name("B");
-  add_shared_options(command, program);
+  const Command command =
+      app.add_command("diff", "Compare two configs or runs, value by value, with origins");
+  command.details("Exit code 0 when they are identical, 1 when they differ, 2 on an error.")
+      .examples(
+          "forge diff train_baseline train_canon_ac\n"
+          "forge diff train_nope train_nope-3f61          the config now and as it was run\n"
+          "forge diff train_nope train_canon_a --set profile=full --json")
+      .see_also("forge why, forge explain");
+  command.add_option("LEFT", options->left, "Config or run").required().value_name("CONFIG|RUN");
+  command.add_option("RIGHT", options->right, "Config or run").required().value_name("CONFIG|RUN");
+  add_template_options(command);
   add_set_option(command, options->overrides);
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return diff(c, *options); };
-  });
+  add_json_option(command, options->json);
+  command.action(options, diff);
+}
+
+void add_why(const Command& app) {
+  auto options = std::make_shared<WhyOptions>();
+  const Command command =
+      app.add_command("why", "Show result-affecting differences between two runs");
+  command
+      .details(
+          "Two runs are the same when nothing differs that can change a loss; 'forge run' then "
+          "reports the second as cached. Names, logging intervals and file locations do not "
+          "matter. Exit code 0 when nothing differs, 1 when something does.")
+      .examples(
+          "forge why train_llama-deb27d train_llama-2c827a\n"
+          "forge why train_llama-deb27d train_llama-2c827a --json")
+      .see_also("forge diff, forge runs");
+  add_run_argument(command, options->left, "LEFT");
+  add_run_argument(command, options->right, "RIGHT");
+  add_json_option(command, options->json);
+  command.action(options, why);
 }
 
 }  // namespace forge::app

@@ -1,19 +1,19 @@
 #include <cmath>
 #include <iostream>
 
-#include "app/commands.h"
-#include "app/output.h"
-#include "app/progress_line.h"
+#include "app/command_line.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/resolve.h"
+#include "core/results/metrics.h"
 #include "core/run/evaluate.h"
-#include "core/run/local_launcher.h"
+#include "core/run/logits.h"
 #include "core/run/open_model.h"
-#include "core/run/supported.h"
+#include "core/run/request.h"
+#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
@@ -35,8 +35,8 @@ run::RunModel open_model(const Context& context, const EvalOptions& options) {
   config::TrainConfig& train = model.experiment.train;
   if (options.seq_len) train.seq_len = *options.seq_len;
   if (options.batch_size) train.eval_batch_size = *options.batch_size;
-  if (options.precision == "float32") train.precision = config::Precision::float32;
-  if (options.precision == "float64") train.precision = config::Precision::float64;
+  if (options.precision == "float32") train.precision = model::Precision::float32;
+  if (options.precision == "float64") train.precision = model::Precision::float64;
   return model;
 }
 
@@ -52,29 +52,22 @@ run::EvaluationData open_data(const Context& context,
   if (wanted.empty()) return run::own_evaluation_data(model, user_cache_dir(), progress);
   if (fs::exists(wanted)) return run::evaluation_data_at(model, wanted, user_cache_dir(), progress);
   if (wanted.find('/') != std::string::npos)
-    throw Error("there is no file or folder '" + wanted + "'", {}, "--data also takes a config");
+    throw Error("no file or folder '" + wanted + "'", {}, "--data also takes a config");
   const ChosenConfig config = context.config(wanted);
-  config::ResolveOptions resolve_options;
-  resolve_options.surroundings = context.surroundings();
-  const config::ResolvedConfig resolved =
-      config::resolve(config.project, config.config.name, resolve_options);
+  const config::ResolvedConfig resolved = context.resolve(config, {});
   config::require_no_obstacles(resolved);
-  if (!resolved.trains) {
-    throw Error("'" + config.config.name + "' is a model for other configs to use: it has no data",
-                {},
-                "name a training config; 'forge ls' lists them");
-  }
+  require_training(resolved, "it has no data");
   return run::evaluation_data_of(
       model, resolved.experiment, config.config.name, user_cache_dir(), progress);
 }
 
-/// Before data is prepared and a model read for nothing.
+/// Called before data is prepared and weights are read.
 void require_backend(const Context& context,
                      const EvalOptions& options,
                      const run::RunModel& model) {
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   run::require_readable(
-      protocol::Job::evaluate,
+      worker::Job::evaluate,
       model.experiment,
       context.backend(model.experiment)->describe(launcher, options.device, options.threads));
 }
@@ -85,7 +78,7 @@ run::ModelEvaluation evaluate(const Context& context,
                               const run::EvaluationData& data) {
   ProgressLine line("evaluating");
   const auto backend = context.backend(model.experiment);
-  run::LocalLauncher launcher;
+  worker::LocalLauncher launcher;
   return run::evaluate(
       model, data, options.device, options.threads, *backend, launcher, [&](double fraction) {
         line.show(fraction, data.name);
@@ -119,26 +112,21 @@ nlohmann::ordered_json to_json(const EvalOptions& options,
   return json;
 }
 
-std::string digits(double value, int count) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", count, value);
-  return text;
-}
-
 void print(const run::RunModel& model,
            const run::EvaluationData& data,
            const run::ModelEvaluation& evaluation) {
   std::cout << model.name << ", step " << model.step << ", on " << data.name << "\n";
   std::vector<std::vector<std::string>> lines = {
-      {"  loss", digits(evaluation.loss, 4), "nats a token"},
-      {"  perplexity", digits(evaluation.perplexity, 3), ""}};
+      {"  loss", results::fixed_text(evaluation.loss, 4), "nats per token"},
+      {"  perplexity", results::fixed_text(evaluation.perplexity, 3), ""}};
   if (evaluation.bits_per_byte)
-    lines.push_back({"  bits per byte", digits(*evaluation.bits_per_byte, 4), ""});
+    lines.push_back({"  bits per byte", results::fixed_text(*evaluation.bits_per_byte, 4), ""});
   lines.push_back({"  tokens",
                    with_thousands(evaluation.tokens),
                    "in rows of " + std::to_string(model.experiment.train.seq_len)});
   for (const auto& [name, score] : evaluation.scores) {
-    lines.push_back({"  " + name, digits(score.value, 4), "of " + with_thousands(score.count)});
+    lines.push_back(
+        {"  " + name, results::fixed_text(score.value, 4), "of " + with_thousands(score.count)});
   }
   if (evaluation.seconds > 0) {
     const double speed = static_cast<double>(evaluation.tokens) / evaluation.seconds;
@@ -160,43 +148,85 @@ int eval(const Context& context, const EvalOptions& options) {
   return 0;
 }
 
+struct LogitsOptions {
+  std::string model;
+  std::string output;
+  run::LogitsQuestion question;
+  bool json = false;
+};
+
+int logits(const Context& context, const LogitsOptions& options) {
+  const run::RunModel model = run::open_model(context.runs_dir(), options.model);
+  run::LogitsQuestion question = options.question;
+  question.output = options.output;
+  const auto backend = context.backend(model.experiment);
+  worker::LocalLauncher launcher;
+  run::require_readable(worker::Job::logits,
+                        model.experiment,
+                        backend->describe(launcher, question.device, question.threads));
+  const nlohmann::json values = run::write_logits(model, question, *backend, launcher);
+  if (options.json) {
+    print_json(values);
+  } else {
+    std::cout << options.output << ": logits of " << question.rows << " × " << question.length
+              << " tokens, " << human_bytes(values.at("bytes").get<double>()) << "\n";
+  }
+  return 0;
+}
+
 }  // namespace
 
-void add_eval(const Command& app, Program& program) {
+void add_eval(const Command& app) {
   auto options = std::make_shared<EvalOptions>();
   const Command command =
-      app.add_subcommand("eval", "Loss, perplexity and bits per byte of a model on any data");
-  command.footer(
-      "Examples:\n"
-      "  forge eval train_llama-5a0c1f0e9b21                        what training reported, again\n"
-      "  forge eval train_llama-5a0c1f0e9b21 --data novel.txt --json\n"
-      "  forge eval train_llama-5a0c --data train_llama --seq-len 256 --step 300\n"
-      "  forge eval exported_folder --data texts/ --precision float64\n"
-      "\n"
-      "--data is a text file, a folder of .txt files, a token file (or the folder of prepared "
-      "data\n"
-      "that holds one), or a config, whose held-out rows are taken. Every token but the first is\n"
-      "scored once and weighs the same, with at most --seq-len tokens before it in view.");
-  command.add_option("model", options->model, "A run, or a model folder of Hugging Face")
-      .required()
-      .type_name("RUN|DIR");
-  command.add_option("--data", options->data, "What to evaluate on; a run's own held-out rows")
-      .type_name("PATH|CONFIG");
-  command.add_option("--step", options->step, "Checkpoint of the run; the newest").non_negative();
-  command.add_option("--seq-len", options->seq_len, "Tokens of a row; train.seq_len").positive();
-  command.add_option("--batch-size", options->batch_size, "Rows at once; train.eval_batch_size")
-      .positive();
-  command.add_option("--precision", options->precision, "float32 or float64; train.precision")
-      .one_of({"float32", "float64"});
-  command.add_option("--device", options->device, "auto, cpu, cuda or cuda:N").capture_default();
-  command.add_option("--threads", options->threads, "CPU threads; 0: all cores")
-      .non_negative()
-      .capture_default();
-  command.add_flag("--json", options->json, "As JSON");
-  add_project_option(command, program);
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return eval(c, *options); };
-  });
+      app.add_command("eval", "Compute loss, perplexity and bits per byte of a model");
+  command
+      .details(
+          "--data is a text file, a folder of .txt files, a token file, a folder of prepared data, "
+          "or a config, whose evaluation rows are used. Every token but the first is scored once, "
+          "with at most --seq-len tokens before it as context.")
+      .examples(
+          "forge eval train_llama-5a0c1f0e9b21                        the loss of training again\n"
+          "forge eval train_llama-5a0c1f0e9b21 --data novel.txt --json\n"
+          "forge eval train_llama-5a0c --data train_llama --seq-len 256 --step 300\n"
+          "forge eval exported_folder --data texts/ --precision float64")
+      .see_also("forge generate, forge logits");
+  add_model_argument(command, options->model);
+  command.add_option("--data <PATH|CONFIG>",
+                     options->data,
+                     "Data to evaluate on [default: the run's evaluation rows]");
+  add_step_option(command, options->step);
+  command.add_option("--seq-len", options->seq_len, "Tokens per row [default: train.seq_len]")
+      .at_least(1);
+  command
+      .add_option(
+          "--batch-size", options->batch_size, "Rows per batch [default: train.eval_batch_size]")
+      .at_least(1);
+  add_precision_option(command, options->precision);
+  add_device_options(command, options->device, options->threads);
+  add_project_option(command);
+  add_json_option(command, options->json);
+  command.action(options, eval);
+}
+
+void add_logits(const Command& app) {
+  auto options = std::make_shared<LogitsOptions>();
+  const Command command = app.add_command(
+      "logits", "Write a model's logits for random tokens, to compare with another program");
+  command
+      .details("The file holds the tensors input_ids and logits, as scripts/check-hf reads them.")
+      .examples(
+          "forge logits train_llama-5a0c1f0e9b21 logits.safetensors\n"
+          "forge logits exported_folder logits.safetensors --rows 4 --length 128 --device cpu")
+      .see_also("forge export-hf, docs/HUGGING_FACE.md");
+  add_model_argument(command, options->model);
+  command.add_option("FILE", options->output, "Safetensors file to write").required();
+  command.add_option("--rows", options->question.rows, "Number of rows").show_default();
+  command.add_option("--length", options->question.length, "Tokens per row").show_default();
+  command.add_option("--seed", options->question.seed, "Seed of the token ids").show_default();
+  add_device_options(command, options->question.device, options->question.threads);
+  add_json_option(command, options->json);
+  command.action(options, logits);
 }
 
 }  // namespace forge::app

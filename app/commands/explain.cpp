@@ -3,11 +3,10 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "app/commands.h"
-#include "app/output.h"
+#include "app/command_line.h"
 #include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/config/open.h"
+#include "core/config/explain.h"
 
 namespace forge::app {
 namespace {
@@ -31,8 +30,8 @@ bool is_config(const Context& context, const std::string& name) {
   }
 }
 
-/// The config that is meant. Says so where key and config were given in the wrong order.
-ChosenConfig config_meant(const Context& context, const ExplainOptions& options) {
+/// The config of the command line. Its error says so when key and config are swapped.
+ChosenConfig named_config(const Context& context, const ExplainOptions& options) {
   try {
     return context.config(options.config);
   } catch (const Error&) {
@@ -44,23 +43,19 @@ ChosenConfig config_meant(const Context& context, const ExplainOptions& options)
 }
 
 std::vector<Explanation> explain(const Context& context, const ExplainOptions& options) {
-  const ChosenConfig chosen = config_meant(context, options);
-  config::ResolveOptions resolve_options;
-  resolve_options.overrides = options.overrides;
-  resolve_options.surroundings = context.surroundings();
-  resolve_options.variables = chosen.variables;
-  const config::OpenConfig open =
-      config::open_config(chosen.project, chosen.config.name, resolve_options);
+  const ChosenConfig chosen = named_config(context, options);
+  const config::OpenConfig open = config::open_config(
+      chosen.project, chosen.config.name, context.resolve_options(chosen, options.overrides));
   try {
     return config::explain(open, options.key);
   } catch (const Error& error) {
     if (!options.config.empty() || !is_config(context, options.key)) throw;
     throw Error(
-        error.message(), {}, "a config is named behind the key: forge explain KEY " + options.key);
+        error.message(), {}, "the config comes after the key: forge explain KEY " + options.key);
   }
 }
 
-/// A setting's value; an empty text shows as one.
+/// A setting's value; an empty text is shown as "".
 std::string text_of(const Setting& setting) { return setting.text.empty() ? "\"\"" : setting.text; }
 
 std::string place_of(const Setting& setting) {
@@ -71,12 +66,12 @@ std::string place_of(const Setting& setting) {
   return place;
 }
 
-/// The uses that led to a setting's template, unless the one above it came the same way.
-std::vector<std::string> way_to(const Setting& setting, const Setting* above) {
+/// The includes that led to a setting's template; empty where the setting above has the same.
+std::vector<std::string> include_chain(const Setting& setting, const Setting* above) {
   if (above && above->origin.via == setting.origin.via) return {};
-  std::vector<std::string> way;
-  for (auto via = setting.origin.via; via; via = via->via) way.push_back(via->describe());
-  return way;
+  std::vector<std::string> chain;
+  for (auto via = setting.origin.via; via; via = via->via) chain.push_back(via->describe());
+  return chain;
 }
 
 void print_history(const std::vector<Setting>& history, bool colour) {
@@ -85,7 +80,7 @@ void print_history(const std::vector<Setting>& history, bool colour) {
     const bool is_last = i + 1 == history.size();
     lines.push_back(
         {is_last ? "└─" : "├─", text_of(history[i]), history[i].layer, place_of(history[i])});
-    for (const std::string& step : way_to(history[i], i > 0 ? &history[i - 1] : nullptr)) {
+    for (const std::string& step : include_chain(history[i], i > 0 ? &history[i - 1] : nullptr)) {
       lines.push_back({is_last ? "  " : "│ ", "", "", "  used from " + step});
     }
   }
@@ -124,7 +119,7 @@ void print_section(const std::vector<Explanation>& explanations, bool colour) {
   std::cout << aligned(lines);
 }
 
-int print(const Context& context, const ExplainOptions& options) {
+int print_explanations(const Context& context, const ExplainOptions& options) {
   const std::vector<Explanation> explanations = explain(context, options);
   const bool colour = use_colour(STDOUT_FILENO);
   if (options.json) {
@@ -139,27 +134,22 @@ int print(const Context& context, const ExplainOptions& options) {
 
 }  // namespace
 
-void add_explain(const Command& app, Program& program) {
+void add_explain(const Command& app) {
   auto options = std::make_shared<ExplainOptions>();
-  const Command command = app.add_subcommand(
-      "explain", "Say who gave a key its value, and what that replaced, all the way up");
-  command.footer(
-      "KEY is a dotted path: a value, or a section with all its values.\n"
-      "\n"
-      "Examples:\n"
-      "  forge explain train.batch_size\n"
-      "  forge explain model.canon train_canon_ac\n"
-      "  forge explain train.max_steps train_canon_ac --set profile=full\n"
-      "  forge explain callbacks[0].every my_config     of a graph of calls");
-  command.add_option("key", options->key, "Dotted path of a value or a section")
-      .required()
-      .type_name("KEY");
-  add_config_options(command, program, options->config);
+  const Command command = app.add_command("explain", "Show where a config value comes from");
+  command.details("Prints the value, what set it, and every setting that it replaced.")
+      .examples(
+          "forge explain train.batch_size\n"
+          "forge explain model.canon train_canon_ac\n"
+          "forge explain train.max_steps train_canon_ac --set profile=full\n"
+          "forge explain callbacks[0].every my_config     a graph of Python calls")
+      .see_also("forge show, forge keys");
+  command.add_option("KEY", options->key, "Dotted path of a value, or of a section for all of it")
+      .required();
+  add_config_argument(command, options->config);
   add_set_option(command, options->overrides);
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return print(c, *options); };
-  });
+  add_json_option(command, options->json);
+  command.action(options, print_explanations);
 }
 
 }  // namespace forge::app

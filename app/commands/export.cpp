@@ -1,25 +1,25 @@
 #include <iostream>
+
 #include <nlohmann/json.hpp>
 
-#include "app/commands.h"
-#include "app/output.h"
-#include "app/run_choice.h"
+#include "app/command_line.h"
+#include "app/runs.h"
 #include "app/tables.h"
+#include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
-#include "core/base/output_file.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/report/latex.h"
-#include "core/report/machine_formats.h"
-#include "core/report/page/collect.h"
-#include "core/report/run_metrics.h"
-#include "core/report/tensorboard.h"
-#include "core/store/location.h"
-#include "core/store/result_store.h"
+#include "core/results/page/page.h"
+#include "core/results/store/result_store.h"
+#include "core/results/tables/run_metrics.h"
+#include "core/results/tables/sheet.h"
 
 namespace forge::app {
 namespace {
+
+const std::vector<std::string> export_formats = {
+    "latex", "csv", "json", "html", "tensorboard", "metrics-csv"};
 
 struct ExportOptions {
   std::string format;
@@ -27,7 +27,7 @@ struct ExportOptions {
   std::string table;
   bool json = false;
   TableOptions tables;
-  RunChoice runs;
+  RunSelector runs;
 
   bool to_standard_output() const { return output.empty() || output == "-"; }
 };
@@ -54,60 +54,54 @@ void write_text(const ExportOptions& options, const std::string& text, WrittenFi
 
 /// A CSV file holds one table; several become files of a folder.
 void write_csv(const ExportOptions& options,
-               const std::vector<report::Ablation>& tables,
+               const std::vector<tables::Ablation>& tables,
                WrittenFiles& written) {
-  if (tables.size() == 1) return write_text(options, report::to_csv(tables.front()), written);
+  if (tables.size() == 1) return write_text(options, tables::to_csv(tables.front()), written);
   if (options.to_standard_output()) {
     std::vector<std::string> names;
-    for (const report::Ablation& table : tables) names.push_back(table.table.name);
-    throw Error("a CSV file holds one table, the project has " + std::to_string(names.size()),
+    for (const tables::Ablation& table : tables) names.push_back(table.table.name);
+    throw Error("CSV holds one table, the project has " + std::to_string(names.size()),
                 {},
-                "-t chooses one (" + join(names, ", ") + "), -o FOLDER gets a file of each");
+                "select one with -t (" + join(names, ", ") + ") or write all with -o FOLDER");
   }
   make_directories(options.output);
-  for (const report::Ablation& table : tables) {
+  for (const tables::Ablation& table : tables) {
     const std::string file = (fs::path(options.output) / (table.table.name + ".csv")).string();
-    write_file_atomic(file, report::to_csv(table));
+    write_file_atomic(file, tables::to_csv(table));
     written.files.push_back(file);
   }
 }
 
-std::string json_of(const ExportOptions& options, const std::vector<report::Ablation>& tables) {
-  if (!options.table.empty()) return json_text(report::to_json(tables.front()), 2) + "\n";
+std::string json_of(const ExportOptions& options, const std::vector<tables::Ablation>& tables) {
+  if (!options.table.empty()) return json_text(tables::to_json(tables.front()), 2) + "\n";
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const report::Ablation& table : tables) list.push_back(report::to_json(table));
+  for (const tables::Ablation& table : tables) list.push_back(tables::to_json(table));
   return json_text(list, 2) + "\n";
 }
 
-std::string latex_of(const std::vector<report::Ablation>& tables) {
+std::string latex_of(const std::vector<tables::Ablation>& tables) {
   std::vector<std::string> texts;
-  for (const report::Ablation& table : tables) texts.push_back(report::to_latex(table));
-  return report::latex_document_part(texts);
+  for (const tables::Ablation& table : tables) texts.push_back(tables::to_latex(table));
+  return tables::latex_document_part(texts);
 }
 
 WrittenFiles export_tables(const Context& context, const ExportOptions& options) {
   if (!options.runs.names.empty() || !options.runs.conditions.empty()) {
-    throw Error("runs are chosen for the formats tensorboard and metrics-csv",
+    throw Error("RUN and --where apply to the formats tensorboard and metrics-csv",
                 {},
-                "a table shows the runs that its file asks for; -t chooses the table");
+                "a table declares its runs; -t selects the table");
   }
   const project::Project project = context.project();
-  std::vector<std::string> names = {options.table};
-  if (options.table.empty()) names = table_names(project);
-  if (names.empty()) {
-    throw Error("project '" + project.path + "' has no tables to export",
-                {},
-                "tables are files of the project: tables/NAME.yaml");
-  }
-  const std::vector<report::Ablation> tables =
+  const std::vector<std::string> names = chosen_tables(project, options.table);
+  const std::vector<tables::Ablation> tables =
       build_tables(context, project, names, options.tables);
   WrittenFiles written;
   if (options.format == "csv") write_csv(options, tables, written);
   if (options.format == "html") {
-    const report::page::Page page =
-        report::page::collect_page(project.path, project.name, tables, context.runs_dir());
+    const page::Page page =
+        page::collect_page(project.path, project.name, tables, context.runs_dir());
     written.runs = page.runs.size();
-    write_text(options, report::page::to_html(page), written);
+    write_text(options, page::to_html(page), written);
   }
   if (options.format == "json") write_text(options, json_of(options, tables), written);
   if (options.format == "latex") write_text(options, latex_of(tables), written);
@@ -118,36 +112,29 @@ WrittenFiles export_tables(const Context& context, const ExportOptions& options)
 std::vector<run::RunFolder> runs_of(const Context& context, const ExportOptions& options) {
   std::vector<run::RunFolder> folders;
   if (!options.runs.names.empty() || !options.runs.conditions.empty()) {
-    folders = chosen_runs(context, options.runs);
-  } else {
-    const fs::path runs_dir = context.runs_dir();
-    if (fs::exists(runs_dir)) {
-      store::ResultStore store(store::store_path(runs_dir));
-      for (const std::string& warning : store.sync(runs_dir).warnings)
-        std::cerr << "warning: " << warning << "\n";
-      store::RunFilter filter;
-      filter.project = context.project().path;
-      filter.profile = options.tables.profile;
-      filter.archived = options.tables.archived;
-      for (const store::RunSummary& run : store.runs(filter))
-        folders.emplace_back(runs_dir / run.id);
-    }
+    folders = selected_runs(context, options.runs);
+  } else if (const auto store = find_store(context)) {
+    store::RunFilter filter;
+    filter.project = context.project().path;
+    filter.profile = options.tables.profile;
+    filter.archived = options.tables.archived;
+    for (const store::RunSummary& run : store->runs(filter))
+      folders.emplace_back(context.runs_dir() / run.id);
   }
   std::sort(
       folders.begin(), folders.end(), [](const auto& a, const auto& b) { return a.id() < b.id(); });
-  if (folders.empty())
-    throw Error("there are no runs to export", {}, "'forge runs' lists all that there are");
+  if (folders.empty()) throw Error("no runs to export", {}, "'forge runs' lists all runs");
   return folders;
 }
 
-/// Hands the runs' metrics over one after the other: those of all at once may not fit in memory.
+/// Calls take(metrics) run by run: all of them at once may not fit in memory.
 template <class Take>
 void for_each_run(const std::vector<run::RunFolder>& folders, WrittenFiles& written, Take take) {
   for (const run::RunFolder& folder : folders) {
-    const report::RunMetrics run = report::read_run_metrics(folder);
+    const tables::RunMetrics run = tables::read_run_metrics(folder);
     for (const std::string& warning : run.warnings) std::cerr << "warning: " << warning << "\n";
     if (run.metrics.empty()) {
-      std::cerr << "note: " << run.run_id << " has reported no figures\n";
+      std::cerr << "note: " << run.run_id << " has reported no metrics\n";
       continue;
     }
     take(run);
@@ -160,16 +147,16 @@ WrittenFiles export_metrics_csv(const Context& context, const ExportOptions& opt
   const std::vector<run::RunFolder> folders = runs_of(context, options);
   WrittenFiles written;
   if (options.to_standard_output()) {
-    std::cout << report::metrics_csv_header();
-    for_each_run(folders, written, [](const report::RunMetrics& run) {
-      std::cout << report::to_metrics_csv(run);
+    std::cout << tables::metrics_csv_header();
+    for_each_run(folders, written, [](const tables::RunMetrics& run) {
+      std::cout << tables::to_metrics_csv(run);
     });
     return written;
   }
   OutputFile file(options.output);
-  file.write(report::metrics_csv_header());
-  for_each_run(folders, written, [&](const report::RunMetrics& run) {
-    file.write(report::to_metrics_csv(run));
+  file.write(tables::metrics_csv_header());
+  for_each_run(folders, written, [&](const tables::RunMetrics& run) {
+    file.write(tables::to_metrics_csv(run));
   });
   file.finish();
   written.files.push_back(options.output);
@@ -178,19 +165,19 @@ WrittenFiles export_metrics_csv(const Context& context, const ExportOptions& opt
 
 WrittenFiles export_tensorboard(const Context& context, const ExportOptions& options) {
   if (options.to_standard_output())
-    throw Error("TensorBoard reads a folder", {}, "name one: -o tensorboard");
+    throw Error("TensorBoard needs a folder", {}, "for example -o tensorboard");
   WrittenFiles written;
-  for_each_run(runs_of(context, options), written, [&](const report::RunMetrics& run) {
+  for_each_run(runs_of(context, options), written, [&](const tables::RunMetrics& run) {
     const fs::path folder = fs::path(options.output) / run.run_id;
     make_directories(folder);
-    const fs::path file = folder / report::tensorboard_file_name(run);
-    write_file_atomic(file, report::to_tensorboard(run));
+    const fs::path file = folder / tables::tensorboard_file_name(run);
+    write_file_atomic(file, tables::to_tensorboard(run));
     written.files.push_back(file.string());
   });
   return written;
 }
 
-void say(const ExportOptions& options, const WrittenFiles& written) {
+void print_written(const ExportOptions& options, const WrittenFiles& written) {
   if (options.json) {
     print_json(nlohmann::ordered_json{{"format", options.format},
                                       {"files", written.files},
@@ -200,7 +187,7 @@ void say(const ExportOptions& options, const WrittenFiles& written) {
   }
   if (options.format == "tensorboard") {
     std::cerr << "wrote " << with_thousands(static_cast<long long>(written.metrics))
-              << " figures of " << written.runs << " runs below " << options.output << "\n";
+              << " metrics of " << written.runs << " runs below " << options.output << "\n";
     return;
   }
   for (const std::string& file : written.files) std::cerr << "wrote " << file << "\n";
@@ -208,11 +195,10 @@ void say(const ExportOptions& options, const WrittenFiles& written) {
 
 int export_results(const Context& context, ExportOptions options) {
   if (options.format.empty() && !options.json)
-    throw Error(
-        "--format says what to write", {}, "latex, csv, json, html, tensorboard or metrics-csv");
+    throw Error("--format is required", {}, "one of " + join(export_formats, ", "));
   if (options.json && options.to_standard_output()) {
     if (!options.format.empty() && options.format != "json") {
-      throw Error("--json says what was written with -o", {}, "without -o it is --format json");
+      throw Error("--json with --format " + options.format + " needs -o");
     }
     options.format = "json";
     export_tables(context, options);
@@ -220,59 +206,133 @@ int export_results(const Context& context, ExportOptions options) {
   }
   if (options.format.empty()) options.format = "json";
   if (is_of_runs(options.format) && !options.table.empty()) {
-    throw Error("-t chooses a table for the formats latex, csv, json and html",
-                {},
-                "runs are chosen by their names and --where");
+    throw Error(
+        "-t applies to the formats latex, csv, json and html", {}, "select runs by RUN or --where");
   }
   const WrittenFiles written =
       options.format == "tensorboard"   ? export_tensorboard(context, options)
       : options.format == "metrics-csv" ? export_metrics_csv(context, options)
                                         : export_tables(context, options);
-  say(options, written);
+  print_written(options, written);
+  return 0;
+}
+
+void add_report_file_option(const Command& command, std::string& file) {
+  command.add_option("-o,--output <FILE>", file, "File to write; - prints it").show_default();
+}
+
+struct ExportMarkdownOptions {
+  std::string output = "RESULTS.md";
+  TableOptions tables;
+};
+
+int export_markdown(const Context& context, const ExportMarkdownOptions& options) {
+  const project::Project project = context.project();
+  const std::string text = tables::export_markdown(
+      project.name, build_tables(context, project, chosen_tables(project, ""), options.tables));
+  if (options.output == "-") {
+    std::cout << text;
+    return 0;
+  }
+  write_output_file(options.output, text);
+  std::cerr << "wrote " << options.output << "\n";
+  return 0;
+}
+
+struct ReportOptions {
+  std::string output = "report.html";
+  bool json = false;
+  TableOptions tables;
+};
+
+int write_report(const Context& context, const ReportOptions& options) {
+  const project::Project project = context.project();
+  const std::vector<tables::Ablation> tables =
+      build_tables(context, project, table_names(project), options.tables);
+  const page::Page page =
+      page::collect_page(project.path, project.name, tables, context.runs_dir());
+  const std::string html = page::to_html(page);
+  if (options.output == "-") {
+    std::cout << html;
+    return 0;
+  }
+  write_output_file(options.output, html);
+  if (options.json) {
+    const nlohmann::ordered_json result = {
+        {"file", options.output}, {"bytes", html.size()}, {"runs", page.runs.size()}};
+    std::cout << json_text(result) << "\n";
+  } else {
+    std::cerr << "wrote " << options.output << " with " << page.runs.size() << " runs\n";
+  }
   return 0;
 }
 
 }  // namespace
 
-void add_export(const Command& app, Program& program) {
+void add_export(const Command& app) {
   auto options = std::make_shared<ExportOptions>();
-  const Command command =
-      app.add_subcommand("export", "Write tables or the runs' figures for other programs");
-  command.footer(
-      "Formats:\n"
-      "  latex        all tables of the project (or that of -t), for \\input in a paper\n"
-      "  csv          figures of one table in full; of several into the folder of -o\n"
-      "  json         figures of the tables in full, with setup, claims and what was left out\n"
-      "  html         the page of 'forge report', with curves and configs of all runs\n"
-      "  tensorboard  event files, one folder a run below the folder of -o\n"
-      "  metrics-csv  every figure of every step on a line of its own, for W&B, MLflow, pandas\n"
-      "\n"
-      "Examples:\n"
-      "  forge export --format latex -o tables.tex\n"
-      "  forge export --format csv -t positions\n"
-      "  forge export --format tensorboard -o tensorboard     # tensorboard --logdir tensorboard\n"
-      "  forge export --format metrics-csv --where config=train_canon_ac -o metrics.csv\n"
-      "\n"
-      "Without RUN and --where the last two take all runs of the project. The same runs give the\n"
-      "same bytes, whenever and wherever they are written.");
-  add_run_choice(command, options->runs);
+  const Command command = app.add_command("export", "Write tables or metrics for other programs");
   command
-      .add_option("--format", options->format, "latex, csv, json, html, tensorboard or metrics-csv")
-      .one_of({"latex", "csv", "json", "html", "tensorboard", "metrics-csv"});
-  command.add_option("-o,--output", options->output, "File or folder to write; none or - prints")
-      .type_name("PATH");
-  command.add_option("-t,--table", options->table, "Name of a table; none: all of the project");
-  add_project_option(command, program);
-  command.add_option("--profile",
-                     options->tables.profile,
-                     "Runs of this profile; for a table else the one that fills most rows");
-  command.add_flag("--archived", options->tables.archived, "Archived runs count, too");
-  command.add_flag("--published", options->tables.published, "Published figures beside ours");
-  command.add_flag(
-      "--json", options->json, "Say what was written as JSON; without -o: --format json");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return export_results(c, *options); };
-  });
+      .details(
+          "Formats of tables:\n"
+          "  latex        all tables, or that of -t, for \\input in a paper\n"
+          "  csv          one table in full; several go into the folder of -o\n"
+          "  json         tables in full, with setup, claims and excluded runs\n"
+          "  html         the page of 'forge report', with curves and configs of all runs\n"
+          "\n"
+          "Formats of runs; without RUN and --where all runs of the project:\n"
+          "  tensorboard  event files, one folder per run below the folder of -o\n"
+          "  metrics-csv  one line per metric and step, for W&B, MLflow or pandas\n"
+          "\n"
+          "The same runs always give the same bytes.")
+      .examples(
+          "forge export --format latex -o tables.tex\n"
+          "forge export --format csv -t positions\n"
+          "forge export --format tensorboard -o tensorboard\n"
+          "forge export --format metrics-csv --where config=train_canon_ac -o metrics.csv")
+      .see_also("forge compare, forge export-markdown, forge report");
+  command.heading("Runs");
+  add_run_selector(command, options->runs);
+  add_project_option(command);
+  add_table_options(command, options->tables);
+  command.heading("Options");
+  command.add_option("--format", options->format, "What to write").one_of(export_formats);
+  command.add_option(
+      "-o,--output <PATH>", options->output, "File or folder to write [default: standard output]");
+  command.add_option("-t,--table", options->table, "Table of the project [default: all]");
+  add_json_option(
+      command, options->json, "Print what was written as JSON; without -o same as --format json");
+  command.action(options, export_results);
+}
+
+void add_export_markdown(const Command& app) {
+  auto options = std::make_shared<ExportMarkdownOptions>();
+  const Command command =
+      app.add_command("export-markdown", "Write all tables with their setup as Markdown");
+  command.examples("forge export-markdown\nforge export-markdown -o - | less")
+      .see_also("forge export, forge report");
+  add_report_file_option(command, options->output);
+  add_project_option(command);
+  add_table_options(command, options->tables);
+  command.action(options, export_markdown);
+}
+
+void add_report(const Command& app) {
+  auto options = std::make_shared<ReportOptions>();
+  const Command command =
+      app.add_command("report", "Write tables, claims and curves as one HTML file");
+  command
+      .details(
+          "The file is self-contained: it needs no network and no other file. The same runs give "
+          "the same file. docs/REPORT.md describes it.")
+      .examples("forge report\nforge report -p canon --profile full -o canon.html")
+      .see_also("forge compare, forge export");
+  add_report_file_option(command, options->output);
+  add_project_option(command);
+  add_table_options(command, options->tables);
+  add_json_option(
+      command, options->json, "Print the file, its size and its number of runs as JSON");
+  command.action(options, write_report);
 }
 
 }  // namespace forge::app

@@ -6,17 +6,16 @@
 #include <iostream>
 #include <iterator>
 
-#include "app/commands.h"
-#include "app/output.h"
+#include "app/command_line.h"
 #include "app/terminal.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
-#include "core/report/display_text.h"
-#include "core/run/local_launcher.h"
 #include "core/run/open_model.h"
-#include "core/run/supported.h"
+#include "core/run/request.h"
+#include "core/worker/launcher.h"
 
 namespace forge::app {
 namespace {
@@ -44,10 +43,10 @@ std::string prompt_of(const std::string& file) {
   return text;
 }
 
-/// What a model writes must not steer the terminal; its lines stay lines.
+/// Without control characters, which could steer the terminal; line breaks are kept.
 std::string for_terminal(const std::string& text) {
   std::vector<std::string> lines = split(text, '\n');
-  for (std::string& line : lines) line = report::printable(line);
+  for (std::string& line : lines) line = tables::printable(line);
   return join(lines, "\n");
 }
 
@@ -82,8 +81,8 @@ void print_summary(const Generated& generated) {
 /// Prints the only sample as it comes; where a person reads, its prompt in front of it.
 void print_one(const run::RunModel& model,
                const GenerationQuestion& question,
-               const run::Backend& backend) {
-  run::LocalLauncher launcher;
+               const worker::Backend& backend) {
+  worker::LocalLauncher launcher;
   bool prompt_is_due = is_terminal(STDOUT_FILENO);
   const auto print = [&](const GeneratedSample&, const std::string& piece) {
     if (prompt_is_due) {
@@ -103,9 +102,9 @@ std::string heading(const GenerationQuestion& question, const GeneratedSample& s
   constexpr size_t longest = 60;
   std::string text = "prompt " + std::to_string(sample.prompt + 1);
   if (question.samples > 1) text += ", sample " + std::to_string(sample.sample + 1);
-  std::string prompt = report::printable(question.prompts[sample.prompt]);
-  if (report::display_width(prompt) > static_cast<int>(longest)) {
-    const std::vector<std::string> lines = report::wrap(prompt, longest);
+  std::string prompt = tables::printable(question.prompts[sample.prompt]);
+  if (tables::display_width(prompt) > static_cast<int>(longest)) {
+    const std::vector<std::string> lines = tables::wrap(prompt, longest);
     prompt = (lines.empty() ? "" : lines[0]) + " …";
   }
   return "== " + text + ": " + prompt + " (" + ending_text(sample) + ")";
@@ -113,8 +112,8 @@ std::string heading(const GenerationQuestion& question, const GeneratedSample& s
 
 void print_all(const run::RunModel& model,
                const GenerationQuestion& question,
-               const run::Backend& backend) {
-  run::LocalLauncher launcher;
+               const worker::Backend& backend) {
+  worker::LocalLauncher launcher;
   const Generated generated = run::generate(
       model, question, backend, launcher, [](const GeneratedSample&, const std::string&) {});
   for (const GeneratedSample& sample : generated.samples) {
@@ -134,8 +133,8 @@ nlohmann::ordered_json pace_json(const run::Pace& pace) {
 
 void print_generated_json(const run::RunModel& model,
                           const GenerationQuestion& question,
-                          const run::Backend& backend) {
-  run::LocalLauncher launcher;
+                          const worker::Backend& backend) {
+  worker::LocalLauncher launcher;
   const Generated generated = run::generate(
       model, question, backend, launcher, [](const GeneratedSample&, const std::string&) {});
   nlohmann::ordered_json json;
@@ -165,7 +164,7 @@ void print_generated_json(const run::RunModel& model,
          {"text", sample.text},
          {"tokens", sample.ids.size()},
          {"ids", sample.ids},
-         {"ended", protocol::names_of(sample.ended)[static_cast<size_t>(sample.ended)]}});
+         {"ended", worker::names_of(sample.ended)[static_cast<size_t>(sample.ended)]}});
   }
   json["prefill"] = pace_json(generated.prefill);
   json["decode"] = pace_json(generated.decode);
@@ -174,9 +173,9 @@ void print_generated_json(const run::RunModel& model,
 
 run::RunModel open_model(const Context& context, const GenerateOptions& options) {
   run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
-  config::Precision& precision = model.experiment.train.precision;
-  if (options.precision == "float32") precision = config::Precision::float32;
-  if (options.precision == "float64") precision = config::Precision::float64;
+  model::Precision& precision = model.experiment.train.precision;
+  if (options.precision == "float32") precision = model::Precision::float32;
+  if (options.precision == "float64") precision = model::Precision::float64;
   return model;
 }
 
@@ -184,11 +183,11 @@ int generate(const Context& context, const GenerateOptions& options) {
   GenerationQuestion question = options.question;
   question.cache = !options.no_cache;
   for (const std::string& file : options.prompt_files) question.prompts.push_back(prompt_of(file));
-  run::check(question);
+  run::check_generation(question);
   const run::RunModel model = open_model(context, options);
   const auto backend = context.backend(model.experiment);
-  run::LocalLauncher launcher;
-  run::require_readable(protocol::Job::generate,
+  worker::LocalLauncher launcher;
+  run::require_readable(worker::Job::generate,
                         model.experiment,
                         backend->describe(launcher, question.device, question.threads));
   if (options.json) {
@@ -201,94 +200,54 @@ int generate(const Context& context, const GenerateOptions& options) {
   return 0;
 }
 
-void add_sampling_options(const Command& command, GenerationQuestion& question) {
-  command
-      .add_option("--temperature",
-                  question.sampling.temperature,
-                  "Logits are divided by it; 0: always the likeliest token")
-      .capture_default();
-  command
-      .add_option(
-          "--top-k", question.sampling.top_k, "Draw from the N likeliest tokens; 0: from all")
-      .type_name("N")
-      .capture_default();
-  command
-      .add_option("--top-p",
-                  question.sampling.top_p,
-                  "Draw from the likeliest tokens that together have this probability")
-      .capture_default();
-  command
-      .add_option("--seed", question.seed, "The same seed gives the same text from the same logits")
-      .capture_default();
-}
-
-void add_repeatable(const Command& command,
-                    const std::string& name,
-                    std::vector<std::string>& values,
-                    const std::string& help,
-                    const std::string& type) {
-  command.add_option(name, values, help).type_name(type).repeated();
-}
-
 }  // namespace
 
-void add_generate(const Command& app, Program& program) {
+void add_generate(const Command& app) {
   auto options = std::make_shared<GenerateOptions>();
   GenerationQuestion& question = options->question;
-  const Command command = app.add_subcommand("generate", "Let a model go on with a text");
-  command.footer(
-      "Examples:\n"
-      "  forge generate train_llama-5a0c1f0e9b21 --prompt \"Once upon a time\"\n"
-      "  forge generate train_llama-5a --prompt \"The dog\" --temperature 0 --stop \".\"\n"
-      "  forge generate exported_folder --prompt \"The dog\" --prompt \"The cat\" --samples 3\n"
-      "  echo \"Once upon a time\" | forge generate train_llama-5a --prompt-file - --top-p 0.9\n"
-      "\n"
-      "One sample is printed as it comes, several under headings when all are done. Each prompt "
-      "is\n"
-      "a document of its own. A sample ends at the end of its document, at a stop text (which is "
-      "not\n"
-      "printed), after --max-tokens, or when the row is as long as those of training.");
-  command.add_option("model", options->model, "A run, or a model folder of Hugging Face")
-      .required()
-      .type_name("RUN|DIR");
-  add_repeatable(
-      command, "--prompt", question.prompts, "Text to go on with; may be repeated", "TEXT");
-  add_repeatable(command,
-                 "--prompt-file",
-                 options->prompt_files,
-                 "File with such a text, '-' for stdin; may be repeated",
-                 "FILE");
-  command.add_option("--samples", question.samples, "Samples of each prompt")
-      .type_name("N")
-      .capture_default();
-  command.add_option("--max-tokens", question.max_tokens, "Longest sample")
-      .type_name("N")
-      .capture_default();
-  add_repeatable(command,
-                 "--stop",
-                 question.stop,
-                 "Text that ends a sample, in front of it; may be repeated",
-                 "TEXT");
-  add_sampling_options(command, question);
+  const Command command = app.add_command("generate", "Generate text from a prompt");
   command
-      .add_option("--step", options->step, "Checkpoint of the run to take; without it the newest")
-      .type_name("N");
-  command.add_flag("--no-cache",
-                   options->no_cache,
-                   "Compute every token from its whole row again: slow, the same tokens");
-  command.add_option("--batch-size", question.batch_size, "Samples at a time")
-      .type_name("N")
-      .capture_default();
-  command.add_option("--precision", options->precision, "float32 or float64; train.precision")
-      .one_of({"float32", "float64"});
-  command.add_option("--device", question.device, "auto, cpu, cuda or cuda:N").capture_default();
-  command.add_option("--threads", question.threads, "CPU threads; 0: all cores")
-      .non_negative()
-      .capture_default();
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return generate(c, *options); };
-  });
+      .details(
+          "One sample is printed while it is generated, several with headings when all are done. "
+          "A sample ends at the end of its document, at a stop text (which is not printed), after "
+          "--max-tokens, or when it reaches the sequence length of training.")
+      .examples(
+          "forge generate train_llama-5a0c1f0e9b21 --prompt \"Once upon a time\"\n"
+          "forge generate train_llama-5a --prompt \"The dog\" --temperature 0 --stop \".\"\n"
+          "forge generate exported_folder --prompt \"The dog\" --prompt \"The cat\" --samples 3\n"
+          "echo \"Once upon a time\" | forge generate train_llama-5a --prompt-file - --top-p 0.9")
+      .see_also("forge eval, forge export-hf");
+  add_model_argument(command, options->model);
+  command.heading("Prompts and samples");
+  command.add_option("--prompt <TEXT>", question.prompts, "Text to continue").repeated();
+  command
+      .add_option("--prompt-file <FILE>", options->prompt_files, "File with a prompt, - for stdin")
+      .repeated();
+  command.add_option("--samples", question.samples, "Samples per prompt").show_default();
+  command.add_option("--max-tokens", question.max_tokens, "Maximum tokens per sample")
+      .show_default();
+  command.add_option("--stop <TEXT>", question.stop, "Text that ends a sample").repeated();
+  command.heading("Sampling");
+  command.add_option("--temperature", question.sampling.temperature, "Temperature; 0 is greedy")
+      .show_default();
+  command
+      .add_option("--top-k", question.sampling.top_k, "Sample from the N likeliest tokens; 0: all")
+      .show_default();
+  command
+      .add_option("--top-p <P>",
+                  question.sampling.top_p,
+                  "Sample from the likeliest tokens with this total probability")
+      .show_default();
+  command.add_option("--seed", question.seed, "Seed of the random numbers").show_default();
+  command.heading("Options");
+  add_step_option(command, options->step);
+  command.add_flag(
+      "--no-cache", options->no_cache, "Do not cache keys and values: slower, the same tokens");
+  command.add_option("--batch-size", question.batch_size, "Samples per batch").show_default();
+  add_precision_option(command, options->precision);
+  add_device_options(command, question.device, question.threads);
+  add_json_option(command, options->json);
+  command.action(options, generate);
 }
 
 }  // namespace forge::app

@@ -1,17 +1,16 @@
 #include <iostream>
 #include <set>
 
-#include "app/commands.h"
-#include "app/output.h"
+#include "app/command_line.h"
+#include "app/terminal.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/manage/pack.h"
 #include "core/project/project.h"
-#include "core/run/run_model.h"
-#include "core/run/runs_dir.h"
-#include "core/upkeep/pack.h"
-#include "core/upkeep/take_in.h"
+#include "core/run/open_model.h"
+#include "core/run/run_folder.h"
 
 namespace forge::app {
 namespace {
@@ -23,8 +22,8 @@ struct PackCommand {
   bool json = false;
 };
 
-/// The templates that the run's config reads now, by their paths below the workspace. What cannot
-/// be found any more is said in `notes`: the run's config.json is complete without them.
+/// The templates that the run's config reads now, by their paths below the workspace. `notes` gets
+/// what can no longer be found: the run's config.json is complete without it.
 std::vector<std::pair<std::string, fs::path>> templates_of(const Context& context,
                                                            const run::RunFolder& folder,
                                                            std::vector<std::string>& notes) {
@@ -45,38 +44,39 @@ std::vector<std::pair<std::string, fs::path>> templates_of(const Context& contex
     if (at == origin.end() || !at->is_string()) continue;
     const std::string place = at->get<std::string>();
     const fs::path file = (root / place.substr(0, place.find(':'))).lexically_normal();
-    // A run that came from elsewhere may name any file of this machine: only templates are taken.
+    // A run that came from elsewhere may name any file of this machine: only templates are
+    // imported.
     const fs::path below = file.lexically_relative(root);
     if (file.extension() == ".yaml" && !below.empty() && *below.begin() != "..") add(file);
   }
   try {
-    const project::Project project =
-        project::load_project(context.workspace(), root / record.project, context.surroundings());
+    const project::Project project = project::load_project(
+        context.workspace(), root / record.project, context.host_environment());
     const auto rendered = project::render_config(
-        project, project::config_of(project, record.config), context.surroundings(), {});
+        project, project::config_of(project, record.config), context.host_environment(), {});
     add(project.folder / "meta.yaml");
-    for (const templating::LoadedTemplate& loaded : rendered.templates) add(loaded.source->name);
+    for (const jinja::LoadedTemplate& loaded : rendered.templates) add(loaded.source->name);
   } catch (const Error& problem) {
-    notes.push_back("the templates are not in it: " + problem.message());
+    notes.push_back("templates not packed: " + problem.message());
   }
   return files;
 }
 
 int pack(const Context& context, const PackCommand& options) {
-  const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
+  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
   std::vector<std::string> notes;
-  upkeep::PackOptions pack;
+  manage::PackOptions pack;
   pack.file = options.file.empty() ? fs::path(folder.id() + ".tar.zst") : fs::path(options.file);
   if (fs::exists(pack.file)) {
-    throw Error("'" + shown_path(pack.file) + "' is there already",
+    throw Error("'" + shown_path(pack.file) + "' exists already",
                 {},
-                "-o names another file",
+                "choose another file with -o",
                 ExitCode::failed);
   }
   pack.checkpoints = options.checkpoints;
   pack.forge_version = FORGE_VERSION;
   if (folder.record().imported_from.empty()) pack.templates = templates_of(context, folder, notes);
-  const upkeep::Packed packed = upkeep::pack_run(folder, pack);
+  const manage::Packed packed = manage::pack_run(folder, pack);
   notes.insert(notes.end(), packed.notes.begin(), packed.notes.end());
   for (const std::string& note : notes) std::cerr << "note: " << note << "\n";
   if (options.json) {
@@ -92,27 +92,32 @@ int pack(const Context& context, const PackCommand& options) {
   return 0;
 }
 
-int import(const Context& context, const std::string& origin, bool json) {
+struct ImportOptions {
+  std::string origin;
+  bool json = false;
+};
+
+int import(const Context& context, const ImportOptions& options) {
   const fs::path runs_dir = context.runs_dir();
   run::make_runs_dir(runs_dir);
-  const upkeep::TakenIn taken = upkeep::take_in_run(origin, runs_dir);
-  for (const std::string& note : taken.notes) std::cerr << "note: " << note << "\n";
-  if (json) {
+  const manage::ImportResult imported = manage::import_packed_run(options.origin, runs_dir);
+  for (const std::string& note : imported.notes) std::cerr << "note: " << note << "\n";
+  if (options.json) {
     nlohmann::json missing = nlohmann::json::array();
-    for (const upkeep::DataNeed& need : taken.missing) missing.push_back(to_json(need));
-    print_json(nlohmann::json{{"run", taken.folder.id()},
-                              {"folder", taken.folder.path().string()},
-                              {"made", taken.made},
-                              {"status", run::name_of(taken.folder.state())},
+    for (const manage::RequiredData& need : imported.missing) missing.push_back(to_json(need));
+    print_json(nlohmann::json{{"run", imported.folder.id()},
+                              {"folder", imported.folder.path().string()},
+                              {"made", imported.created},
+                              {"status", run::name_of(imported.folder.state())},
                               {"missing", missing},
-                              {"notes", taken.notes}});
+                              {"notes", imported.notes}});
     return 0;
   }
-  std::cout << (taken.made ? "imported " : "imported before: ") << origin << "\n"
-            << "  run      " << taken.folder.id() << "\n"
-            << "  status   " << run::name_of(taken.folder.state()) << "\n"
-            << "  folder   " << shown_path(taken.folder.path()) << "\n";
-  for (const upkeep::DataNeed& need : taken.missing) {
+  std::cout << (imported.created ? "imported " : "already imported: ") << options.origin << "\n"
+            << "  run      " << imported.folder.id() << "\n"
+            << "  status   " << run::name_of(imported.folder.state()) << "\n"
+            << "  folder   " << shown_path(imported.folder.path()) << "\n";
+  for (const manage::RequiredData& need : imported.missing) {
     std::cout << "  missing  " << need.path << "\n"
               << "           " << need.how << "\n";
   }
@@ -121,56 +126,42 @@ int import(const Context& context, const std::string& origin, bool json) {
 
 }  // namespace
 
-void add_pack(const Command& app, Program& program) {
+void add_pack(const Command& app) {
   auto options = std::make_shared<PackCommand>();
-  const Command command = app.add_subcommand("pack", "Put all that reproduces a run into one file");
-  command.footer(
-      "A tar file compressed with zstd: the run's folder (config with origins, events, "
-      "environment,\n"
-      "tokenizer, weights), the templates of its config as they are now, and pack.json with the\n"
-      "command, the revision, fingerprints of the data and how to get it, and a hash of every "
-      "file.\n"
-      "'forge import' takes it in elsewhere; 'tar --zstd -xf' unpacks it.\n"
-      "\n"
-      "Examples:\n"
-      "  forge pack train_llama-deb27d\n"
-      "  forge pack train_llama-deb27d -o ~/llama.tar.zst --checkpoints");
-  command.add_option("RUN", options->name, "Its id or the beginning of it, or its folder")
-      .required()
-      .type_name("RUN|DIR");
-  command.add_option("-o,--output", options->file, "The file to write; without it RUN.tar.zst")
-      .type_name("FILE");
+  const Command command = app.add_command("pack", "Pack everything that reproduces a run");
+  command
+      .details(
+          "Writes a tar file compressed with zstd: the run's folder (config with origins, events, "
+          "environment, tokenizer, weights), the current templates of its config, and pack.json "
+          "with the command, the revision, data fingerprints and a hash of every file. 'tar --zstd "
+          "-xf' unpacks it.")
+      .examples(
+          "forge pack train_llama-deb27d\n"
+          "forge pack train_llama-deb27d -o ~/llama.tar.zst --checkpoints")
+      .see_also("forge import");
+  add_run_argument(command, options->name);
+  command.add_option("-o,--output <FILE>", options->file, "File to write [default: RUN.tar.zst]");
   command.add_flag(
-      "--checkpoints", options->checkpoints, "Every checkpoint, with the optimizer's state");
-  command.add_flag("--json", options->json, "As JSON");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return pack(c, *options); };
-  });
+      "--checkpoints", options->checkpoints, "Include every checkpoint with its optimizer state");
+  add_json_option(command, options->json);
+  command.action(options, pack);
 }
 
-void add_import(const Command& app, Program& program) {
-  auto origin = std::make_shared<std::string>();
-  auto json = std::make_shared<bool>(false);
+void add_import(const Command& app) {
+  auto options = std::make_shared<ImportOptions>();
   const Command command =
-      app.add_subcommand("import", "Take in a run from a pack or from another folder of runs");
-  command.footer(
-      "Nothing that is here is replaced. Hashes are checked, a damaged checkpoint is left out, "
-      "and\n"
-      "data that the run needs and that is not here is named.\n"
-      "\n"
-      "Examples:\n"
-      "  forge import train_llama-deb27d.tar.zst\n"
-      "  forge import /mnt/cluster/runs/train_llama-deb27d\n"
-      "\n"
-      "'forge import-hf' reads model folders of Hugging Face, 'forge import-lingua' recipes of "
-      "Lingua.");
-  command.add_option("origin", *origin, "A pack, or the folder of a run")
-      .required()
-      .type_name("FILE|DIR");
-  command.add_flag("--json", *json, "As JSON");
-  command.callback([&program, origin, json] {
-    program.action = [origin, json](const Context& c) { return import(c, *origin, *json); };
-  });
+      app.add_command("import", "Import a run from a pack or another runs folder");
+  command
+      .details(
+          "Nothing is overwritten. Hashes are verified, damaged checkpoints are skipped, and "
+          "missing data is listed.")
+      .examples(
+          "forge import train_llama-deb27d.tar.zst\n"
+          "forge import /mnt/cluster/runs/train_llama-deb27d")
+      .see_also("forge pack, forge import-hf, forge import-lingua");
+  command.add_option("PATH", options->origin, "Pack, or folder of a run").required();
+  add_json_option(command, options->json);
+  command.action(options, import);
 }
 
 }  // namespace forge::app

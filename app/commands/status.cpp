@@ -5,17 +5,15 @@
 #include <iostream>
 #include <thread>
 
-#include "app/commands.h"
-#include "app/interrupt.h"
-#include "app/output.h"
-#include "app/run_report.h"
+#include "app/command_line.h"
+#include "app/runs.h"
 #include "app/terminal.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/store/location.h"
-#include "core/store/overview.h"
-#include "core/store/result_store.h"
+#include "core/results/metrics.h"
+#include "core/results/store/overview.h"
+#include "core/results/store/result_store.h"
 
 namespace forge::app {
 namespace {
@@ -28,18 +26,15 @@ struct StatusOptions {
   bool json = false;
 };
 
-std::string fixed(const std::optional<double>& number) {
-  if (!number) return "-";
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%.4f", *number);
-  return digits;
+std::string loss_or_dash(const std::optional<double>& loss) {
+  return loss ? results::fixed_text(*loss, 4) : "-";
 }
 
 std::string duration(const std::optional<double>& seconds) {
   return seconds ? human_duration(*seconds) : "?";
 }
 
-/// "cuda:0 free, cuda:1 taken, cpu 1 of 2 cores taken"
+/// "cuda:0 free, cuda:1 busy, cpu 1 of 2 cores busy"
 std::string devices_text(const std::vector<store::DeviceUse>& devices) {
   std::vector<std::string> parts;
   for (const auto& [device, taken] : devices) {
@@ -47,11 +42,11 @@ std::string devices_text(const std::vector<store::DeviceUse>& devices) {
     if (taken == 0) {
       text += "free";
     } else if (taken >= device.units) {
-      text += "taken";
+      text += "busy";
     } else if (device.name == "cpu") {
-      text += std::to_string(taken) + " of " + std::to_string(device.units) + " cores taken";
+      text += std::to_string(taken) + " of " + std::to_string(device.units) + " cores busy";
     } else {
-      text += std::to_string(100 * taken / device.units) + " % taken";
+      text += std::to_string(100 * taken / device.units) + " % busy";
     }
     parts.push_back(text);
   }
@@ -60,16 +55,18 @@ std::string devices_text(const std::vector<store::DeviceUse>& devices) {
 
 std::string running_text(const std::vector<store::RunningRun>& running) {
   std::vector<std::vector<std::string>> lines = {
-      {"Running", "Step", "Done", "Train Loss", "Eval Loss", "Tok/s", "Left", "Device"}};
+      {"Running", "Step", "Done", "Train Loss", "Eval Loss", "Tok/s", "ETA", "Device"}};
   for (const store::RunningRun& now : running) {
     const store::RunSummary& run = now.run;
     const bool known = run.max_steps > 0;
     lines.push_back({run.id,
                      known ? with_thousands(now.step) + "/" + with_thousands(run.max_steps) : "-",
                      known ? std::to_string(100 * now.step / run.max_steps) + " %" : "-",
-                     fixed(run.train_loss),
-                     fixed(run.eval_loss),
-                     run.tokens_per_second ? with_thousands(int64_t(*run.tokens_per_second)) : "-",
+                     loss_or_dash(run.metric(results::train_loss_name)),
+                     loss_or_dash(run.metric(results::eval_loss_name)),
+                     run.metric(results::tokens_per_second_name)
+                         ? with_thousands(int64_t(*run.metric(results::tokens_per_second_name)))
+                         : "-",
                      duration(now.seconds_left),
                      now.device.empty() ? run.device_type : now.device});
   }
@@ -78,10 +75,10 @@ std::string running_text(const std::vector<store::RunningRun>& running) {
 
 std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
   std::vector<std::vector<std::string>> lines = {
-      {"Waiting", "Steps", "Takes", "Priority", "Since", "For"}};
+      {"Queued", "Steps", "Time", "Priority", "Since", "Device"}};
   for (const store::WaitingRun& run : waiting) {
     std::vector<std::string> devices;
-    for (const queue::Device& device : run.entry.devices) devices.push_back(device.name);
+    for (const queue::LeaseDevice& device : run.entry.devices) devices.push_back(device.name);
     lines.push_back({run.entry.run,
                      with_thousands(run.steps_left),
                      duration(run.seconds),
@@ -98,8 +95,7 @@ std::string text_of(const store::Overview& overview, bool colour) {
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "\n") + part; };
   if (!overview.running.empty()) add(running_text(overview.running));
   if (!overview.waiting.empty()) add(waiting_text(overview.waiting));
-  if (overview.running.empty() && overview.waiting.empty())
-    text += "Nothing runs and nothing waits.\n";
+  if (overview.running.empty() && overview.waiting.empty()) text += "No active or queued runs.\n";
   if (!overview.ended.empty()) add(result_table(overview.ended, colour));
   return text;
 }
@@ -132,7 +128,7 @@ nlohmann::json json_of(const store::Overview& overview) {
   return json;
 }
 
-/// Drawn again and again in place, until Ctrl-C or until nothing runs or waits any more.
+/// Redrawn in place until Ctrl-C, or until no run is active or queued.
 void watch(store::ResultStore& store,
            const std::filesystem::path& runs_dir,
            const StatusOptions& options) {
@@ -157,7 +153,7 @@ int show_status(const Context& context, const StatusOptions& options) {
     if (options.json) {
       print_json(json_of({}));
     } else {
-      std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' makes one\n";
+      std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' starts one\n";
     }
     return 0;
   }
@@ -167,7 +163,7 @@ int show_status(const Context& context, const StatusOptions& options) {
     return 0;
   }
   const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
-  for (const std::string& warning : overview.warnings) std::cerr << "warning: " << warning << "\n";
+  print_warnings(overview.warnings);
   if (options.json) {
     print_json(json_of(overview));
   } else {
@@ -178,25 +174,21 @@ int show_status(const Context& context, const StatusOptions& options) {
 
 }  // namespace
 
-void add_status(const Command& app, Program& program) {
+void add_status(const Command& app) {
   auto options = std::make_shared<StatusOptions>();
-  const Command command =
-      app.add_subcommand("status", "Show what runs, what waits for a device and what ended last");
-  command.add_flag(
-      "-w,--watch", options->watch, "Show it anew every second, until nothing is left");
-  command.add_option("-n,--ended", options->ended, "So many of those that ended last")
-      .non_negative()
-      .type_name("N")
-      .capture_default();
-  command.add_flag("--json", options->json, "As JSON; with --watch an object a line");
-  command.footer(
-      "Examples:\n"
-      "  forge status\n"
-      "  forge status --watch\n"
-      "  forge status --json | jq '.waiting[].run'");
-  command.callback([&program, options] {
-    program.action = [options](const Context& c) { return show_status(c, *options); };
-  });
+  const Command command = app.add_command("status", "Show active, queued and recently ended runs");
+  command
+      .examples(
+          "forge status\n"
+          "forge status --watch\n"
+          "forge status --json | jq '.waiting[].run'")
+      .see_also("forge runs, forge runs logs");
+  command.add_flag("-w,--watch", options->watch, "Refresh every second until no run is active");
+  command.add_option("-n,--ended", options->ended, "Number of ended runs to show")
+      .at_least(0)
+      .show_default();
+  add_json_option(command, options->json, "Print JSON; with --watch one object per line");
+  command.action(options, show_status);
 }
 
 }  // namespace forge::app

@@ -1,4 +1,7 @@
-"""Llama with Canon layers, written as one would by hand. Weights are named as Hugging Face does."""
+"""A language model of residual blocks in plain PyTorch. Weights are named as Hugging Face does.
+
+A new kind of block is a class here and a line in BLOCKS.
+"""
 import math
 
 import torch
@@ -79,19 +82,20 @@ def causal_attention(q, k, v):
 class Attention(nn.Module):
     def __init__(self, model):
         super().__init__()
-        hidden, head = model["hidden_size"], model["head_dim"]
-        self.heads, self.kv_heads, self.head_dim = model["num_heads"], model["num_kv_heads"], head
+        hidden, head = model["hidden_size"], model["attention"]["head_dim"]
+        self.heads, self.kv_heads = model["attention"]["num_heads"], model["attention"]["num_kv_heads"]
+        self.head_dim = head
         query, key = self.heads * head, self.kv_heads * head
         self.q_proj, self.k_proj, self.v_proj = (linear(hidden, query), linear(hidden, key),
                                                  linear(hidden, key))
         self.o_proj = linear(query, hidden)
-        self.qk_norm = model["qk_norm"]
+        self.qk_norm = model["attention"]["qk_norm"]
         full = self.qk_norm == "full"
         if self.qk_norm != "none":
-            self.q_norm = RMSNorm(query if full else head, model["rms_norm_eps"])
-            self.k_norm = RMSNorm(key if full else head, model["rms_norm_eps"])
+            self.q_norm = RMSNorm(query if full else head, model["norm"]["eps"])
+            self.k_norm = RMSNorm(key if full else head, model["norm"]["eps"])
         self.canonB = maybe_canon(model, "B", query + 2 * key)
-        self.position = model["position"]
+        self.position = model["attention"]["position"]
 
     def forward(self, x):
         batch, length, _ = x.shape
@@ -119,7 +123,7 @@ class Attention(nn.Module):
 class MLP(nn.Module):
     def __init__(self, model):
         super().__init__()
-        hidden, width = model["hidden_size"], model["intermediate_size"]
+        hidden, width = model["hidden_size"], model["mlp"]["intermediate_size"]
         self.gate_proj, self.up_proj = linear(hidden, width), linear(hidden, width)
         self.down_proj = linear(width, hidden)
         self.canonD = maybe_canon(model, "D", 2 * width)
@@ -131,39 +135,70 @@ class MLP(nn.Module):
         return self.down_proj(F.silu(gate) * up)
 
 
-class Block(nn.Module):
+class AttentionBlock(nn.Module):
     def __init__(self, model):
         super().__init__()
-        hidden, eps = model["hidden_size"], model["rms_norm_eps"]
-        self.input_layernorm = RMSNorm(hidden, eps)
-        self.canonA = maybe_canon(model, "A", hidden)
+        self.input_layernorm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
+        self.canonA = maybe_canon(model, "A", model["hidden_size"])
         self.self_attn = Attention(model)
-        self.post_attention_layernorm = RMSNorm(hidden, eps)
-        self.canonC = maybe_canon(model, "C", hidden)
-        self.mlp = MLP(model)
 
     def forward(self, x):
         normed = self.input_layernorm(x)
-        x = x + self.self_attn(self.canonA(normed) if self.canonA else normed)
+        return x + self.self_attn(self.canonA(normed) if self.canonA else normed)
+
+
+class MLPBlock(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.post_attention_layernorm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
+        self.canonC = maybe_canon(model, "C", model["hidden_size"])
+        self.mlp = MLP(model)
+
+    def forward(self, x):
         normed = self.post_attention_layernorm(x)
         return x + self.mlp(self.canonC(normed) if self.canonC else normed)
+
+
+BLOCKS = {"attention": AttentionBlock, "mlp": MLPBlock}
+
+
+def blocks_of_layer(model, layer):
+    """The mixer that model.layers names, repeated, and the MLP."""
+    return [model["layers"][layer % len(model["layers"])], "mlp"]
+
+
+class Layer(nn.Module):
+    """Residual blocks one after another. Their modules are the layer's own, which gives weights
+    the names of Hugging Face: layers.0.mlp.up_proj and not layers.0.blocks.1.mlp.up_proj."""
+
+    def __init__(self, model, layer):
+        super().__init__()
+        self.blocks = tuple(BLOCKS[kind](model) for kind in blocks_of_layer(model, layer))
+        for block in self.blocks:
+            for name, module in block.named_children():
+                self.add_module(name, module)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
 
 
 class Body(nn.Module):
     def __init__(self, model):
         super().__init__()
         self.embed_tokens = nn.Embedding(model["vocab_size"], model["hidden_size"])
-        self.layers = nn.ModuleList(Block(model) for _ in range(model["num_layers"]))
-        self.norm = RMSNorm(model["hidden_size"], model["rms_norm_eps"])
+        self.layers = nn.ModuleList(Layer(model, layer) for layer in range(model["num_layers"]))
+        self.norm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
 
     def forward(self, ids):
         x = self.embed_tokens(ids)
-        for block in self.layers:
-            x = block(x)
+        for layer in self.layers:
+            x = layer(x)
         return self.norm(x)
 
 
-class LlamaCanon(nn.Module):
+class Model(nn.Module):
     def __init__(self, model):
         super().__init__()
         self.model = Body(model)

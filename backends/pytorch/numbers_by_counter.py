@@ -128,3 +128,27 @@ def permuted_index(index, size, seed, stream):
         index = left << half_bits | right
         if index < size:
             return index
+
+
+def draw_initial(weight, seed):
+    """Initial float32 values of a weight of the request: {"name", "shape", "init": {"kind", …}}."""
+    rule, count = weight["init"], math.prod(weight["shape"])
+    if rule["kind"] == "constant":
+        values = np.full(count, rule["value"])
+    else:
+        values = distribution(rule)(open_uniform(seed, stream_number(weight["name"]), count))
+    return values.astype(np.float32).reshape(weight["shape"])
+
+
+def distribution(rule):
+    """The function that turns uniform numbers in (0, 1) into numbers of a distribution."""
+    if rule["kind"] == "normal":
+        return lambda u: rule["std"] * normal_quantile(u)
+    if rule["kind"] == "uniform":
+        return lambda u: rule["bound"] * (2 * u - 1)
+    if rule["kind"] != "truncated_normal":
+        raise ValueError(f"'{rule['kind']}' is no initial distribution")
+    std, cut = rule["std"], rule["cut"]
+    # Rounded, because C libraries may differ in the last bit of erfc.
+    tail = math.floor(normal_cdf(-cut / std) * 2.0**40 + 0.5) * 2.0**-40
+    return lambda u: np.clip(std * normal_quantile(tail + u * (1 - 2 * tail)), -cut, cut)

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 
 import safetensors_files
-from model import LlamaCanon, loss_of
-from parameters import draw_initial
+from model import Model, loss_of
+from numbers_by_counter import draw_initial
 from protocol import WrongRequest
 from rows import Rows
 from schedule import learning_rate
@@ -26,7 +26,7 @@ STATE_FILE = "state.json"
 def build(experiment, device):
     """The model without values; names and shapes of its weights come from it."""
     with torch.no_grad():
-        model = LlamaCanon(experiment["model"])
+        model = Model(experiment["model"])
     return model.to(device, DTYPES[experiment["train"]["precision"]])
 
 
@@ -53,14 +53,18 @@ def copy_into(model, tensors):
             weight.copy_(tensors[name])
 
 
-def load_beginning(model, request):
+def load_start_weights(model, request):
+    """Those of a folder, or drawn as the request says for each weight."""
     folder = request.get("initial_weights", "")
     if folder:
         return copy_into(model, weights_in(folder))
-    shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
-    experiment = request["experiment"]
-    drawn = draw_initial(experiment["model"], experiment["seed"], shapes)
-    copy_into(model, {name: torch.from_numpy(values) for name, values in drawn})
+    weights, seed = request.get("weights", []), request["experiment"]["seed"]
+    names = {name for name, _ in model.named_parameters()}
+    for weight in weights:
+        if weight["name"] not in names:
+            raise WrongRequest(f"this backend's model has no weight '{weight['name']}'", "weights")
+    copy_into(model, {weight["name"]: torch.from_numpy(draw_initial(weight, seed))
+                      for weight in weights})
 
 
 def on_device(batch, device):
@@ -106,8 +110,8 @@ class Training:
         shuffled = self.experiment["data"]["order"] == "shuffled"
         self.rows = Rows(request["train_tokens"], self.experiment, shuffled)
         self.held_out = Rows(request["evaluation_tokens"], self.experiment, False)
-        self.selection = (Rows(request["selection_tokens"], self.experiment, False)
-                          if request.get("selection_tokens") else None)
+        self.validation = (Rows(request["validation_tokens"], self.experiment, False)
+                          if request.get("validation_tokens") else None)
         self.model = build(self.experiment, device)
         optimizer = self.experiment["optimizer"]
         self.optimizer = torch.optim.AdamW(
@@ -155,7 +159,7 @@ class Training:
         if folder:
             self.load_checkpoint(folder)
         else:
-            load_beginning(self.model, self.request)
+            load_start_weights(self.model, self.request)
         self.first_step = self.state["step"]
         # A run of a few steps must still have steps that count.
         self.dropped = min(WARM_UP_STEPS, (self.config["max_steps"] - self.first_step) // 2)
@@ -229,12 +233,12 @@ class Training:
         self.eval_loss, tokens = evaluate(
             self.model, self.held_out, self.config["eval_batch_size"], self.device, self.show)
         seconds = time.monotonic() - began
-        chosen_by = {}
-        if self.selection and step >= self.config["max_steps"]:
-            chosen_by["selection_loss"], _ = evaluate(
-                self.model, self.selection, self.config["eval_batch_size"], self.device, self.show)
+        validation = {}
+        if self.validation and step >= self.config["max_steps"]:
+            validation["validation_loss"], _ = evaluate(
+                self.model, self.validation, self.config["eval_batch_size"], self.device, self.show)
         self.events.send("evaluation", step=step, loss=self.eval_loss, tokens=tokens,
-                         seconds=seconds, **chosen_by)
+                         seconds=seconds, **validation)
         self.evaluated = step
         self.resume_clock()
 

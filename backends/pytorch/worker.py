@@ -16,7 +16,7 @@ from protocol import WrongRequest
 VERSION = "1.0"
 NUMERICS_VERSION = 1
 SUPPORTED = {
-    "model.family": ["llama_canon"],
+    "model.layers": ["attention"],
     "data.source": ["toy_stories", "text", "jsonl"],
     "train.precision": ["float32", "float64"],
     "train.micro_batch_size": [0],
@@ -80,8 +80,9 @@ def refuse_unsupported(experiment):
         value = experiment
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
-        if value not in values:
-            raise WrongRequest(f"this backend cannot do {key}: {value}", key,
+        wrong = [one for one in (value if isinstance(value, list) else [value]) if one not in values]
+        if wrong:
+            raise WrongRequest(f"this backend cannot do {key}: {wrong[0]}", key,
                                "it can do " + ", ".join(map(str, values)))
 
 
@@ -91,7 +92,7 @@ def evaluate(request, device, events):
     experiment = request["experiment"]
     rows = Rows(request["evaluation_tokens"], experiment, False)
     model = training.build(experiment, device)
-    training.load_beginning(model, request)
+    training.load_start_weights(model, request)
     began = time.monotonic()
 
     def show(phase, fraction):

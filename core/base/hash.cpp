@@ -2,7 +2,7 @@
 
 #include <xxhash.h>
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 
 namespace forge {
 

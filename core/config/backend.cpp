@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/config/complaint.h"
+#include "core/config/check.h"
 #include "core/config/fields.h"
-#include "core/config/paths.h"
 #include "core/config/reader.h"
 #include "core/config/tree.h"
-#include "core/yaml/parse.h"
+#include "core/yaml/yaml.h"
 
 namespace forge::config {
 namespace {

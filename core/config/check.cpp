@@ -1,19 +1,107 @@
 #include "core/config/check.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <unistd.h>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
-#include "core/config/check_data.h"
-#include "core/config/check_task.h"
-#include "core/config/complaint.h"
 #include "core/config/fields.h"
-#include "core/config/paths.h"
 #include "core/config/schedule.h"
 
 namespace forge::config {
+
+int rank(const Setting& setting) {
+  if (setting.layer == default_layer) return 0;
+  if (setting.layer == config_layer) return 1;
+  return setting.layer == command_line_layer ? 3 : 2;
+}
+
+Error complaint(const Draft& draft,
+                const std::vector<std::string>& keys,
+                const std::string& message,
+                const std::string& hint) {
+  const Setting* guilty = nullptr;
+  for (const std::string& key : keys) {
+    const Setting& setting = draft.origins.at(key).set_by;
+    if (!guilty || rank(setting) > rank(*guilty)) guilty = &setting;
+  }
+  return Error(message, guilty->origin, hint);
+}
+
+void drop_unused(Draft& draft,
+                 const std::string& key,
+                 const std::string& because,
+                 const std::string& reason,
+                 const std::string& hint) {
+  const Setting& setting = draft.origins.at(key).set_by;
+  if (rank(setting) >= rank(draft.origins.at(because).set_by)) {
+    throw Error(key + " " + setting.text + " " + reason, setting.origin, hint);
+  }
+  derive(draft, key, because, default_text(*find_key(key)));
+}
+
+std::string quoted(const std::string& key, long long value) {
+  return key + " " + std::to_string(value);
+}
+
+void check_word(const Draft& draft,
+                const std::string& key,
+                const std::string& word,
+                const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  throw complaint(draft,
+                  {key},
+                  "'" + key + "' must be one of " + join(known, ", ") + ", not '" + word + "'",
+                  did_you_mean(word, known));
+}
+
+fs::path meant_path(const Setting& setting, const std::string& path, const PathBases& bases) {
+  const char* home = std::getenv("HOME");
+  if (starts_with(path, "~/") && home) return fs::path(home) / path.substr(2);
+  if (starts_with(path, corpora_prefix)) {
+    return corpora_dir() / path.substr(std::string_view(corpora_prefix).size());
+  }
+  const bool typed = setting.layer == command_line_layer;
+  return ((typed ? bases.working_directory : bases.project_folder) / path).lexically_normal();
+}
+
+bool is_json_lines(const fs::path& path) {
+  const bool compressed = path.extension() == ".gz" || path.extension() == ".zst";
+  const fs::path extension = (compressed ? path.stem() : path).extension();
+  return extension == ".jsonl" || extension == ".ndjson";
+}
+
+void complete_path(Draft& draft,
+                   const std::string& key,
+                   std::string& path,
+                   const PathBases& bases) {
+  if (path.empty()) return;
+  const Setting& setting = draft.origins.at(key).set_by;
+  const fs::path meant = meant_path(setting, path, bases);
+  const bool is_public = starts_with(path, corpora_prefix);
+  path = meant.string();
+  std::error_code ignored;
+  if (!fs::exists(meant, ignored)) {
+    if (is_public) {
+      const std::string name = meant.parent_path().filename().string();
+      throw complaint(
+          draft, {key}, "no file " + shown_path(meant), "'forge data get " + name + "' gets it");
+    }
+    throw complaint(draft,
+                    {key},
+                    "no file " + shown_path(meant),
+                    setting.layer == command_line_layer
+                        ? "a path on the command line is relative to the current folder"
+                        : "a path in a template is relative to its project's folder");
+  }
+  if (::access(meant.c_str(), R_OK) != 0) {
+    throw complaint(draft, {key}, "no permission to read " + shown_path(meant));
+  }
+}
+
 namespace {
 
 void check_words(const Draft& draft) {

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
+#include "core/base/error.h"
+#include "core/config/keys.h"
 #include "core/config/layers.h"
 
 namespace forge::config {
@@ -25,5 +28,75 @@ void check_and_complete(Draft& draft,
 
 /// The same for the section `model` alone. Returns whether the model has all keys that it needs.
 bool check_and_complete_model(Draft& draft, const ProblemSink& on_problem = nullptr);
+
+}  // namespace forge::config
+
+/// How the checks of a config say what is wrong.
+namespace forge::config {
+
+/// Place of a setting's layer in the order in which layers are applied.
+int rank(const Setting& setting);
+
+/// An Error at the place of the key, of several that disagree, that was set last.
+Error complaint(const Draft& draft,
+                const std::vector<std::string>& keys,
+                const std::string& message,
+                const std::string& hint = "");
+
+/// "model.attention.num_heads 5"
+std::string quoted(const std::string& key, long long value);
+
+/// Throws where text is none of a few words which are not an enumeration of the schema.
+void check_word(const Draft& draft,
+                const std::string& key,
+                const std::string& word,
+                const std::vector<std::string>& known);
+
+/// Refuses a key that nothing reads because of the value of the key `because`. Where an earlier
+/// layer than the one that gave `because` had set it, it goes back to its default instead: who
+/// turns a part of a model off need not know how it was set up. The caller sets the default.
+void drop_unused(Draft& draft,
+                 const std::string& key,
+                 const std::string& because,
+                 const std::string& reason,
+                 const std::string& hint);
+
+/// The same for a value that differs from its default, which it becomes.
+template <class T>
+void refuse_unused(Draft& draft,
+                   const std::string& key,
+                   T& value,
+                   const T& default_value,
+                   const std::string& because,
+                   const std::string& reason,
+                   const std::string& hint) {
+  if (value == default_value) return;
+  drop_unused(draft, key, because, reason, hint);
+  value = default_value;
+}
+
+/// How the path of a file begins that lies where `forge data get` puts it.
+constexpr const char* corpora_prefix = "corpora:";
+
+/// A path as meant where it was written, absolute; "~/" is the user's home, "corpora:" the folder
+/// of the public texts that were got.
+std::filesystem::path meant_path(const Setting& setting,
+                                 const std::string& path,
+                                 const PathBases& bases);
+
+/// Whether the name is that of JSON lines, compressed or not.
+bool is_json_lines(const std::filesystem::path& path);
+
+/// Makes the path of a key absolute; an empty one stays. Throws Error at the place that set it
+/// where there is no such file or it must not be read.
+void complete_path(Draft& draft, const std::string& key, std::string& path, const PathBases& bases);
+
+/// Checks the section `data` and tokenizer.path, and fills in what follows: absolute paths, and
+/// data.documents record where the source is jsonl.
+void check_and_complete_data(Draft& draft, const PathBases& bases, const ProblemSink& on_problem);
+
+/// Checks data.task against data.source, and fills in what follows where a task has ids of its own:
+/// tokenizer.kind none, and model.vocab_size where nobody gave it.
+void check_and_complete_task(Draft& draft, const PathBases& bases, const ProblemSink& on_problem);
 
 }  // namespace forge::config

@@ -1,9 +1,7 @@
-#include "core/config/check_data.h"
+#include "core/config/check.h"
 
 #include "core/base/text.h"
-#include "core/config/complaint.h"
 #include "core/config/fields.h"
-#include "core/config/paths.h"
 
 namespace forge::config {
 namespace {

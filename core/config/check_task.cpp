@@ -1,13 +1,11 @@
-#include "core/config/check_task.h"
+#include "core/config/check.h"
 
 #include <algorithm>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/config/complaint.h"
 #include "core/config/fields.h"
-#include "core/config/paths.h"
-#include "core/config/task_keys.h"
+#include "core/config/experiment.h"
 
 namespace forge::config {
 namespace {

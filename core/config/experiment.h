@@ -7,29 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "core/model/cost.h"
+
+#include <nlohmann/json_fwd.hpp>
+
 /// The resolved configuration of one run as plain structs. Every key of the YAML schema is one
 /// field here under the same name; core/config/fields.h lists them with their meaning and limits.
 /// Programs read these values and never look a key up by name.
 namespace forge::config {
 
-enum class PositionKind { rope, nope };
-/// Which channels of a head rotate together: (i, i + r/2) or (2i, 2i + 1).
-enum class RopePairing { huggingface, lingua };
-enum class Activation { none, silu };
-/// RMSNorm of queries and keys: over the whole projection before Canon-B, or per head after it.
-enum class QkNorm { none, full, per_head };
-/// Where RMSNorm rounds in low precision: the normalised value before the product with the weight,
-/// or the product alone.
-enum class RmsNormRounding { huggingface, lingua };
-enum class ModelInit { forgather, huggingface, lingua };
-/// What the matrices that end a residual branch are divided by under lingua's initialisation.
-enum class InitStdFactor { disabled, global_depth, current_depth, dim_ratio };
+using model::Bfloat16Weights;
+using model::ModelConfig;
+using model::Precision;
+
 enum class ZLossKind { none, palm, lingua_code };
-enum class Precision { float32, float64, bfloat16 };
-/// How weights are kept under precision bfloat16: in float32, of which each step computes with
-/// rounded copies; in bfloat16 beside a float32 copy that the optimizer updates; or in bfloat16
-/// alone, each update rounded up or down at random, by the distance.
-enum class Bfloat16Weights { none, master_copies, stochastic_rounding };
 enum class RowOrder { sequential, shuffled };
 /// What a document is: a file, a line, the lines up to a blank one, the text up to a separator, or
 /// a record of JSON.
@@ -39,43 +30,6 @@ enum class DocumentKind { file, line, block, separator, record };
 enum class RowKind { packed, padded };
 /// Which is followed where the paper on the synthetic tasks and its released code differ.
 enum class TaskVariant { paper, code };
-
-struct PositionConfig {
-  PositionKind kind = PositionKind::rope;
-  double theta = 10000.0;
-  std::optional<int> rope_dim;  ///< channels of each head that rotate; none: all of head_dim
-  RopePairing pairing = RopePairing::huggingface;
-};
-
-struct CanonConfig {
-  std::string set;  ///< canonical: letters of ABCD, each at most once, in order; "" = no Canon
-  int kernel = 4;
-  bool residual = true;
-  Activation activation = Activation::none;
-  bool bias = false;  ///< always false: the layer has none
-
-  bool has(char position) const { return set.find(position) != std::string::npos; }
-};
-
-struct ModelConfig {
-  std::string family = "llama_canon";
-  int vocab_size = 0;
-  int hidden_size = 0;
-  int intermediate_size = 0;
-  int num_layers = 0;
-  int num_heads = 0;
-  int num_kv_heads = 0;  ///< resolved: num_heads where the file names none
-  int head_dim = 0;      ///< resolved: hidden_size / num_heads where the file names none
-  double rms_norm_eps = 1e-5;
-  RmsNormRounding rms_norm_rounding = RmsNormRounding::huggingface;
-  bool tie_embeddings = false;
-  ModelInit init = ModelInit::forgather;
-  std::optional<double> init_base_std;                      ///< lingua; none: 1/sqrt(fan-in)
-  InitStdFactor init_std_factor = InitStdFactor::disabled;  ///< lingua
-  PositionConfig position;
-  CanonConfig canon;
-  QkNorm qk_norm = QkNorm::none;
-};
 
 /// A synthetic pretraining task (docs/TASKS.md). A key that the task does not have stays 0 or "".
 struct TaskConfig {
@@ -155,8 +109,8 @@ struct TrainConfig {
   bool keep_best = true;            ///< and the one with the lowest evaluation loss
   int64_t max_bad_steps = 10;       ///< steps in a row with a loss that no longer makes sense
   double hung_after_seconds = 120;  ///< without a sign of work
-  int eval_rows = 500;              ///< rows of the fixed held-out set
-  int selection_rows = 0;           ///< held-out rows behind them, of which nothing is reported
+  int eval_rows = 500;              ///< held-out rows of the test set: eval_loss
+  int validation_rows = 0;  ///< held-out rows behind them: validation_loss, to choose runs by
   int eval_batch_size = 32;
   int eval_prompts = 100;       ///< texts that the model goes on with, of tasks that ask for it
   bool document_mask = false;   ///< attention and convolution stay within a document
@@ -166,6 +120,10 @@ struct TrainConfig {
   /// Rows of a step that are computed at once.
   int rows_at_once() const {
     return micro_batch_size > 0 ? std::min(micro_batch_size, batch_size) : batch_size;
+  }
+  /// What decides its memory.
+  model::TrainingShape shape() const {
+    return {rows_at_once(), seq_len, precision, bfloat16_weights, document_mask};
   }
   /// On a device of that type, "cpu" or "cuda": where nobody asked, a CPU is, since it costs
   /// nothing there, and a GPU is not.
@@ -219,5 +177,49 @@ struct Experiment {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
 };
+
+/// Every key of the experiment under its schema name, complete and in alphabetical order.
+nlohmann::json to_json(const Experiment& experiment);
+
+/// Inverse of to_json, for a config.json that forge wrote. A missing key keeps the default, so an
+/// older run stays readable; an unknown or ill-typed one throws Error.
+Experiment experiment_from_json(const nlohmann::json& json);
+
+/// The section `data` of an experiment that has one source of a mixture and nothing else.
+DataConfig data_of_source(const DataConfig& mixture, const SourceConfig& source);
+
+}  // namespace forge::config
+
+/// Which keys of data.task each synthetic task has.
+namespace forge::config {
+
+/// Names of the tasks.
+const std::vector<std::string>& task_names();
+
+/// A key of data.task that is a size, such as max_nodes.
+struct SizeKey {
+  const char* key;
+  int TaskConfig::*field;
+};
+const std::vector<SizeKey>& size_keys();
+
+/// A size that a task has.
+struct TaskSize : SizeKey {
+  int least;  ///< 0: it may be left out
+  const char* example;
+};
+
+/// The sizes of a task; empty where there is no such task.
+std::vector<TaskSize> sizes_of(const std::string& task);
+
+/// Ids of a task that has own ids, whose sizes are given: dense, from 0 on. Of lano those of three
+/// terminals, which every published grammar has and every drawn one.
+int task_vocab_size(const TaskConfig& task);
+
+/// Whether training that has done `step` steps under the config `before` is what it would be under
+/// `now`, so that it can go on under `now`. How long training lasts, what is measured on the way
+/// and what is kept may differ, and where data lies; the schedule may differ, too, as long as every
+/// step done had the learning rate that `now` gives it. Throws Error naming the first difference.
+void check_resumable(const Experiment& before, const Experiment& now, int64_t step);
 
 }  // namespace forge::config

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/config/document.h"
+#include "core/project/names.h"
 
 namespace forge::config {
 namespace {
@@ -183,6 +185,32 @@ nlohmann::ordered_json to_json(const std::vector<Explanation>& explanations) {
     list.push_back(std::move(json));
   }
   return list;
+}
+
+OpenConfig open_config(const project::Project& project,
+                       const std::string& config_name,
+                       const ResolveOptions& options) {
+  const project::Config& config = project::config_of(project, config_name);
+  OpenConfig open;
+  const ParsedConfig parsed =
+      parse_config(project, config, options.host_environment, options.variables);
+  open.root = parsed.root;
+  if (is_experiment(*open.root)) {
+    open.resolved = resolve(project, config.name, parsed, options);
+  } else if (!options.overrides.empty()) {
+    throw Error("--set changes keys of forge's own configs, and '" + config.name + "' is none",
+                {},
+                "a graph of calls takes the arguments that its templates declare");
+  }
+  return open;
+}
+
+std::vector<Leaf> leaves_of(const OpenConfig& config) {
+  return config.resolved ? leaves_of(*config.resolved) : leaves_of(*config.root);
+}
+
+std::vector<Explanation> explain(const OpenConfig& config, const std::string& key) {
+  return config.resolved ? explain(*config.resolved, key) : explain(*config.root, key);
 }
 
 }  // namespace forge::config

@@ -1,83 +1,27 @@
 #pragma once
 
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "core/base/schema.h"
 #include "core/config/experiment.h"
 
-/// The schema, once: every key with its field, meaning and limits. A visitor is called with each
-/// field in turn; reading YAML, reading and writing JSON, listing keys and completing them are
-/// visitors. A visitor has
-///     template <class T> void field(const char* key, T& value, const char* help, Limits = {});
-///     template <class T> void section(const char* key, T& value, const char* help);
-///     template <class T>
-///     void sections(const char* key, std::map<std::string, T>& values, const char* help);
-/// `section` is expected to call `fields(visitor, value)` for the inner keys, and `sections` for
-/// those of each value: there are as many, of as many names, as somebody gave.
+/// The schema: every key of an experiment with its field, meaning and limits. core/base/schema.h says
+/// what a visitor is; the section `model` is in core/model/config.h.
 namespace forge::config {
 
-struct Limits {
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
-  bool low_included = true;
-  bool required = false;
-  bool nullable = false;  ///< null is a value: it stands for what follows from other keys
-};
-inline Limits at_least(double low) { return {low, std::numeric_limits<double>::infinity()}; }
-inline Limits above(double low) { return {low, std::numeric_limits<double>::infinity(), false}; }
-inline Limits between(double low, double high) { return {low, high}; }
-/// A size: so large that no parameter or token count overflows 64 bits.
-inline Limits up_to(int64_t largest) { return between(1, static_cast<double>(largest)); }
-inline Limits required(Limits limits = {}) {
-  limits.required = true;
-  return limits;
-}
-inline Limits or_null(Limits limits) {
-  limits.nullable = true;
-  return limits;
-}
+using schema::above;
+using schema::at_least;
+using schema::between;
+using schema::Limits;
+using schema::name_of;
+using schema::or_null;
+using schema::required;
+using schema::up_to;
 
 /// Spelling of each value of an enumeration, in the order of its declaration.
-inline const std::vector<std::string>& names_of(PositionKind) {
-  static const std::vector<std::string> names = {"rope", "nope"};
-  return names;
-}
-inline const std::vector<std::string>& names_of(RopePairing) {
-  static const std::vector<std::string> names = {"huggingface", "lingua"};
-  return names;
-}
-inline const std::vector<std::string>& names_of(Activation) {
-  static const std::vector<std::string> names = {"none", "silu"};
-  return names;
-}
-inline const std::vector<std::string>& names_of(QkNorm) {
-  static const std::vector<std::string> names = {"none", "full", "per_head"};
-  return names;
-}
-inline const std::vector<std::string>& names_of(RmsNormRounding) {
-  static const std::vector<std::string> names = {"huggingface", "lingua"};
-  return names;
-}
-inline const std::vector<std::string>& names_of(InitStdFactor) {
-  static const std::vector<std::string> names = {
-      "disabled", "global_depth", "current_depth", "dim_ratio"};
-  return names;
-}
-inline const std::vector<std::string>& names_of(ModelInit) {
-  static const std::vector<std::string> names = {"forgather", "huggingface", "lingua"};
-  return names;
-}
 inline const std::vector<std::string>& names_of(ZLossKind) {
   static const std::vector<std::string> names = {"none", "palm", "lingua_code"};
-  return names;
-}
-inline const std::vector<std::string>& names_of(Precision) {
-  static const std::vector<std::string> names = {"float32", "float64", "bfloat16"};
-  return names;
-}
-inline const std::vector<std::string>& names_of(Bfloat16Weights) {
-  static const std::vector<std::string> names = {"none", "master_copies", "stochastic_rounding"};
   return names;
 }
 inline const std::vector<std::string>& names_of(RowOrder) {
@@ -95,67 +39,6 @@ inline const std::vector<std::string>& names_of(RowKind) {
 inline const std::vector<std::string>& names_of(TaskVariant) {
   static const std::vector<std::string> names = {"paper", "code"};
   return names;
-}
-
-template <class Enum>
-const std::string& name_of(Enum value) {
-  return names_of(value)[static_cast<size_t>(value)];
-}
-
-template <class Visitor>
-void fields(Visitor& visit, PositionConfig& c) {
-  visit.field("kind", c.kind, "rope: rotary position encoding; nope: none at all");
-  visit.field("theta", c.theta, "base of the rotary frequencies", above(0));
-  visit.field(
-      "rope_dim", c.rope_dim, "channels of each head that rotate, even; null: all", at_least(2));
-  visit.field("pairing", c.pairing, "channels that rotate together: (i, i+r/2) or (2i, 2i+1)");
-}
-
-template <class Visitor>
-void fields(Visitor& visit, CanonConfig& c) {
-  visit.field("set", c.set, "positions with a Canon layer: letters of ABCD; empty: none");
-  visit.field("kernel", c.kernel, "taps of the causal convolution", between(2, 4));
-  visit.field("residual", c.residual, "add the input to the convolution's output");
-  visit.field("activation", c.activation, "applied to the convolution's output");
-  visit.field("bias", c.bias, "false: a Canon layer has no bias");
-}
-
-template <class Visitor>
-void fields(Visitor& visit, ModelConfig& c) {
-  visit.field("family", c.family, "llama_canon: Llama with Canon layers at any positions");
-  visit.field("vocab_size", c.vocab_size, "entries of the vocabulary", required(up_to(1 << 24)));
-  visit.field(
-      "hidden_size", c.hidden_size, "width of the residual stream", required(up_to(1 << 18)));
-  visit.field("intermediate_size",
-              c.intermediate_size,
-              "width of the SwiGLU MLP",
-              required(up_to(1 << 20)));
-  visit.field("num_layers", c.num_layers, "transformer blocks", required(up_to(1 << 12)));
-  visit.field("num_heads", c.num_heads, "query heads", required(up_to(1 << 12)));
-  visit.field("num_kv_heads",
-              c.num_kv_heads,
-              "key and value heads; null: num_heads",
-              or_null(up_to(1 << 12)));
-  visit.field("head_dim",
-              c.head_dim,
-              "channels of a head; null: hidden_size / num_heads",
-              or_null(up_to(1 << 14)));
-  visit.field("rms_norm_eps", c.rms_norm_eps, "added to the mean square in RMSNorm", above(0));
-  visit.field("rms_norm_rounding",
-              c.rms_norm_rounding,
-              "in low precision RMSNorm rounds before the product with its weight, or after it");
-  visit.field("tie_embeddings", c.tie_embeddings, "one matrix as embedding and output projection");
-  visit.field("init", c.init, "recipe of the initial weights");
-  visit.field("init_base_std",
-              c.init_base_std,
-              "init lingua: standard deviation; null: 1 / sqrt(fan-in)",
-              above(0));
-  visit.field("init_std_factor",
-              c.init_std_factor,
-              "init lingua: what divides the deviation at the end of a residual branch");
-  visit.section("position", c.position, "position encoding");
-  visit.section("canon", c.canon, "Canon layers");
-  visit.field("qk_norm", c.qk_norm, "RMSNorm of queries and keys");
 }
 
 template <class Visitor>
@@ -283,11 +166,14 @@ void fields(Visitor& visit, TrainConfig& c) {
               c.hung_after_seconds,
               "seconds without a sign of work after which a worker is killed",
               at_least(1));
-  visit.field("eval_rows", c.eval_rows, "rows of the fixed held-out set", at_least(1));
+  visit.field("eval_rows",
+              c.eval_rows,
+              "held-out rows of the test set: eval_loss and scores are of these",
+              at_least(1));
   visit.field(
-      "selection_rows",
-      c.selection_rows,
-      "held-out rows behind eval_rows to choose runs by: they give selection_loss at the end",
+      "validation_rows",
+      c.validation_rows,
+      "held-out rows of the validation set, behind the test set: validation_loss chooses runs",
       up_to(1 << 20));
   visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", up_to(1 << 20));
   visit.field("eval_prompts",

@@ -1,11 +1,12 @@
 #include "core/config/keys.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
-#include "core/base/json_text.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
-#include "core/config/json.h"
+#include "core/config/experiment.h"
 
 namespace forge::config {
 namespace {

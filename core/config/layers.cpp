@@ -5,7 +5,7 @@
 
 #include "core/base/text.h"
 #include "core/config/keys.h"
-#include "core/config/paths.h"
+#include "core/config/check.h"
 #include "core/config/reader.h"
 #include "core/config/tree.h"
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "core/base/source.h"
+#include "core/base/error.h"
 #include "core/config/experiment.h"
-#include "core/config/problems.h"
-#include "core/yaml/node.h"
+#include "core/config/reader.h"
+#include "core/yaml/yaml.h"
 
 namespace forge::config {
 

@@ -3,14 +3,14 @@
 #include <unordered_map>
 
 #include "core/base/error.h"
-#include "core/base/json_text.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/inspect/span_json.h"
+#include "core/project/origins.h"
 
 namespace forge::config {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr int deepest = 500;  // the stack holds; real documents stay below 20
 
@@ -89,12 +89,12 @@ SourceSpan span_of(const std::string& described) {
       std::move(source), has_column ? numbers[1] : numbers[0], has_column ? numbers[0] : 0);
 }
 
-std::string text_under(const json& object, const char* key) {
+std::string text_under(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-Setting setting_from_json(const json& object) {
+Setting setting_from_json(const Json& object) {
   if (!object.is_object()) return {};
   const std::string at = text_under(object, "at");
   return {text_under(object, "from"),
@@ -103,18 +103,18 @@ Setting setting_from_json(const json& object) {
           text_under(object, "derived_from")};
 }
 
-Origin origin_from_json(const json& object) {
+Origin origin_from_json(const Json& object) {
   Origin origin{setting_from_json(object), {}};
   if (!object.is_object() || !object.contains("overrode")) return origin;
-  for (const json& setting : object["overrode"]) {
+  for (const Json& setting : object["overrode"]) {
     origin.overrode.push_back(setting_from_json(setting));
   }
   return origin;
 }
 
-void add_values(const json& value,
+void add_values(const Json& value,
                 const std::string& path,
-                const json& origins,
+                const Json& origins,
                 std::vector<Leaf>& leaves) {
   if (value.is_object() && !value.empty()) {
     for (const auto& [key, inner] : value.items()) {
@@ -150,16 +150,16 @@ std::vector<Leaf> leaves_of(const yaml::Node& root, const std::string& path) {
   return DocumentWalk().walk(root, path);
 }
 
-std::vector<Leaf> leaves_of_run(const json& config, const json& origins) {
+std::vector<Leaf> leaves_of_run(const Json& config, const Json& origins) {
   std::vector<Leaf> leaves;
   add_values(config, "", origins, leaves);
   return leaves;
 }
 
-json json_of(const yaml::Node& node) {
+Json json_of(const yaml::Node& node) {
   if (!node.is_scalar()) {
     if (!node.tag.empty()) return node.tag;
-    return node.is_mapping() ? json::object() : json::array();
+    return node.is_mapping() ? Json::object() : Json::array();
   }
   if (!node.tag.empty()) return node.text.empty() ? node.tag : node.tag + " " + node.text;
   switch (node.kind) {
@@ -171,7 +171,7 @@ json json_of(const yaml::Node& node) {
   }
 }
 
-std::string shown_value(const json& value) {
+std::string shown_value(const Json& value) {
   if (!value.is_string()) return json_text(value);
   const auto& text = value.get_ref<const std::string&>();
   return needs_quotes(text) ? json_text(value) : text;
@@ -179,8 +179,65 @@ std::string shown_value(const json& value) {
 
 nlohmann::ordered_json to_json(const Setting& setting) {
   nlohmann::ordered_json json = {{"value", setting.text}, {"from", setting.layer}};
-  if (setting.origin) json["at"] = inspect::to_json(setting.origin);
+  if (setting.origin) json["at"] = project::to_json(setting.origin);
   if (!setting.derived_from.empty()) json["derived_from"] = setting.derived_from;
+  return json;
+}
+
+namespace {
+
+nlohmann::ordered_json side_to_json(const std::optional<Leaf>& leaf) {
+  if (!leaf) return nullptr;
+  nlohmann::ordered_json json;
+  json["value"] = leaf->value;
+  json["set_by"] = to_json(leaf->origin.set_by);
+  return json;
+}
+
+/// Whether nobody gave the value: a config leaves it open, and a run says what its device made of
+/// that.
+bool is_left_open(const Leaf& left, const Leaf& right) {
+  const auto is_default = [](const Leaf& leaf) {
+    return leaf.origin.set_by.layer == default_layer;
+  };
+  return left.value.is_null() != right.value.is_null() && is_default(left) && is_default(right);
+}
+
+}  // namespace
+
+std::vector<Change> diff(const std::vector<Leaf>& left, const std::vector<Leaf>& right) {
+  std::unordered_map<std::string, const Leaf*> on_the_right;
+  for (const Leaf& leaf : right) on_the_right.emplace(leaf.path, &leaf);
+  std::vector<Change> changes;
+  for (const Leaf& leaf : left) {
+    const auto found = on_the_right.find(leaf.path);
+    if (found == on_the_right.end()) {
+      changes.push_back({leaf.path, leaf, std::nullopt});
+      continue;
+    }
+    const Leaf& other = *found->second;
+    if (other.value != leaf.value && !is_left_open(leaf, other))
+      changes.push_back({leaf.path, leaf, other});
+    on_the_right.erase(found);
+  }
+  for (const Leaf& leaf : right) {
+    if (on_the_right.count(leaf.path)) changes.push_back({leaf.path, std::nullopt, leaf});
+  }
+  return changes;
+}
+
+nlohmann::ordered_json to_json(const std::string& left,
+                               const std::string& right,
+                               const std::vector<Change>& changes) {
+  nlohmann::ordered_json json;
+  json["left"] = left;
+  json["right"] = right;
+  json["changes"] = nlohmann::ordered_json::array();
+  for (const Change& change : changes) {
+    json["changes"].push_back({{"path", change.path},
+                               {"left", side_to_json(change.left)},
+                               {"right", side_to_json(change.right)}});
+  }
   return json;
 }
 

@@ -1,12 +1,14 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "core/config/layers.h"
 #include "core/config/resolve.h"
-#include "core/yaml/node.h"
+#include "core/yaml/yaml.h"
 
 namespace forge::config {
 
@@ -34,8 +36,23 @@ nlohmann::json json_of(const yaml::Node& scalar);
 /// A value on one line: text without quotes unless it is empty or looks like something else.
 std::string shown_value(const nlohmann::json& value);
 
-/// One setting: {"value", "from", "at": as in inspect::to_json, "derived_from"}, less what is not
+/// One setting: {"value", "from", "at": as in project::to_json, "derived_from"}, less what is not
 /// known.
 nlohmann::ordered_json to_json(const Setting& setting);
+
+/// A value that two configs do not have in common.
+struct Change {
+  std::string path;
+  std::optional<Leaf> left, right;  ///< nothing where that side has no such value
+};
+
+/// What differs, in the order of the left side; what only the right side has comes last.
+std::vector<Change> diff(const std::vector<Leaf>& left, const std::vector<Leaf>& right);
+
+/// {"left", "right", "changes": [{"path", "left": {"value", "set_by"}, "right": …}, …]}; a side
+/// that has no such value is null.
+nlohmann::ordered_json to_json(const std::string& left,
+                               const std::string& right,
+                               const std::vector<Change>& changes);
 
 }  // namespace forge::config

@@ -4,10 +4,9 @@
 #include "core/base/text.h"
 #include "core/config/backend.h"
 #include "core/config/check.h"
-#include "core/config/json.h"
+#include "core/config/document.h"
+#include "core/config/experiment.h"
 #include "core/config/keys.h"
-#include "core/config/override.h"
-#include "core/config/sub_projects.h"
 #include "core/config/tree.h"
 #include "core/project/names.h"
 
@@ -181,11 +180,22 @@ nlohmann::json model_only(const nlohmann::json& json) {
 
 ResolvedConfig resolve(const project::Project& project,
                        const std::string& config_name,
+                       const ResolveOptions& options) {
+  const project::Config& config = project::config_of(project, config_name);
+  return resolve(project,
+                 config.name,
+                 parse_config(project, config, options.host_environment, options.variables),
+                 options);
+}
+
+ResolvedConfig resolve(const project::Project& project,
+                       const std::string& config_name,
+                       const ParsedConfig& parsed,
                        const ResolveOptions& given_options) {
   ResolveOptions options = given_options;
   options.on_problem = without_consequences(options.on_problem);
   const project::Config& config = project::config_of(project, config_name);
-  const NodePtr root = load_document(project, config.name, options.surroundings, options.variables);
+  const NodePtr root = load_document(project, config.name, parsed, options.host_environment);
   const Document document = take_apart(root, options.on_problem);
   Draft draft = lay_layers(document, options);
   ResolvedConfig resolved;
@@ -193,9 +203,10 @@ ResolvedConfig resolve(const project::Project& project,
   if (resolved.trains) {
     check_and_complete(
         draft,
-        {options.surroundings.working_directory,
+        {options.host_environment.working_directory,
          project.folder,
-         backend_folders(project.folder, project.workspace_root, options.surroundings.library_dir)},
+         backend_folders(
+             project.folder, project.workspace_root, options.host_environment.library_dir)},
         keeping_obstacles(options.on_problem, resolved.obstacles));
   } else {
     check_and_complete_model(draft, options.on_problem);

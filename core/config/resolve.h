@@ -5,17 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "core/config/document.h"
 #include "core/config/layers.h"
+#include "core/jinja/render.h"
 #include "core/project/project.h"
-#include "core/templating/render.h"
 
 namespace forge::config {
 
 struct ResolveOptions {
   std::vector<std::string> overrides;  ///< "path=value", as given to --set, in order
   bool backend_has_gpu = false;        ///< what profile `auto` turns on
-  templating::Surroundings surroundings = templating::Surroundings::of_this_machine();
-  templating::Variables variables;  ///< for the config's templates
+  jinja::HostEnvironment host_environment = jinja::HostEnvironment::current();
+  jinja::Variables variables;  ///< for the config's templates
   /// Told of every mistake in keys and values, where the first is not to be thrown. A config with
   /// mistakes gives a ResolvedConfig that is good for nothing.
   ProblemSink on_problem;
@@ -54,6 +55,12 @@ void require_no_obstacles(const ResolvedConfig& resolved);
 /// leads nowhere is wrong at once, one in a template hinders only a run.
 ResolvedConfig resolve(const project::Project& project,
                        const std::string& config_name,
+                       const ResolveOptions& options);
+
+/// The same for a config that the caller has parsed already.
+ResolvedConfig resolve(const project::Project& project,
+                       const std::string& config_name,
+                       const ParsedConfig& parsed,
                        const ResolveOptions& options);
 
 }  // namespace forge::config

@@ -1,6 +1,10 @@
 #include "core/config/tree.h"
 
+#include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/config/keys.h"
+#include "core/config/layers.h"
+#include "core/yaml/yaml.h"
 
 namespace forge::config {
 namespace {
@@ -69,6 +73,79 @@ std::string short_text(const Node& node) {
     items.push_back(item->is_scalar() ? short_text(*item) : describe_kind(*item));
   }
   return "[" + join(items, ", ") + "]";
+}
+
+namespace {
+
+/// Every dotted key whose last part is `name`: what someone meant who left the section out.
+std::vector<std::string> keys_ending_in(const std::string& name,
+                                        const std::vector<std::string>& known) {
+  std::vector<std::string> found;
+  for (const std::string& path : known) {
+    if (ends_with(path, "." + name)) found.push_back("'" + path + "'");
+  }
+  return found;
+}
+
+/// "the keys of optimizer are …" for a path into a section that there is.
+std::string siblings_hint(const std::string& path, const std::vector<std::string>& all) {
+  const std::string section = path.substr(0, path.rfind('.') + 1);
+  std::vector<std::string> siblings;
+  for (const std::string& known : all) {
+    const bool is_sibling =
+        starts_with(known, section) && known.find('.', section.size()) == std::string::npos;
+    if (is_sibling) siblings.push_back(known.substr(section.size()));
+  }
+  if (section.empty() || siblings.empty()) return "";
+  return "the keys of " + section.substr(0, section.size() - 1) + " are " + join(siblings, ", ");
+}
+
+yaml::NodePtr empty_text(const SourceSpan& origin) {
+  auto node = std::make_shared<yaml::Node>();
+  node->kind = yaml::Node::Kind::null;
+  node->origin = origin;
+  return node;
+}
+
+}  // namespace
+
+void check_path(const Assignment& assignment) {
+  if (is_known_path(assignment.path)) return;
+  const std::vector<std::string> known = key_paths_near(assignment.path);
+  std::string hint = did_you_mean(assignment.path, known);
+  const std::vector<std::string> same_end =
+      keys_ending_in(assignment.path.substr(assignment.path.rfind('.') + 1), known);
+  if (!same_end.empty()) hint = "did you mean " + join(same_end, " or ") + "?";
+  if (hint.empty()) hint = siblings_hint(assignment.path, known);
+  if (hint.empty()) hint = "'forge keys' lists every key";
+  throw Error("unknown key '" + assignment.path + "'", assignment.path_origin, hint);
+}
+
+Assignment parse_override(const std::string& argument) {
+  const std::string flag = "--set ";
+  const auto source =
+      std::make_shared<SourceText>(SourceText{command_line_layer, "", flag + argument, 1});
+  const size_t equals = argument.find('=');
+  const int start = static_cast<int>(flag.size()) + 1;
+  Assignment assignment;
+  assignment.path = std::string(trim(std::string_view(argument).substr(0, equals)));
+  assignment.path_origin = make_span(source, 1, start);
+  if (equals == std::string::npos || assignment.path.empty()) {
+    throw Error("an override must be KEY=VALUE",
+                assignment.path_origin,
+                "for example --set train.max_steps=100");
+  }
+  check_path(assignment);
+  const int value_start = start + static_cast<int>(equals) + 1;
+  const std::string value = argument.substr(equals + 1);
+  if (trim(value).empty()) {
+    assignment.value = empty_text(make_span(source, 1, value_start));
+    return assignment;
+  }
+  assignment.value = yaml::parse(value, [&](int line, int column) {
+    return make_span(source, line, line == 1 ? column + value_start - 1 : column);
+  });
+  return assignment;
 }
 
 }  // namespace forge::config

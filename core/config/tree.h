@@ -1,8 +1,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "core/yaml/node.h"
+#include "core/base/error.h"
+#include "core/yaml/yaml.h"
 
 namespace forge::config {
 
@@ -18,5 +20,21 @@ yaml::NodePtr merge(const yaml::NodePtr& base, const yaml::NodePtr& over);
 
 /// A value as one short line: "32", "[0.9, 0.999]", "a mapping".
 std::string short_text(const yaml::Node& node);
+
+/// A dotted key with its value: `--set train.max_steps=4`, or `train.max_steps: 4` at the root of
+/// a config.
+struct Assignment {
+  std::string path;
+  SourceSpan path_origin;
+  yaml::NodePtr value;
+};
+
+/// Reads "path=value" as the command line gives it; the value is YAML, a scalar or in flow style.
+/// Throws Error, with a caret under the argument, where '=' is missing, the value is no YAML or
+/// nothing in the schema has that path.
+Assignment parse_override(const std::string& argument);
+
+/// Throws Error at the path's place where the schema has neither such a key nor such a section.
+void check_path(const Assignment& assignment);
 
 }  // namespace forge::config

@@ -1,12 +1,13 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "core/config/experiment.h"
-#include "core/lingua/read_recipe.h"
+#include "core/lingua/recipe.h"
 
 namespace forge::lingua {
 
@@ -21,10 +22,10 @@ struct ImportOptions {
 struct ImportedRecipe {
   config::Experiment experiment;
   /// Every key that the recipe decides, with a remark on where its value comes from, or "".
-  std::map<std::string, std::string> stated;
+  std::map<std::string, std::string> key_comments;
   int gpus = 1;
   std::vector<std::string> notes;  ///< what forge does otherwise, or had to take for granted
-  std::vector<LeftOut> left_out;
+  std::vector<UnsupportedKey> unsupported;
   std::vector<Error> unknown;
   std::string file_name;
 };
@@ -41,5 +42,16 @@ int intermediate_size(const Model& model);
 /// {"name", "gpus", "config": as core/config/json.h writes it, "notes", "no_counterpart": [{"key",
 /// "value", "reason"}], "unknown": [{"message", "at", "hint"}]}
 nlohmann::ordered_json to_json(const ImportedRecipe& imported);
+
+enum class ConfigForm {
+  standalone,  ///< plain YAML, good in any project
+  leaf,        ///< extends the library's base/config.yaml, so that others can extend it in turn
+};
+
+/// The config as a template of forge's: every key that the recipe decides, in the order of the
+/// schema, with a remark where the value was derived. Comments say what forge does otherwise, what
+/// has no counterpart and which keys are unknown. Nothing of the recipe's text is taken for
+/// template syntax.
+std::string write_config(const ImportedRecipe& imported, ConfigForm form);
 
 }  // namespace forge::lingua

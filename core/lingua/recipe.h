@@ -1,9 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/yaml/yaml.h"
 
 /// A training recipe of Meta Lingua as plain structs, with lingua's own names and defaults: those
 /// of its dataclasses, and of the version of it that LlamaCanon was trained with ("Physics of
@@ -104,5 +109,31 @@ struct Recipe {
   Checkpoint checkpoint;
   Logging logging;
 };
+
+/// A key of the file that no key of forge's corresponds to.
+struct UnsupportedKey {
+  std::string path;
+  std::string value;  ///< on one line, "…" for a whole section
+  std::string reason;
+};
+
+/// What a recipe's file says.
+struct ReadRecipe {
+  Recipe recipe;
+  std::map<std::string, SourceSpan> places;  ///< of the value of each key that the file gives
+  std::vector<UnsupportedKey> unsupported;   ///< in the order of the file
+  std::vector<Error> unknown;                ///< one for each key that lingua does not have
+  std::string file_name;                     ///< without its folder
+  SourceSpan document;
+
+  bool gives(const std::string& path) const { return places.count(path) > 0; }
+  /// Where the key's value stands, else where the document begins.
+  SourceSpan place(const std::string& path) const;
+};
+
+/// Reads a recipe. Throws Error at a value of a wrong type or out of its limits, and for models
+/// that forge does not have: the linear ones that model.model_name chooses.
+ReadRecipe read_recipe(const yaml::Node& root);
+ReadRecipe read_recipe_file(const std::filesystem::path& file);
 
 }  // namespace forge::lingua

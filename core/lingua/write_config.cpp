@@ -1,11 +1,11 @@
-#include "core/lingua/write_config.h"
+#include "core/lingua/import_recipe.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <type_traits>
 
-#include "core/base/json_text.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 
@@ -30,14 +30,15 @@ std::string quoted(const std::string& text) {
 }
 
 /// A comment is read by the template engine too: on one line, nothing in it begins a statement.
-std::string harmless(const std::string& text) {
-  std::string harmless;
+std::string escape_comment(const std::string& text) {
+  std::string escape_comment;
   for (const char c : text) {
-    const bool joins = !harmless.empty() && (harmless.back() == '{' || harmless.back() == '#');
-    if (joins && (c == '{' || c == '%' || c == '#')) harmless += ' ';
-    harmless += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? ' ' : c;
+    const bool joins =
+        !escape_comment.empty() && (escape_comment.back() == '{' || escape_comment.back() == '#');
+    if (joins && (c == '{' || c == '%' || c == '#')) escape_comment += ' ';
+    escape_comment += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? ' ' : c;
   }
-  return harmless;
+  return escape_comment;
 }
 
 std::string yaml_text(const std::string& text) { return quoted(text); }
@@ -63,18 +64,18 @@ std::string yaml_text(const std::vector<T>& values) {
   return "[" + join(texts, ", ") + "]";
 }
 
-/// Writes the keys that are stated, with the sections around them.
+/// Writes the keys that are key_comments, with the sections around them.
 class Writer {
  public:
-  Writer(const std::map<std::string, std::string>& stated, std::string path, int depth)
-      : stated_(stated), path_(std::move(path)), depth_(depth) {}
+  Writer(const std::map<std::string, std::string>& key_comments, std::string path, int depth)
+      : stated_(key_comments), path_(std::move(path)), depth_(depth) {}
 
   template <class T>
   void field(const char* key, T& value, const char*, config::Limits = {}) {
     const auto found = stated_.find(path_ + key);
     if (found == stated_.end()) return;
     text_ += std::string(2 * depth_, ' ') + key + ": " + yaml_text(value);
-    if (!found->second.empty()) text_ += "  # " + harmless(found->second);
+    if (!found->second.empty()) text_ += "  # " + escape_comment(found->second);
     text_ += "\n";
   }
 
@@ -106,7 +107,7 @@ class Writer {
 std::string comments(const std::string& title, const std::vector<std::string>& lines) {
   if (lines.empty()) return "";
   std::string text = "\n# " + title + "\n";
-  for (const std::string& line : lines) text += "#   " + harmless(line) + "\n";
+  for (const std::string& line : lines) text += "#   " + escape_comment(line) + "\n";
   return text;
 }
 
@@ -117,13 +118,13 @@ struct Lines {
 
 Lines write_keys(const ImportedRecipe& imported) {
   std::map<std::string, std::string> metadata, body;
-  for (const auto& stated : imported.stated) {
-    const bool names = stated.first == "name" || stated.first == "description";
-    (names ? metadata : body).insert(stated);
+  for (const auto& key_comments : imported.key_comments) {
+    const bool names = key_comments.first == "name" || key_comments.first == "description";
+    (names ? metadata : body).insert(key_comments);
   }
-  const auto written = [&](const std::map<std::string, std::string>& stated) {
+  const auto written = [&](const std::map<std::string, std::string>& key_comments) {
     config::Experiment experiment = imported.experiment;
-    Writer writer(stated, "", 0);
+    Writer writer(key_comments, "", 0);
     fields(writer, experiment);
     return writer.text();
   };
@@ -136,18 +137,18 @@ std::string write_config(const ImportedRecipe& imported, ConfigForm form) {
   const bool leaf = form == ConfigForm::leaf;
   const Lines lines = write_keys(imported);
   std::string text = std::string(leaf ? "##" : "#") + " Imported by forge import-lingua";
-  if (!imported.file_name.empty()) text += " from " + harmless(imported.file_name);
+  if (!imported.file_name.empty()) text += " from " + escape_comment(imported.file_name);
   text += ". A remark names lingua's key, or how the value follows.\n";
   if (leaf) text += "-- extends 'base/config.yaml'\n\n[metadata]\n";
   text += lines.metadata + (leaf ? "\n[body]\n" : "") + lines.body;
 
-  std::vector<std::string> left_out, unknown;
-  for (const LeftOut& key : imported.left_out) {
-    left_out.push_back(key.path + ": " + key.value + " (" + key.reason + ")");
+  std::vector<std::string> unsupported, unknown;
+  for (const UnsupportedKey& key : imported.unsupported) {
+    unsupported.push_back(key.path + ": " + key.value + " (" + key.reason + ")");
   }
   for (const Error& error : imported.unknown) unknown.push_back(error.message());
-  text += comments("Otherwise than in the recipe, or taken for granted:", imported.notes);
-  text += comments("Without a counterpart in forge:", left_out);
+  text += comments("Different from the recipe, or assumed:", imported.notes);
+  text += comments("Without a counterpart in forge:", unsupported);
   text += comments("Not known to forge, and left out:", unknown);
   return text;
 }

@@ -3,12 +3,52 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/parallel.h"
+#include "core/base/text.h"
 #include "core/lint/rules.h"
+#include "core/project/origins.h"
 
 namespace forge::lint {
+namespace {
+
+const std::string& file_of(const Finding& finding) {
+  static const std::string none;
+  return finding.where ? finding.where.source->name : none;
+}
+
+auto order_of(const Finding& finding) {
+  return std::make_tuple(std::cref(file_of(finding)),
+                         finding.where.line,
+                         finding.where.column,
+                         finding.severity,
+                         std::cref(finding.rule),
+                         std::cref(finding.message));
+}
+
+}  // namespace
+
+const char* name_of(Severity severity) {
+  switch (severity) {
+    case Severity::error: return "error";
+    case Severity::warning: return "warning";
+    case Severity::note: return "note";
+  }
+  return "";
+}
+
+Finding finding_of(const Error& error, const std::string& rule) {
+  return {Severity::error, rule, error.where(), error.message(), error.hint(), ""};
+}
+
+bool comes_before(const Finding& a, const Finding& b) { return order_of(a) < order_of(b); }
+
+bool is_same(const Finding& a, const Finding& b) { return order_of(a) == order_of(b); }
+
 namespace {
 
 /// One config's check.
@@ -22,14 +62,14 @@ struct Outcome {
   Findings findings;
   /// Texts about which this config can tell whether they are of use: its templates, and the markers
   /// of all inline templates in its files.
-  std::vector<std::shared_ptr<const SourceText>> witnessed;
+  std::vector<std::shared_ptr<const SourceText>> evaluated_sources;
   std::vector<std::string> passed;  ///< variables that it gives other configs' templates
 };
 
 /// Names of the variables that calls of other projects hand over.
-std::vector<std::string> passed_variables(const Subject& subject) {
+std::vector<std::string> forwarded_variables(const CheckedConfig& checked) {
   std::vector<std::string> names;
-  for (const yaml::Node* node : subject.nodes) {
+  for (const yaml::Node* node : checked.nodes) {
     const yaml::Node* variables = node->find("pp_kwargs");
     if (!variables) continue;
     for (const yaml::Entry& entry : variables->entries) names.push_back(entry.key);
@@ -37,52 +77,52 @@ std::vector<std::string> passed_variables(const Subject& subject) {
   return names;
 }
 
-void apply_rules(const Subject& subject, Findings& findings) {
-  if (subject.is_experiment) {
-    check_experiment(subject, findings);
+void apply_rules(const CheckedConfig& checked, Findings& findings) {
+  if (checked.is_experiment) {
+    check_experiment(checked, findings);
   } else {
-    check_graph(subject, findings);
+    check_graph(checked, findings);
   }
-  check_arguments(subject, findings);
-  check_blocks(subject, findings);
-  check_parent(subject, findings);
-  check_inline_templates(subject, findings);
-  check_variables(subject, findings);
-  check_scalars(subject, findings);
-  check_repeated_keys(subject, findings);
+  check_arguments(checked, findings);
+  check_blocks(checked, findings);
+  check_parent(checked, findings);
+  check_inline_templates(checked, findings);
+  check_variables(checked, findings);
+  check_scalars(checked, findings);
+  check_repeated_keys(checked, findings);
 }
 
 Outcome check_config(const Task& task,
-                     Surveys& surveys,
-                     const templating::Surroundings& surroundings) {
+                     TemplateAnalyses& analyses,
+                     const jinja::HostEnvironment& host_environment) {
   const Selection& selection = *task.selection;
   Outcome outcome;
-  const std::optional<Subject> subject = open_subject(selection.project,
-                                                      *task.config,
-                                                      surroundings,
-                                                      selection.variables,
-                                                      surveys,
-                                                      outcome.findings);
-  if (!subject) return outcome;
-  apply_rules(*subject, outcome.findings);
-  for (const UsedTemplate& used : subject->templates) {
-    outcome.witnessed.push_back(used.survey->source);
+  const std::optional<CheckedConfig> checked = load_checked_config(selection.project,
+                                                                   *task.config,
+                                                                   host_environment,
+                                                                   selection.variables,
+                                                                   analyses,
+                                                                   outcome.findings);
+  if (!checked) return outcome;
+  apply_rules(*checked, outcome.findings);
+  for (const UsedTemplate& used : checked->templates) {
+    outcome.evaluated_sources.push_back(used.analysis->source);
   }
-  for (const templating::PartSurvey* part : subject->parts) {
-    if (part->marker) outcome.witnessed.push_back(part->marker.source);
+  for (const jinja::TemplateAnalysis* part : checked->parts) {
+    if (part->marker) outcome.evaluated_sources.push_back(part->marker.source);
   }
-  outcome.passed = passed_variables(*subject);
+  outcome.passed = forwarded_variables(*checked);
   return outcome;
 }
 
 /// Whether a rule's finding holds only where no other config shows the opposite: a block that
 /// overrides nothing here may do so elsewhere, where its template extends another.
-bool needs_all_witnesses(const std::string& rule) {
+bool needs_all_configs(const std::string& rule) {
   return rule == "unknown-block" || rule == "unused-inline" || rule == "duplicate-inline";
 }
 
 /// Gathers what the configs found.
-class Gathering {
+class ReportBuilder {
  public:
   void add(const Finding& finding, const std::string& config) {
     Reported& reported = findings_[finding];
@@ -94,7 +134,7 @@ class Gathering {
   }
   void add(const Outcome& outcome, const std::string& config) {
     for (const Finding& finding : outcome.findings) add(finding, config);
-    for (const auto& text : outcome.witnessed) ++witnesses_[text.get()];
+    for (const auto& text : outcome.evaluated_sources) ++witnesses_[text.get()];
     passed_.insert(outcome.passed.begin(), outcome.passed.end());
   }
   std::vector<Reported> finish() {
@@ -113,7 +153,7 @@ class Gathering {
   bool holds(const Reported& reported) const {
     const Finding& finding = reported.finding;
     if (finding.rule == "never-set") return passed_.count(finding.subject) == 0;
-    if (!needs_all_witnesses(finding.rule)) return true;
+    if (!needs_all_configs(finding.rule)) return true;
     const auto found = witnesses_.find(finding.where.source.get());
     return found == witnesses_.end() || found->second == reported.configs.size();
   }
@@ -134,27 +174,111 @@ size_t Report::count(Severity severity) const {
 
 Report check(const std::vector<Selection>& selections,
              const std::vector<Error>& broken,
-             const templating::Surroundings& surroundings) {
+             const jinja::HostEnvironment& host_environment) {
   std::vector<Task> tasks;
   for (const Selection& selection : selections) {
     for (const project::Config& config : selection.configs) {
       tasks.push_back({&selection, &config, selection.project.path + ":" + config.name});
     }
   }
-  Surveys surveys;
+  TemplateAnalyses analyses;
   std::vector<Outcome> outcomes(tasks.size());
   parallel_for(tasks.size(),
-               [&](size_t i) { outcomes[i] = check_config(tasks[i], surveys, surroundings); });
+               [&](size_t i) { outcomes[i] = check_config(tasks[i], analyses, host_environment); });
 
-  Gathering gathering;
-  for (const Error& error : broken) gathering.add(finding_of(error, "invalid-meta"), "");
+  ReportBuilder report;
+  for (const Error& error : broken) report.add(finding_of(error, "invalid-meta"), "");
   for (const Selection& selection : selections) {
     Findings findings;
     check_project(selection.project, findings);
-    for (const Finding& finding : findings) gathering.add(finding, "");
+    for (const Finding& finding : findings) report.add(finding, "");
   }
-  for (size_t i = 0; i < tasks.size(); ++i) gathering.add(outcomes[i], tasks[i].name);
-  return {selections.size() + broken.size(), tasks.size(), gathering.finish()};
+  for (size_t i = 0; i < tasks.size(); ++i) report.add(outcomes[i], tasks[i].name);
+  return {selections.size() + broken.size(), tasks.size(), report.finish()};
+}
+
+namespace {
+
+const char* colour_of(Severity severity) {
+  switch (severity) {
+    case Severity::error: return "\033[1;31m";
+    case Severity::warning: return "\033[1;33m";
+    case Severity::note: return "\033[1;36m";
+  }
+  return "";
+}
+
+std::string headline(const Finding& finding, bool colour) {
+  const std::string severity = name_of(finding.severity);
+  const std::string word =
+      colour ? colour_of(finding.severity) + severity + ":\033[0m" : severity + ":";
+  const std::string rule = " [" + finding.rule + "]";
+  return word + " " + finding.message + (colour ? "\033[2m" + rule + "\033[0m" : rule);
+}
+
+/// "in 12 configs: a, b, c, …"; nothing where the place alone says which config it is.
+std::string configs_line(const Reported& reported) {
+  constexpr size_t most = 3;
+  const std::vector<std::string>& configs = reported.configs;
+  if (configs.size() < 2) return "";
+  std::vector<std::string> shown(
+      configs.begin(),
+      configs.begin() + static_cast<std::ptrdiff_t>(std::min(most, configs.size())));
+  if (configs.size() > most) shown.push_back("…");
+  return "\n  in " + std::to_string(configs.size()) + " configs: " + join(shown, ", ");
+}
+
+std::string counted(size_t count, const std::string& word) {
+  return with_thousands(static_cast<long long>(count)) + " " + word + (count == 1 ? "" : "s");
+}
+
+std::string summary(const Report& report) {
+  const std::string what =
+      counted(report.configs, "config") + " of " + counted(report.projects, "project") + ": ";
+  if (report.findings.empty()) return what + "no problems";
+  return what + counted(report.count(Severity::error), "error") + ", " +
+         counted(report.count(Severity::warning), "warning") + ", " +
+         counted(report.count(Severity::note), "note");
+}
+
+nlohmann::ordered_json to_json(const Reported& reported) {
+  const Finding& finding = reported.finding;
+  nlohmann::ordered_json json;
+  json["severity"] = name_of(finding.severity);
+  json["rule"] = finding.rule;
+  json["message"] = finding.message;
+  json["at"] = project::to_json(finding.where);
+  json["text"] = finding.where.line_text();
+  json["hint"] = finding.hint;
+  json["subject"] = finding.subject;
+  json["configs"] = reported.configs;
+  return json;
+}
+
+}  // namespace
+
+std::string to_text(const Report& report, bool colour) {
+  std::string text;
+  for (const Reported& reported : report.findings) {
+    const Finding& finding = reported.finding;
+    text += describe_remark(headline(finding, colour), finding.where, "");
+    text += configs_line(reported);
+    if (!finding.hint.empty()) text += "\nhint: " + finding.hint;
+    text += "\n\n";
+  }
+  return text + summary(report) + "\n";
+}
+
+nlohmann::ordered_json to_json(const Report& report) {
+  nlohmann::ordered_json json;
+  json["projects"] = report.projects;
+  json["configs"] = report.configs;
+  json["errors"] = report.count(Severity::error);
+  json["warnings"] = report.count(Severity::warning);
+  json["notes"] = report.count(Severity::note);
+  json["findings"] = nlohmann::ordered_json::array();
+  for (const Reported& reported : report.findings) json["findings"].push_back(to_json(reported));
+  return json;
 }
 
 }  // namespace forge::lint

@@ -3,17 +3,46 @@
 #include <string>
 #include <vector>
 
-#include "core/lint/finding.h"
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/base/error.h"
+#include "core/jinja/render.h"
 #include "core/project/project.h"
-#include "core/templating/render.h"
 
 namespace forge::lint {
+
+enum class Severity {
+  error,    ///< the config cannot be used as it stands
+  warning,  ///< it can, but most likely says something else than what was meant
+  note,     ///< worth knowing
+};
+/// "error", "warning", "note"
+const char* name_of(Severity severity);
+
+/// One thing that a check has to say about a place in a template.
+struct Finding {
+  Severity severity = Severity::warning;
+  std::string rule;  ///< stable name in kebab-case: "unknown-block"
+  SourceSpan where;
+  std::string message;
+  std::string hint;     ///< what would be right, ""
+  std::string subject;  ///< the name that it is about: a key, a block, a variable; may be ""
+};
+using Findings = std::vector<Finding>;
+
+/// An Error that was caught, as a finding.
+Finding finding_of(const Error& error, const std::string& rule);
+
+/// By file, line, column, then by rule.
+bool comes_before(const Finding& a, const Finding& b);
+/// The same remark about the same place, however one came to it.
+bool is_same(const Finding& a, const Finding& b);
 
 /// Configs of one project that are to be checked.
 struct Selection {
   project::Project project;
   std::vector<project::Config> configs;
-  templating::Variables variables;  ///< for their templates
+  jinja::Variables variables;  ///< for their templates
 };
 
 /// A finding with the configs in which it was made: "projects/canon:train_x". Of a project's own
@@ -36,6 +65,23 @@ struct Report {
 /// not be read.
 Report check(const std::vector<Selection>& selections,
              const std::vector<Error>& broken,
-             const templating::Surroundings& surroundings);
+             const jinja::HostEnvironment& host_environment);
+
+/// The report for people, with escape sequences for colour where `colour` is true:
+///
+///     projects/canon/templates/configs/x.yaml:3:2: warning: the block 'modle' … [unknown-block]
+///         [modle]
+///          ^
+///       used from projects/canon/templates/configs/y.yaml:1:4
+///       in 3 configs: projects/canon:x, …
+///     hint: did you mean 'model'?
+///
+/// and a last line that counts.
+std::string to_text(const Report& report, bool colour);
+
+/// {"projects", "configs", "errors", "warnings", "notes", "findings": [{"severity", "rule",
+/// "message", "at": {"file", "line", "column", …} as in project::to_json, "text", "hint",
+/// "subject", "configs": […]}, …]}
+nlohmann::ordered_json to_json(const Report& report);
 
 }  // namespace forge::lint

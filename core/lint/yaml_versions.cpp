@@ -5,12 +5,13 @@
 #include <cstring>
 
 #include "core/base/text.h"
-#include "core/templating/plain_scalar.h"
+#include "core/lint/rules.h"
+#include "core/python/plain_scalar.h"
 
 namespace forge::lint {
 namespace {
 
-using templating::PlainScalar;
+using python::PlainScalar;
 
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
@@ -125,10 +126,10 @@ std::string advice_for(std::string_view text, const PlainScalar& old, const Plai
 
 }  // namespace
 
-std::optional<TwoReadings> two_readings(std::string_view plain) {
+std::optional<YamlVersionDifference> yaml_version_difference(std::string_view plain) {
   // Most words can mean nothing but text, in any version.
   if (plain.empty() || plain.size() > 64) return std::nullopt;
-  const PlainScalar old = templating::resolve_plain_scalar(plain);
+  const PlainScalar old = python::resolve_plain_scalar(plain);
   const PlainScalar newer = resolve_by_1_2(plain);
   if (old.kind == PlainScalar::Kind::merge || old.kind == PlainScalar::Kind::value) {
     return std::nullopt;
@@ -139,8 +140,79 @@ std::optional<TwoReadings> two_readings(std::string_view plain) {
   if (same) return std::nullopt;
   const bool is_text_or_real =
       old.kind == PlainScalar::Kind::string && newer.kind == PlainScalar::Kind::real;
-  return TwoReadings{
+  return YamlVersionDifference{
       describe(old), describe(newer), advice_for(plain, old, newer), is_text_or_real};
+}
+
+namespace {
+
+/// What was written at a place; a key keeps no record of its quotes.
+bool is_quoted(const SourceSpan& place) {
+  const std::string line = place.line_text();
+  const auto at = static_cast<size_t>(std::max(place.column, 1)) - 1;
+  return at < line.size() && (line[at] == '"' || line[at] == '\'');
+}
+
+class ScalarCheck {
+ public:
+  ScalarCheck(const CheckedConfig& checked, Findings& findings)
+      : is_experiment_(checked.is_experiment), findings_(findings) {}
+
+  void check_value(const yaml::Node& node) {
+    if (node.is_scalar() && node.plain && node.tag.empty()) check(node.text, node.origin, "");
+  }
+
+  void check_key(const yaml::Entry& entry) {
+    if (entry.key.size() > 64) return;
+    const bool may_differ = !entry.key_is_string || is_letter(entry.key);
+    if (may_differ && !is_quoted(entry.key_origin)) check(entry.key, entry.key_origin, "the key ");
+  }
+
+ private:
+  /// Booleans of YAML 1.1 that PyYAML takes for text.
+  static bool is_letter(const std::string& text) {
+    return text == "y" || text == "Y" || text == "n" || text == "N";
+  }
+
+  void check(const std::string& text, const SourceSpan& where, const std::string& what) {
+    if (is_letter(text)) {
+      add(Severity::note,
+          where,
+          what + "'" + text + "' is a boolean to some readers of YAML 1.1",
+          "quote it",
+          text);
+    } else if (const auto readings = yaml_version_difference(text)) {
+      // forge's own reader takes 1e-3 for the number that it is, wherever one is wanted.
+      if (is_experiment_ && readings->is_text_or_real) return;
+      add(is_experiment_ ? Severity::note : Severity::warning,
+          where,
+          what + "'" + text + "' is " + readings->in_1_1 + " in YAML 1.1 (PyYAML) and " +
+              readings->in_1_2 + " in YAML 1.2",
+          readings->advice,
+          text);
+    }
+  }
+
+  void add(Severity severity,
+           const SourceSpan& where,
+           const std::string& message,
+           const std::string& hint,
+           const std::string& checked) {
+    findings_.push_back({severity, "yaml-versions", where, message, hint, checked});
+  }
+
+  bool is_experiment_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void check_scalars(const CheckedConfig& checked, Findings& findings) {
+  ScalarCheck check(checked, findings);
+  for (const yaml::Node* node : checked.nodes) {
+    check.check_value(*node);
+    for (const yaml::Entry& entry : node->entries) check.check_key(entry);
+  }
 }
 
 }  // namespace forge::lint

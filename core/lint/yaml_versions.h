@@ -8,7 +8,7 @@ namespace forge::lint {
 
 /// A plain scalar that readers of YAML 1.1 (PyYAML) and of YAML 1.2 (its core schema) take for
 /// different values.
-struct TwoReadings {
+struct YamlVersionDifference {
   std::string in_1_1;  ///< "true", "the number 8", "text"
   std::string in_1_2;
   std::string advice;            ///< how to write it so that both agree
@@ -16,6 +16,6 @@ struct TwoReadings {
 };
 
 /// Nothing where both read the same.
-std::optional<TwoReadings> two_readings(std::string_view plain);
+std::optional<YamlVersionDifference> yaml_version_difference(std::string_view plain);
 
 }  // namespace forge::lint

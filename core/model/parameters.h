@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "core/config/experiment.h"
-
 namespace forge::model {
+
+struct ModelConfig;
 
 /// How a parameter is drawn at the start.
 struct InitRule {
@@ -17,39 +17,62 @@ struct InitRule {
   double bound = 0;  ///< uniform: between -bound and bound
 };
 
-/// What a weight is for, in the order in which a token meets it.
-enum class Part {
-  embedding,
-  attention,  ///< the four projections
-  qk_norm,    ///< RMSNorm of queries and keys
-  canon_a,
-  canon_b,
-  canon_c,
-  canon_d,
-  mlp,
-  norm,  ///< of the blocks, and the last one
-  lm_head,
-};
-inline constexpr size_t part_count = 10;
-/// "embedding", "attention", "qk_norm", "canon_a", …
-const std::string& name_of(Part part);
-
 /// One weight of a model under its Hugging Face name, e.g.
 /// "model.layers.0.self_attn.q_proj.weight".
 struct Parameter {
   std::string name;
   std::vector<int64_t> shape;  ///< linear: [out, in]; Canon: [channels, 1, kernel]
   InitRule init;
-  Part part = Part::embedding;
+  std::string part = "";   ///< what it is for: embedding, attention, canon_a, mlp, norm, …
+  bool is_matrix = false;  ///< of a matrix product or an embedding; others stay in float32
   int64_t count() const;
+};
+
+/// What a matrix does, which decides its initial distribution.
+enum class MatrixRole {
+  embedding,
+  projection,     ///< into a block
+  gate,           ///< into a block, of the channels that gate others
+  mixer_output,   ///< ends the residual branch of a mixer
+  mlp_output,     ///< ends the residual branch of an MLP
+  lm_head,
+};
+
+/// Collects the weights of one block after another. Throws Error beyond 2^48 weights.
+class ParameterList {
+ public:
+  explicit ParameterList(const ModelConfig& model) : model_(model) {}
+
+  /// Names that follow begin with "model.layers.LAYER."; -1: with nothing.
+  void begin_layer(int layer);
+
+  void matrix(const std::string& module,
+              int64_t outputs,
+              int64_t inputs,
+              MatrixRole role,
+              const std::string& part);
+  void norm(const std::string& module, int64_t width, const std::string& part = "norm");
+  /// The Canon layer at `position`, where the model has one.
+  void canon(char position, const std::string& module, int64_t channels);
+
+  std::vector<Parameter> take() { return std::move(parameters_); }
+
+ private:
+  void add(const std::string& module, Parameter parameter);
+
+  const ModelConfig& model_;
+  int layer_ = -1;
+  std::string prefix_;
+  std::vector<Parameter> parameters_;
+  int64_t total_ = 0;
 };
 
 /// Every weight of the model, in the order of the modules. Tied embeddings have no lm_head.weight.
 /// The initial distributions are those of model.init (docs/MATHEMATICS.md). Throws Error for a
 /// model beyond 10,000 layers or 2^48 weights, before anything of that size is allocated.
-std::vector<Parameter> parameters(const config::ModelConfig& model);
+std::vector<Parameter> parameters(const ModelConfig& model);
 
-int64_t parameter_count(const config::ModelConfig& model);
+int64_t parameter_count(const ModelConfig& model);
 
 /// Draws `count` of a parameter's initial values, row-major, from number `first` on, with the
 /// counter-based generator: stream = its name, one 32-bit word a value; the same bits on every

@@ -1,18 +1,18 @@
 #include "core/project/names.h"
 
-#include <fnmatch.h>
-
 #include <set>
 #include <variant>
 
-#include "core/base/fs.h"
+#include <fnmatch.h>
+
+#include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 
 namespace forge::project {
 namespace {
 
-using templating::Surroundings;
+using jinja::HostEnvironment;
 
 bool lies_below(const fs::path& file, const fs::path& folder) {
   const fs::path below = file.lexically_relative(folder);
@@ -20,16 +20,16 @@ bool lies_below(const fs::path& file, const fs::path& folder) {
 }
 
 /// Whether a user may call the project so: "canon", "projects/canon" or its display name.
-bool is_called(const Project& project, std::string_view name) {
+bool matches_name(const Project& project, std::string_view name) {
   while (ends_with(name, "/")) name.remove_suffix(1);
   return !name.empty() && (project.path == name || project.name == name ||
                            ends_with(project.path, "/" + std::string(name)));
 }
 
-/// How a name may stand for a config: in full, or by its beginning.
-enum class Match { whole, beginning };
+/// How a name stands for a config: in full, or as a prefix.
+enum class Match { whole, prefix };
 
-/// The config of that name, or those whose names begin so.
+/// The config of that name, or those with that prefix.
 std::vector<const Config*> matching(const Project& project, std::string_view name, Match match) {
   std::vector<const Config*> found;
   if (match == Match::whole) {
@@ -43,13 +43,13 @@ std::vector<const Config*> matching(const Project& project, std::string_view nam
 }
 
 /// The configs of the project that `name` stands for, alone or behind the project's own name.
-std::vector<const Config*> configs_called(const Project& project,
-                                          const std::string& name,
-                                          Match match) {
+std::vector<const Config*> configs_named(const Project& project,
+                                         const std::string& name,
+                                         Match match) {
   std::vector<const Config*> found = matching(project, name, match);
   for (size_t at = name.find_first_of(":/"); found.empty() && at != std::string::npos;
        at = name.find_first_of(":/", at + 1)) {
-    if (is_called(project, std::string_view(name).substr(0, at))) {
+    if (matches_name(project, std::string_view(name).substr(0, at))) {
       found = matching(project, std::string_view(name).substr(at + 1), match);
     }
   }
@@ -62,7 +62,7 @@ std::string qualified(const NamedConfig& named) {
 
 /// A file that several projects list through their search paths belongs to the project nearest
 /// above it.
-void keep_owners(std::vector<NamedConfig>& candidates) {
+void prefer_owning_project(std::vector<NamedConfig>& candidates) {
   const auto owned_better = [&](const NamedConfig& other, const NamedConfig& than) {
     if (other.config.file != than.config.file) return false;
     const bool other_holds = lies_below(other.config.file, other.project.folder);
@@ -86,16 +86,16 @@ std::vector<NamedConfig> candidates(const std::vector<Project>& projects,
                                     Match match) {
   std::vector<NamedConfig> found;
   for (const Project& project : projects) {
-    for (const Config* config : configs_called(project, name, match))
+    for (const Config* config : configs_named(project, name, match))
       found.push_back({project, *config});
   }
-  keep_owners(found);
+  prefer_owning_project(found);
   return found;
 }
 
 /// The only candidate, or nothing where there is none. Throws Error where there are more.
-std::optional<NamedConfig> the_one(const std::vector<NamedConfig>& candidates,
-                                   const std::string& name) {
+std::optional<NamedConfig> single_match(const std::vector<NamedConfig>& candidates,
+                                        const std::string& name) {
   if (candidates.empty()) return std::nullopt;
   if (candidates.size() == 1) return candidates.front();
   std::vector<std::string> names;
@@ -115,13 +115,13 @@ std::optional<NamedConfig> the_one(const std::vector<NamedConfig>& candidates,
 }
 
 /// Problems of other projects, which may be why a name is unknown.
-std::string mention(const std::vector<Error>& problems) {
+std::string broken_project_hint(const std::vector<Error>& problems) {
   if (problems.empty()) return "";
   return "a project could not be read: " + problems.front().where().describe() + ": " +
          problems.front().message();
 }
 
-[[noreturn]] void fail_unknown(const std::string& name, const ProjectList& list) {
+[[noreturn]] void throw_unknown_config(const std::string& name, const ProjectList& list) {
   std::vector<std::string> known;
   for (const Project& project : list.projects) {
     for (const Config& config : project.configs) {
@@ -130,7 +130,7 @@ std::string mention(const std::vector<Error>& problems) {
     }
   }
   std::string hint = did_you_mean(without_yaml(name), known);
-  if (hint.empty()) hint = mention(list.problems);
+  if (hint.empty()) hint = broken_project_hint(list.problems);
   if (hint.empty()) hint = "'forge ls -r' lists every project's configs";
   throw Error("no config '" + name + "' in this workspace", {}, hint);
 }
@@ -141,8 +141,9 @@ std::optional<fs::path> project_folder_at(const std::string& name, const fs::pat
   return is_project_folder(folder) ? std::optional(folder) : std::nullopt;
 }
 
-ProjectList load_all(const std::vector<ProjectFolder>& folders, const Surroundings& surroundings) {
-  const auto shared = std::make_shared<SharedWork>();
+ProjectList load_all(const std::vector<ProjectFolder>& folders,
+                     const HostEnvironment& host_environment) {
+  const auto shared = std::make_shared<RenderCache>();
   std::vector<std::variant<Project, Error>> loaded(folders.size(), Project());
   parallel_for(folders.size(), [&](size_t i) {
     const ProjectFolder& project = folders[i];
@@ -152,7 +153,7 @@ ProjectList load_all(const std::vector<ProjectFolder>& folders, const Surroundin
                     {},
                     "a folder above it must hold forge_workspace/ or forgather_workspace/");
       }
-      loaded[i] = load_project(*project.workspace, project.folder, surroundings, shared);
+      loaded[i] = load_project(*project.workspace, project.folder, host_environment, shared);
     } catch (const Error& problem) {
       loaded[i] = problem;
     }
@@ -170,38 +171,38 @@ ProjectList load_all(const std::vector<ProjectFolder>& folders, const Surroundin
 
 }  // namespace
 
-ProjectList load_projects(const Workspace& workspace, const Surroundings& surroundings) {
-  return load_all(projects_of(workspace), surroundings);
+ProjectList load_projects(const Workspace& workspace, const HostEnvironment& host_environment) {
+  return load_all(projects_of(workspace), host_environment);
 }
 
-ProjectList load_projects_below(const fs::path& folder, const Surroundings& surroundings) {
-  return load_all(projects_below(folder), surroundings);
+ProjectList load_projects_below(const fs::path& folder, const HostEnvironment& host_environment) {
+  return load_all(projects_below(folder), host_environment);
 }
 
 Project find_project(const Workspace& workspace,
                      const std::string& name,
                      const fs::path& here,
-                     const Surroundings& surroundings) {
+                     const HostEnvironment& host_environment) {
   if (const auto folder = project_folder_at(name, here)) {
-    return load_project(workspace, *folder, surroundings);
+    return load_project(workspace, *folder, host_environment);
   }
-  const ProjectList list = load_projects(workspace, surroundings);
-  std::vector<Project> meant;
+  const ProjectList list = load_projects(workspace, host_environment);
+  std::vector<Project> matches;
   std::vector<std::string> known;
   for (const Project& project : list.projects) {
-    if (is_called(project, name)) meant.push_back(project);
+    if (matches_name(project, name)) matches.push_back(project);
     known.push_back(project.path);
     known.push_back(project.folder.filename().string());
     known.push_back(project.name);
   }
-  if (meant.size() == 1) return meant.front();
-  if (meant.empty()) {
+  if (matches.size() == 1) return matches.front();
+  if (matches.empty()) {
     std::string hint = did_you_mean(name, known);
-    if (hint.empty()) hint = mention(list.problems);
+    if (hint.empty()) hint = broken_project_hint(list.problems);
     throw Error("no project '" + name + "' in this workspace", {}, hint);
   }
   std::vector<std::string> paths;
-  for (const Project& project : meant) paths.push_back(project.path);
+  for (const Project& project : matches) paths.push_back(project.path);
   throw Error("'" + name + "' may mean several projects: " + join(paths, ", "),
               {},
               "give the path below the workspace");
@@ -210,31 +211,32 @@ Project find_project(const Workspace& workspace,
 NamedConfig find_config(const Workspace& workspace,
                         const std::string& name,
                         const fs::path& here,
-                        const Surroundings& surroundings) {
+                        const HostEnvironment& host_environment) {
   std::optional<Project> own;
   if (const auto folder = enclosing_project_folder(workspace, here)) {
-    own = load_project(workspace, *folder, surroundings);
-    const std::vector<const Config*> found = configs_called(*own, name, Match::whole);
+    own = load_project(workspace, *folder, host_environment);
+    const std::vector<const Config*> found = configs_named(*own, name, Match::whole);
     if (!found.empty()) return {*own, *found.front()};
-    const std::vector<const Config*> begun = configs_called(*own, name, Match::beginning);
-    if (begun.size() == 1) return {*own, *begun.front()};
+    const std::vector<const Config*> prefixed = configs_named(*own, name, Match::prefix);
+    if (prefixed.size() == 1) return {*own, *prefixed.front()};
   }
-  const ProjectList list = load_projects(workspace, surroundings);
-  if (const auto found = the_one(candidates(list.projects, name, Match::whole), name))
+  const ProjectList list = load_projects(workspace, host_environment);
+  if (const auto found = single_match(candidates(list.projects, name, Match::whole), name))
     return *found;
   if (own) {
-    if (const auto found = the_one(candidates({*own}, name, Match::beginning), name)) return *found;
+    if (const auto found = single_match(candidates({*own}, name, Match::prefix), name))
+      return *found;
   }
-  if (const auto found = the_one(candidates(list.projects, name, Match::beginning), name))
+  if (const auto found = single_match(candidates(list.projects, name, Match::prefix), name))
     return *found;
-  fail_unknown(name, list);
+  throw_unknown_config(name, list);
 }
 
 const Config& config_of(const Project& project, const std::string& name) {
   const std::string& wanted = name.empty() ? project.default_config : name;
   if (wanted.empty()) throw Error("the project '" + project.path + "' has no configs");
-  for (const Match match : {Match::whole, Match::beginning}) {
-    const auto found = the_one(candidates({project}, wanted, match), wanted);
+  for (const Match match : {Match::whole, Match::prefix}) {
+    const auto found = single_match(candidates({project}, wanted, match), wanted);
     if (found) return *project.find(found->config.name);
   }
   std::vector<std::string> known;
@@ -255,6 +257,43 @@ std::vector<Config> configs_matching(const Project& project, const std::string& 
   throw Error("no config of the project '" + project.path + "' matches '" + pattern + "'",
               {},
               "'forge ls' lists them; quote a pattern, or the shell reads it first");
+}
+
+namespace {
+
+ListedConfig list_config(const Project& project,
+                         const Config& config,
+                         const jinja::HostEnvironment& host_environment) {
+  ListedConfig listed;
+  try {
+    listed.summary = summarize(project, config, host_environment);
+  } catch (const Error& error) {
+    listed.problem = error;
+  }
+  if (listed.summary.name.empty()) listed.summary.name = config.name;
+  return listed;
+}
+
+}  // namespace
+
+std::vector<ListedProject> list_configs(std::vector<Project> projects,
+                                        const jinja::HostEnvironment& host_environment) {
+  struct Task {
+    size_t project, config;
+  };
+  std::vector<ListedProject> listing;
+  std::vector<Task> tasks;
+  for (Project& project : projects) {
+    for (size_t i = 0; i < project.configs.size(); ++i) tasks.push_back({listing.size(), i});
+    std::vector<ListedConfig> configs(project.configs.size());
+    listing.push_back({std::move(project), std::move(configs)});
+  }
+  parallel_for(tasks.size(), [&](size_t i) {
+    ListedProject& listed = listing[tasks[i].project];
+    const Config& config = listed.project.configs[tasks[i].config];
+    listed.configs[tasks[i].config] = list_config(listed.project, config, host_environment);
+  });
+  return listing;
 }
 
 }  // namespace forge::project

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,38 +16,41 @@ struct NamedConfig {
   Config config;
 };
 
-/// All projects of a workspace; those whose meta.yaml is wrong are left out and say why.
+/// All projects of a workspace. A project with a wrong meta.yaml is left out; its error is kept.
 struct ProjectList {
   std::vector<Project> projects;  ///< sorted bytewise by path
   std::vector<Error> problems;
 };
-ProjectList load_projects(const Workspace& workspace, const templating::Surroundings& surroundings);
+ProjectList load_projects(const Workspace& workspace,
+                          const jinja::HostEnvironment& host_environment);
 
 /// All projects below a folder, whatever workspaces they are in.
 ProjectList load_projects_below(const std::filesystem::path& folder,
-                                const templating::Surroundings& surroundings);
+                                const jinja::HostEnvironment& host_environment);
 
 /// The project that a user means by `name`: a folder (from `here`), a path below the workspace or
-/// the end of one ("canon", "projects/canon"), or a display name. Throws Error where none or more
-/// than one is meant.
+/// the end of one ("canon", "projects/canon"), or a display name. Throws Error unless exactly one
+/// project matches.
 Project find_project(const Workspace& workspace,
                      const std::string& name,
                      const std::filesystem::path& here,
-                     const templating::Surroundings& surroundings);
+                     const jinja::HostEnvironment& host_environment);
 
-/// The config that a user means by `name` from the folder `here`: "train_x", "train_x.yaml" or,
-/// where that is no whole name, the beginning of just one, of any project, or qualified by a
-/// project as find_project knows it: "canon/train_x", "projects/canon:train_x". The enclosing
-/// project's own wins over others, even by its beginning; of several projects that list one file,
-/// the one that holds it. Throws Error with the candidates where the name is ambiguous, with near
-/// misses where it is unknown.
+/// The config that a user means by `name` from the folder `here`. The name is one of:
+///   - a whole name of any project: "train_x" or "train_x.yaml";
+///   - the prefix of exactly one name;
+///   - either behind a project's name, as find_project takes it: "canon/train_x",
+///     "projects/canon:train_x".
+/// The enclosing project wins over others, also with a prefix. If several projects list one file,
+/// the project that holds it wins. Throws Error with the candidates for an ambiguous name, and with
+/// near misses for an unknown one.
 NamedConfig find_config(const Workspace& workspace,
                         const std::string& name,
                         const std::filesystem::path& here,
-                        const templating::Surroundings& surroundings);
+                        const jinja::HostEnvironment& host_environment);
 
-/// The config of that name or with a name that begins so, or Error with near misses. An empty name
-/// is the default config.
+/// The config of that name, or the only one with that prefix. An empty name is the default config.
+/// Throws Error with near misses.
 const Config& config_of(const Project& project, const std::string& name);
 
 /// Whether a name is a pattern: it has *, ? or [.
@@ -55,5 +59,22 @@ bool is_pattern(const std::string& name);
 /// The configs whose names match a pattern as those of files do, but that * and ? also stand for a
 /// slash. In the project's order; throws Error where none does.
 std::vector<Config> configs_matching(const Project& project, const std::string& pattern);
+
+/// A config of a listing: what it says of itself, or why it cannot be resolved.
+struct ListedConfig {
+  ConfigSummary summary;         ///< named after its file where it gives itself no name
+  std::optional<Error> problem;  ///< the reason why the config is broken
+};
+
+/// A project with its configs, in the order of `project.configs`.
+struct ListedProject {
+  Project project;
+  std::vector<ListedConfig> configs;
+};
+
+/// Summarises every config of the projects, on all cores; what is wrong with one config stays with
+/// it. The order of the projects is kept.
+std::vector<ListedProject> list_configs(std::vector<Project> projects,
+                                        const jinja::HostEnvironment& host_environment);
 
 }  // namespace forge::project

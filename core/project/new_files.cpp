@@ -1,17 +1,157 @@
 #include "core/project/new_files.h"
 
 #include <unistd.h>
-
 #include <cctype>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/project/new_file_texts.h"
+#include "core/jinja/loader.h"
 #include "core/project/project.h"
 
 namespace forge::project {
+
+/// Paths below a folder and what the files hold.
+using NewFiles = std::vector<std::pair<std::string, std::string>>;
+
+/// The template of forge's library in which every config of its own ends.
+inline constexpr const char* library_root = "base/config.yaml";
+
+/// The text of new_files.txt, a part of the program.
+extern const char* const new_files_text;
+
 namespace {
+
+/// Text as a YAML and template string: in double quotes, on one line.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (c == '\n') {
+      result += ' ';
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+/// `text` with every "@KEY@" replaced.
+std::string filled(std::string text, const std::vector<std::pair<std::string, std::string>>& keys) {
+  for (const auto& [key, value] : keys) {
+    const std::string mark = "@" + key + "@";
+    for (size_t at = text.find(mark); at != std::string::npos;
+         at = text.find(mark, at + value.size())) {
+      text.replace(at, mark.size(), value);
+    }
+  }
+  return text;
+}
+
+/// A file of new_files.txt.
+const std::string& text_of(const std::string& name) {
+  static const auto texts = [] {
+    std::map<std::string, std::string> parts;
+    // The newline before a marker belongs to the marker.
+    const std::string whole = std::string(new_files_text) + "#--- end ---\n";
+    for (jinja::TemplatePart& part : jinja::split_inline_templates(whole))
+      parts[part.inline_name] = std::move(part.text) + "\n";
+    return parts;
+  }();
+  return texts.at(name);
+}
+
+struct ProjectTexts {
+  std::string name, description, folder_name, config_prefix, default_config;
+  std::string copied_config;  ///< text of the default config, "" where it is made
+};
+
+std::string paragraph(const std::string& text) { return text.empty() ? "" : text + "\n\n"; }
+
+std::vector<std::pair<std::string, std::string>> keys_of(const ProjectTexts& texts) {
+  return {{"NAME", texts.name},
+          {"QUOTED_NAME", quoted(texts.name)},
+          {"DESCRIPTION", paragraph(texts.description)},
+          {"QUOTED_DESCRIPTION", quoted(texts.description)},
+          {"PREFIX", texts.config_prefix},
+          {"DEFAULT", texts.default_config}};
+}
+
+/// The files of a new workspace's forge_workspace/. A library is an absolute folder or one below
+/// the workspace's root.
+NewFiles workspace_files(const std::string& name,
+                         const std::string& description,
+                         const std::vector<std::string>& libraries) {
+  std::string lines;
+  for (const std::string& library : libraries) {
+    lines += "- {{ joinpath(workspace_root, " + quoted(library) + ") | toyaml }}\n";
+  }
+  return {{"README.md",
+           filled(text_of("workspace/README.md"),
+                  {{"NAME", name}, {"DESCRIPTION", paragraph(description)}})},
+          {"base_directories.yaml", text_of("workspace/base_directories.yaml")},
+          {"meta_defaults.yaml",
+           filled(text_of("workspace/meta_defaults.yaml"), {{"LIBRARIES", lines}})},
+          {"workspace.yaml", text_of("workspace/workspace.yaml")}};
+}
+
+std::string meta_text(const ProjectTexts& texts) {
+  std::string configs = texts.config_prefix == "configs"
+                            ? "== super()"
+                            : "config_prefix: " + quoted(texts.config_prefix);
+  if (!texts.default_config.empty()) {
+    configs += "\ndefault_config: " + quoted(texts.default_config + ".yaml");
+  }
+  auto keys = keys_of(texts);
+  keys.emplace_back("CONFIGS", configs);
+  return filled(text_of("project/meta.yaml"), keys);
+}
+
+/// The files of a new project; with the library, ones that train.
+NewFiles project_files(const ProjectTexts& texts, bool has_library) {
+  const auto keys = keys_of(texts);
+  const std::string configs = "templates/" + texts.config_prefix + "/";
+  const std::string default_file = configs + texts.default_config + ".yaml";
+  const bool trains = has_library && texts.copied_config.empty();
+  NewFiles files = {
+      {"README.md",
+       filled(trains ? text_of("training/README.md") : text_of("project/README.md"), keys)},
+      {"meta.yaml", meta_text(texts)}};
+  if (!texts.copied_config.empty()) {
+    files.emplace_back(default_file, texts.copied_config);
+  } else if (!has_library) {
+    files.emplace_back(default_file, text_of("project/default.yaml"));
+  } else {
+    files.emplace_back("templates/project.yaml", text_of("training/project.yaml"));
+    files.emplace_back(configs + "model.yaml", text_of("training/model.yaml"));
+    files.emplace_back(default_file, text_of("training/train_baseline.yaml"));
+    files.emplace_back(configs + "train_variant.yaml", text_of("training/train_variant.yaml"));
+    files.emplace_back("tables/variants.yaml", filled(text_of("training/variants.yaml"), keys));
+  }
+  return files;
+}
+
+/// A config that extends `parent` ("": nothing), with a block for its changes where it has one.
+std::string config_text(const std::string& name,
+                        const std::string& description,
+                        const std::string& parent,
+                        bool has_overrides) {
+  if (parent.empty()) {
+    return "name: " + quoted(name) + "\ndescription: " + quoted(description) + "\n";
+  }
+  std::string text = "-- extends '" + parent + "'\n\n";
+  if (!has_overrides) return text;
+  text += "[config_metadata]\n== super()\n";
+  text += "-- set ns.config_name = " + quoted(name) + "\n";
+  text += "-- set ns.config_description = " + quoted(description) + "\n\n";
+  text +=
+      "## Keys as 'forge keys' lists them, for example:\n##   model.canon.set: AC\n[overrides]\n";
+  return text;
+}
 
 bool is_taken(const fs::path& path) {
   std::error_code ignored;
@@ -70,15 +210,15 @@ Workspace workspace_around(const fs::path& folder) {
 }
 
 /// The project as its meta.yaml will make it, before anything is written in its place.
-Project preview(const Workspace& workspace,
-                const fs::path& parent,
-                const std::string& meta,
-                const templating::Surroundings& surroundings) {
-  const fs::path folder = parent / (".forge-preview-" + std::to_string(::getpid()));
+Project load_preview(const Workspace& workspace,
+                     const fs::path& parent,
+                     const std::string& meta,
+                     const jinja::HostEnvironment& host_environment) {
+  const fs::path folder = parent / (".forge-load_preview-" + std::to_string(::getpid()));
   make_directories(folder);
   try {
     write_file_atomic(folder / "meta.yaml", meta);
-    Project project = load_project(workspace, folder, surroundings);
+    Project project = load_project(workspace, folder, host_environment);
     remove_tree(folder);
     return project;
   } catch (...) {
@@ -90,8 +230,8 @@ Project preview(const Workspace& workspace,
 /// Whether a template ends its chain at forge's root of all configs, so that [overrides] works.
 bool extends_library_root(const Project& project,
                           const Config& config,
-                          const templating::Surroundings& surroundings) {
-  for (const auto& loaded : render_config(project, config, surroundings).templates) {
+                          const jinja::HostEnvironment& host_environment) {
+  for (const auto& loaded : render_config(project, config, host_environment).templates) {
     if (loaded.name == library_root) return true;
   }
   return false;
@@ -148,7 +288,7 @@ std::vector<fs::path> create_workspace(const NewWorkspace& request) {
 }
 
 CreatedProject create_project(const NewProject& request,
-                              const templating::Surroundings& surroundings) {
+                              const jinja::HostEnvironment& host_environment) {
   const fs::path parent = absolute_folder(request.parent);
   const Workspace workspace = workspace_around(parent);
   ProjectTexts texts;
@@ -162,7 +302,8 @@ CreatedProject create_project(const NewProject& request,
       request.folder_name.empty() ? folder_name_of(request.name) : request.folder_name;
   check_relative(texts.folder_name, "the project's folder");
   make_directories(parent);
-  const bool library = has_library(preview(workspace, parent, meta_text(texts), surroundings));
+  const bool library =
+      has_library(load_preview(workspace, parent, meta_text(texts), host_environment));
   const bool runs = library && request.copied_config.empty();
   texts.default_config = !request.default_config.empty() ? without_yaml(request.default_config)
                          : runs                          ? "train_baseline"
@@ -178,9 +319,9 @@ CreatedProject create_project(const NewProject& request,
   return created;
 }
 
-fs::path create_config(const NewConfig& request, const templating::Surroundings& surroundings) {
+fs::path create_config(const NewConfig& request, const jinja::HostEnvironment& host_environment) {
   const Workspace workspace = workspace_around(request.project);
-  const Project project = load_project(workspace, request.project, surroundings);
+  const Project project = load_project(workspace, request.project, host_environment);
   const std::string name = without_yaml(request.name);
   check_relative(name, "a config");
   check_text(name, "name");
@@ -204,7 +345,7 @@ fs::path create_config(const NewConfig& request, const templating::Surroundings&
                                : base                   ? base->template_name
                                                         : "";
     const bool from_default = request.extends.empty() && base;
-    const bool overrides = from_default && extends_library_root(project, *base, surroundings);
+    const bool overrides = from_default && extends_library_root(project, *base, host_environment);
     text = config_text(name, request.description, parent, overrides);
   }
   make_directories(file.parent_path());

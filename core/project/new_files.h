@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/jinja/render.h"
 #include "core/project/project.h"
-#include "core/templating/render.h"
 
 /// Making workspaces, projects and configs. Nothing that exists is ever written over; a folder
 /// appears whole or not at all.
@@ -44,7 +44,7 @@ struct CreatedProject {
 /// Makes a project with a README, a default config and, where the workspace's templates hold
 /// forge's library, a variant and a table to compare the two. Throws Error outside a workspace.
 CreatedProject create_project(const NewProject& request,
-                              const templating::Surroundings& surroundings);
+                              const jinja::HostEnvironment& host_environment);
 
 /// Where a new template of a project goes.
 enum class TemplateKind { config, project, workspace };
@@ -61,7 +61,7 @@ struct NewConfig {
 
 /// Makes a template file and returns its path. Throws Error where it exists.
 std::filesystem::path create_config(const NewConfig& request,
-                                    const templating::Surroundings& surroundings);
+                                    const jinja::HostEnvironment& host_environment);
 
 /// Whether the project's templates can extend those of forge's library.
 bool has_library(const Project& project);

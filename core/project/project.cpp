@@ -4,21 +4,22 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/yaml/parse.h"
+#include "core/yaml/graph/read.h"
+#include "core/yaml/yaml.h"
 
 namespace forge::project {
 namespace {
 
-using templating::RenderedText;
-using templating::Surroundings;
+using jinja::HostEnvironment;
+using jinja::RenderedText;
 
-fs::path user_templates(const Surroundings& surroundings) {
+fs::path user_templates(const HostEnvironment& host_environment) {
   const char* config_home = std::getenv("XDG_CONFIG_HOME");
   const fs::path base = config_home && *config_home
                             ? fs::path(config_home)
-                            : fs::path(surroundings.home_directory) / ".config";
+                            : fs::path(host_environment.home_directory) / ".config";
   return base / "forgather" / "templates";
 }
 
@@ -66,7 +67,7 @@ void read_key(const yaml::Entry& entry, Project& project) {
   }
 }
 
-std::vector<Config> list_configs(const Project& project) {
+std::vector<Config> find_config_files(const Project& project) {
   std::map<std::string, Config> found;
   for (const fs::path& folder : project.search_path) {
     const fs::path top = folder / project.config_prefix;
@@ -123,33 +124,34 @@ const Config* Project::find(std::string_view config_name) const {
 
 RenderedText render_meta(const Project& project,
                          const Workspace& workspace,
-                         const Surroundings& surroundings) {
-  templating::RenderRequest request;
-  request.search_path = {project.folder, workspace.settings, user_templates(surroundings)};
+                         const HostEnvironment& host_environment) {
+  jinja::RenderRequest request;
+  request.search_path = {project.folder, workspace.settings, user_templates(host_environment)};
   request.template_name = "meta.yaml";
   request.project_dir = project.folder.string();
   request.workspace_root = workspace.root.string();
-  request.surroundings = surroundings;
-  return templating::render(request, project.shared->templates);
+  request.host_environment = host_environment;
+  return jinja::render(request, project.shared->templates);
 }
 
 Project load_project(const Workspace& workspace,
                      const fs::path& folder,
-                     const Surroundings& surroundings,
-                     std::shared_ptr<SharedWork> shared) {
+                     const HostEnvironment& host_environment,
+                     std::shared_ptr<RenderCache> shared) {
   Project project;
-  project.shared = shared ? std::move(shared) : std::make_shared<SharedWork>();
+  project.shared = shared ? std::move(shared) : std::make_shared<RenderCache>();
   project.folder = absolute_folder(folder);
   project.workspace_root = workspace.root;
   project.path = path_in_workspace(workspace, project.folder);
   project.name = project.folder.filename().string();
   project.search_path = {project.folder / "templates"};
-  const yaml::NodePtr root = parse_rendered(project, render_meta(project, workspace, surroundings));
+  const yaml::NodePtr root =
+      parse_rendered(project, render_meta(project, workspace, host_environment));
   if (!root->is_mapping() && !root->is_null()) {
     throw Error("meta.yaml is " + describe_kind(*root), root->origin, "it is a mapping of keys");
   }
   for (const yaml::Entry& entry : root->entries) read_key(entry, project);
-  project.configs = list_configs(project);
+  project.configs = find_config_files(project);
   if (project.default_config.empty() && !project.configs.empty()) {
     project.default_config = project.configs.front().name;
   }
@@ -158,16 +160,16 @@ Project load_project(const Workspace& workspace,
 
 RenderedText render_config(const Project& project,
                            const Config& config,
-                           const Surroundings& surroundings,
-                           const templating::Variables& variables) {
-  templating::RenderRequest request;
+                           const HostEnvironment& host_environment,
+                           const jinja::Variables& variables) {
+  jinja::RenderRequest request;
   request.search_path = project.search_path;
   request.template_name = config.template_name;
   request.variables = variables;
   request.project_dir = project.folder.string();
   request.workspace_root = project.workspace_root.string();
-  request.surroundings = surroundings;
-  return templating::render(request, project.shared->templates);
+  request.host_environment = host_environment;
+  return jinja::render(request, project.shared->templates);
 }
 
 yaml::NodePtr parse_rendered(const Project& project, const RenderedText& rendered) {
@@ -177,8 +179,8 @@ yaml::NodePtr parse_rendered(const Project& project, const RenderedText& rendere
 
 ConfigSummary summarize(const Project& project,
                         const Config& config,
-                        const Surroundings& surroundings) {
-  const RenderedText rendered = render_config(project, config, surroundings);
+                        const HostEnvironment& host_environment) {
+  const RenderedText rendered = render_config(project, config, host_environment);
   const yaml::NodePtr root = parse_without_origins(project, rendered);
   if (!root->is_mapping()) return {};
   const bool trains = root->find("train") != nullptr;
@@ -187,6 +189,14 @@ ConfigSummary summarize(const Project& project,
     return {scalar_under(*meta, "config_name"), scalar_under(*meta, "config_description"), trains};
   }
   return {scalar_under(*root, "name"), scalar_under(*root, "description"), trains};
+}
+
+graph::Graph load_graph(const Project& project,
+                        const Config& config,
+                        const jinja::HostEnvironment& host_environment,
+                        const jinja::Variables& variables) {
+  return graph::read_graph(
+      parse_rendered(project, render_config(project, config, host_environment, variables)));
 }
 
 }  // namespace forge::project

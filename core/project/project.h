@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "core/base/source.h"
+#include "core/base/error.h"
+#include "core/jinja/loader.h"
+#include "core/jinja/render.h"
 #include "core/project/workspace.h"
-#include "core/templating/render.h"
-#include "core/templating/template_cache.h"
-#include "core/yaml/node.h"
+#include "core/yaml/graph/graph.h"
 #include "core/yaml/section_cache.h"
+#include "core/yaml/yaml.h"
 
 namespace forge::project {
 
@@ -27,10 +28,9 @@ struct UnknownKey {
   SourceSpan origin;
 };
 
-/// What the renders of one command share, so that nothing is read or parsed twice. The files of a
-/// project are seen as they were when they were first needed.
-struct SharedWork {
-  templating::TemplateCache templates;
+/// Files read and parsed by the renders of one command: each once, as it was when first needed.
+struct RenderCache {
+  jinja::TemplateCache templates;
   yaml::SectionCache sections;
 };
 
@@ -46,7 +46,7 @@ struct Project {
   std::vector<Config> configs;  ///< sorted bytewise by name
   std::string default_config;   ///< name without ".yaml": the declared one, else the first
   std::vector<UnknownKey> unknown_keys;
-  std::shared_ptr<SharedWork> shared;  ///< with the projects that were loaded together with it
+  std::shared_ptr<RenderCache> shared;  ///< with the projects that were loaded together with it
 
   /// The config of that name, with or without ".yaml", or null.
   const Config* find(std::string_view config_name) const;
@@ -55,25 +55,25 @@ struct Project {
 /// Renders and reads the folder's meta.yaml and lists its configs. meta.yaml is a template that is
 /// searched in the project, the workspace's settings folder and the user's
 /// ~/.config/forgather/templates. Throws Error with the place in the template. `shared` is
-/// that of another project that was loaded before; null: the project begins anew.
+/// that of a project loaded before; null makes a new one.
 Project load_project(const Workspace& workspace,
                      const std::filesystem::path& folder,
-                     const templating::Surroundings& surroundings,
-                     std::shared_ptr<SharedWork> shared = nullptr);
+                     const jinja::HostEnvironment& host_environment,
+                     std::shared_ptr<RenderCache> shared = nullptr);
 
 /// The text of the project's meta.yaml.
-templating::RenderedText render_meta(const Project& project,
-                                     const Workspace& workspace,
-                                     const templating::Surroundings& surroundings);
+jinja::RenderedText render_meta(const Project& project,
+                                const Workspace& workspace,
+                                const jinja::HostEnvironment& host_environment);
 
 /// The config's YAML text with the place that each line came from.
-templating::RenderedText render_config(const Project& project,
-                                       const Config& config,
-                                       const templating::Surroundings& surroundings,
-                                       const templating::Variables& variables = {});
+jinja::RenderedText render_config(const Project& project,
+                                  const Config& config,
+                                  const jinja::HostEnvironment& host_environment,
+                                  const jinja::Variables& variables = {});
 
 /// The text that was rendered for a project, as YAML; every node knows its place in a template.
-yaml::NodePtr parse_rendered(const Project& project, const templating::RenderedText& rendered);
+yaml::NodePtr parse_rendered(const Project& project, const jinja::RenderedText& rendered);
 
 /// What a listing shows of a config.
 struct ConfigSummary {
@@ -86,9 +86,15 @@ struct ConfigSummary {
 /// `meta` target's config_name and config_description.
 ConfigSummary summarize(const Project& project,
                         const Config& config,
-                        const templating::Surroundings& surroundings);
+                        const jinja::HostEnvironment& host_environment);
 
 /// `name` less a final ".yaml".
 std::string without_yaml(std::string_view name);
+
+/// Renders a config and reads it as a graph. Throws Error with the place in the template.
+graph::Graph load_graph(const Project& project,
+                        const Config& config,
+                        const jinja::HostEnvironment& host_environment,
+                        const jinja::Variables& variables = {});
 
 }  // namespace forge::project

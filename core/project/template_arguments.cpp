@@ -4,15 +4,15 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/evaluate.h"
-#include "core/project/config_graph.h"
+#include "core/project/project.h"
+#include "core/yaml/graph/graph.h"
 
 namespace forge::project {
 namespace {
 
 using graph::Entry;
 using graph::Node;
-using templating::Variable;
+using jinja::Variable;
 using Type = TemplateArgument::Type;
 using Action = TemplateArgument::Action;
 
@@ -123,7 +123,7 @@ void read_action(const Entry& entry, TemplateArgument& argument) {
     fail_key(entry, wanted);
   }
   argument.action = Action::store_constant;
-  argument.least = argument.most = 0;
+  argument.min_values = argument.max_values = 0;
   if (name != "store_const") argument.constant = boolean(name == "store_true");
 }
 
@@ -133,13 +133,13 @@ void read_count(const Entry& entry, TemplateArgument& argument) {
     throw Error("an argument that stores a constant takes no values", entry.key_origin);
   }
   if (count.kind == Node::Kind::integer && count.integer > 0 && count.integer <= 1000) {
-    argument.least = argument.most = static_cast<size_t>(count.integer);
+    argument.min_values = argument.max_values = static_cast<size_t>(count.integer);
     argument.is_list = true;
   } else if (count.kind == Node::Kind::string && count.text == "?") {
-    argument.least = 0;
+    argument.min_values = 0;
   } else if (count.kind == Node::Kind::string && (count.text == "*" || count.text == "+")) {
-    argument.least = count.text == "+" ? 1 : 0;
-    argument.most = any_number;
+    argument.min_values = count.text == "+" ? 1 : 0;
+    argument.max_values = any_number;
     argument.is_list = true;
   } else {
     fail_key(entry, "it is a number of values, '?', '*' or '+'");
@@ -221,22 +221,21 @@ std::vector<TemplateArgument> read_template_arguments(const graph::Graph& graph)
   return arguments;
 }
 
-std::vector<TemplateArgument> template_arguments_of(const Project& project,
-                                                    const Config& config,
-                                                    const templating::Surroundings& surroundings) {
-  return read_template_arguments(load_graph(project, config, surroundings));
+std::vector<TemplateArgument> template_arguments_of(
+    const Project& project, const Config& config, const jinja::HostEnvironment& host_environment) {
+  return read_template_arguments(load_graph(project, config, host_environment));
 }
 
 std::string usage_of(const TemplateArgument& argument) {
   const std::string names = join(argument.names, ", ");
-  if (argument.most == 0) return names;
+  if (argument.max_values == 0) return names;
   const std::string value = value_name(argument);
-  if (argument.least == 0 && argument.most == 1) return names + " [" + value + "]";
-  if (argument.most == any_number) {
-    return names + (argument.least == 0 ? " [" + value + " …]" : " " + value + " …");
+  if (argument.min_values == 0 && argument.max_values == 1) return names + " [" + value + "]";
+  if (argument.max_values == any_number) {
+    return names + (argument.min_values == 0 ? " [" + value + " …]" : " " + value + " …");
   }
   std::string usage = names;
-  for (size_t i = 0; i < argument.most; ++i) usage += " " + value;
+  for (size_t i = 0; i < argument.max_values; ++i) usage += " " + value;
   return usage;
 }
 

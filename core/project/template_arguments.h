@@ -1,11 +1,12 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "core/graph/node.h"
+#include <nlohmann/json_fwd.hpp>
+
 #include "core/project/project.h"
+#include "core/yaml/graph/graph.h"
 
 namespace forge::project {
 
@@ -19,10 +20,10 @@ struct TemplateArgument {
   std::string variable;            ///< what templates call it: the long name with '_' for '-'
   Type type = Type::text;
   Action action = Action::store;
-  templating::Variable constant;  ///< of store_constant, and of an option without its value
-  size_t least = 1, most = 1;     ///< number of values
-  bool is_list = false;           ///< the variable is a list, however many values there are
-  std::vector<templating::Variable> choices;  ///< empty: any value
+  jinja::Variable constant;               ///< of store_constant, and of an option without its value
+  size_t min_values = 1, max_values = 1;  ///< number of values
+  bool is_list = false;                   ///< the variable is a list, however many values there are
+  std::vector<jinja::Variable> choices;   ///< empty: any value
   std::string help;
   bool has_stray_quote = false;  ///< a name ended with a quote, which was taken off
   SourceSpan origin;
@@ -40,7 +41,7 @@ std::vector<TemplateArgument> read_template_arguments(const graph::Graph& graph)
 /// The same of a config, rendered without any.
 std::vector<TemplateArgument> template_arguments_of(const Project& project,
                                                     const Config& config,
-                                                    const templating::Surroundings& surroundings);
+                                                    const jinja::HostEnvironment& host_environment);
 
 /// "--max-steps INT", "--mode {fast,slow}", "-f, --flag", "--names TEXT…"
 std::string usage_of(const TemplateArgument& argument);
@@ -49,6 +50,21 @@ std::string usage_of(const TemplateArgument& argument);
 nlohmann::ordered_json to_json(const std::vector<TemplateArgument>& arguments);
 
 /// A value as a template would print it: "5", "True", "a text".
-std::string text_of(const templating::Variable& value);
+std::string text_of(const jinja::Variable& value);
+
+/// Who is asked, for messages, and what a value may refer to.
+struct ArgumentContext {
+  std::string config;                        ///< the config's name
+  std::vector<std::string> command_options;  ///< the command's own, one of which may be meant
+  std::string home_directory;                ///< of `~` in a path
+};
+
+/// Reads the words of a command line ("--max-steps", "5", "--flag", "--name=value") by a config's
+/// declarations. An argument that is not given is not in the result. Throws Error for an option
+/// that the config does not declare, a word too many, a value that is missing, of the wrong type or
+/// no choice, and an option that is given twice.
+jinja::Variables parse_template_arguments(const std::vector<TemplateArgument>& declared,
+                                          const std::vector<std::string>& words,
+                                          const ArgumentContext& reader);
 
 }  // namespace forge::project

@@ -1,9 +1,9 @@
 #include "core/project/workspace.h"
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/yaml/parse.h"
+#include "core/yaml/yaml.h"
 
 namespace forge::project {
 namespace {

@@ -5,16 +5,16 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/run/host.h"
-#include "core/weights/checkpoint.h"
 
 namespace forge::run {
 namespace {
 
-constexpr double machine_seconds = 1;  // between two looks at what keeps the machine busy
+constexpr double machine_seconds = 1;  // between two samples of the machine's load
 
 /// Replaces the file without syncing it: a lost progress line is no loss, so no error either.
 void rewrite_loosely(const fs::path& path, const std::string& content) {
@@ -24,11 +24,11 @@ void rewrite_loosely(const fs::path& path, const std::string& content) {
   fs::rename(aside, path, ignored);
 }
 
-bool same(const protocol::Progress& a, const protocol::Progress& b) {
+bool same(const worker::Progress& a, const worker::Progress& b) {
   return a.step == b.step && a.phase == b.phase && a.fraction == b.fraction;
 }
 
-AttemptEnd verdict_of(const protocol::Finished& finished) {
+AttemptEnd verdict_of(const worker::Finished& finished) {
   AttemptEnd end;
   end.state = finished.completed ? RunState::completed : RunState::stopped;
   if (!finished.completed)
@@ -36,11 +36,11 @@ AttemptEnd verdict_of(const protocol::Finished& finished) {
   return end;
 }
 
-AttemptEnd verdict_of(const protocol::Failed& failed) {
+AttemptEnd verdict_of(const worker::Failed& failed) {
   AttemptEnd end;
   end.reason = failed.field.empty() ? failed.message : failed.field + ": " + failed.message;
   end.hint = failed.hint;
-  end.mendable = failed.retry;
+  end.retryable = failed.retry;
   return end;
 }
 
@@ -49,27 +49,27 @@ AttemptEnd verdict_of(const protocol::Failed& failed) {
 Attempt::Attempt(const RunFolder& folder,
                  const SupervisorOptions& options,
                  int number,
-                 RunningWorker& worker,
-                 Examiner& examiner,
+                 worker::RunningWorker& worker,
+                 Scorer& scorer,
                  EventLog& log,
-                 StopWatch& stop_watch)
+                 StopRequests& stop_requests)
     : folder_(folder),
       options_(options),
       number_(number),
       worker_(worker),
-      examiner_(examiner),
+      scorer_(scorer),
       log_(log),
-      stop_watch_(stop_watch),
+      stop_requests_(stop_requests),
       last_sign_(options.clock()) {}
 
 AttemptEnd Attempt::run() {
   try {
     return watch();
   } catch (const Error& problem) {
-    end_unrecorded();
+    kill_without_record();
     throw Error(problem.message(),
                 {},
-                "when that is mended, start the run again: it goes on from its newest checkpoint",
+                "fix it and start the run again: it resumes from its newest checkpoint",
                 problem.exit_code());
   }
 }
@@ -79,101 +79,101 @@ AttemptEnd Attempt::watch() {
     pass_on_stop();
     pass_on_save();
     watch_silence();
-    look_elsewhere();
-    if (looked_at_machine_ && options_.clock() - *looked_at_machine_ >= machine_seconds)
-      look_at_machine();
+    run_periodic_task();
+    if (machine_load_at_ && options_.clock() - *machine_load_at_ >= machine_seconds)
+      sample_machine_load();
     log_.sync_if_due(options_.clock());
-    const Output output = worker_.next(options_.poll_seconds);
-    if (const auto* line = std::get_if<OutputLine>(&output)) on_line(line->text);
-    if (const auto* exit = std::get_if<ExitStatus>(&output)) return conclude(*exit);
+    const worker::Output output = worker_.next(options_.poll_seconds);
+    if (const auto* line = std::get_if<worker::OutputLine>(&output)) on_line(line->text);
+    if (const auto* exit = std::get_if<worker::ExitStatus>(&output)) return finish(*exit);
   }
 }
 
 void Attempt::on_line(const std::string& line) {
   if (verdict_) return;
-  std::optional<protocol::Event> event;
+  std::optional<worker::Event> event;
   try {
-    event = protocol::event_from_line(line);
+    event = worker::event_from_line(line);
   } catch (const Error& problem) {
-    give_up("the worker broke the protocol: " + problem.message(), problem.hint());
+    fail("the worker broke the protocol: " + problem.message(), problem.hint());
     return;
   }
   on_event(*event);
 }
 
-void Attempt::on_event(const protocol::Event& event) {
-  if (const auto* hello = std::get_if<protocol::Hello>(&event)) on_hello(*hello);
+void Attempt::on_event(const worker::Event& event) {
+  if (const auto* hello = std::get_if<worker::Hello>(&event)) on_hello(*hello);
   if (!hello_) {
-    give_up("the worker's first event was '" + std::string(protocol::name_of(event)) +
-            "' instead of 'hello'");
+    fail("the worker's first event was '" + std::string(worker::name_of(event)) +
+         "' instead of 'hello'");
   }
   if (verdict_) return;
-  if (const auto* progress = std::get_if<protocol::Progress>(&event)) {
+  if (const auto* progress = std::get_if<worker::Progress>(&event)) {
     on_progress(*progress);
     return;
   }
-  sign_of_life();
+  reset_silence_timer();
   // Right where training begins, and while the worker that ends still has its times.
-  if (std::holds_alternative<protocol::Started>(event) ||
-      std::holds_alternative<protocol::Finished>(event))
-    look_at_machine();
-  if (const auto* answers = std::get_if<protocol::Answers>(&event)) {
+  if (std::holds_alternative<worker::Started>(event) ||
+      std::holds_alternative<worker::Finished>(event))
+    sample_machine_load();
+  if (const auto* answers = std::get_if<worker::Answers>(&event)) {
     on_answers(*answers);
     return;
   }
-  if (const auto* evaluation = std::get_if<protocol::Evaluation>(&event)) {
-    protocol::Evaluation scored = *evaluation;
-    scored.scores = examiner_.finish();
+  if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
+    worker::Evaluation scored = *evaluation;
+    scored.scores = scorer_.finish();
     evaluated_ = scored;
-    log_.append(with_prose(scored), number_);
+    log_.append(with_stderr_size(scored), number_);
     return;
   }
-  if (const auto* saved = std::get_if<protocol::CheckpointSaved>(&event)) on_checkpoint(*saved);
+  if (const auto* saved = std::get_if<worker::CheckpointSaved>(&event)) on_checkpoint(*saved);
   if (verdict_) return;
-  log_.append(std::holds_alternative<protocol::CheckpointSaved>(event) ? with_prose(event)
-                                                                       : protocol::to_json(event),
+  log_.append(std::holds_alternative<worker::CheckpointSaved>(event) ? with_stderr_size(event)
+                                                                     : worker::to_json(event),
               number_);
-  if (const auto* environment = std::get_if<protocol::Environment>(&event)) {
+  if (const auto* environment = std::get_if<worker::Environment>(&event)) {
     write_environment(*environment);
-  } else if (const auto* finished = std::get_if<protocol::Finished>(&event)) {
+  } else if (const auto* finished = std::get_if<worker::Finished>(&event)) {
     verdict_ = verdict_of(*finished);
-  } else if (const auto* failed = std::get_if<protocol::Failed>(&event)) {
+  } else if (const auto* failed = std::get_if<worker::Failed>(&event)) {
     verdict_ = verdict_of(*failed);
   }
-  if (verdict_ || std::holds_alternative<protocol::CheckpointSaved>(event)) log_.sync();
+  if (verdict_ || std::holds_alternative<worker::CheckpointSaved>(event)) log_.sync();
 }
 
-nlohmann::json Attempt::with_prose(const protocol::Event& event) const {
-  nlohmann::json json = protocol::to_json(event);
+nlohmann::json Attempt::with_stderr_size(const worker::Event& event) const {
+  nlohmann::json json = worker::to_json(event);
   std::error_code missing;
   const auto bytes = fs::file_size(folder_.stderr_file(), missing);
   if (!missing) json["stderr_bytes"] = bytes;
   return json;
 }
 
-void Attempt::on_hello(const protocol::Hello& hello) {
+void Attempt::on_hello(const worker::Hello& hello) {
   hello_ = hello;
-  if (hello.protocol == protocol::version) return;
-  give_up("the worker speaks version " + std::to_string(hello.protocol) +
-              " of the protocol and forge version " + std::to_string(protocol::version),
-          "build forge and its worker from the same sources");
+  if (hello.protocol == worker::version) return;
+  fail("the worker speaks version " + std::to_string(hello.protocol) +
+           " of the protocol and forge version " + std::to_string(worker::version),
+       "build forge and its worker from the same sources");
 }
 
-void Attempt::on_answers(const protocol::Answers& answers) {
+void Attempt::on_answers(const worker::Answers& answers) {
   try {
-    examiner_.take(answers);
+    scorer_.add(answers);
   } catch (const Error& problem) {
-    give_up(problem.message(), problem.hint());
+    fail(problem.message(), problem.hint());
   }
 }
 
 /// What is acknowledged must be found again: under its name, with a manifest.
-void Attempt::on_checkpoint(const protocol::CheckpointSaved& saved) {
+void Attempt::on_checkpoint(const worker::CheckpointSaved& saved) {
   const std::string name = weights::checkpoint_name(saved.step);
   if (saved.path != "checkpoints/" + name) {
-    give_up("the worker broke the protocol: it saved the checkpoint of step " +
-                std::to_string(saved.step) + " as '" + saved.path.substr(0, 120) + "'",
-            "it belongs into checkpoints/" + name);
+    fail("the worker broke the protocol: it saved the checkpoint of step " +
+             std::to_string(saved.step) + " as '" + saved.path.substr(0, 120) + "'",
+         "it belongs into checkpoints/" + name);
     return;
   }
   weights::CheckpointState state;
@@ -184,23 +184,23 @@ void Attempt::on_checkpoint(const protocol::CheckpointSaved& saved) {
     weights::seal_checkpoint(folder_.checkpoints() / name, state);
     saved_ = true;
   } catch (const Error& problem) {
-    give_up("the worker's checkpoint cannot be kept: " + problem.message(), problem.hint());
+    fail("the worker's checkpoint cannot be kept: " + problem.message(), problem.hint());
   }
 }
 
-void Attempt::on_progress(const protocol::Progress& progress) {
-  if (!progress_ || !same(*progress_, progress)) sign_of_life();
+void Attempt::on_progress(const worker::Progress& progress) {
+  if (!progress_ || !same(*progress_, progress)) reset_silence_timer();
   progress_ = progress;
   const double now = options_.clock();
   if (now - progress_written_ < options_.progress_seconds) return;
   progress_written_ = now;
   rewrite_loosely(folder_.progress_file(),
-                  protocol::to_line(stamped(protocol::to_json(progress), number_)) + "\n");
+                  worker::to_line(stamped(worker::to_json(progress), number_)) + "\n");
 }
 
-void Attempt::write_environment(const protocol::Environment& environment) const {
-  nlohmann::json json = protocol::to_json(environment);
-  json.update(protocol::to_json(*hello_));
+void Attempt::write_environment(const worker::Environment& environment) const {
+  nlohmann::json json = worker::to_json(environment);
+  json.update(worker::to_json(*hello_));
   json.erase("event");
   json["host"] = host_name();
   json["revision"] = folder_.record().revision;
@@ -209,11 +209,11 @@ void Attempt::write_environment(const protocol::Environment& environment) const 
 }
 
 void Attempt::pass_on_stop() {
-  const std::optional<Stop> asked = stop_watch_.asked();
+  const std::optional<StopRequest> asked = stop_requests_.requested();
   if (!asked || asked == stop_passed_on_) return;
   stop_passed_on_ = asked;
-  if (asked == Stop::save) {
-    worker_.ask_to_stop();
+  if (asked == StopRequest::after_checkpoint) {
+    worker_.request_stop();
   } else {
     worker_.kill();
     killed_ = true;
@@ -224,20 +224,20 @@ void Attempt::pass_on_stop() {
 void Attempt::pass_on_save() {
   std::error_code missing;
   if (!hello_ || !fs::exists(folder_.save_file(), missing)) return;
-  if (hello_->saves_on_request && !verdict_ && !stop_passed_on_) worker_.ask_to_save();
+  if (hello_->saves_on_request && !verdict_ && !stop_passed_on_) worker_.request_checkpoint();
   remove_tree(folder_.save_file());
 }
 
-void Attempt::look_elsewhere() {
+void Attempt::run_periodic_task() {
   const double now = options_.clock();
-  if (!options_.meanwhile || now - looked_elsewhere_ < options_.meanwhile_seconds) return;
-  looked_elsewhere_ = now;
-  options_.meanwhile();
+  if (!options_.periodic_task || now - periodic_task_at_ < options_.periodic_task_seconds) return;
+  periodic_task_at_ = now;
+  options_.periodic_task();
 }
 
-void Attempt::look_at_machine() {
-  looked_at_machine_ = options_.clock();
-  machine_load_.look(worker_.pid());
+void Attempt::sample_machine_load() {
+  machine_load_at_ = options_.clock();
+  machine_load_.sample(worker_.pid());
 }
 
 void Attempt::watch_silence() {
@@ -247,12 +247,12 @@ void Attempt::watch_silence() {
     worker_.kill();  // it has said its last word and does not leave
     killed_ = true;
   } else if (quiet_seconds >= options_.silence_seconds) {
-    give_up("the worker showed no work for " + human_duration(quiet_seconds) + " and was killed",
-            "see " + folder_.stderr_file().string());
+    fail("the worker made no progress for " + human_duration(quiet_seconds) + " and was killed",
+         "see " + folder_.stderr_file().string());
   }
 }
 
-void Attempt::give_up(std::string reason, std::string hint) {
+void Attempt::fail(std::string reason, std::string hint) {
   verdict_ = AttemptEnd{};
   verdict_->reason = std::move(reason);
   verdict_->hint = std::move(hint);
@@ -260,7 +260,7 @@ void Attempt::give_up(std::string reason, std::string hint) {
   killed_ = true;
 }
 
-AttemptEnd Attempt::conclude(const ExitStatus& exit) const {
+AttemptEnd Attempt::finish(const worker::ExitStatus& exit) const {
   AttemptEnd end;
   if (verdict_) {
     // A crash in a library's clean-up after the last word changes no number.
@@ -271,23 +271,23 @@ AttemptEnd Attempt::conclude(const ExitStatus& exit) const {
   } else if (exit.signal != 0) {
     end.reason = "the worker was killed by " + exit.describe();
     if (exit.signal == SIGKILL) end.hint = "the kernel does this where memory runs out: see dmesg";
-    end.mendable = true;
+    end.retryable = true;
   } else {
-    end.reason = "the worker left without a last word, with " + exit.describe();
+    end.reason = "the worker exited without a final event, with " + exit.describe();
     end.hint = "see " + folder_.stderr_file().string();
   }
   end.exit = exit;
   end.saved = saved_;
-  end.busy_elsewhere = machine_load_.busy_elsewhere();
-  end.storage = end.state == RunState::failed && exit.code == protocol::exit_storage;
+  end.other_process_load = machine_load_.other_process_load();
+  end.storage = end.state == RunState::failed && exit.code == worker::exit_storage;
   return end;
 }
 
-/// Nothing can be recorded, so nothing more is done: whatever the worker went on to save would be
-/// after a gap in the record, and no attempt may begin there.
-void Attempt::end_unrecorded() {
+/// Events can no longer be recorded. The worker is killed, because no attempt may resume from a
+/// checkpoint that it saves after a gap in the record.
+void Attempt::kill_without_record() {
   worker_.kill();
-  while (!std::holds_alternative<ExitStatus>(worker_.next(options_.poll_seconds))) {
+  while (!std::holds_alternative<worker::ExitStatus>(worker_.next(options_.poll_seconds))) {
   }
 }
 

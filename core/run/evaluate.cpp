@@ -1,47 +1,194 @@
 #include "core/run/evaluate.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/config/json.h"
-#include "core/data/scored_bytes.h"
-#include "core/data/tokenizer_json.h"
-#include "core/protocol/json_fields.h"
-#include "core/run/examiner.h"
-#include "core/run/job.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/config/check.h"
+#include "core/config/experiment.h"
+#include "core/data/corpus/corpus.h"
+#include "core/data/rows/dataset.h"
+#include "core/data/rows/prepare.h"
+#include "core/data/rows/text_source.h"
+#include "core/data/rows/token_file.h"
+#include "core/data/rows/token_statistics.h"
+#include "core/data/tokenizer/tokenizer_json.h"
+#include "core/run/request.h"
+#include "core/run/scorer.h"
+#include "core/worker/job.h"
+#include "core/worker/json_fields.h"
 
 namespace forge::run {
 namespace {
 
+const std::string magic = "forgetok";
+
+/// Ids of another vocabulary would give a loss that means nothing.
+void require_own_tokenizer(const RunModel& model,
+                           const std::string& fingerprint,
+                           const std::string& what) {
+  if (model_tokenizer(model).fingerprint() == fingerprint) return;
+  throw Error(what + " is in the tokens of another tokenizer than the model's",
+              {},
+              "give the text itself: it is read with the model's own tokenizer");
+}
+
+/// The same for rows of a task: both must be of ids that no tokenizer made.
+void require_own_ids(const RunModel& model,
+                     const data::PreparedData& made,
+                     const std::string& name) {
+  const bool reads_text = !model.tokenizer.empty();
+  const bool is_text = !made.tokenizer.empty();
+  if (reads_text && is_text) {
+    require_own_tokenizer(model, made.tokenizer_fingerprint, name);
+  } else if (reads_text) {
+    throw Error(
+        name + " is a task with task-specific token ids, and the model reads those of a tokenizer");
+  } else if (is_text) {
+    throw Error(name + " is text, and the model has no tokenizer to read it with");
+  }
+}
+
+std::optional<int32_t> document_start_of(const RunModel& model) {
+  if (!model.experiment.train.document_mask) return std::nullopt;
+  const int32_t bos = model_tokenizer(model).bos_id();
+  if (bos < 0) {
+    throw Error(
+        "train.document_mask is true, but the tokenizer has no BOS to begin a document with");
+  }
+  return bos;
+}
+
+bool is_token_file(const fs::path& path) {
+  if (!fs::is_regular_file(path) || fs::file_size(path) < magic.size()) return false;
+  const MappedFile file(path);
+  return std::memcmp(file.data(), magic.data(), magic.size()) == 0;
+}
+
+/// Tokens of text for one evaluation.
+std::shared_ptr<const TemporaryFile> write_tokens(const RunModel& model,
+                                                  const fs::path& path,
+                                                  const fs::path& cache_dir,
+                                                  const data::Progress& progress) {
+  const data::Tokenizer tokenizer = model_tokenizer(model);
+  data::DocumentRule rule;
+  if (config::is_json_lines(path)) rule = {config::DocumentKind::record, "", "text"};
+  const data::TextRange text = data::all_text(path, rule);
+  make_directories(cache_dir);
+  auto tokens = std::make_shared<const TemporaryFile>(
+      cache_dir / ("evaluate-" + std::to_string(::getpid()) + ".tokens"));
+  data::TokenFileWriter writer(tokens->path(), tokenizer.vocab_size(), tokenizer.fingerprint());
+  data::write_text(text, tokenizer, progress, writer);
+  writer.finish();
+  return tokens;
+}
+
+EvaluationData whole_token_file(const RunModel& model,
+                                const fs::path& tokens,
+                                const std::string& name) {
+  const data::TokenFile file(tokens);
+  require_own_tokenizer(model, file.tokenizer_fingerprint(), name);
+  file.check_content();
+  worker::TokenSource source;
+  source.path = fs::absolute(tokens).string();
+  source.rows =
+      data::rows_of(file.size(), model.experiment.train.seq_len, data::LastRow::may_be_short);
+  source.short_last_row = true;
+  source.document_start = document_start_of(model);
+  if (source.rows == 0) {
+    throw Error(name + " is too short: it has " + with_thousands(file.size()) + " token(s)",
+                {},
+                "the first token is only read, each later one is scored: two are the least");
+  }
+  return {name, {source}, nullptr};
+}
+
+EvaluationData prepared(const RunModel& model,
+                        config::Experiment experiment,
+                        const std::string& name,
+                        const fs::path& cache_dir,
+                        const data::Progress& progress) {
+  // Of generated training text as little as can be: it is not what is wanted.
+  experiment.train.max_steps = 1;
+  experiment.train.batch_size = 1;
+  experiment.train.validation_rows = 0;
+  experiment.train.seq_len = model.experiment.train.seq_len;
+  experiment.train.document_mask = model.experiment.train.document_mask;
+  const data::PreparedData made = data::prepare(experiment, cache_dir, progress);
+  require_own_ids(model, made, name);
+  if (name.empty() && made.data_fingerprint != model.data_fingerprint) {
+    throw Error("the text that the run was trained on has changed since: '" +
+                    shown_path(experiment.data.path) + "'",
+                {},
+                "the original held-out rows no longer exist; choose others with --data",
+                ExitCode::failed);
+  }
+  EvaluationData data;
+  data.name = name.empty() ? "its own held-out rows" : "the held-out rows of " + name;
+  data.tokens = evaluation_sources(made);
+  return data;
+}
+
+}  // namespace
+
+int64_t EvaluationData::rows() const {
+  int64_t sum = 0;
+  for (const worker::TokenSource& source : tokens) sum += source.rows;
+  return sum;
+}
+
+EvaluationData own_evaluation_data(const RunModel& model,
+                                   const fs::path& cache_dir,
+                                   const data::Progress& progress) {
+  if (model.data_fingerprint.empty()) {
+    throw Error("this model was not trained here, so it has no held-out rows of its own",
+                {},
+                "name what to evaluate on: --data FILE, a folder of .txt files, or a config");
+  }
+  return prepared(model, model.experiment, "", cache_dir, progress);
+}
+
+EvaluationData evaluation_data_of(const RunModel& model,
+                                  const config::Experiment& experiment,
+                                  const std::string& name,
+                                  const fs::path& cache_dir,
+                                  const data::Progress& progress) {
+  return prepared(model, experiment, name, cache_dir, progress);
+}
+
+EvaluationData evaluation_data_at(const RunModel& model,
+                                  const fs::path& path,
+                                  const fs::path& cache_dir,
+                                  const data::Progress& progress) {
+  const std::string name = "'" + shown_path(path) + "'";
+  const fs::path inside = path / "evaluation.tokens";
+  std::error_code ignored;
+  if (fs::is_regular_file(inside, ignored)) return whole_token_file(model, inside, name);
+  if (is_token_file(path)) return whole_token_file(model, path, name);
+  const auto tokens = write_tokens(model, path, cache_dir, progress);
+  EvaluationData data = whole_token_file(model, tokens->path(), name);
+  data.temporary_tokens = tokens;
+  return data;
+}
+
+namespace {
+
 int64_t bytes_of(const RunModel& model, const EvaluationData& data) {
   if (model.tokenizer.empty()) return 0;
-  const data::Tokenizer tokenizer = data::load_tokenizer(model.tokenizer);
+  const data::Tokenizer tokenizer = model_tokenizer(model);
   const int seq_len = model.experiment.train.seq_len;
   int64_t bytes = 0;
-  for (const protocol::TokenSource& source : data.tokens) {
+  for (const worker::TokenSource& source : data.tokens) {
     const data::TokenFile file(source.path);
     bytes += source.pad_id ? data::scored_bytes_of_documents(file, source.rows, seq_len, tokenizer)
                            : data::scored_bytes(
                                  file, std::min(source.rows * seq_len, file.size() - 1), tokenizer);
   }
   return bytes;
-}
-
-protocol::Request request_of(const RunModel& model,
-                             const EvaluationData& data,
-                             const std::string& device,
-                             int threads) {
-  protocol::Request request;
-  request.job = protocol::Job::evaluate;
-  request.experiment = config::to_json(model.experiment);
-  request.evaluation_tokens = data.tokens;
-  ask_for_answers(model.experiment, request);
-  request.initial_weights = fs::absolute(model.checkpoint).string();
-  request.device = device;
-  request.threads = threads;
-  return request;
 }
 
 /// What a worker's result must hold.
@@ -64,28 +211,28 @@ ModelEvaluation evaluate(const RunModel& model,
                          const EvaluationData& data,
                          const std::string& device,
                          int threads,
-                         const Backend& backend,
-                         Launcher& launcher,
+                         const worker::Backend& backend,
+                         worker::Launcher& launcher,
                          const std::function<void(double)>& progress) {
-  const protocol::Request request = request_of(model, data, device, threads);
-  Examiner examiner(request, model.tokenizer);
+  worker::Request request = model_request(worker::Job::evaluate, model, device, threads);
+  request.evaluation_tokens = data.tokens;
+  request_answers(model.experiment, request);
+  Scorer scorer(request, model.tokenizer);
   ModelEvaluation evaluation;
-  nlohmann::json values;
-  const auto listen = [&](const protocol::Event& event) {
-    if (const auto* made = std::get_if<protocol::Progress>(&event)) progress(made->fraction);
-    if (const auto* machine = std::get_if<protocol::Environment>(&event))
+  const auto listen = [&](const worker::Event& event) {
+    if (const auto* made = std::get_if<worker::Progress>(&event)) progress(made->fraction);
+    if (const auto* machine = std::get_if<worker::Environment>(&event))
       evaluation.device = machine->device_name;
-    if (const auto* answers = std::get_if<protocol::Answers>(&event)) examiner.take(*answers);
-    if (const auto* result = std::get_if<protocol::Result>(&event)) values = result->values;
+    if (const auto* answers = std::get_if<worker::Answers>(&event)) scorer.add(*answers);
   };
-  run_job(launcher, backend.command(request), request, job_silence_seconds, listen);
-  if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
-  const auto answer = protocol::read_fields<MeasuredLoss>(values, "the worker's result");
+  const nlohmann::json values =
+      worker::job_result(launcher, backend.command(request), request, listen);
+  const auto answer = worker::read_fields<MeasuredLoss>(values, "the worker's result");
   evaluation.loss = answer.loss;
   evaluation.tokens = answer.tokens;
   evaluation.seconds = answer.seconds;
   evaluation.perplexity = std::exp(evaluation.loss);
-  evaluation.scores = examiner.finish();
+  evaluation.scores = scorer.finish();
   evaluation.bytes = bytes_of(model, data);
   if (evaluation.bytes > 0) {
     const double nats = evaluation.loss * static_cast<double>(evaluation.tokens);

@@ -1,16 +1,51 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "core/run/backend.h"
-#include "core/run/evaluation_data.h"
-#include "core/run/launcher.h"
+#include "core/base/staging.h"
+#include "core/data/common.h"
+#include "core/run/open_model.h"
+#include "core/worker/launcher.h"
+#include "core/worker/messages.h"
 
 namespace forge::run {
+
+/// Token ids that a model is evaluated on, in its own vocabulary.
+struct EvaluationData {
+  std::string name;                                       ///< what to call it
+  std::vector<worker::TokenSource> tokens;                ///< of the model's train.seq_len
+  std::shared_ptr<const TemporaryFile> temporary_tokens;  ///< of `tokens`, where made for this
+
+  int64_t rows() const;
+};
+
+/// The held-out rows that the run itself was evaluated on. Throws Error where the model was not
+/// trained here, or where its text is no longer what it was.
+EvaluationData own_evaluation_data(const RunModel& model,
+                                   const std::filesystem::path& cache_dir,
+                                   const data::Progress& progress);
+
+/// The held-out rows of another experiment, whose tokenizer must be the model's.
+EvaluationData evaluation_data_of(const RunModel& model,
+                                  const config::Experiment& experiment,
+                                  const std::string& name,
+                                  const std::filesystem::path& cache_dir,
+                                  const data::Progress& progress);
+
+/// All of a token file, or of the file evaluation.tokens of a folder, or all text of a file (of
+/// JSON lines in the field "text") or of a folder's .txt files, which becomes tokens in `cache_dir`
+/// for this one time.
+EvaluationData evaluation_data_at(const RunModel& model,
+                                  const std::filesystem::path& path,
+                                  const std::filesystem::path& cache_dir,
+                                  const data::Progress& progress);
 
 struct ModelEvaluation {
   double loss = 0;        ///< mean negative log likelihood of a token, in nats; all weigh the same
@@ -20,16 +55,17 @@ struct ModelEvaluation {
   int64_t bytes = 0;                    ///< of text, 0 where there is no tokenizer to tell
   double seconds = 0;                   ///< of the evaluation alone
   std::string device;
-  std::map<std::string, protocol::Score> scores;  ///< of a task
+  std::map<std::string, worker::Score> scores;  ///< of a task
 };
 
-/// Has a worker evaluate a model. `progress` gets the fraction done. Throws Error as run_job does.
+/// Has a worker evaluate a model. `progress` gets the fraction done. Throws Error as
+/// worker::run_job does.
 ModelEvaluation evaluate(const RunModel& model,
                          const EvaluationData& data,
                          const std::string& device,
                          int threads,
-                         const Backend& backend,
-                         Launcher& launcher,
+                         const worker::Backend& backend,
+                         worker::Launcher& launcher,
                          const std::function<void(double)>& progress);
 
 }  // namespace forge::run

@@ -1,13 +1,15 @@
 #include "core/run/event_log.h"
 
 #include <cmath>
+#include <fstream>
 #include <string_view>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/tail.h"
 #include "core/base/text.h"
-#include "core/protocol/json_fields.h"
-#include "core/run/tail.h"
+#include "core/worker/json_fields.h"
 
 namespace forge::run {
 
@@ -15,13 +17,13 @@ using Json = nlohmann::json;
 
 StoredEvent stored_event_from_line(const std::string& line) {
   StoredEvent stored;
-  stored.json = protocol::object_from_line(line);
-  protocol::JsonReader reader(stored.json, "stored event");
+  stored.json = worker::object_from_line(line);
+  worker::JsonReader reader(stored.json, "stored event");
   reader.field("time", stored.time);
   reader.field("attempt", stored.attempt);
   reader.field("event", stored.name);
   try {
-    stored.event = protocol::event_from_json(stored.json);
+    stored.event = worker::event_from_json(stored.json);
   } catch (const Error&) {
     // The supervisor's own, or of another version: `json` is all that can be said about it.
   }
@@ -60,7 +62,7 @@ std::set<int64_t> recorded_checkpoints(const fs::path& events_file) {
     try {
       const StoredEvent stored = stored_event_from_line(std::string(text.substr(begin, end - begin)));
       if (!stored.event) continue;
-      const auto* saved = std::get_if<protocol::CheckpointSaved>(&*stored.event);
+      const auto* saved = std::get_if<worker::CheckpointSaved>(&*stored.event);
       if (saved) steps.insert(saved->step);
     } catch (const Error&) {
       // Not a line of forge's; whoever reads all events says so.
@@ -82,7 +84,7 @@ EventLog::EventLog(const fs::path& events_file) : file_(events_file) {
 }
 
 void EventLog::append(Json event, int attempt) {
-  file_.append(protocol::to_line(stamped(std::move(event), attempt)) + "\n");
+  file_.append(worker::to_line(stamped(std::move(event), attempt)) + "\n");
   unsynced_ = true;
 }
 
@@ -95,6 +97,58 @@ void EventLog::sync_if_due(double now) {
   if (now - synced_at_ < sync_every_seconds) return;
   sync();
   synced_at_ = now;
+}
+
+namespace {
+
+/// The whole lines of the file from byte `offset` on, with their newlines.
+std::string whole_lines_from(const fs::path& path, int64_t offset) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const int64_t size = file ? static_cast<int64_t>(file.tellg()) : 0;
+  if (size <= offset) return "";
+  std::string bytes(static_cast<size_t>(size - offset), '\0');
+  file.seekg(offset);
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<size_t>(file.gcount()));
+  bytes.resize(bytes.rfind('\n') + 1);  // npos + 1 is 0
+  return bytes;
+}
+
+}  // namespace
+
+void Follower::skip_to_end() {
+  offset_ += static_cast<int64_t>(whole_lines_from(folder_.events_file(), offset_).size());
+  new_progress();
+}
+
+Update Follower::poll() {
+  Update update;
+  // Asked first: what is written until the lock is let go is then seen below.
+  update.over = !FileLock::is_held(folder_.lock_file());
+  update.events = new_events();
+  update.progress = new_progress();
+  return update;
+}
+
+std::vector<StoredEvent> Follower::new_events() {
+  std::vector<StoredEvent> events;
+  const std::string bytes = whole_lines_from(folder_.events_file(), offset_);
+  for (size_t begin = 0; begin < bytes.size();) {
+    const size_t end = bytes.find('\n', begin);
+    events.push_back(stored_event_from_line(bytes.substr(begin, end - begin)));
+    offset_ += static_cast<int64_t>(end + 1 - begin);
+    begin = end + 1;
+  }
+  return events;
+}
+
+std::optional<worker::Progress> Follower::new_progress() {
+  std::string line = whole_lines_from(folder_.progress_file(), 0);
+  if (line.empty() || line == progress_line_) return std::nullopt;
+  progress_line_ = std::move(line);
+  const StoredEvent stored = stored_event_from_line(progress_line_);
+  const auto* progress = stored.event ? std::get_if<worker::Progress>(&*stored.event) : nullptr;
+  return progress ? std::optional(*progress) : std::nullopt;
 }
 
 }  // namespace forge::run

@@ -1,14 +1,17 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "core/base/fs.h"
-#include "core/protocol/messages.h"
+#include <nlohmann/json.hpp>
+
+#include "core/base/files.h"
+#include "core/run/run_folder.h"
+#include "core/worker/messages.h"
 
 namespace forge::run {
 
@@ -18,7 +21,7 @@ struct StoredEvent {
   int attempt = 0;
   std::string name;
   nlohmann::json json;                   ///< the whole line
-  std::optional<protocol::Event> event;  ///< none for the supervisor's own, or one not known here
+  std::optional<worker::Event> event;  ///< none for the supervisor's own, or one not known here
 };
 
 /// Throws Error for what is no such line.
@@ -61,5 +64,31 @@ class EventLog {
 
 /// The event with time and attempt, as it is stored.
 nlohmann::json stamped(nlohmann::json event, int attempt);
+
+/// What happened in a run since the last look.
+struct Update {
+  std::vector<StoredEvent> events;             ///< new ones, in order
+  std::optional<worker::Progress> progress;  ///< the latest, where it is a new one
+  bool over =
+      false;  ///< nobody supervises the run: nothing more will come. RunFolder::status() tells
+};
+
+/// Reads a run folder that somebody else writes. Starts with the first event.
+class Follower {
+ public:
+  explicit Follower(RunFolder folder) : folder_(std::move(folder)) {}
+  /// Skips what is there already.
+  void skip_to_end();
+  /// Does not wait. Throws Error when the events file is damaged.
+  Update poll();
+
+ private:
+  std::vector<StoredEvent> new_events();
+  std::optional<worker::Progress> new_progress();
+
+  RunFolder folder_;
+  int64_t offset_ = 0;  ///< of the first byte not yet read, at the start of a line
+  std::string progress_line_;
+};
 
 }  // namespace forge::run

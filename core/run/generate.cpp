@@ -3,32 +3,18 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/config/json.h"
-#include "core/data/tokenizer_json.h"
-#include "core/generation/text_stream.h"
-#include "core/protocol/json_fields.h"
-#include "core/run/job.h"
+#include "core/config/experiment.h"
+#include "core/data/tokenizer/tokenizer_json.h"
+#include "core/model/generation.h"
+#include "core/worker/job.h"
+#include "core/worker/json_fields.h"
 
 namespace forge::run {
 namespace {
 
-constexpr int64_t most_samples = 65'536;
-
-data::Tokenizer text_tokenizer_of(const RunModel& model) {
-  if (!model.tokenizer.empty()) return data::load_tokenizer(model.tokenizer);
-  if (model.experiment.data.has_own_ids()) {
-    throw Error("'" + model.name + "' reads the ids of the task " +
-                    model.experiment.data.task.name + ", not text",
-                {},
-                "'forge eval' scores what it answers, 'forge data sample' shows the task's texts");
-  }
-  throw Error("'" + shown_path(model.checkpoint) + "' has no tokenizer that forge can use",
-              {},
-              "it needs a tokenizer.json of BPE beside its weights; 'forge import-hf' "
-              "says what is wrong with another one");
-}
+constexpr int64_t max_samples = 65'536;
 
 std::vector<int32_t> end_ids(const data::Tokenizer& tokenizer) {
   std::vector<int32_t> ids;
@@ -61,10 +47,10 @@ std::vector<std::vector<int32_t>> encode_prompts(const GenerationQuestion& quest
   return prompts;
 }
 
-protocol::Request request_for(const RunModel& model,
-                              const GenerationQuestion& question,
-                              const data::Tokenizer& tokenizer) {
-  protocol::Generation generation;
+worker::Request request_for(const RunModel& model,
+                            const GenerationQuestion& question,
+                            const data::Tokenizer& tokenizer) {
+  worker::Generation generation;
   generation.context = model.experiment.train.seq_len;
   generation.prompts = encode_prompts(question, tokenizer, generation.context);
   generation.samples = question.samples;
@@ -78,19 +64,15 @@ protocol::Request request_for(const RunModel& model,
   generation.tokenizer = fs::absolute(model.tokenizer).string();
   generation.cache = question.cache;
   generation.batch_size = question.batch_size;
-  protocol::Request request;
-  request.job = protocol::Job::generate;
-  request.experiment = config::to_json(model.experiment);
-  request.initial_weights = fs::absolute(model.checkpoint).string();
+  worker::Request request =
+      model_request(worker::Job::generate, model, question.device, question.threads);
   request.generation = std::move(generation);
-  request.device = question.device;
-  request.threads = question.threads;
-  const size_t bytes = protocol::to_line(request).size();
-  if (bytes > protocol::max_line_bytes) {
-    throw Error("the prompts are too long together: a request of " + human_bytes(double(bytes)),
-                {},
-                "a worker takes one of " + human_bytes(protocol::max_line_bytes) +
-                    "; ask in several calls");
+  const size_t bytes = worker::to_line(request).size();
+  if (bytes > worker::max_line_bytes) {
+    throw Error(
+        "the prompts are too long together: a request of " + human_bytes(double(bytes)),
+        {},
+        "a worker takes one of " + human_bytes(worker::max_line_bytes) + "; ask in several calls");
   }
   return request;
 }
@@ -102,14 +84,14 @@ class Samples {
       : tokenizer_(tokenizer), vocab_size_(vocab_size), max_tokens_(question.max_tokens) {
     for (size_t prompt = 0; prompt < question.prompts.size(); ++prompt) {
       for (int sample = 0; sample < question.samples; ++sample) {
-        samples_.push_back({prompt, sample, "", {}, protocol::Ending::none});
+        samples_.push_back({prompt, sample, "", {}, worker::FinishReason::none});
         streams_.emplace_back(question.stop);
       }
     }
   }
 
   template <class OnText>
-  void add(const protocol::Tokens& tokens, const OnText& on_text) {
+  void add(const worker::Tokens& tokens, const OnText& on_text) {
     if (tokens.ids.size() != tokens.samples.size() || tokens.ended.size() != tokens.ids.size()) {
       throw Error("the worker's tokens do not fit its samples", {}, "", ExitCode::failed);
     }
@@ -121,7 +103,7 @@ class Samples {
       }
       GeneratedSample& sample = samples_[number];
       // A worker may leave the search for stop texts to forge, and goes on behind one then.
-      if (sample.ended != protocol::Ending::none) continue;
+      if (sample.ended != worker::FinishReason::none) continue;
       require_sound(tokens.ids[i], sample);
       const std::string piece = add(tokens.ids[i], tokens.ended[i], sample, streams_[number]);
       sample.text += piece;
@@ -151,15 +133,15 @@ class Samples {
   }
 
   std::string add(int32_t id,
-                  protocol::Ending ended,
+                  worker::FinishReason ended,
                   GeneratedSample& sample,
-                  generation::TextStream& stream) const {
+                  model::TextStream& stream) const {
     sample.ended = ended;
-    if (ended == protocol::Ending::end_of_sequence) return stream.finish();
+    if (ended == worker::FinishReason::end_of_sequence) return stream.finish();
     sample.ids.push_back(id);
     std::string piece = stream.push(text_of(id));
-    if (stream.stopped()) sample.ended = protocol::Ending::stop_text;
-    if (sample.ended != protocol::Ending::none) piece += stream.finish();
+    if (stream.stopped()) sample.ended = worker::FinishReason::stop_text;
+    if (sample.ended != worker::FinishReason::none) piece += stream.finish();
     return piece;
   }
 
@@ -172,11 +154,11 @@ class Samples {
   int vocab_size_;
   int64_t max_tokens_;
   std::vector<GeneratedSample> samples_;
-  std::vector<generation::TextStream> streams_;
+  std::vector<model::TextStream> streams_;
 };
 
 /// What a worker's result must hold.
-struct Paces {
+struct Throughputs {
   int64_t prefill_tokens = 0;
   double prefill_seconds = 0;
   int64_t decode_tokens = 0;
@@ -184,7 +166,7 @@ struct Paces {
 };
 
 template <class Visitor>
-void fields(Visitor& visit, Paces& answer) {
+void fields(Visitor& visit, Throughputs& answer) {
   visit.field("prefill_tokens", answer.prefill_tokens);
   visit.field("prefill_seconds", answer.prefill_seconds);
   visit.field("decode_tokens", answer.decode_tokens);
@@ -198,9 +180,9 @@ Pace pace(int64_t tokens, double seconds) {
 
 }  // namespace
 
-void check(const GenerationQuestion& question) {
-  generation::check(question.sampling);
-  generation::check_stop_texts(question.stop);
+void check_generation(const GenerationQuestion& question) {
+  model::check(question.sampling);
+  model::check_stop_texts(question.stop);
   if (question.prompts.empty())
     throw Error("there is no prompt", {}, "give one with --prompt or --prompt-file");
   for (size_t i = 0; i < question.prompts.size(); ++i) {
@@ -208,7 +190,7 @@ void check(const GenerationQuestion& question) {
     const bool alone = question.prompts.size() == 1;
     throw Error(alone ? "the prompt is empty" : "prompt " + std::to_string(i + 1) + " is empty",
                 {},
-                "give a text to go on with, if only a letter");
+                "give a non-empty prompt");
   }
   const auto at_least_one = [](const std::string& what, int64_t number) {
     if (number < 1)
@@ -218,50 +200,47 @@ void check(const GenerationQuestion& question) {
   at_least_one("samples", question.samples);
   at_least_one("batch-size", question.batch_size);
   const int64_t count = int64_t{question.samples} * static_cast<int64_t>(question.prompts.size());
-  if (count > most_samples) {
+  if (count > max_samples) {
     throw Error(with_thousands(count) + " samples were asked for",
                 {},
-                "at most " + with_thousands(most_samples) + " at a time");
+                "at most " + with_thousands(max_samples) + " at a time");
   }
 }
 
 Generated generate(
     const RunModel& model,
     const GenerationQuestion& question,
-    const Backend& backend,
-    Launcher& launcher,
+    const worker::Backend& backend,
+    worker::Launcher& launcher,
     const std::function<void(const GeneratedSample& sample, const std::string& piece)>& on_text) {
-  check(question);
-  const data::Tokenizer tokenizer = text_tokenizer_of(model);
-  const protocol::Request request = request_for(model, question, tokenizer);
+  check_generation(question);
+  const data::Tokenizer tokenizer = model_tokenizer(model);
+  const worker::Request request = request_for(model, question, tokenizer);
   Samples samples(question, tokenizer, model.experiment.model.vocab_size);
   Generated generated;
   for (const auto& prompt : request.generation->prompts) {
     generated.prompt_tokens.push_back(static_cast<int64_t>(prompt.size()));
   }
-  nlohmann::json values;
-  const auto on_event = [&](const protocol::Event& event) {
-    if (const auto* tokens = std::get_if<protocol::Tokens>(&event)) samples.add(*tokens, on_text);
-    if (const auto* said = std::get_if<protocol::Environment>(&event))
-      generated.environment = *said;
-    if (const auto* result = std::get_if<protocol::Result>(&event)) values = result->values;
+  const auto on_event = [&](const worker::Event& event) {
+    if (const auto* tokens = std::get_if<worker::Tokens>(&event)) samples.add(*tokens, on_text);
+    if (const auto* said = std::get_if<worker::Environment>(&event)) generated.environment = *said;
   };
-  run_job(launcher, backend.command(request), request, job_silence_seconds, on_event);
-  if (values.is_null()) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
+  const nlohmann::json values =
+      worker::job_result(launcher, backend.command(request), request, on_event);
   generated.samples = samples.finish();
-  const auto answer = protocol::read_fields<Paces>(values, "the worker's result");
+  const auto answer = worker::read_fields<Throughputs>(values, "the worker's result");
   generated.prefill = pace(answer.prefill_tokens, answer.prefill_seconds);
   generated.decode = pace(answer.decode_tokens, answer.decode_seconds);
   return generated;
 }
 
-std::string describe(protocol::Ending ending) {
+std::string describe(worker::FinishReason ending) {
   switch (ending) {
-    case protocol::Ending::none: return "stopped";
-    case protocol::Ending::stop_text: return "stop text";
-    case protocol::Ending::end_of_sequence: return "end of sequence";
-    case protocol::Ending::length: return "length";
-    case protocol::Ending::context: return "context";
+    case worker::FinishReason::none: return "stopped";
+    case worker::FinishReason::stop_text: return "stop text";
+    case worker::FinishReason::end_of_sequence: return "end of sequence";
+    case worker::FinishReason::length: return "length";
+    case worker::FinishReason::context: return "context";
   }
   return "";
 }

@@ -4,10 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "core/generation/sampler.h"
-#include "core/run/backend.h"
-#include "core/run/launcher.h"
-#include "core/run/run_model.h"
+#include "core/model/generation.h"
+#include "core/run/open_model.h"
+#include "core/worker/launcher.h"
 
 namespace forge::run {
 
@@ -17,7 +16,7 @@ struct GenerationQuestion {
   int samples = 1;  ///< of each prompt
   int64_t max_tokens = 256;
   std::vector<std::string> stop;  ///< texts that end a sample
-  generation::SamplingOptions sampling;
+  model::SamplingOptions sampling;
   uint64_t seed = 0;
   bool cache = true;    ///< false: compute every token from its whole row again
   int batch_size = 32;  ///< samples at a time
@@ -26,15 +25,15 @@ struct GenerationQuestion {
 };
 
 /// Throws Error naming what makes no sense, and what would, before a model is looked for.
-void check(const GenerationQuestion& question);
+void check_generation(const GenerationQuestion& question);
 
 /// How one prompt goes on.
 struct GeneratedSample {
   size_t prompt = 0;
-  int sample = 0;                                   ///< 0 … samples - 1 of its prompt
-  std::string text;                                 ///< UTF-8, up to the stop text
-  std::vector<int32_t> ids;                         ///< without the one that ended the sequence
-  protocol::Ending ended = protocol::Ending::none;  ///< none: the worker was told to stop
+  int sample = 0;            ///< 0 … samples - 1 of its prompt
+  std::string text;          ///< UTF-8, up to the stop text
+  std::vector<int32_t> ids;  ///< without the one that ended the sequence
+  worker::FinishReason ended = worker::FinishReason::none;  ///< none: the worker was told to stop
 };
 
 struct Pace {
@@ -49,23 +48,23 @@ struct Generated {
   std::vector<int64_t> prompt_tokens;    ///< of each prompt, BOS included
   Pace prefill;                          ///< the prompts
   Pace decode;                           ///< all tokens but the first of each sample
-  protocol::Environment environment;     ///< what it ran on
+  worker::Environment environment;       ///< what it ran on
 };
 
 /// Has a worker continue prompts. Each is a document of its own, as in training: BOS where the
 /// vocabulary has one, then the text. A sample ends at EOS or BOS (any special token where the
 /// vocabulary names no EOS), at a stop text, after max_tokens, or when the model has read as many
-/// tokens as the rows that it was trained on have. `on_text` is called with each piece of text as
-/// soon as it is certain, and with the sample so far. Throws Error for what makes no sense, a model
-/// without a tokenizer, a prompt that is too long, and as run_job does.
+/// tokens as the rows that it was trained on have. `on_text` gets each piece of text once no later
+/// token can change it, and the sample so far. Throws Error for what makes no sense, a model
+/// without a tokenizer, a prompt that is too long, and as worker::run_job does.
 Generated generate(
     const RunModel& model,
     const GenerationQuestion& question,
-    const Backend& backend,
-    Launcher& launcher,
+    const worker::Backend& backend,
+    worker::Launcher& launcher,
     const std::function<void(const GeneratedSample& sample, const std::string& piece)>& on_text);
 
 /// "stop text", "end of sequence", …
-std::string describe(protocol::Ending ending);
+std::string describe(worker::FinishReason ending);
 
 }  // namespace forge::run

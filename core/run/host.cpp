@@ -1,6 +1,11 @@
 #include "core/run/host.h"
 
 #include <unistd.h>
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
 
 namespace forge::run {
 
@@ -8,6 +13,89 @@ std::string host_name() {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   return name;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+double ticks_per_second() { return static_cast<double>(::sysconf(_SC_CLK_TCK)); }
+
+/// The numbers of the line "cpu" of proc's stat, in ticks: user, nice, system, idle, iowait, irq,
+/// softirq, steal; two more are parts of the first two. Empty where there is no such line.
+std::vector<double> machine_ticks(const fs::path& proc) {
+  std::ifstream file(proc / "stat");
+  std::string word;
+  if (!(file >> word) || word != "cpu") return {};
+  std::vector<double> ticks;
+  std::string line;
+  std::getline(file, line);
+  std::istringstream numbers(line);
+  for (double number = 0; numbers >> number;) ticks.push_back(number);
+  constexpr size_t up_to_steal = 8;
+  if (ticks.size() < up_to_steal) return {};
+  ticks.resize(up_to_steal);
+  return ticks;
+}
+
+/// What a process and the children that it has waited for worked, in ticks; 0 where it is gone.
+double own_ticks(const fs::path& process) {
+  std::ifstream file(process / "stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t name_end = line.rfind(')');  // the name may hold anything
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(line.substr(name_end + 1));
+  std::string skipped;
+  for (int i = 3; i < 14; ++i) fields >> skipped;  // state … cmajflt
+  double user = 0, system = 0, children_user = 0, children_system = 0;
+  fields >> user >> system >> children_user >> children_system;
+  return user + system + children_user + children_system;
+}
+
+/// The same with all of its children that live.
+double process_tree_ticks(const fs::path& proc, int pid, int generations) {
+  const fs::path process = proc / std::to_string(pid);
+  double ticks = own_ticks(process);
+  if (generations == 0) return ticks;
+  std::ifstream children(process / "task" / std::to_string(pid) / "children");
+  for (int child = 0; children >> child;) ticks += process_tree_ticks(proc, child, generations - 1);
+  return ticks;
+}
+
+}  // namespace
+
+std::optional<MachineLoad::Times> MachineLoad::read(int pid) const {
+  constexpr int generations = 8;
+  const std::vector<double> machine = machine_ticks(proc_);
+  if (machine.empty()) return std::nullopt;
+  constexpr size_t idle = 3, waiting = 4;
+  Times times;
+  for (size_t i = 0; i < machine.size(); ++i) {
+    times.all += machine[i];
+    if (i != idle && i != waiting) times.busy += machine[i];
+  }
+  times.own =
+      own_ticks(proc_ / std::to_string(::getpid())) + process_tree_ticks(proc_, pid, generations);
+  for (double* ticks : {&times.all, &times.busy, &times.own}) *ticks /= ticks_per_second();
+  return times;
+}
+
+void MachineLoad::sample(int pid) {
+  const std::optional<Times> now = read(pid);
+  if (!now) return;
+  if (!first_) first_ = now;
+  // A worker that is gone no longer says what it did.
+  if (!last_ || now->own >= last_->own) last_ = now;
+}
+
+std::optional<double> MachineLoad::other_process_load() const {
+  if (!first_ || !last_) return std::nullopt;
+  constexpr double least = 1;  // seconds of a core: ticks are hundredths
+  const double all = last_->all - first_->all;
+  if (all < least) return std::nullopt;
+  const double others = (last_->busy - first_->busy) - (last_->own - first_->own);
+  return std::clamp(others / all, 0.0, 1.0);
 }
 
 }  // namespace forge::run

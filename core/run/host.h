@@ -1,10 +1,40 @@
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
 
 namespace forge::run {
 
 /// Name of this machine.
 std::string host_name();
+
+/// How busy processes that are not a run's own keep the machine while it trains: what its times
+/// are worth depends on that. Own are the worker with all that it started, and this process. Time
+/// that the host of a virtual machine gave to others counts as theirs.
+class MachineLoad {
+ public:
+  /// `proc`: a folder with the files of proc(5).
+  explicit MachineLoad(std::filesystem::path proc = "/proc") : proc_(std::move(proc)) {}
+
+  /// Reads how much each has worked so far; the first call is the beginning. To be called now and
+  /// then while the worker `pid` lives: what it did after the last call is not counted.
+  void sample(int pid);
+
+  /// The share of all cores that others kept busy between the first and the last look, from 0 to 1;
+  /// none where that was a moment only, or the files do not tell.
+  std::optional<double> other_process_load() const;
+
+ private:
+  struct Times {
+    double all = 0;   ///< CPU seconds of all cores, idle ones too
+    double busy = 0;  ///< of all processes
+    double own = 0;
+  };
+  std::optional<Times> read(int pid) const;
+
+  std::filesystem::path proc_;
+  std::optional<Times> first_, last_;
+};
 
 }  // namespace forge::run

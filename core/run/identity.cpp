@@ -1,60 +1,21 @@
 #include "core/run/identity.h"
 
+#include <algorithm>
+#include <map>
+
 #include "core/base/hash.h"
-#include "core/base/json_text.h"
-#include "core/config/json.h"
-#include "core/protocol/json_fields.h"
+#include "core/base/json.h"
+#include "core/config/experiment.h"
+#include "core/worker/json_fields.h"
 
 namespace forge::run {
 
 using Json = nlohmann::json;
 
-template <class Visitor>
-void fields(Visitor& visit, Identity& identity) {
-  visit.field("experiment", identity.experiment);
-  visit.field("data_fingerprint", identity.data_fingerprint);
-  visit.field("tokenizer_fingerprint", identity.tokenizer_fingerprint);
-  visit.field("backend", identity.backend);
-  visit.field("device_type", identity.device_type);
-  visit.field("threads", identity.threads);
-  visit.field("numerics_version", identity.numerics_version);
-  visit.optional("initial_weights", identity.initial_weights);
-}
-
 namespace {
 
-/// Keys that came when there were runs already: where they say what was done before, they are left
-/// out, so that those runs keep their keys.
-constexpr const char* later_keys[][2] = {{"data", "documents"},
-                                         {"data", "separator"},
-                                         {"data", "field"},
-                                         {"data", "rows"},
-                                         {"data", "task"},
-                                         {"data", "training_fraction"},
-                                         {"train", "bfloat16_weights"},
-                                         {"train", "eval_prompts"},
-                                         {"train", "selection_rows"},
-                                         {"train", "micro_batch_size"}};
-
-void drop_later_keys_at_default(Json& part) {
-  static const Json defaults = config::to_json(config::Experiment());
-  for (const auto& [section, key] : later_keys) {
-    const auto found = part.find(section);
-    if (found == part.end() || !found->is_object()) continue;
-    const auto value = found->find(key);
-    if (value != found->end() && *value == defaults.at(section).at(key)) found->erase(value);
-  }
-}
-
-/// A backend of forge's own has no command, and its runs keep the keys that they had before others.
-void drop_unused_command(Json& part) {
-  const auto external = part.find("external");
-  if (external != part.end() && external->value("command", Json::array()).empty())
-    part.erase(external);
-}
-
-/// What stands for nothing in the sources of a mixture: those of weight 0, and where text lies.
-void drop_of_sources(Json& part) {
+/// Sources of weight 0 contribute nothing; paths do not matter, because hashes stand for the texts.
+void drop_inactive_sources(Json& part) {
   const Json::json_pointer sources("/data/sources");
   if (!part.contains(sources)) return;
   for (auto source = part[sources].begin(); source != part[sources].end();) {
@@ -70,7 +31,7 @@ void drop_of_sources(Json& part) {
 
 }  // namespace
 
-Json identifying_part(const Json& experiment) {
+Json identity_config(const Json& experiment) {
   Json part = experiment;
   const auto drop = [&part](const char* section, const char* key) {
     const auto found = part.find(section);
@@ -89,26 +50,70 @@ Json identifying_part(const Json& experiment) {
   drop("data", "evaluation_path");
   drop("tokenizer", "path");
   drop("external", "working_directory");
-  drop_of_sources(part);
-  drop_later_keys_at_default(part);
-  drop_unused_command(part);
+  drop_inactive_sources(part);
+  // A backend of forge's own has no command, and its section says nothing.
+  const auto external = part.find("external");
+  if (external != part.end() && external->value("command", Json::array()).empty())
+    part.erase(external);
   return part;
-}
-
-Json to_json(const Identity& identity) {
-  Json json = protocol::write_fields(identity);
-  // A run whose weights are drawn keeps the key that it had before there were others.
-  if (identity.initial_weights.empty()) json.erase("initial_weights");
-  return json;
-}
-
-Identity identity_from_json(const Json& json) {
-  return protocol::read_fields<Identity>(json, "identity of a run");
 }
 
 std::string run_key(const Identity& identity) {
   // Keys are sorted and numbers written in their shortest form: one text for one identity.
-  return hash_hex(json_text(to_json(identity))).substr(0, 12);
+  return hash_hex(json_text(worker::write_fields(identity))).substr(0, 12);
+}
+
+namespace {
+
+const std::map<std::string, std::string>& meanings() {
+  static const std::map<std::string, std::string> all = {
+      {"data_fingerprint", "the texts, or how they were cut into rows"},
+      {"tokenizer_fingerprint", "the tokenizer's entries"},
+      {"backend", "the program that trains"},
+      {"device_type", "the kind of device"},
+      {"threads", "CPU threads, which the order of sums depends on"},
+      {"numerics_version", "the backend's arithmetic, which a newer version changed"},
+      {"initial_weights", "the weights that it begins from"}};
+  return all;
+}
+
+/// Leaves by their dotted keys.
+std::map<std::string, std::string> leaves_of(const Json& json) {
+  std::map<std::string, std::string> leaves;
+  if (json.empty()) return leaves;
+  const Json flat = json.flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    std::string key = pointer.substr(1);
+    std::replace(key.begin(), key.end(), '/', '.');
+    leaves[key] = json_text(value);
+  }
+  return leaves;
+}
+
+void compare(const std::map<std::string, std::string>& left,
+             const std::map<std::string, std::string>& right,
+             std::vector<IdentityDifference>& out) {
+  std::map<std::string, std::string> keys = left;
+  keys.insert(right.begin(), right.end());
+  for (const auto& [key, ignored] : keys) {
+    const auto a = left.find(key), b = right.find(key);
+    const std::string of_left = a == left.end() ? "" : a->second;
+    const std::string of_right = b == right.end() ? "" : b->second;
+    if (of_left == of_right) continue;
+    const auto meaning = meanings().find(key);
+    out.push_back({key, of_left, of_right, meaning == meanings().end() ? "" : meaning->second});
+  }
+}
+
+}  // namespace
+
+std::vector<IdentityDifference> identity_differences(const Identity& left, const Identity& right) {
+  std::vector<IdentityDifference> out;
+  compare(leaves_of(left.experiment), leaves_of(right.experiment), out);
+  Json parts[] = {worker::write_fields(left), worker::write_fields(right)};
+  for (Json& part : parts) part.erase("experiment");
+  compare(leaves_of(parts[0]), leaves_of(parts[1]), out);
+  return out;
 }
 
 }  // namespace forge::run

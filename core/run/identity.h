@@ -1,13 +1,15 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 namespace forge::run {
 
 /// What makes two runs the same run. Everything here may change a loss; nothing else may.
 struct Identity {
-  nlohmann::json experiment;  ///< identifying_part of the resolved config
+  nlohmann::json experiment;  ///< identity_config of the resolved config
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
   std::string backend;          ///< name of the backend, e.g. "libtorch"
@@ -17,20 +19,39 @@ struct Identity {
   std::string initial_weights;  ///< hash of the weights that it begins from, "": they are drawn
 };
 
+template <class Visitor>
+void fields(Visitor& visit, Identity& identity) {
+  visit.field("experiment", identity.experiment);
+  visit.field("data_fingerprint", identity.data_fingerprint);
+  visit.field("tokenizer_fingerprint", identity.tokenizer_fingerprint);
+  visit.field("backend", identity.backend);
+  visit.field("device_type", identity.device_type);
+  visit.field("threads", identity.threads);
+  visit.field("numerics_version", identity.numerics_version);
+  visit.optional("initial_weights", identity.initial_weights);
+}
+
 /// The experiment's JSON without the keys that cannot change a number: name, description,
 /// train.log_every, checkpoint_every, keep_checkpoints, keep_best, max_bad_steps,
 /// hung_after_seconds; and without data.path, data.evaluation_path,
 /// tokenizer.path and train.initial_weights, for which hashes of their content stand: the same text
 /// in another folder is the same data, of each source of a mixture too; a source of weight 0 is
 /// none. Where an external backend is started is left out too; its command and environment, which
-/// may well change what it computes, are not. Keys that came later are left out at their default.
+/// may well change what it computes, are not.
 /// train.deterministic is there as it came out on the run's device.
-nlohmann::json identifying_part(const nlohmann::json& experiment);
-
-nlohmann::json to_json(const Identity& identity);
-Identity identity_from_json(const nlohmann::json& json);
+nlohmann::json identity_config(const nlohmann::json& experiment);
 
 /// 12 hexadecimal digits of the hash of the identity's canonical JSON.
 std::string run_key(const Identity& identity);
+
+/// One thing in which two runs' identities differ.
+struct IdentityDifference {
+  std::string what;         ///< a dotted key of the config, or a part: "data", "device_type", …
+  std::string left, right;  ///< as JSON, "" where one of them does not have it
+  std::string meaning;      ///< what that part is, "" for a key of the config
+};
+
+/// All of them, keys of the config first; none for two runs of one identity.
+std::vector<IdentityDifference> identity_differences(const Identity& left, const Identity& right);
 
 }  // namespace forge::run

@@ -6,15 +6,16 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
-#include "core/config/json.h"
-#include "core/data/tokenizer_file.h"
-#include "core/data/tokenizer_json.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/staging.h"
+#include "core/config/experiment.h"
+#include "core/data/tokenizer/tokenizer_file.h"
+#include "core/data/tokenizer/tokenizer_json.h"
 #include "core/model/parameters.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
-#include "core/weights/checkpoint.h"
 
 namespace forge::run {
 namespace {
@@ -43,7 +44,7 @@ std::string run_name(const ImportRequest& request) {
               "letters, digits, '-', '_' and '.', not beginning with one of the signs");
 }
 
-RunRecord record_of(const hf::ImportedModel& model,
+RunRecord record_of(const huggingface::ImportedModel& model,
                     const config::Experiment& experiment,
                     const ImportRequest& request) {
   RunRecord record;
@@ -51,7 +52,7 @@ RunRecord record_of(const hf::ImportedModel& model,
   record.created = utc_timestamp();
   record.command = request.command;
   record.imported_from = fs::absolute(request.origin).lexically_normal().string();
-  record.identity.experiment = identifying_part(config::to_json(experiment));
+  record.identity.experiment = identity_config(config::to_json(experiment));
   record.identity.initial_weights = weights::content_hash(model.weights);
   record.identity.tokenizer_fingerprint = model.tokenizer_fingerprint;
   record.identity.backend = experiment.backend;
@@ -73,24 +74,24 @@ Json origins_of(const config::Experiment& experiment, const RunRecord& record) {
 }
 
 void write_events(const RunFolder& folder,
-                  const hf::ImportedModel& model,
+                  const huggingface::ImportedModel& model,
                   const RunRecord& record,
                   int64_t checkpoint_bytes) {
-  protocol::Started started;
+  worker::Started started;
   started.parameters = model::parameter_count(model.config.model);
-  protocol::CheckpointSaved saved;
+  worker::CheckpointSaved saved;
   saved.path = "checkpoints/000000000";
   saved.bytes = checkpoint_bytes;
-  protocol::Result result;
+  worker::Result result;
   result.values = {{"imported_from", record.imported_from},
-                   {"architecture", hf::class_name(model.config.architecture)},
+                   {"architecture", huggingface::class_name(model.config.architecture)},
                    {"weights_hash", record.identity.initial_weights}};
   EventLog log(folder.events_file());
   log.append(
       {{"event", "attempt"}, {"pid", ::getpid()}, {"host", host_name()}, {"resume_from", ""}}, 1);
-  log.append(protocol::to_json(started), 1);
-  log.append(protocol::to_json(saved), 1);
-  log.append(protocol::to_json(result), 1);
+  log.append(worker::to_json(started), 1);
+  log.append(worker::to_json(saved), 1);
+  log.append(worker::to_json(result), 1);
   log.append({{"event", "ended"},
               {"status", "completed"},
               {"exit_status", 0},
@@ -104,10 +105,9 @@ void write_events(const RunFolder& folder,
 }
 
 void write_folder(const RunFolder& folder,
-                  const hf::ImportedModel& model,
+                  const huggingface::ImportedModel& model,
                   const config::Experiment& experiment,
                   const RunRecord& record) {
-  make_directories(folder.path());
   write_file_atomic(folder.config_file(), json_text(config::to_json(experiment), 2) + "\n");
   write_file_atomic(folder.origin_file(), json_text(origins_of(experiment, record), 2) + "\n");
   if (model.tokenizer.extension() == ".json") {
@@ -124,7 +124,7 @@ void write_folder(const RunFolder& folder,
 
 }  // namespace
 
-config::Experiment experiment_of(const hf::ImportedModel& model,
+config::Experiment experiment_of(const huggingface::ImportedModel& model,
                                  const std::string& name,
                                  const fs::path& origin) {
   config::Experiment experiment;
@@ -134,29 +134,21 @@ config::Experiment experiment_of(const hf::ImportedModel& model,
   experiment.model = model.config.model;
   experiment.tokenizer.vocab_size = model.config.model.vocab_size;
   constexpr int64_t longest = 1 << 24;  // that the schema allows
-  // It says nothing of a training elsewhere; so it is in the keys of runs imported before.
   experiment.train.deterministic = true;
   experiment.train.seq_len = static_cast<int>(std::min(model.config.max_positions, longest));
   return experiment;
 }
 
-ImportedRun import_run(const hf::ImportedModel& model,
+ImportedRun import_run(const huggingface::ImportedModel& model,
                        const fs::path& runs_dir,
                        const ImportRequest& request) {
   const config::Experiment experiment = experiment_of(model, run_name(request), request.origin);
   const RunRecord record = record_of(model, experiment, request);
   ImportedRun imported{RunFolder(runs_dir / record.id), false};
   if (fs::exists(imported.folder.done_file())) return imported;
-  const fs::path aside = aside_path(imported.folder.path());
-  try {
-    remove_tree(aside);
-    write_folder(RunFolder(aside), model, experiment, record);
-    replace_folder(aside, imported.folder.path());
-  } catch (...) {
-    std::error_code ignored;
-    remove_tree(aside, ignored);
-    throw;
-  }
+  FolderWriter writer(imported.folder.path());
+  write_folder(RunFolder(writer.path()), model, experiment, record);
+  writer.replace();
   imported.made = true;
   return imported;
 }

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/hf/import_model.h"
+#include "core/huggingface/import_model.h"
 #include "core/run/run_folder.h"
 
 namespace forge::run {
@@ -21,7 +21,7 @@ struct ImportedRun {
 
 /// The config of a run that is only a model: everything but the section `model`, the length of rows
 /// and the size of the vocabulary is the schema's default.
-config::Experiment experiment_of(const hf::ImportedModel& model,
+config::Experiment experiment_of(const huggingface::ImportedModel& model,
                                  const std::string& name,
                                  const std::filesystem::path& origin);
 
@@ -29,7 +29,7 @@ config::Experiment experiment_of(const hf::ImportedModel& model,
 /// step 0 with the weights in their own dtype, the tokenizer where there is one, and a record of
 /// where it came from. Written aside and renamed. Its id is `name` and the hash of what it is made
 /// of, so the same model is imported once. Throws Error for a name that is none for a folder.
-ImportedRun import_run(const hf::ImportedModel& model,
+ImportedRun import_run(const huggingface::ImportedModel& model,
                        const std::filesystem::path& runs_dir,
                        const ImportRequest& request);
 

@@ -4,9 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/run/backend.h"
-#include "core/run/launcher.h"
-#include "core/run/run_model.h"
+#include "core/run/open_model.h"
+#include "core/worker/launcher.h"
 
 namespace forge::run {
 
@@ -21,10 +20,10 @@ struct LogitsQuestion {
 };
 
 /// Has a worker compute logits for random token ids; returns what it says of the file. Throws Error
-/// as run_job does.
+/// as worker::run_job does.
 nlohmann::json write_logits(const RunModel& model,
                             const LogitsQuestion& question,
-                            const Backend& backend,
-                            Launcher& launcher);
+                            const worker::Backend& backend,
+                            worker::Launcher& launcher);
 
 }  // namespace forge::run

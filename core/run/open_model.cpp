@@ -1,23 +1,122 @@
 #include "core/run/open_model.h"
 
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/hf/import_model.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/experiment.h"
+#include "core/data/tokenizer/tokenizer_json.h"
+#include "core/huggingface/import_model.h"
+#include "core/model/weights/checkpoint.h"
+#include "core/model/weights/model_files.h"
 #include "core/run/import_run.h"
+#include "core/worker/messages.h"
 
 namespace forge::run {
+namespace {
+
+std::vector<std::string> ids_in(const fs::path& runs_dir) {
+  std::vector<std::string> ids;
+  for (const RunFolder& folder : list_runs(runs_dir)) ids.push_back(folder.id());
+  return ids;
+}
+
+config::Experiment experiment_of(const RunFolder& folder) {
+  try {
+    return config::experiment_from_json(parse_json(read_file(folder.config_file())));
+  } catch (const nlohmann::json::exception& problem) {
+    throw Error("'" + shown_path(folder.config_file()) + "' is damaged: " + problem.what(),
+                {},
+                "",
+                ExitCode::failed);
+  }
+}
+
+fs::path checkpoint_of(const RunFolder& folder, std::optional<int64_t> step) {
+  std::vector<std::string> steps;
+  for (const fs::path& checkpoint : weights::list_checkpoints(folder.checkpoints())) {
+    const int64_t at = std::stoll(checkpoint.filename().string());
+    if (step == at) return checkpoint;
+    steps.push_back(std::to_string(at));
+  }
+  const std::string run = "run '" + folder.id() + "'";
+  if (step) {
+    throw Error(run + " has no checkpoint of step " + std::to_string(*step),
+                {},
+                steps.empty() ? "it has none at all" : "it has those of " + join(steps, ", "));
+  }
+  const fs::path newest = folder.newest_checkpoint();
+  if (!newest.empty()) return newest;
+  throw Error(run + (steps.empty() ? " has no checkpoint" : " has damaged checkpoints only"),
+              {},
+              "a run saves one when it ends or is stopped",
+              ExitCode::failed);
+}
+
+void read_tokenizer(const RunFolder& folder, RunModel& model) {
+  const Identity identity = folder.record().identity;
+  model.tokenizer_fingerprint = identity.tokenizer_fingerprint;
+  model.data_fingerprint = identity.data_fingerprint;
+  if (model.tokenizer_fingerprint.empty()) return;
+  model.tokenizer = folder.tokenizer_file();
+  if (!fs::exists(model.tokenizer)) {
+    throw Error("the tokenizer of run '" + folder.id() + "' is gone: no file '" +
+                    shown_path(model.tokenizer) + "'",
+                {},
+                "'forge run' of its config prepares the data, and with it the tokenizer, again",
+                ExitCode::failed);
+  }
+  const data::Tokenizer tokenizer = data::load_tokenizer(model.tokenizer);
+  if (tokenizer.fingerprint() == model.tokenizer_fingerprint) return;
+  throw Error("'" + shown_path(model.tokenizer) + "' is not the tokenizer that run '" +
+                  folder.id() + "' was trained with",
+              {},
+              "",
+              ExitCode::failed);
+}
+
+}  // namespace
+
+RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& name) {
+  if (name.empty()) throw Error("the name of the run is empty", {}, "'forge runs' lists them");
+  std::error_code unreadable;
+  const RunFolder as_path(fs::weakly_canonical(fs::absolute(name), unreadable));
+  if (fs::exists(as_path.record_file(), unreadable)) {
+    const fs::path& path = as_path.path();
+    return RunFolder(path.has_filename() ? path : path.parent_path());
+  }
+  if (auto found = find_run(runs_dir, name)) return *found;
+  const std::string meant = did_you_mean(name, ids_in(runs_dir));
+  throw Error("no run '" + name + "' in " + shown_path(runs_dir),
+              {},
+              meant.empty() ? "'forge runs' lists them" : meant);
+}
+
+RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
+  RunModel model;
+  model.name = folder.id();
+  model.experiment = experiment_of(folder);
+  model.checkpoint = checkpoint_of(folder, step);
+  model.step = std::stoll(model.checkpoint.filename().string());
+  read_tokenizer(folder, model);
+  return model;
+}
 
 RunModel open_model(const fs::path& runs_dir,
                     const std::string& run_or_folder,
                     std::optional<int64_t> step) {
-  if (!hf::is_model_folder(run_or_folder))
-    return open_run(named_run(runs_dir, run_or_folder), step);
+  if (!huggingface::is_model_folder(run_or_folder))
+    return open_run(find_run_by_name_or_path(runs_dir, run_or_folder), step);
   if (step) {
     throw Error("'" + run_or_folder + "' is a model folder: it holds one model and no step " +
                 std::to_string(*step));
   }
   const fs::path folder = fs::weakly_canonical(fs::absolute(run_or_folder));
-  const hf::ImportedModel imported = hf::import_model(folder);
+  const huggingface::ImportedModel imported = huggingface::import_model(folder);
   RunModel model;
   model.name = folder.filename().string();
   model.experiment = experiment_of(imported, model.name, folder);
@@ -28,6 +127,90 @@ RunModel open_model(const fs::path& runs_dir,
     model.tokenizer_fingerprint = imported.tokenizer_fingerprint;
   }
   return model;
+}
+
+data::Tokenizer model_tokenizer(const RunModel& model) {
+  if (!model.tokenizer.empty()) return data::load_tokenizer(model.tokenizer);
+  if (model.experiment.data.has_own_ids()) {
+    throw Error("'" + model.name + "' reads the ids of the task " +
+                    model.experiment.data.task.name + ", not text",
+                {},
+                "'forge eval' scores what it answers, 'forge data sample' shows the task's texts");
+  }
+  throw Error("'" + shown_path(model.checkpoint) + "' has no tokenizer that forge can use",
+              {},
+              "it needs a tokenizer.json of BPE beside its weights; 'forge import-hf' "
+              "says what is wrong with another one");
+}
+
+worker::Request model_request(worker::Job job,
+                              const RunModel& model,
+                              const std::string& device,
+                              int threads) {
+  worker::Request request;
+  request.job = job;
+  request.experiment = config::to_json(model.experiment);
+  request.initial_weights = fs::absolute(model.checkpoint).string();
+  request.device = device;
+  request.threads = threads;
+  return request;
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// Leaves of the section `model` by their path. How weights are drawn counts for nothing here.
+Json leaves_of(const model::ModelConfig& model) {
+  config::Experiment experiment;
+  experiment.model = model;
+  return config::to_json(experiment).at("model").flatten();
+}
+
+/// Config keys in which the models differ. Different sizes are found later, by the shapes.
+std::vector<std::string> differences(const model::ModelConfig& wanted,
+                                     const model::ModelConfig& origin) {
+  std::vector<std::string> notes;
+  const Json theirs = leaves_of(origin);
+  const Json ours = leaves_of(wanted);
+  for (const auto& [pointer, value] : ours.items()) {
+    if (starts_with(pointer, "/init") || theirs.value(pointer, Json()) == value) continue;
+    std::string key = "model" + pointer;
+    std::replace(key.begin(), key.end(), '/', '.');
+    notes.push_back(key + " is " + json_text(value) +
+                    "; the initial weights come from a model with " +
+                    json_text(theirs.value(pointer, Json())));
+  }
+  return notes;
+}
+
+InitialWeights find(const std::string& name,
+                    const model::ModelConfig& model,
+                    const fs::path& runs_dir) {
+  const RunModel origin = open_model(runs_dir, name);
+  const weights::ModelFiles files(origin.checkpoint);
+  InitialWeights found;
+  found.folder = fs::absolute(origin.checkpoint);
+  found.hash = weights::content_hash(huggingface::model_weights(model, files.tensors()));
+  found.tokenizer_fingerprint = origin.tokenizer_fingerprint;
+  found.notes = differences(model, origin.experiment.model);
+  return found;
+}
+
+}  // namespace
+
+InitialWeights find_initial_weights(const config::Experiment& experiment,
+                                    const fs::path& runs_dir) {
+  const std::string& name = experiment.train.initial_weights;
+  if (name.empty()) return {};
+  try {
+    return find(name, experiment.model, runs_dir);
+  } catch (const Error& error) {
+    throw Error("train.initial_weights '" + name + "': " + error.message(),
+                error.where(),
+                error.hint(),
+                error.exit_code());
+  }
 }
 
 }  // namespace forge::run

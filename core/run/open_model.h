@@ -1,16 +1,66 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "core/run/run_model.h"
+#include "core/config/experiment.h"
+#include "core/data/tokenizer/tokenizer.h"
+#include "core/run/run_folder.h"
+#include "core/worker/messages.h"
 
 namespace forge::run {
 
-/// The model that a user means by RUN|DIR: a model folder of Hugging Face, else a run as named_run
-/// finds it, at the checkpoint of `step`, else its newest. Throws Error where there is neither.
+/// The run that a user means: the path of a run's folder, else as find_run finds it in `runs_dir`.
+/// Throws Error naming near misses where there is none.
+RunFolder find_run_by_name_or_path(const std::filesystem::path& runs_dir, const std::string& name);
+
+/// The model of a run at one of its checkpoints, or of a model folder.
+struct RunModel {
+  std::string name;  ///< the run's id, or the name of the folder
+  config::Experiment experiment;
+  int64_t step = 0;
+  std::filesystem::path checkpoint;   ///< its folder; weights::ModelFiles opens it
+  std::filesystem::path tokenizer;    ///< tokenizer.json, "" where an imported run has none
+  std::string tokenizer_fingerprint;  ///< "" where there is none
+  std::string data_fingerprint;       ///< of the text that a run was trained on, "" for a folder
+};
+
+/// Reads what a run is made of. `step` names a checkpoint; without it the newest sound one is taken
+/// (of which every byte is read). The tokenizer is the run folder's copy. Throws Error where the
+/// run has no such checkpoint.
+RunModel open_run(const RunFolder& folder, std::optional<int64_t> step = std::nullopt);
+
+/// The model that a user means by RUN|DIR: a model folder of Hugging Face, else a run as
+/// find_run_by_name_or_path finds it, at the checkpoint of `step`, else its newest. Throws Error
+/// where there is neither.
 RunModel open_model(const std::filesystem::path& runs_dir,
                     const std::string& run_or_folder,
                     std::optional<int64_t> step = std::nullopt);
+
+/// The request of a job that reads the model.
+worker::Request model_request(worker::Job job,
+                              const RunModel& model,
+                              const std::string& device,
+                              int threads);
+
+/// The model's tokenizer. Throws Error for a model that reads the ids of a task, or whose
+/// tokenizer forge cannot read.
+data::Tokenizer model_tokenizer(const RunModel& model);
+
+/// Weights of a run or of a model folder that a new run begins from (train.initial_weights).
+struct InitialWeights {
+  std::filesystem::path folder;       ///< a checkpoint's or the model's, "": they are drawn
+  std::string hash;                   ///< weights::content_hash of the model's weights, or ""
+  std::string tokenizer_fingerprint;  ///< that they were trained with, "" where that is not known
+  std::vector<std::string> notes;     ///< in what the model they come from differs
+};
+
+/// Finds the weights that the config names, by the path of a model folder or as
+/// find_run_by_name_or_path finds a run, and checks that they are those of `experiment.model`.
+/// Throws Error naming the key.
+InitialWeights find_initial_weights(const config::Experiment& experiment,
+                                    const std::filesystem::path& runs_dir);
 
 }  // namespace forge::run

@@ -1,25 +1,100 @@
 #include "core/run/plan.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/base/json_text.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
-#include "core/config/json.h"
-#include "core/run/examiner.h"
+#include "core/config/experiment.h"
+#include "core/model/weights/checkpoint.h"
+#include "core/run/event_log.h"
+#include "core/run/identity.h"
+#include "core/run/scorer.h"
+#include "core/worker/json_fields.h"
 
 namespace forge::run {
 namespace {
 
+using Json = nlohmann::json;
+
+/// Beside the config, what makes the same steps must be the same.
+void check_same_environment(const RunFolder& other, const Identity& identity) {
+  Json theirs = worker::write_fields(other.record().identity);
+  Json ours = worker::write_fields(identity);
+  // Initial weights are in the checkpoint, whatever they were.
+  for (const char* key : {"experiment", "initial_weights"}) {
+    theirs.erase(key);
+    ours.erase(key);
+  }
+  for (const auto& [key, value] : ours.items()) {
+    if (theirs.contains(key) && theirs.at(key) == value) continue;
+    std::string hint = "start a new run";
+    if (key == "data_fingerprint") {
+      hint =
+          "the data must be the same text, cut into the same rows: generated text is made for "
+          "the steps that it is for";
+    }
+    throw Error("cannot continue run '" + other.id() + "': its " + key + " is " +
+                    theirs.value(key, Json()).dump() + " and would be " + value.dump(),
+                {},
+                hint);
+  }
+}
+
+int64_t step_of(const StoredEvent& stored) {
+  if (stored.name != "train" && stored.name != "evaluation") return -1;
+  return stored.json.at("step").get<int64_t>();
+}
+
+}  // namespace
+
+ContinueFrom find_continue_checkpoint(const RunFolder& other,
+                                      const Identity& identity,
+                                      const Json& experiment) {
+  check_same_environment(other, identity);
+  const config::Experiment before =
+      config::experiment_from_json(Json::parse(read_file(other.config_file())));
+  const config::Experiment now = config::experiment_from_json(experiment);
+  const std::vector<fs::path> folders = weights::list_checkpoints(other.checkpoints());
+  std::string newest_problem = "it has no checkpoint";
+  std::string hint = "start a new run";
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    try {
+      const int64_t step = weights::read_checkpoint_state(*folder).step;
+      config::check_resumable(before, now, step);
+      return {fs::absolute(*folder), other.events_file(), step, before.train.log_every};
+    } catch (const Error& problem) {
+      if (folder != folders.rbegin()) continue;
+      newest_problem = problem.message();
+      if (!problem.hint().empty()) hint = problem.hint();
+    }
+  }
+  throw Error("cannot continue run '" + other.id() + "': " + newest_problem, {}, hint);
+}
+
+std::string copied_metrics(const ContinueFrom& from) {
+  std::string lines;
+  for (const StoredEvent& stored : read_events(from.events)) {
+    const int64_t step = step_of(stored);
+    if (step < 0 || step > from.step) continue;
+    // What was left of a window when the budget was spent is no window of the longer run.
+    if (stored.name == "train" && step % from.log_every != 0) continue;
+    Json event = stored.json;
+    event["attempt"] = 0;
+    lines += worker::to_line(event) + "\n";
+  }
+  return lines;
+}
+
+namespace {
+
 Identity identity_of(const RunInputs& inputs) {
-  const protocol::Environment& environment = inputs.backend.environment;
+  const worker::Environment& environment = inputs.backend.environment;
   Identity identity;
-  identity.experiment = identifying_part(inputs.experiment);
+  identity.experiment = identity_config(inputs.experiment);
   identity.data_fingerprint = inputs.data_fingerprint;
   identity.tokenizer_fingerprint = inputs.tokenizer_fingerprint;
   identity.backend = inputs.backend.hello.backend;
@@ -69,25 +144,20 @@ RunRecord record_of(const RunInputs& inputs) {
   return record;
 }
 
-PlannedRun in_folder(RunRecord record, const fs::path& runs_dir) {
-  const RunFolder folder(runs_dir / record.id);
-  return {std::move(record), folder, action_for(folder)};
-}
-
 /// The request of the run. Device and threads are those that its identity was made of: on another
 /// machine "auto" might be something else.
-protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs) {
-  const protocol::Environment& environment = inputs.backend.environment;
-  protocol::Request request;
-  request.job = protocol::Job::train;
+worker::Request make_request(const PlannedRun& planned, const RunInputs& inputs) {
+  const worker::Environment& environment = inputs.backend.environment;
+  worker::Request request;
+  request.job = worker::Job::train;
   request.run_dir = fs::absolute(planned.folder.path()).string();
   request.identity = planned.record.key;
   request.experiment = inputs.experiment;
   request.train_tokens = inputs.train_tokens;
   request.evaluation_tokens = inputs.evaluation_tokens;
-  request.selection_tokens = inputs.selection_tokens;
-  ask_for_answers(config::experiment_from_json(inputs.experiment), request);
-  request.resume_from = inputs.continuation.checkpoint.string();
+  request.validation_tokens = inputs.validation_tokens;
+  request_answers(config::experiment_from_json(inputs.experiment), request);
+  request.resume_from = inputs.continue_from.checkpoint.string();
   request.initial_weights = inputs.initial_weights.folder.string();
   request.initial_weights_hash = inputs.initial_weights.hash;
   request.device = inputs.device == "auto" ? environment.device_type : inputs.device;
@@ -95,39 +165,29 @@ protocol::Request request_of(const PlannedRun& planned, const RunInputs& inputs)
   return request;
 }
 
-std::string request_text(const PlannedRun& planned, const RunInputs& inputs) {
-  return protocol::to_line(request_of(planned, inputs)) + "\n";
+void write_request(const RunFolder& folder, const PlannedRun& planned, const RunInputs& inputs) {
+  write_file_atomic(folder.request_file(), worker::to_line(make_request(planned, inputs)) + "\n");
 }
 
 void write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
-  const fs::path target = planned.folder.path();
-  const fs::path aside =
-      target.parent_path() / ("." + planned.record.id + ".tmp-" + std::to_string(::getpid()));
-  const RunFolder folder(aside);
-  remove_tree(aside);
-  make_directories(aside);
-  try {
-    write_file_atomic(folder.config_file(), json_text(inputs.experiment, 2) + "\n");
-    write_file_atomic(folder.origin_file(), json_text(inputs.origins, 2) + "\n");
-    if (!inputs.tokenizer.empty()) {
-      write_file_atomic(folder.tokenizer_file(), read_file(inputs.tokenizer));
-    }
-    write_file_atomic(folder.request_file(), request_text(planned, inputs));
-    if (!inputs.continuation.checkpoint.empty()) {
-      write_file_atomic(folder.events_file(), earlier_events(inputs.continuation));
-    }
-    write_file_atomic(folder.record_file(), json_text(to_json(planned.record), 2) + "\n");
-    if (::rename(aside.c_str(), target.c_str()) != 0) {
-      throw system_error("make the run folder '" + target.string() + "'", errno);
-    }
-  } catch (...) {
-    std::error_code ignored;
-    remove_tree(aside, ignored);
-    // Another forge that planned the same run was faster: then the folder is as good as ours.
-    if (fs::exists(planned.folder.record_file())) return;
-    throw;
+  FolderWriter writer(planned.folder.path());
+  const RunFolder folder(writer.path());
+  write_file_atomic(folder.config_file(), json_text(inputs.experiment, 2) + "\n");
+  write_file_atomic(folder.origin_file(), json_text(inputs.origins, 2) + "\n");
+  if (!inputs.tokenizer.empty()) {
+    write_file_atomic(folder.tokenizer_file(), read_file(inputs.tokenizer));
   }
-  sync_path(target.parent_path());
+  write_request(folder, planned, inputs);
+  if (!inputs.continue_from.checkpoint.empty()) {
+    write_file_atomic(folder.events_file(), copied_metrics(inputs.continue_from));
+  }
+  write_file_atomic(folder.record_file(), json_text(to_json(planned.record), 2) + "\n");
+  try {
+    writer.create();
+  } catch (const Error&) {
+    // Another forge that planned the same run was faster: then the folder is as good as ours.
+    if (!fs::exists(planned.folder.record_file())) throw;
+  }
 }
 
 }  // namespace
@@ -141,26 +201,89 @@ PlannedRun plan_run(const RunInputs& inputs, const fs::path& runs_dir, bool forc
   RunRecord record = record_of(inputs);
   const int existing = runs_of(record.id, runs_dir);
   record.id = with_suffix(record.id, force ? existing + 1 : std::max(existing, 1));
-  return in_folder(std::move(record), runs_dir);
-}
-
-PlannedRun plan_under(const std::string& id, const RunInputs& inputs, const fs::path& runs_dir) {
-  RunRecord record = record_of(inputs);
-  const std::string& own = record.id;
-  const bool has_suffix = id.size() > own.size() + 1 && starts_with(id, own + "-") &&
-                          id.find_first_not_of("0123456789", own.size() + 1) == std::string::npos;
-  if (id != own && !has_suffix)
-    throw Error("the run '" + id + "' would be called '" + own + "' by what it is");
-  record.id = id;
-  return in_folder(std::move(record), runs_dir);
+  const RunFolder folder(runs_dir / record.id);
+  return {std::move(record), folder, action_for(folder)};
 }
 
 void write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (!fs::exists(planned.folder.record_file())) {
     write_new_folder(planned, inputs);
   } else if (planned.action == Action::start || planned.action == Action::resume) {
-    write_file_atomic(planned.folder.request_file(), request_text(planned, inputs));
+    write_request(planned.folder, planned, inputs);
   }
+}
+
+namespace {
+
+constexpr int plan_version = 1;
+
+}  // namespace
+
+template <class Visitor>
+void fields(Visitor& visit, SavedRun& run) {
+  visit.field("label", run.label);
+  visit.field("project", run.project);
+  visit.field("config", run.config);
+  visit.field("id", run.id);
+  visit.field("revision", run.revision);
+  visit.field("identity", run.identity);
+  visit.field("experiment", run.experiment);
+  visit.field("origins", run.origins);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, SavedPlan& plan) {
+  visit.field("created", plan.created);
+  visit.field("command", plan.command);
+  visit.field("device", plan.device);
+  visit.field("threads", plan.threads);
+  visit.field("continue", plan.continue_run);
+  visit.field("runs", plan.runs);
+}
+
+void write_plan(const std::filesystem::path& file, const SavedPlan& plan) {
+  Json json = worker::write_fields(plan);
+  json["forge_plan"] = plan_version;
+  write_file_atomic(file, json_text(json, 1) + "\n");
+}
+
+SavedPlan read_plan(const std::filesystem::path& file) {
+  const std::string hint = "'forge run CONFIG… --save-plan FILE' writes one";
+  const Json json = try_parse_json(read_file(file));
+  if (!json.is_object() || !json.contains("forge_plan"))
+    throw Error("'" + file.string() + "' is no plan of runs", {}, hint);
+  if (json.at("forge_plan") != plan_version)
+    throw Error("'" + file.string() + "' is a plan of version " + json_text(json.at("forge_plan")) +
+                    ", this forge reads version " + std::to_string(plan_version),
+                {},
+                hint);
+  return worker::read_fields<SavedPlan>(json, "'" + file.string() + "'");
+}
+
+PlannedRun plan_as_saved(const RunInputs& inputs,
+                         const SavedRun& saved,
+                         const std::filesystem::path& runs_dir) {
+  PlannedRun planned = plan_run(inputs, runs_dir, false);
+  const std::vector<IdentityDifference> found =
+      identity_differences(saved.identity, planned.record.identity);
+  if (!found.empty()) {
+    std::vector<std::string> texts;
+    for (const IdentityDifference& difference : found)
+      texts.push_back(difference.what + " was " + difference.left + " and is " + difference.right);
+    throw Error(saved.label + ": the plan cannot be executed as it is: " + join(texts, "; "),
+                {},
+                "run where the plan was made, or make it anew with --save-plan");
+  }
+  const std::string own = record_of(inputs).id;
+  const std::string& id = saved.id;
+  const bool has_suffix = id.size() > own.size() + 1 && starts_with(id, own + "-") &&
+                          id.find_first_not_of("0123456789", own.size() + 1) == std::string::npos;
+  if (id != own && !has_suffix)
+    throw Error("the plan names the run '" + id + "', but its inputs make the run '" + own + "'");
+  planned.record.id = id;
+  planned.folder = RunFolder(runs_dir / id);
+  planned.action = action_for(planned.folder);
+  return planned;
 }
 
 }  // namespace forge::run

@@ -1,14 +1,20 @@
 #include "core/run/run_folder.h"
 
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <set>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/tail.h"
 #include "core/base/text.h"
-#include "core/protocol/json_fields.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/run/event_log.h"
-#include "core/run/tail.h"
-#include "core/weights/checkpoint.h"
+#include "core/worker/json_fields.h"
+#include "core/worker/messages.h"
 
 namespace forge::run {
 
@@ -32,24 +38,16 @@ void fields(Visitor& visit, RunRecord& record) {
   visit.field("command", record.command);
   visit.optional("revision", record.revision);
   visit.optional("imported_from", record.imported_from);
+  visit.field("identity", record.identity);
 }
 
-Json to_json(const RunRecord& record) {
-  Json json = protocol::write_fields(record);
-  json["identity"] = to_json(record.identity);
-  return json;
-}
+Json to_json(const RunRecord& record) { return worker::write_fields(record); }
 
 RunRecord record_from_json(const Json& json) {
-  RunRecord record = protocol::read_fields<RunRecord>(json, "record of a run");
-  protocol::JsonReader reader(json, "record of a run");
-  Json identity;
-  reader.field("identity", identity);
-  record.identity = identity_from_json(identity);
-  return record;
+  return worker::read_fields<RunRecord>(json, "record of a run");
 }
 
-std::string reason_of_silence(const RunFolder& folder) {
+std::string supervisor_error(const RunFolder& folder) {
   const std::vector<std::string> words = last_lines(folder.supervisor_log(), 0, 10, 400);
   if (words.empty()) return "its supervisor was killed";
   return "its supervisor gave up: " + words[0];
@@ -79,13 +77,13 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
     const StoredEvent last = stored_event_from_line(line);
     status.attempt = last.attempt;
     if (last.name == "ended") {
-      protocol::JsonReader reader(last.json, "event 'ended'");
+      worker::JsonReader reader(last.json, "event 'ended'");
       ended_fields(reader, status);
       reader.optional("retry", status.interrupted);  // the end of a worker, and not yet of the run
     } else {
       status.interrupted = true;
-      status.reason = reason_of_silence(folder);
-      status.hint = "start it again: it goes on from its newest checkpoint";
+      status.reason = supervisor_error(folder);
+      status.hint = "start it again: it resumes from its newest checkpoint";
     }
   } catch (const Error& problem) {
     status.reason = folder.events_file().string() + " is damaged: " + problem.message();
@@ -97,7 +95,7 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
 
 RunRecord RunFolder::record() const {
   try {
-    return record_from_json(protocol::object_from_line(read_file(record_file())));
+    return record_from_json(worker::object_from_line(read_file(record_file())));
   } catch (const Error& problem) {
     throw Error(record_file().string() + ": " + problem.message(),
                 {},
@@ -110,10 +108,10 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
   const std::set<int64_t> recorded = recorded_checkpoints(events_file());
   const std::vector<fs::path> folders = weights::list_checkpoints(checkpoints());
   FoundCheckpoint found;
-  const auto find = [&](bool of_recorded) {
+  const auto find = [&](bool among_recorded) {
     for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
       const int64_t step = std::stoll(folder->filename().string());
-      if ((recorded.count(step) != 0) != of_recorded) continue;
+      if ((recorded.count(step) != 0) != among_recorded) continue;
       try {
         const std::string identity = weights::read_checkpoint_state(*folder).identity;
         if (!identity.empty() && identity != record().key) {
@@ -123,14 +121,14 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
         found.folder = folder->string();
         return true;
       } catch (const Error& problem) {
-        // The one before it loses less than no checkpoint at all.
+        // An older checkpoint is better than none.
         found.damaged.push_back(problem.message());
       }
     }
     return false;
   };
-  // One that was written when its supervisor could no longer record it may have losses before it
-  // that were not recorded, either: a gap in the curve, and yet better than to begin anew.
+  // A supervisor that could not record a checkpoint may have missed losses before it, too. A gap in
+  // the loss curve is better than to train from the start again.
   if (!find(true)) find(false);
   return found;
 }
@@ -153,8 +151,8 @@ RunStatus RunFolder::status() const {
   return status;
 }
 
-void RunFolder::request_stop(Stop stop) const {
-  write_file_atomic(stop_file(), stop == Stop::now ? "now\n" : "save\n");
+void RunFolder::request_stop(StopRequest stop) const {
+  write_file_atomic(stop_file(), stop == StopRequest::immediately ? "now\n" : "save\n");
 }
 
 void RunFolder::request_save() const { write_file_atomic(save_file(), ""); }
@@ -187,6 +185,100 @@ std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& i
   throw Error("'" + id + "' may mean several runs: " + join(ids, ", "),
               {},
               "write enough of the id to tell them apart");
+}
+
+namespace {
+
+constexpr size_t max_tag_bytes = 64;
+constexpr size_t max_note_bytes = worker::max_text_bytes;
+
+}  // namespace
+
+template <class Visitor>
+void fields(Visitor& visit, Annotations& annotations) {
+  visit.optional("archived", annotations.archived);
+  visit.optional("note", annotations.note);
+  visit.optional("tags", annotations.tags);
+}
+
+nlohmann::json to_json(const Annotations& annotations) { return worker::write_fields(annotations); }
+
+Annotations read_annotations(const RunFolder& folder) {
+  const fs::path file = folder.annotations_file();
+  std::error_code missing;
+  if (!fs::exists(file, missing)) return {};
+  try {
+    Annotations annotations =
+        worker::read_fields<Annotations>(parse_json(read_file(file)), "notes and tags of a run");
+    for (const std::string& tag : annotations.tags) check_tag(tag);
+    return annotations;
+  } catch (const nlohmann::json::exception& problem) {
+    throw Error("'" + file.string() + "' is no JSON: " + problem.what(),
+                {},
+                "remove the file: it holds note and tags alone",
+                ExitCode::failed);
+  } catch (const Error& problem) {
+    throw Error("'" + file.string() + "': " + problem.message(),
+                {},
+                "remove the file: it holds note and tags alone",
+                ExitCode::failed);
+  }
+}
+
+void write_annotations(const RunFolder& folder, Annotations annotations) {
+  if (annotations.note.size() > max_note_bytes)
+    throw Error("the note is longer than " + std::to_string(max_note_bytes) + " bytes");
+  for (const std::string& tag : annotations.tags) check_tag(tag);
+  const std::set<std::string> sorted(annotations.tags.begin(), annotations.tags.end());
+  annotations.tags.assign(sorted.begin(), sorted.end());
+  if (!annotations.archived && annotations.note.empty() && annotations.tags.empty()) {
+    remove_tree(folder.annotations_file());
+    return;
+  }
+  write_file_atomic(folder.annotations_file(), json_text(to_json(annotations), 2) + "\n");
+}
+
+void check_tag(const std::string& tag) {
+  const bool plain = std::all_of(tag.begin(), tag.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string("-_./:").find(c) != std::string::npos;
+  });
+  if (plain && !tag.empty() && tag.size() <= max_tag_bytes && tag[0] != '-') return;
+  throw Error("'" + tag + "' is no tag",
+              {},
+              "letters, digits, '-', '_', '.', '/' and ':', at most " +
+                  std::to_string(max_tag_bytes) + ", not beginning with '-'");
+}
+
+namespace {
+
+/// Whether a file could be made in the folder, or the folder itself in the nearest one above.
+bool could_write(fs::path folder) {
+  std::error_code unreadable;
+  while (!fs::exists(folder, unreadable) && folder.has_relative_path())
+    folder = folder.parent_path();
+  return ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+}  // namespace
+
+fs::path runs_dir(const fs::path& workspace_root) {
+  const char* chosen = std::getenv("FORGE_RUNS_DIR");
+  if (chosen && *chosen) return fs::absolute(chosen);
+  const fs::path in_workspace = fs::absolute(workspace_root / "runs");
+  return could_write(in_workspace) ? in_workspace : fs::absolute("runs");
+}
+
+void make_runs_dir(const fs::path& runs_dir) {
+  const std::string hint = "set FORGE_RUNS_DIR to a folder that you can write to";
+  std::error_code failure;
+  fs::create_directories(runs_dir, failure);
+  if (failure) {
+    throw system_error("make the runs folder '" + runs_dir.string() + "'", failure.value(), hint);
+  }
+  if (::access(runs_dir.c_str(), W_OK | X_OK) != 0) {
+    throw system_error("write to the runs folder '" + runs_dir.string() + "'", errno, hint);
+  }
 }
 
 }  // namespace forge::run

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "core/run/identity.h"
 
@@ -44,9 +45,9 @@ struct RunStatus {
   std::vector<std::string> stderr_lines;  ///< the last ones that it wrote
 };
 
-enum class Stop {
-  save,  ///< finish the step, save a checkpoint, end
-  now,   ///< kill the worker
+enum class StopRequest {
+  after_checkpoint,  ///< finish the step, save a checkpoint, end
+  immediately,       ///< kill the worker
 };
 
 /// Where a run can go on from.
@@ -57,7 +58,7 @@ struct FoundCheckpoint {
   std::vector<std::string> damaged;  ///< of each newer one what is wrong with it
 };
 
-/// The files of one run. Only names: no file is opened before a member is called.
+/// The files of one run. The object holds only the path; each member opens what it needs.
 ///
 ///     run.json            RunRecord
 ///     config.json         resolved config, complete
@@ -105,7 +106,7 @@ class RunFolder {
   std::filesystem::path lock_file() const { return path_ / "lock"; }
   std::filesystem::path stop_file() const { return path_ / "stop"; }
   std::filesystem::path save_file() const { return path_ / "save"; }
-  std::filesystem::path remarks_file() const { return path_ / "remarks.json"; }
+  std::filesystem::path annotations_file() const { return path_ / "remarks.json"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
@@ -116,7 +117,7 @@ class RunFolder {
   RunState state() const { return status().state; }
   RunStatus status() const;
   /// Asks the supervisor for a stop; without one the next supervisor forgets it.
-  void request_stop(Stop stop) const;
+  void request_stop(StopRequest stop) const;
   /// Asks the supervisor to let the worker save a checkpoint and go on; where the worker cannot do
   /// that, or there is none, it is forgotten.
   void request_save() const;
@@ -128,8 +129,8 @@ class RunFolder {
 nlohmann::json to_json(const RunRecord& record);
 RunRecord record_from_json(const nlohmann::json& json);
 
-/// Why a run has neither a supervisor nor an "ended" line: the supervisor's own last words.
-std::string reason_of_silence(const RunFolder& folder);
+/// Why a supervisor ended without an "ended" event: the last lines of supervisor.log.
+std::string supervisor_error(const RunFolder& folder);
 
 /// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name.
 std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
@@ -137,5 +138,33 @@ std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
 /// The run of that id, or whose id alone begins so; nothing where none does. Throws Error with the
 /// candidates where several do.
 std::optional<RunFolder> find_run(const std::filesystem::path& runs_dir, const std::string& id);
+
+/// Notes and tags that people add to a run: remarks.json of its folder. They do not change the
+/// run's identity.
+struct Annotations {
+  bool archived = false;  ///< lists and tables leave it out
+  std::string note;
+  std::vector<std::string> tags;  ///< sorted, each once
+};
+
+/// Empty without a file. Throws Error where the file cannot be read.
+Annotations read_annotations(const RunFolder& folder);
+
+/// Replaces the file, or removes it when there are no annotations.
+void write_annotations(const RunFolder& folder, Annotations remarks);
+
+/// Throws Error for what is no tag: letters, digits, '-', '_', '.', '/' and ':', at most 64.
+void check_tag(const std::string& tag);
+
+nlohmann::json to_json(const Annotations& remarks);
+
+/// The folder that holds the run folders, absolute: FORGE_RUNS_DIR where that is set, else
+/// `workspace_root`/runs where that is or could be made writable, else ./runs (shipped projects of
+/// an installed forge are read-only). Makes nothing.
+std::filesystem::path runs_dir(const std::filesystem::path& workspace_root);
+
+/// Makes the folder where it is missing; throws Error (exit code `failed`) with path, reason and
+/// what to do when runs cannot be written to it.
+void make_runs_dir(const std::filesystem::path& runs_dir);
 
 }  // namespace forge::run

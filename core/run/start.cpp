@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,75 +10,43 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
+#include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/run/supervisor.h"
-#include "core/run/tail.h"
+#include "core/worker/spawn.h"
 
 namespace forge::run {
 namespace {
 
-constexpr int inherited_lease = 3;  ///< its descriptor in the supervisor
-
 std::vector<std::string> arguments_of(const RunFolder& folder,
                                       const fs::path& program,
-                                      const Inheritance& inheritance) {
+                                      const SupervisorStart& start) {
   std::vector<std::string> arguments = {program.string(), "supervise", folder.path().string()};
-  if (inheritance.lease >= 0) {
+  if (start.lease >= 0) {
     arguments.push_back("--lease");
-    arguments.push_back(std::to_string(inherited_lease));
+    arguments.push_back(std::to_string(worker::inherited_descriptor));
   }
-  if (!inheritance.device.empty()) {
+  if (!start.device.empty()) {
     arguments.push_back("--device");
-    arguments.push_back(inheritance.device);
+    arguments.push_back(start.device);
   }
   return arguments;
 }
 
-/// What posix_spawn needs to know, freed at the end of the scope.
-class SpawnSetup {
- public:
-  SpawnSetup(const fs::path& log, int lease) {
-    ::posix_spawn_file_actions_init(&files_);
-    ::posix_spawn_file_actions_addopen(&files_, 0, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_addopen(
-        &files_, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666);
-    ::posix_spawn_file_actions_adddup2(&files_, 1, 2);
-    if (lease >= 0) ::posix_spawn_file_actions_adddup2(&files_, lease, inherited_lease);
-    // A pipe of our caller that the supervisor held open would keep that caller waiting for days.
-    ::posix_spawn_file_actions_addclosefrom_np(&files_, inherited_lease + (lease >= 0 ? 1 : 0));
-    ::posix_spawnattr_init(&attributes_);
-    sigset_t all;
-    sigset_t none;
-    ::sigfillset(&all);
-    ::sigemptyset(&none);
-    ::posix_spawnattr_setsigdefault(&attributes_, &all);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setflags(&attributes_,
-                               POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  }
-  ~SpawnSetup() {
-    ::posix_spawn_file_actions_destroy(&files_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnSetup(const SpawnSetup&) = delete;
-  SpawnSetup& operator=(const SpawnSetup&) = delete;
-
-  pid_t spawn(std::vector<std::string> arguments) const {
-    std::vector<char*> pointers;
-    for (std::string& argument : arguments) pointers.push_back(argument.data());
-    pointers.push_back(nullptr);
-    pid_t pid = 0;
-    const int failure =
-        ::posix_spawn(&pid, pointers[0], &files_, &attributes_, pointers.data(), environ);
-    if (failure != 0) throw system_error("start '" + arguments[0] + "'", failure);
-    return pid;
-  }
-
- private:
-  posix_spawn_file_actions_t files_;
-  posix_spawnattr_t attributes_;
-};
+pid_t spawn_supervisor(const RunFolder& folder,
+                       const fs::path& program,
+                       const SupervisorStart& start) {
+  const FileDescriptor input = worker::open_file("/dev/null", O_RDONLY);
+  const FileDescriptor log =
+      worker::open_file(folder.supervisor_log(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
+  worker::SpawnOptions options;
+  options.arguments = arguments_of(folder, program, start);
+  options.streams = {input.get(), log.get(), log.get()};
+  options.inherited = start.lease;
+  options.lifetime = worker::Lifetime::own;
+  return worker::spawn(options);
+}
 
 /// Whether the process has ended; it stays to be waited for.
 bool has_ended(pid_t pid) {
@@ -92,11 +59,10 @@ bool has_ended(pid_t pid) {
 
 int start_supervisor(const RunFolder& folder,
                      const fs::path& program,
-                     const Inheritance& inheritance,
+                     const SupervisorStart& start,
                      double timeout_seconds) {
   const std::string events_before = last_line(folder.events_file());
-  const pid_t pid = SpawnSetup(folder.supervisor_log(), inheritance.lease)
-                        .spawn(arguments_of(folder, program, inheritance));
+  const pid_t pid = spawn_supervisor(folder, program, start);
   const double deadline = steady_seconds() + timeout_seconds;
   while (!FileLock::is_held(folder.lock_file())) {
     if (has_ended(pid)) {

@@ -8,7 +8,7 @@
 namespace forge::run {
 
 /// What a supervisor is given by its starter.
-struct Inheritance {
+struct SupervisorStart {
   int lease = -1;  ///< descriptor that it and its worker hold for as long as they live; -1: none
   std::string device;  ///< on which the run is to be, "": that of its request
 };
@@ -19,7 +19,7 @@ struct Inheritance {
 /// not get there in time.
 int start_supervisor(const RunFolder& folder,
                      const std::filesystem::path& program,
-                     const Inheritance& inheritance = {},
+                     const SupervisorStart& start = {},
                      double timeout_seconds = 20);
 
 /// Waits for a supervisor that this process started; its exit code, or 128 and the signal that

@@ -1,19 +1,81 @@
 #include "core/run/supervisor.h"
 
+#include <signal.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 
+#include <time.h>
+
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
+#include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/run/attempt.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
-#include "core/run/stop.h"
-#include "core/run/tail.h"
 
 namespace forge::run {
+namespace {
+
+// SIGUSR2 is what a cluster's scheduler can be told to send some time before its SIGTERM.
+constexpr std::array<int, 4> stop_signals = {SIGINT, SIGTERM, SIGHUP, SIGUSR2};
+
+// A signal handler can reach nothing but globals.
+volatile sig_atomic_t signals_received = 0;
+
+/// A person's second Ctrl-C means more than the first. Other signals may well come in a row, the
+/// last one while a checkpoint is being saved.
+void count_signal(int signal) {
+  if (signal == SIGINT || signals_received == 0) signals_received = signals_received + 1;
+}
+
+}  // namespace
+
+struct StopRequests::Handlers {
+  std::array<struct sigaction, stop_signals.size()> actions{};
+};
+
+StopRequests::StopRequests(fs::path stop_file)
+    : stop_file_(std::move(stop_file)), before_(std::make_unique<Handlers>()) {
+  signals_received = 0;
+  struct sigaction action {};
+  action.sa_handler = count_signal;  // without SA_RESTART: a signal ends a wait
+  ::sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < stop_signals.size(); ++i) {
+    ::sigaction(stop_signals[i], &action, &before_->actions[i]);
+  }
+}
+
+StopRequests::~StopRequests() {
+  for (size_t i = 0; i < stop_signals.size(); ++i) {
+    ::sigaction(stop_signals[i], &before_->actions[i], nullptr);
+  }
+}
+
+void sleep_until_signal(double seconds) {
+  struct timespec time {};
+  time.tv_sec = static_cast<time_t>(seconds);
+  time.tv_nsec = static_cast<long>((seconds - static_cast<double>(time.tv_sec)) * 1e9);
+  ::nanosleep(&time, nullptr);
+}
+
+std::optional<StopRequest> StopRequests::requested() {
+  if (requested_ == StopRequest::immediately) return requested_;
+  const int signals = signals_received;
+  if (signals > 0)
+    requested_ = signals > 1 ? StopRequest::immediately : StopRequest::after_checkpoint;
+  std::error_code missing;
+  if (fs::exists(stop_file_, missing)) {
+    // Whatever it says but "now", its presence asks for the gentle stop.
+    const bool now = trim(read_file(stop_file_)) == "now";
+    if (now || !requested_)
+      requested_ = now ? StopRequest::immediately : StopRequest::after_checkpoint;
+  }
+  return requested_;
+}
+
 namespace {
 
 constexpr size_t stderr_lines = 20;
@@ -22,7 +84,7 @@ constexpr size_t stderr_line_bytes = 400;
 FileLock take_lock(const RunFolder& folder) {
   while (true) {
     if (FileLock::is_held(folder.lock_file())) break;
-    // Before the lock is taken, nobody can take this run for running and mean it with a stop.
+    // Old requests. While nobody holds the lock no one can ask this supervisor for a stop.
     remove_tree(folder.stop_file());
     remove_tree(folder.save_file());
     if (auto lock = FileLock::try_acquire(folder.lock_file())) return std::move(*lock);
@@ -37,18 +99,18 @@ FileLock take_lock(const RunFolder& folder) {
 class Supervisor {
  public:
   Supervisor(const RunFolder& folder,
-             const Backend& backend,
-             Launcher& launcher,
+             const worker::Backend& backend,
+             worker::Launcher& launcher,
              const SupervisorOptions& options)
       : folder_(folder),
         backend_(backend),
         launcher_(launcher),
         options_(options),
-        request_(protocol::request_from_line(read_file(folder.request_file()))),
-        beginning_(request_.resume_from),
-        examiner_(request_, folder.tokenizer_file()),
+        request_(worker::request_from_line(read_file(folder.request_file()))),
+        initial_checkpoint_(request_.resume_from),
+        scorer_(request_, folder.tokenizer_file()),
         log_(folder.events_file()),
-        stop_watch_(folder.stop_file()) {
+        stop_requests_(folder.stop_file()) {
     const nlohmann::json::json_pointer patience("/train/hung_after_seconds");
     if (!options_.device.empty()) request_.device = options_.device;
     options_.silence_seconds = request_.experiment.value(patience, options_.silence_seconds);
@@ -57,10 +119,10 @@ class Supervisor {
   AttemptEnd run() {
     size_t retried = 0;  // since a worker got further
     while (true) {
-      const AttemptEnd end = recorded_attempt();
+      const AttemptEnd end = attempt_logging_errors();
       if (end.saved) retried = 0;
       const bool retry =
-          end.mendable && retried < options_.retry_waits.size() && !stop_watch_.asked();
+          end.retryable && retried < options_.retry_waits.size() && !stop_requests_.requested();
       if (!retry) {
         record_end(end, std::nullopt);
         return end;
@@ -73,7 +135,7 @@ class Supervisor {
 
  private:
   /// As attempt(); where nothing can be recorded any more, one last try to say so before it throws.
-  AttemptEnd recorded_attempt() {
+  AttemptEnd attempt_logging_errors() {
     try {
       return attempt();
     } catch (const Error& problem) {
@@ -88,23 +150,29 @@ class Supervisor {
     }
   }
 
-  /// One worker, from the newest checkpoint on.
+  /// Runs one worker, which resumes from the newest checkpoint.
   AttemptEnd attempt() {
     attempt_ = log_.last_attempt() + ++started_;
     const FoundCheckpoint checkpoint = folder_.find_checkpoint();
-    request_.resume_from = checkpoint.folder.empty() ? beginning_ : checkpoint.folder;
+    request_.resume_from = checkpoint.folder.empty() ? initial_checkpoint_ : checkpoint.folder;
+    // Not in request.json: the list is long, and every old run would be slower to read.
+    request_.weights.clear();
+    if (request_.resume_from.empty() && request_.initial_weights.empty()) {
+      request_.weights =
+          worker::weights_json(config::experiment_from_json(request_.experiment).model);
+    }
     remove_tree(folder_.progress_file());  // of the worker before
-    examiner_.finish();                    // and what it answered without an evaluation
+    scorer_.finish();                      // and what it answered without an evaluation
     std::error_code missing;
     const auto size = fs::file_size(folder_.stderr_file(), missing);
     stderr_begin_ = missing ? 0 : static_cast<int64_t>(size);
-    std::unique_ptr<RunningWorker> worker;
+    std::unique_ptr<worker::RunningWorker> worker;
     try {
       worker = launcher_.start({backend_.command(request_),
-                                protocol::to_line(request_),
+                                worker::to_line(request_),
                                 folder_.path(),
                                 folder_.stderr_file(),
-                                /*more_input=*/false,
+                                /*keep_stdin_open=*/false,
                                 options_.lease});
     } catch (const Error& problem) {
       return {RunState::failed, {}, problem.message(), problem.hint()};
@@ -116,19 +184,19 @@ class Supervisor {
                  {"damaged", checkpoint.damaged},
                  {"stderr_bytes", stderr_begin_}},
                 attempt_);
-    return Attempt(folder_, options_, attempt_, *worker, examiner_, log_, stop_watch_).run();
+    return Attempt(folder_, options_, attempt_, *worker, scorer_, log_, stop_requests_).run();
   }
 
-  /// Whether the time went by without a wish to stop.
+  /// False when a stop was requested meanwhile.
   bool wait(double seconds) {
     const double until = options_.clock() + seconds;
-    double looked_elsewhere = options_.clock();
-    while (!stop_watch_.asked()) {
+    double periodic_task_at = options_.clock();
+    while (!stop_requests_.requested()) {
       const double now = options_.clock();
       if (now >= until) return true;
-      if (options_.meanwhile && now - looked_elsewhere >= options_.meanwhile_seconds) {
-        looked_elsewhere = now;
-        options_.meanwhile();
+      if (options_.periodic_task && now - periodic_task_at >= options_.periodic_task_seconds) {
+        periodic_task_at = now;
+        options_.periodic_task();
       }
       options_.sleep(std::min(options_.poll_seconds, until - now));
     }
@@ -157,7 +225,8 @@ class Supervisor {
         {"retry", retry_after.has_value()}};
     if (retry_after) ended["wait_seconds"] = *retry_after;
     if (end.storage) ended["storage"] = true;
-    if (end.busy_elsewhere) ended["busy_elsewhere"] = std::round(*end.busy_elsewhere * 1e4) / 1e4;
+    if (end.other_process_load)
+      ended["busy_elsewhere"] = std::round(*end.other_process_load * 1e4) / 1e4;
     std::error_code missing;
     const auto prose = fs::file_size(folder_.stderr_file(), missing);
     if (!missing) ended["stderr_bytes"] = prose;
@@ -166,23 +235,24 @@ class Supervisor {
   }
 
   const RunFolder& folder_;
-  const Backend& backend_;
-  Launcher& launcher_;
+  const worker::Backend& backend_;
+  worker::Launcher& launcher_;
   SupervisorOptions options_;
-  protocol::Request request_;
-  const std::string beginning_;  ///< another run's checkpoint that this one goes on from, ""
-  Examiner examiner_;
+  worker::Request request_;
+  const std::string
+      initial_checkpoint_;  ///< another run's checkpoint that this one goes on from, ""
+  Scorer scorer_;
   EventLog log_;
-  StopWatch stop_watch_;
+  StopRequests stop_requests_;
   int started_ = 0;
   int attempt_ = 0;
   int64_t stderr_begin_ = 0;
 };
 
 /// The exit code of a run whose lock is held.
-int run_to_its_end(const RunFolder& folder,
-                   const Backend& backend,
-                   Launcher& launcher,
+int run_until_done(const RunFolder& folder,
+                   const worker::Backend& backend,
+                   worker::Launcher& launcher,
                    const SupervisorOptions& options) {
   const AttemptEnd end = Supervisor(folder, backend, launcher, options).run();
   remove_tree(folder.stop_file());
@@ -212,27 +282,27 @@ std::vector<double> retry_waits_from_text(const std::string& text) {
 }
 
 int supervise(const RunFolder& folder,
-              const Backend& backend,
-              Launcher& launcher,
+              const worker::Backend& backend,
+              worker::Launcher& launcher,
               const SupervisorOptions& options) {
   const bool completed_before = folder.state() == RunState::completed;
   const FileLock lock = take_lock(folder);
-  const auto say_end = [&](int exit_code) {
+  const auto notify_end = [&](int exit_code) {
     if (options.at_end) options.at_end(exit_code);
     return exit_code;
   };
   if (completed_before) {
     write_file_atomic(folder.done_file(), utc_timestamp() + "\n");
-    return say_end(supervised_completed);
+    return notify_end(supervised_completed);
   }
   int exit_code = supervised_failed;
   try {
-    exit_code = run_to_its_end(folder, backend, launcher, options);
+    exit_code = run_until_done(folder, backend, launcher, options);
   } catch (const Error& problem) {
-    say_end(static_cast<int>(problem.exit_code()));
+    notify_end(static_cast<int>(problem.exit_code()));
     throw;
   }
-  return say_end(exit_code);
+  return notify_end(exit_code);
 }
 
 }  // namespace forge::run

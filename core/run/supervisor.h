@@ -1,16 +1,40 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/clock.h"
-#include "core/run/backend.h"
-#include "core/run/launcher.h"
 #include "core/run/run_folder.h"
-#include "core/run/stop.h"
+#include "core/worker/launcher.h"
 
 namespace forge::run {
+
+/// Collects the requests to stop a run: signals and the stop file of the run folder. SIGINT,
+/// SIGTERM, SIGHUP and SIGUSR2 ask for a stop after a checkpoint, a SIGINT after any of them for an
+/// immediate one. The object holds the process's handlers for those signals; there may be only one
+/// at a time.
+class StopRequests {
+ public:
+  explicit StopRequests(std::filesystem::path stop_file);
+  ~StopRequests();
+  StopRequests(const StopRequests&) = delete;
+  StopRequests& operator=(const StopRequests&) = delete;
+
+  /// The strongest request until now.
+  std::optional<StopRequest> requested();
+
+ private:
+  struct Handlers;
+  std::filesystem::path stop_file_;
+  std::unique_ptr<Handlers> before_;
+  std::optional<StopRequest> requested_;
+};
+
+/// Returns after so many seconds, or at once when a signal arrives.
+void sleep_until_signal(double seconds);
 
 struct SupervisorOptions {
   double silence_seconds = 120;    ///< a worker that shows no work for so long is taken for hung;
@@ -25,10 +49,10 @@ struct SupervisorOptions {
   std::string device;  ///< on which the run is to be, "": that of its request
   int lease = -1;      ///< descriptor that the worker inherits; -1: none
   std::function<double()> clock = steady_seconds;
-  std::function<void(double)> sleep = wait_for_signal;  ///< may return early
-  /// Called now and then while the run goes on.
-  std::function<void()> meanwhile;
-  double meanwhile_seconds = 5;
+  std::function<void(double)> sleep = sleep_until_signal;  ///< may return early
+  /// Called every periodic_task_seconds while the run goes on.
+  std::function<void()> periodic_task;
+  double periodic_task_seconds = 5;
   /// Called once when the run has ended and is still locked, with the exit code.
   std::function<void(int)> at_end;
 };
@@ -48,8 +72,8 @@ std::vector<double> retry_waits_from_text(const std::string& text);
 /// no longer be recorded (disk full): the worker is stopped then, and all that was acknowledged is
 /// in the folder.
 int supervise(const RunFolder& folder,
-              const Backend& backend,
-              Launcher& launcher,
+              const worker::Backend& backend,
+              worker::Launcher& launcher,
               const SupervisorOptions& options = {});
 
 }  // namespace forge::run

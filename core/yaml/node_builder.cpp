@@ -5,16 +5,83 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/templating/plain_scalar.h"
-#include "core/templating/unicode.h"
-#include "core/yaml/raw_text.h"
+#include "core/python/plain_scalar.h"
+#include "core/python/unicode.h"
+#include "core/yaml/scalar_scan.h"
 
 namespace forge::yaml {
 namespace {
 
-using templating::PlainScalar;
+/// Limit of remembered overridden values. Merges of merges would double them without end.
+constexpr size_t max_history = 64;
 
-// Bounds against hostile input; real configs stay below a hundredth of each.
+constexpr int64_t max_exact_integer = int64_t{1} << 53;  ///< that a double holds exactly
+
+/// What makes a key the same as another: 1, 1.0 and yes are one key, as in Python's dicts.
+std::string identity_of(const Entry& entry) {
+  using python::PlainScalar;
+  if (entry.key_is_string) return "s" + entry.key;
+  const PlainScalar scalar = python::resolve_plain_scalar(entry.key);
+  switch (scalar.kind) {
+    case PlainScalar::Kind::null: return "null";
+    case PlainScalar::Kind::boolean: return scalar.boolean ? "n1.0" : "n0.0";
+    case PlainScalar::Kind::integer:
+      if (scalar.overflow) return "n" + entry.key;
+      if (scalar.integer > max_exact_integer || scalar.integer < -max_exact_integer)
+        return "n" + std::to_string(scalar.integer);
+      return "n" + shortest(static_cast<double>(scalar.integer));
+    case PlainScalar::Kind::real: return "n" + shortest(scalar.real == 0 ? 0.0 : scalar.real);
+    default: return "p" + entry.key;
+  }
+}
+
+}  // namespace
+
+void MappingBuilder::merge_mapping(const Node& mapping) {
+  if (!mapping.is_mapping()) {
+    throw Error("'<<' merges mappings, but this is " + describe_kind(mapping), mapping.origin);
+  }
+  merged_.insert(merged_.end(), mapping.entries.begin(), mapping.entries.end());
+}
+
+void MappingBuilder::merge(const Node& value) {
+  if (!value.is_sequence()) return merge_mapping(value);
+  // Of several mappings the first wins, so it comes last.
+  for (auto item = value.items.rbegin(); item != value.items.rend(); ++item) merge_mapping(**item);
+}
+
+void MappingBuilder::put(Entry entry, bool is_own) {
+  const auto [found, is_new] = index_.emplace(identity_of(entry), entries_.size());
+  if (is_new) {
+    entries_.push_back(std::move(entry));
+    owned_.push_back(is_own);
+    return;
+  }
+  Entry& replaced = entries_[found->second];
+  entry.repeats = owned_[found->second] ? replaced.repeats + 1 : 0;
+  owned_[found->second] = is_own;
+  std::vector<NodePtr> history = std::move(entry.overridden);
+  history.push_back(replaced.value);
+  history.insert(history.end(), replaced.overridden.begin(), replaced.overridden.end());
+  if (history.size() > max_history) history.resize(max_history);
+  entry.overridden = std::move(history);
+  replaced = std::move(entry);
+}
+
+std::vector<Entry> MappingBuilder::finish() {
+  for (Entry& entry : merged_) {
+    entry.repeats = 0;
+    put(std::move(entry), false);
+  }
+  for (Entry& entry : own_) put(std::move(entry), true);
+  return std::move(entries_);
+}
+
+namespace {
+
+using python::PlainScalar;
+
+// Limits against malicious input. Real configs stay below a hundredth of each.
 constexpr size_t max_depth = 200;
 constexpr size_t max_tree_size = 1'000'000;
 constexpr size_t max_merged_entries = 1'000'000;
@@ -73,7 +140,7 @@ void apply_standard_tag(const std::string& tag, bool is_key, Node& node) {
   const std::string type = tag.substr(std::string(standard_prefix).size());
   if (type == "str") return;
   if (type.empty() && node.text.empty()) return apply({PlainScalar::Kind::null}, is_key, node);
-  PlainScalar scalar = templating::resolve_plain_scalar(node.text);
+  PlainScalar scalar = python::resolve_plain_scalar(node.text);
   if (type == "float" && scalar.kind == PlainScalar::Kind::integer) {
     scalar.kind = PlainScalar::Kind::real;
     scalar.real = static_cast<double>(scalar.integer);
@@ -90,7 +157,7 @@ void apply_standard_tag(const std::string& tag, bool is_key, Node& node) {
 
 void NodeBuilder::OnDocumentStart(const YAML::Mark& mark) {
   if (has_document_) {
-    throw Error("the text goes on after the end of the YAML document",
+    throw Error("content after the end of the YAML document",
                 place(mark),
                 "check the indentation; only one document is allowed");
   }
@@ -100,7 +167,7 @@ void NodeBuilder::OnDocumentStart(const YAML::Mark& mark) {
 void NodeBuilder::OnAnchor(const YAML::Mark& mark, const std::string& name) {
   static const char* const allowed =
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
-  if (name.find_first_not_of(allowed) != std::string::npos && templating::is_ascii(name)) {
+  if (name.find_first_not_of(allowed) != std::string::npos && python::is_ascii(name)) {
     throw Error("'" + name + "' cannot be the name of an anchor",
                 place(mark),
                 "it may hold letters, digits, '_' and '-'");
@@ -158,12 +225,12 @@ bool NodeBuilder::is_explicit_key(const YAML::Mark& mark) const {
 
 /// A key whose value is absent still needs its colon; yaml-cpp takes any word for a key.
 void NodeBuilder::require_colon(const Node& key) const {
-  const Open& mapping = open_.back();
+  const OpenCollection& mapping = open_.back();
   if (mapping.is_flow || mapping.key_mark.pos < 0) return;
   if (is_explicit_key(mapping.key_mark)) return;
   const auto position = static_cast<size_t>(mapping.key_mark.pos);
   const size_t end = std::min(text_.find('\n', position), text_.size());
-  const size_t begin = std::min(behind_properties(text_, position), end);
+  const size_t begin = std::min(skip_properties(text_, position), end);
   const size_t size = key.plain ? std::min(key.text.size(), end - begin) : 0;
   if (text_.substr(begin + size, end - begin - size).find(':') != std::string::npos) return;
   throw Error("'" + key.text + "' stands where 'key: value' is expected",
@@ -171,24 +238,25 @@ void NodeBuilder::require_colon(const Node& key) const {
               "write '" + key.text + ":' if it is a key without a value");
 }
 
-/// A word that continues nothing must be indented more than the key whose value it is.
+/// A value on a line of its own must be indented more than its key.
 void NodeBuilder::require_indentation(const Node& scalar, const YAML::Mark& mark) const {
   if (open_.empty() || !open_.back().key || open_.back().is_flow) return;
   const YAML::Mark& key = open_.back().key_mark;
   if (key.pos < 0 || mark.line <= key.line || mark.column > key.column) return;
   if (is_explicit_key(key)) return;
-  const size_t begin = behind_properties(text_, static_cast<size_t>(mark.pos));
-  if (text_.find_first_of("|>", begin) == begin) return;  // whose text is indented, not its head
+  const size_t begin = skip_properties(text_, static_cast<size_t>(mark.pos));
+  if (text_.find_first_of("|>", begin) == begin)
+    return;  // a block scalar: its text is indented, not its header
   throw Error("'" + scalar.text + "' stands where 'key: value' is expected",
               scalar.origin,
               "indent it if it is the value of the key above");
 }
 
-/// Where yaml-cpp is wrong about a scalar that is not plain: a quotation mark at the very end of
-/// the text opens nothing, and `>+` keeps all line breaks at the end of its text.
-void NodeBuilder::correct_scalar(Node& scalar, const YAML::Mark& mark) const {
+/// Corrects yaml-cpp on scalars that are not plain: a quotation mark at the very end of the text
+/// opens nothing, and `>+` keeps all line breaks at the end of its text.
+void NodeBuilder::fix_yaml_cpp_scalar(Node& scalar, const YAML::Mark& mark) const {
   if (scalar.plain || mark.pos < 0) return;
-  const size_t begin = behind_properties(text_, static_cast<size_t>(mark.pos));
+  const size_t begin = skip_properties(text_, static_cast<size_t>(mark.pos));
   const char style = begin < text_.size() ? text_[begin] : '\0';
   if (style == '\'' || style == '"') {
     if (!quoted_scalar_end(text_, begin))
@@ -216,7 +284,7 @@ void NodeBuilder::resolve_scalar(Node& node, const std::string& tag) const {
   node.kind = Node::Kind::string;
   node.plain = tag != "!";
   if (tag == "?") {
-    apply(templating::resolve_plain_scalar(node.text), expects_key(), node);
+    apply(python::resolve_plain_scalar(node.text), expects_key(), node);
   } else if (is_standard(tag)) {
     apply_standard_tag(tag, expects_key(), node);
   } else {
@@ -232,7 +300,7 @@ void NodeBuilder::OnScalar(const YAML::Mark& mark,
   auto node = make_node(mark, Node::Kind::string);
   node->text = value;
   resolve_scalar(*node, tag);
-  correct_scalar(*node, mark);
+  fix_yaml_cpp_scalar(*node, mark);
   require_indentation(*node, mark);
   if (expects_key()) open_.back().key_mark = mark;
   add({std::move(node), 1}, anchor);
@@ -250,7 +318,7 @@ void NodeBuilder::open(const YAML::Mark& mark,
                        YAML::anchor_t anchor,
                        Node::Kind kind) {
   if (open_.size() >= max_depth) throw Error("the YAML is nested more than 200 deep", place(mark));
-  Open collection;
+  OpenCollection collection;
   collection.node = make_node(mark, kind);
   collection.node->plain = false;
   collection.anchor = anchor;
@@ -263,8 +331,8 @@ void NodeBuilder::open(const YAML::Mark& mark,
   open_.push_back(std::move(collection));
 }
 
-NodeBuilder::Open NodeBuilder::close() {
-  Open collection = std::move(open_.back());
+NodeBuilder::OpenCollection NodeBuilder::close() {
+  OpenCollection collection = std::move(open_.back());
   open_.pop_back();
   return collection;
 }
@@ -278,7 +346,7 @@ void NodeBuilder::OnSequenceStart(const YAML::Mark& mark,
 }
 
 void NodeBuilder::OnSequenceEnd() {
-  Open collection = close();
+  OpenCollection collection = close();
   add({std::move(collection.node), collection.tree_size, collection.depth}, collection.anchor);
 }
 
@@ -291,7 +359,7 @@ void NodeBuilder::OnMapStart(const YAML::Mark& mark,
 }
 
 void NodeBuilder::OnMapEnd() {
-  Open collection = close();
+  OpenCollection collection = close();
   merged_entries_ += collection.mapping.merged_count();
   if (merged_entries_ > max_merged_entries) {
     throw Error("the merges of this YAML copy more than a million entries",
@@ -309,38 +377,41 @@ void NodeBuilder::OnMapEnd() {
 }
 
 /// Gives a finished node to the collection that is open, or makes it the root.
-void NodeBuilder::add(Built built, YAML::anchor_t anchor) {
-  if (anchor != 0) anchored_[anchor] = built;
+void NodeBuilder::add(FinishedNode finished, YAML::anchor_t anchor) {
+  if (anchor != 0) anchored_[anchor] = finished;
   if (open_.empty()) {
-    root_ = std::move(built);
+    root_ = std::move(finished);
     return;
   }
-  Open& parent = open_.back();
-  parent.tree_size += built.tree_size;
-  parent.depth = std::max(parent.depth, built.depth + 1);
+  OpenCollection& parent = open_.back();
+  parent.tree_size += finished.tree_size;
+  parent.depth = std::max(parent.depth, finished.depth + 1);
   if (parent.depth > max_depth) {
-    throw Error("the aliases of this YAML nest it more than 200 deep", built.node->origin);
+    throw Error("the aliases of this YAML nest it more than 200 deep", finished.node->origin);
   }
   if (parent.tree_size > max_tree_size) {
-    throw Error("the aliases of this YAML expand to more than a million nodes", built.node->origin);
+    throw Error("the aliases of this YAML expand to more than a million nodes",
+                finished.node->origin);
   }
   if (parent.node->is_sequence()) {
-    parent.node->items.push_back(std::move(built.node));
+    parent.node->items.push_back(std::move(finished.node));
     return;
   }
   if (!parent.key) {
-    if (!built.node->is_scalar())
-      throw Error("a key must be a scalar, not " + describe_kind(*built.node), built.node->origin);
-    parent.key = std::move(built.node);
+    if (!finished.node->is_scalar())
+      throw Error("a key must be a scalar, not " + describe_kind(*finished.node),
+                  finished.node->origin);
+    parent.key = std::move(finished.node);
     return;
   }
   const NodePtr key = std::exchange(parent.key, nullptr);
-  if (key->plain && key->tag.empty() && key->text == "<<") return parent.mapping.merge(*built.node);
+  if (key->plain && key->tag.empty() && key->text == "<<")
+    return parent.mapping.merge(*finished.node);
   Entry entry;
   entry.key = key->text;
   entry.key_is_string = key->kind == Node::Kind::string;
   entry.key_origin = key->origin;
-  entry.value = std::move(built.node);
+  entry.value = std::move(finished.node);
   parent.mapping.add(std::move(entry));
 }
 

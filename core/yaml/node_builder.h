@@ -1,19 +1,37 @@
 #pragma once
 
-#include <yaml-cpp/anchor.h>
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/mark.h>
-
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
-#include "core/yaml/mapping_builder.h"
-#include "core/yaml/parse.h"
+#include <yaml-cpp/anchor.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/mark.h>
+
+#include "core/yaml/yaml.h"
 
 namespace forge::yaml {
+
+/// Collects the entries of one mapping with PyYAML's rules: a repeated key keeps its first place
+/// and takes the last value; merged entries come before the mapping's own and yield to them.
+class MappingBuilder {
+ public:
+  void add(Entry entry) { own_.push_back(std::move(entry)); }
+  /// The value of a `<<` key: a mapping or a sequence of mappings. Throws Error for others.
+  void merge(const Node& value);
+  size_t merged_count() const { return merged_.size(); }
+  std::vector<Entry> finish();
+
+ private:
+  void merge_mapping(const Node& mapping);
+  void put(Entry entry, bool is_own);
+
+  std::vector<Entry> merged_, own_, entries_;
+  std::vector<bool> owned_;  ///< of entries_: whether the value is of the mapping itself
+  std::unordered_map<std::string, size_t> index_;  ///< into entries_
+};
 
 /// Builds nodes from yaml-cpp's events, without recursion. Throws Error.
 class NodeBuilder : public YAML::EventHandler {
@@ -46,13 +64,13 @@ class NodeBuilder : public YAML::EventHandler {
 
  private:
   /// A node, and how many nodes a walk over it meets (an alias counts each time), how deep.
-  struct Built {
+  struct FinishedNode {
     NodePtr node;
     size_t tree_size = 1;
     size_t depth = 0;
   };
   /// A collection whose end has not come yet.
-  struct Open {
+  struct OpenCollection {
     std::shared_ptr<Node> node;
     YAML::anchor_t anchor = 0;
     size_t tree_size = 1;
@@ -66,21 +84,21 @@ class NodeBuilder : public YAML::EventHandler {
   std::shared_ptr<Node> make_node(const YAML::Mark& mark, Node::Kind kind);
   std::string null_text(const YAML::Mark& mark) const;
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind);
-  Open close();
-  void add(Built built, YAML::anchor_t anchor);
+  OpenCollection close();
+  void add(FinishedNode finished, YAML::anchor_t anchor);
   void resolve_scalar(Node& node, const std::string& tag) const;
   bool expects_key() const;
   bool is_explicit_key(const YAML::Mark& mark) const;
   void require_colon(const Node& key) const;
   void require_indentation(const Node& scalar, const YAML::Mark& mark) const;
-  void correct_scalar(Node& scalar, const YAML::Mark& mark) const;
+  void fix_yaml_cpp_scalar(Node& scalar, const YAML::Mark& mark) const;
 
   const std::string& text_;
   const OriginMap& origin_;
-  Built root_;
+  FinishedNode root_;
   bool has_document_ = false;
-  std::vector<Open> open_;
-  std::unordered_map<YAML::anchor_t, Built> anchored_;
+  std::vector<OpenCollection> open_;
+  std::unordered_map<YAML::anchor_t, FinishedNode> anchored_;
   std::unordered_set<std::string> anchor_names_;
   std::string pending_anchor_;  ///< name of the anchor of the next node
   size_t merged_entries_ = 0;

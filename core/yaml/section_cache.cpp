@@ -1,7 +1,5 @@
 #include "core/yaml/section_cache.h"
 
-#include "core/yaml/events.h"
-#include "core/yaml/section_document.h"
 #include "core/yaml/sections.h"
 
 namespace forge::yaml {
@@ -15,29 +13,31 @@ YAML::Mark mark_at(const SectionedText& text, int line, int column) {
   return mark;
 }
 
-/// Hands on the events of one section of a document.
-bool play_section(const SectionedText& text,
-                  size_t index,
-                  const std::vector<Event>& events,
-                  EventPlayer& player) {
+/// Replays the events of one section of a document.
+bool replay_section(const SectionedText& text,
+                    size_t index,
+                    const std::vector<Event>& events,
+                    EventReplayer& replayer) {
   const Section& section = text.sections[index];
   std::string tag, value;
   for (const Event& event : events) {
     YAML::Mark mark;
-    if (event.mark.line == behind_section) {
+    if (event.mark.line == next_section_line) {
       mark = mark_at(text, text.sections[index + 1].line, 0);
     } else if (!event.ends_collection()) {
       mark = mark_at(text, section.line + event.mark.line, event.mark.column);
       if (event.at_end) mark.pos = static_cast<int>(text.size);
     }
-    if (event.leaf >= 0) value = section.leaves.at(static_cast<size_t>(event.leaf)).text;
-    if (event.tag_leaf >= 0) {
+    if (event.literal >= 0) value = section.literals.at(static_cast<size_t>(event.literal)).text;
+    if (event.tag_literal >= 0) {
       tag = "!";
-      tag += section.leaves.at(static_cast<size_t>(event.tag_leaf)).text;
+      tag += section.literals.at(static_cast<size_t>(event.tag_literal)).text;
     }
-    const bool is_played = player.play(
-        event, mark, event.tag_leaf >= 0 ? tag : event.tag, event.leaf >= 0 ? value : event.value);
-    if (!is_played) return false;
+    const bool is_replayed = replayer.replay(event,
+                                             mark,
+                                             event.tag_literal >= 0 ? tag : event.tag,
+                                             event.literal >= 0 ? value : event.value);
+    if (!is_replayed) return false;
   }
   return true;
 }
@@ -54,7 +54,7 @@ std::vector<SectionCache::Events> SectionCache::known_events(
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < sections.size(); ++i) {
     const auto& known = known_[static_cast<size_t>(sections[i].position)];
-    const auto found = known.find(sections[i].outline);
+    const auto found = known.find(sections[i].skeleton);
     if (found != known.end()) events[i] = found->second;
   }
   return events;
@@ -77,7 +77,7 @@ bool SectionCache::parse_unknown(const std::vector<Section>& sections,
   for (size_t i = 0; i < unknown.size(); ++i) {
     const Section& section = sections[unknown[i]];
     events[unknown[i]] = std::make_shared<const std::vector<Event>>(std::move(parsed[i]));
-    known_[static_cast<size_t>(section.position)].emplace(section.outline, events[unknown[i]]);
+    known_[static_cast<size_t>(section.position)].emplace(section.skeleton, events[unknown[i]]);
   }
   return true;
 }
@@ -87,12 +87,12 @@ bool SectionCache::handle_document(const std::string& text, YAML::EventHandler& 
   if (!cut) return false;
   std::vector<Events> events = known_events(cut->sections);
   if (!parse_unknown(cut->sections, events)) return false;
-  EventPlayer player(handler);
+  EventReplayer replayer(handler);
   const YAML::Mark first = mark_at(*cut, cut->sections.front().line, 0);
   handler.OnDocumentStart(first);
   handler.OnMapStart(first, "?", 0, YAML::EmitterStyle::Block);
   for (size_t i = 0; i < events.size(); ++i) {
-    if (!play_section(*cut, i, *events[i], player)) return false;
+    if (!replay_section(*cut, i, *events[i], replayer)) return false;
   }
   handler.OnMapEnd();
   handler.OnDocumentEnd();

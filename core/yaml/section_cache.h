@@ -16,18 +16,16 @@ namespace forge::yaml {
 struct Event;
 struct Section;
 
-/// What yaml-cpp made of the sections (see sections.h) of earlier documents. The configs of a
-/// project have most of their sections in common, all but texts in quotes word for word, and
-/// reading YAML is what costs most in resolving one.
+/// Caches yaml-cpp's events for the sections (see sections.h) of earlier documents, keyed by the
+/// section's position and skeleton. The configs of a project share most sections up to literals,
+/// and parsing YAML dominates the time to resolve a config. Any thread may call.
 ///
-/// Why the result is exact: where a key begins in the first column of a block mapping, yaml-cpp's
-/// scanner has no memory but the anchors by name. So a section has the same events in every
-/// document in which it begins at such a place, and it ends at such a place if it did once. (The
-/// first section is another matter, as it makes the mapping; it is known by itself.) What stands in
-/// double quotes at the end of a line, without a quote or backslash, is the value of one event and
-/// nothing to the others. For each section that is parsed it is verified that it began and ended
-/// so, and that its quoted texts are events; where that fails, and for every document with an
-/// error, the document is parsed as a whole. Any thread may call.
+/// Why the result is exact: at a key in the first column of a block mapping, yaml-cpp's scanner
+/// remembers only the anchors by name. So a section has the same events in every document in which
+/// it begins and ends at such a key. The first section also opens the mapping; it has a key of its
+/// own. A literal is the value or tag of one event and changes no other event. Each parsed section
+/// is checked: it begins and ends at such keys, and its literals are whole values or tags. If a
+/// check fails, or the document has an error, the document is parsed as a whole.
 class SectionCache {
  public:
   SectionCache();
@@ -35,8 +33,8 @@ class SectionCache {
   SectionCache(const SectionCache&) = delete;
   SectionCache& operator=(const SectionCache&) = delete;
 
-  /// Hands the handler the events of the document `text`, as YAML::Parser would. False where the
-  /// text is to be parsed as a whole by the caller, with a new handler.
+  /// Sends the handler the events of the document `text`, as YAML::Parser would. If false, the
+  /// caller parses the whole text with a new handler.
   bool handle_document(const std::string& text, YAML::EventHandler& handler);
 
  private:
@@ -46,7 +44,7 @@ class SectionCache {
   bool parse_unknown(const std::vector<Section>& sections, std::vector<Events>& events);
 
   mutable std::mutex mutex_;
-  std::array<std::unordered_map<std::string, Events>, 3> known_;  ///< by position and outline
+  std::array<std::unordered_map<std::string, Events>, 3> known_;  ///< by position and skeleton
 };
 
 }  // namespace forge::yaml

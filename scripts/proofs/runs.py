@@ -10,11 +10,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 # The smallest model that has every kind of weight: a step takes less than a millisecond.
-TINY = {"model.hidden_size": 16, "model.intermediate_size": 24, "model.num_layers": 1, "model.num_heads": 2,
+TINY = {"model.hidden_size": 16, "model.mlp.intermediate_size": 24, "model.num_layers": 1, "model.attention.num_heads": 2,
         "model.vocab_size": 300, "tokenizer.vocab_size": 300, "train.batch_size": 2, "train.seq_len": 16,
         "train.eval_rows": 4, "train.eval_batch_size": 4, "train.log_every": 7, "train.eval_every": 50,
         "train.checkpoint_every": 25}
-TINY_TASK = {"model.hidden_size": 16, "model.intermediate_size": 32, "model.num_layers": 1, "model.num_heads": 1,
+TINY_TASK = {"model.hidden_size": 16, "model.mlp.intermediate_size": 32, "model.num_layers": 1, "model.attention.num_heads": 1,
              "train.batch_size": 4, "train.seq_len": 14, "data.task.length": 6, "train.eval_rows": 4,
              "train.log_every": 7, "train.eval_every": 50, "train.checkpoint_every": 25}
 KINDS = {  # what is trained: project, config, settings

@@ -7,10 +7,10 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/templating/line_preprocessor.h"
-#include "core/templating/loader.h"
-#include "core/templating/render.h"
-#include "core/yaml/parse.h"
+#include "core/jinja/line_preprocessor.h"
+#include "core/jinja/loader.h"
+#include "core/jinja/render.h"
+#include "core/yaml/yaml.h"
 #include "tests/differential/statistics_answers.h"
 #include "tests/support/support.h"
 
@@ -19,9 +19,9 @@ namespace {
 
 using nlohmann::json;
 
-templating::Variable variable_of(const json& value) {
-  using Kind = templating::Variable::Kind;
-  templating::Variable variable;
+jinja::Variable variable_of(const json& value) {
+  using Kind = jinja::Variable::Kind;
+  jinja::Variable variable;
   if (value.is_boolean()) {
     variable.kind = Kind::boolean;
     variable.boolean = value;
@@ -39,33 +39,32 @@ templating::Variable variable_of(const json& value) {
 }
 
 /// What oracle.py pins as well.
-templating::Surroundings pinned_surroundings() {
-  templating::Surroundings surroundings;
-  surroundings.unix_time = 1700000000.25;
-  surroundings.working_directory = "/cwd";
-  surroundings.home_directory = "/home/ada";
-  surroundings.host_name = "lab";
-  return surroundings;
+jinja::HostEnvironment pinned_host_environment() {
+  jinja::HostEnvironment host_environment;
+  host_environment.unix_time = 1700000000.25;
+  host_environment.working_directory = "/cwd";
+  host_environment.home_directory = "/home/ada";
+  host_environment.host_name = "lab";
+  return host_environment;
 }
 
 json answer_render(const json& question) {
   const TemporaryFolder folder;
   for (const auto& [name, text] : question["files"].items()) folder.write(name, text);
-  templating::RenderRequest request;
+  jinja::RenderRequest request;
   request.search_path = {folder.path()};
   request.template_name = question["main"];
   request.project_dir = "/projects/demo";
   request.workspace_root = "/projects";
-  request.surroundings = pinned_surroundings();
+  request.host_environment = pinned_host_environment();
   const json variables = question.value("variables", json::object());
-  for (const auto& [name, value] : variables.items())
-    request.variables[name] = variable_of(value);
-  return {{"text", templating::render(request).text}};
+  for (const auto& [name, value] : variables.items()) request.variables[name] = variable_of(value);
+  return {{"text", jinja::render(request).text}};
 }
 
 json answer_split(const json& question) {
   json parts = json::array();
-  for (const auto& part : templating::split_inline_templates(question["text"].get<std::string>()))
+  for (const auto& part : jinja::split_inline_templates(question["text"].get<std::string>()))
     parts.push_back({part.inline_name, part.text});
   return {{"parts", parts}};
 }
@@ -104,7 +103,7 @@ json answer(const json& question) {
   const std::string kind = question["kind"];
   if (kind == "render") return answer_render(question);
   if (kind == "lines")
-    return {{"text", templating::preprocess_lines(question["text"].get<std::string>()).text}};
+    return {{"text", jinja::preprocess_lines(question["text"].get<std::string>()).text}};
   if (kind == "split") return answer_split(question);
   if (kind == "yaml") return answer_yaml(question);
   if (kind == "statistics") return {{"answer", answer_statistics(question)}};

@@ -3,10 +3,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/statistics/bootstrap.h"
-#include "core/statistics/difference.h"
-#include "core/statistics/holm.h"
-#include "core/statistics/sample.h"
+#include "core/results/statistics/sample.h"
+#include "core/results/statistics/significance.h"
 
 namespace forge::tests {
 namespace {

@@ -1,9 +1,8 @@
 #include <fstream>
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
-#include "tests/support/contains.h"
 
 namespace forge::tests {
 namespace {
@@ -104,7 +103,7 @@ TEST_CASE("a finished run is not repeated unless forced and then gives the same 
   const Program forge;
   const json first = json::parse(forge.call(tiny({"run", "train_canon_b", "--json"})).out);
   const Outcome again = forge.call(tiny({"run", "train_canon_b", "--json"}));
-  REQUIRE(contains(again.err, "done before"));
+  REQUIRE(contains(again.err, "already completed"));
   REQUIRE(json::parse(again.out) == first);
   const json forced =
       json::parse(forge.call(tiny({"run", "train_canon_b", "--force", "--json"})).out);
@@ -150,7 +149,7 @@ TEST_CASE("seeds and sweeps make a run of every combination and are planned with
     REQUIRE(results[i].at("id") == planned[i].at("run"));
     REQUIRE(planned[i].at("action") == "cached");
   }
-  REQUIRE(contains(forge.call(command).err, "done before, nothing to do"));
+  REQUIRE(contains(forge.call(command).err, "already completed"));
 
   const Outcome why = forge.call({"why", results[0].at("id"), results[2].at("id"), "--json"});
   REQUIRE(why.exit_code == 1);
@@ -199,7 +198,7 @@ TEST_CASE("a sweep that the project declares is saved as a plan and executed as 
     REQUIRE(results[i].at("id") == plan[i].at("run"));
     REQUIRE(results[i].at("status") == "completed");
   }
-  REQUIRE(contains(forge.call({"run", "--plan", file}).err, "done before, nothing to do"));
+  REQUIRE(contains(forge.call({"run", "--plan", file}).err, "already completed"));
   REQUIRE(forge.call({"run", "--plan", file, "--all"}).exit_code == 2);
   REQUIRE(contains(forge.call({"run", "--sweep", "rate"}).err, "did you mean 'rates'?"));
 }

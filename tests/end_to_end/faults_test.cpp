@@ -3,7 +3,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/hash.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
@@ -13,7 +13,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int long_steps = 3000;
+/// So many steps take seconds: a test that looks every few milliseconds meets the run in the middle
+/// however busy the machine is. What takes longer than a look holds the worker.
+constexpr int long_steps = 2000;
+constexpr int longer_steps = 6000;
 
 /// A run long enough to be interrupted; it evaluates and saves rarely, so that it is training.
 std::vector<std::string> long_run(const std::string& config, int steps = long_steps) {
@@ -23,14 +26,6 @@ std::vector<std::string> long_run(const std::string& config, int steps = long_st
     arguments.insert(arguments.end(), {"--set", setting});
   }
   return arguments;
-}
-
-int worker_pid(const Program& forge) {
-  int pid = 0;
-  for (const json& event : forge.events(forge.only_run())) {
-    if (event.at("event") == "attempt") pid = event.at("pid");
-  }
-  return pid;
 }
 
 int parent_of(int pid) {
@@ -66,10 +61,10 @@ bool keeps(const std::vector<json>& earlier, const std::vector<json>& later) {
 
 TEST_CASE("a killed worker is started again from its checkpoint and loses nothing acknowledged") {
   const Program forge;
-  const int pid = forge.start(long_run("train_canon_a", 600));
+  const int pid = forge.start(long_run("train_canon_a"));
   REQUIRE(wait_until([&] { return forge.steps_done() >= 150; }));
   const std::vector<json> before = forge.events(forge.only_run());
-  REQUIRE(::kill(worker_pid(forge), SIGKILL) == 0);
+  REQUIRE(::kill(forge.worker_pid(), SIGKILL) == 0);
   REQUIRE(Program::wait_for(pid).exit_code == 0);
   const std::vector<json> after = forge.events(forge.only_run());
   REQUIRE(keeps(before, after));
@@ -80,25 +75,28 @@ TEST_CASE("a killed worker is started again from its checkpoint and loses nothin
   // The second attempt went on from a checkpoint and ends where an undisturbed run ends.
   const json disturbed = json::parse(forge.call({"runs", "--json"}).out);
   const Program other;
-  const json straight = json::parse(other.call(long_run("train_canon_a", 600)).out);
+  const json straight = json::parse(other.call(long_run("train_canon_a")).out);
   REQUIRE(disturbed[0].at("eval_loss") == straight[0].at("eval_loss"));
   REQUIRE(disturbed[0].at("attempts") == 2);
 }
 
 TEST_CASE("a run is stopped by another forge and goes on by the same command") {
   const Program forge;
-  const int pid = forge.start(long_run("train_canon_a", 600));
+  const int pid = forge.start(long_run("train_canon_a"));
   REQUIRE(wait_until([&] { return forge.steps_done() >= 20; }));
   const std::string id = forge.only_run().filename().string();
-  const Outcome stopped = forge.call({"runs", "stop", "--all"});
-  REQUIRE(stopped.exit_code == 0);
-  REQUIRE(stopped.out == id + ": saves after this step and stops\n");
+  {
+    const HeldProcess held(forge.worker_pid());
+    const Outcome stopped = forge.call({"runs", "stop", "--all"});
+    REQUIRE(stopped.exit_code == 0);
+    REQUIRE(stopped.out == id + ": saves after this step and stops\n");
+  }
   REQUIRE(Program::wait_for(pid).exit_code == 3);
   REQUIRE(forge.events(forge.only_run()).back().at("status") == "stopped");
   REQUIRE(forge.call({"runs", "stop", id}).out == id + ": stopped, does not run\n");
-  REQUIRE(forge.call({"runs", "stop", "--all"}).out == "nothing runs and nothing waits\n");
+  REQUIRE(forge.call({"runs", "stop", "--all"}).out == "no active or queued runs\n");
   REQUIRE(forge.call({"runs", "stop"}).exit_code == 2);
-  const json ended = json::parse(forge.call(long_run("train_canon_a", 600)).out);
+  const json ended = json::parse(forge.call(long_run("train_canon_a")).out);
   REQUIRE(ended[0].at("id") == id);
   REQUIRE(ended[0].at("status") == "completed");
   REQUIRE(ended[0].at("attempts") == 2);
@@ -113,14 +111,16 @@ TEST_CASE("a run goes on when forge is killed and forge finds it again") {
   REQUIRE(Program::wait_for(pid).exit_code == 128 + SIGKILL);
   const int64_t step = forge.steps_done();
   REQUIRE(wait_until([&] { return forge.steps_done() > step; }));
+  auto held = std::make_unique<HeldProcess>(forge.worker_pid());
   const json shown = json::parse(forge.call({"runs", "--json"}).out);
   REQUIRE(shown.size() == 1);
   REQUIRE(shown[0].at("status") == "running");
-  const Outcome found = forge.call(long_run("train_canon_b"));
-  INFO(found.err);
-  REQUIRE(found.exit_code == 0);
-  REQUIRE(found.err.find("already running") != std::string::npos);
-  REQUIRE(json::parse(found.out)[0].at("status") == "completed");
+  const int following = forge.start(long_run("train_canon_b"));
+  REQUIRE(wait_until([&] { return contains(forge.errors(), "already running"); }));
+  held.reset();
+  REQUIRE(Program::wait_for(following).exit_code == 0);
+  const json found = json::parse(forge.call({"runs", "--json"}).out);
+  REQUIRE(found[0].at("status") == "completed");
   REQUIRE(keeps(before, forge.events(forge.only_run())));
 }
 
@@ -128,8 +128,8 @@ TEST_CASE(
     "a signal to any process of a run saves and stops and the same command goes on from there") {
   const Program forge;
   const auto forge_itself = [](int pid) { return pid; };
-  const auto supervisor = [&](int) { return parent_of(worker_pid(forge)); };
-  const auto worker = [&](int) { return worker_pid(forge); };
+  const auto supervisor = [&](int) { return parent_of(forge.worker_pid()); };
+  const auto worker = [&](int) { return forge.worker_pid(); };
   const std::vector<std::pair<int, std::function<int(int)>>> strikes = {{SIGINT, forge_itself},
                                                                         {SIGUSR2, forge_itself},
                                                                         {SIGTERM, supervisor},
@@ -139,7 +139,7 @@ TEST_CASE(
   int step = 0;
   for (const auto& [signal, victim] : strikes) {
     INFO("signal " << signal << " after step " << step);
-    const int pid = forge.start(long_run("train_canon_ac"));
+    const int pid = forge.start(long_run("train_canon_ac", longer_steps));
     REQUIRE(wait_until([&] { return forge.steps_done() >= step + 20; }));
     REQUIRE(::kill(victim(pid), signal) == 0);
     REQUIRE(Program::wait_for(pid).exit_code == 3);
@@ -151,11 +151,11 @@ TEST_CASE(
     step = forge.steps_done();
     REQUIRE(newest_checkpoint(forge) >= step);
   }
-  const json resumed = json::parse(forge.call(long_run("train_canon_ac")).out);
+  const json resumed = json::parse(forge.call(long_run("train_canon_ac", longer_steps)).out);
   REQUIRE(resumed[0].at("status") == "completed");
   REQUIRE(resumed[0].at("attempts") == strikes.size() + 1);
   const Program other;
-  const json straight = json::parse(other.call(long_run("train_canon_ac")).out);
+  const json straight = json::parse(other.call(long_run("train_canon_ac", longer_steps)).out);
   REQUIRE(resumed[0].at("eval_loss") == straight[0].at("eval_loss"));
 }
 

@@ -1,8 +1,15 @@
 // The commands that look at a tree of templates, on one as Forgather's users write it.
-#include "core/base/fs.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "core/base/files.h"
+#include "core/base/text.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
-#include "tests/support/contains.h"
 
 namespace forge::tests {
 namespace {
@@ -139,6 +146,338 @@ TEST_CASE("what is misspelt gets a near miss and the exit code of wrong usage") 
   const Outcome show = tree.forge.call({"show", "first"});
   REQUIRE(show.exit_code == 2);
   REQUIRE(contains(show.err, "is a graph of Python objects"));
+}
+
+}  // namespace
+}  // namespace forge::tests
+
+// forge model, and options of the architecture on their way from a config to the worker.
+
+namespace forge::tests {
+namespace {
+
+using nlohmann::json;
+
+json summary(const Program& forge, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "model");
+  arguments.push_back("--json");
+  const Outcome outcome = forge.call(arguments);
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  return json::parse(outcome.out);
+}
+
+TEST_CASE("forge model counts a model that trains and one that does not") {
+  const Program forge;
+  const json trained = summary(forge, {"train_canon_ac", "--set", "profile=full"});
+  const json model = summary(forge, {"canon_ac"});
+  REQUIRE(trained.at("parameters").at("total") == 4'442'368);
+  REQUIRE(trained.at("parameters") == model.at("parameters"));
+  REQUIRE(trained.at("batch_size") == 32);
+  const json longer = summary(forge, {"train_canon_ac", "--batch-size", "64", "--seq-len", "256"});
+  REQUIRE(longer.at("bytes").at("activations") == trained.at("bytes").at("activations"));
+  const Outcome table = forge.call({"model", "train_canon_ac", "--set", "model.canon.set="});
+  REQUIRE(table.exit_code == 0);
+  REQUIRE(table.out.find("  total      4,434,176  100.0 %") != std::string::npos);
+  REQUIRE(table.out.find("  canon_a ") == std::string::npos);
+}
+
+TEST_CASE("forge model refuses sizes and options that make no sense") {
+  const Program forge;
+  const auto error = [&](const std::vector<std::string>& arguments) {
+    const Outcome outcome = forge.call(arguments);
+    REQUIRE(outcome.exit_code == 2);
+    REQUIRE(outcome.out.empty());
+    return outcome.err;
+  };
+  REQUIRE(error({"model", "4M", "--batch-size", "0"}).find("--batch-size") != std::string::npos);
+  REQUIRE(error({"model", "4M", "--set", "model.canon.kernel=3"})
+              .find("has no meaning where model.canon.set is empty") != std::string::npos);
+  REQUIRE(error({"model", "nope_4M", "--set", "model.attention.position.rope_dim=8"})
+              .find("has no meaning where model.attention.position.kind is nope") != std::string::npos);
+}
+
+double last_loss(const Program& forge, const std::vector<std::string>& overrides) {
+  std::vector<std::string> arguments = tiny({"run", "train_canon_ac"}, 4);
+  for (const std::string& each : overrides) arguments.insert(arguments.end(), {"--set", each});
+  arguments.push_back("--json");
+  const Outcome outcome = forge.call(arguments);
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  return json::parse(outcome.out).at(0).at("eval_loss").get<double>();
+}
+
+TEST_CASE("a document mask reaches the worker and changes what is learned") {
+  const Program whole, divided;
+  // Rows long enough for a story to end in them.
+  const double loss = last_loss(whole, {"train.seq_len=512"});
+  REQUIRE(loss > 0);
+  const double masked = last_loss(divided, {"train.seq_len=512", "train.document_mask=true"});
+  REQUIRE(masked > 0);
+  REQUIRE(masked != loss);
+}
+
+TEST_CASE("every option of the architecture trains") {
+  const Program forge;
+  REQUIRE(last_loss(forge,
+                    {"model.attention.num_kv_heads=1",
+                     "model.attention.position.rope_dim=4",
+                     "model.attention.position.pairing=lingua",
+                     "model.attention.qk_norm=full",
+                     "model.canon.set=ABCD",
+                     "model.canon.kernel=3",
+                     "model.canon.activation=silu",
+                     "model.norm.rounding=lingua",
+                     "model.tie_embeddings=true",
+                     "model.init=lingua",
+                     "model.init_std_factor=current_depth",
+                     "train.z_loss.kind=lingua_code",
+                     "train.document_mask=true",
+                     "schedule.type=wsd"}) > 0);
+}
+
+}  // namespace
+}  // namespace forge::tests
+
+// What a user does wrong: exit code 2 (1 where the machine refuses), a message with the reason and
+// what would be right, and nothing started.
+
+namespace forge::tests {
+namespace {
+
+struct Mistake {
+  std::vector<std::string> arguments;
+  std::vector<std::string> said;  ///< parts of the message
+};
+
+void check(const Program& forge, const Mistake& mistake, int exit_code = 2) {
+  const Outcome outcome = forge.call(mistake.arguments);
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == exit_code);
+  for (const std::string& part : mistake.said) {
+    INFO("expected: " << part);
+    REQUIRE(outcome.err.find(part) != std::string::npos);
+  }
+  REQUIRE(outcome.out.empty());
+  REQUIRE(forge.only_run().empty());
+}
+
+TEST_CASE("wrong names and settings are refused with the place and what would be right") {
+  const Program forge;
+  const std::vector<Mistake> mistakes = {
+      {{"rnu"}, {"did you mean 'run'"}},
+      {{"run"}, {"--all"}},
+      {{"run", "train_cannon_ac"}, {"train_cannon_ac", "did you mean", "train_canon_ac"}},
+      {{"run", "4M"}, {"nothing to train"}},
+      {{"run", "canon/models:canon_ac"}, {"nothing to train"}},
+      {{"run", "train_llama", "--set", "train.batch_sze=4"},
+       {"train.batch_sze", "did you mean 'train.batch_size'"}},
+      {{"run", "train_llama", "--set", "train.batch_size=0"}, {"train.batch_size", "0"}},
+      {{"run", "train_llama", "--set", "train.batch_size=many"}, {"train.batch_size", "many"}},
+      {{"run", "train_llama", "--set", "train.batch_size"}, {"="}},
+      {{"run", "train_llama", "--set", "model.canon.set=AX"}, {"model.canon.set", "AX"}},
+      {{"run", "train_llama", "--set", "model.attention.num_heads=3"}, {"256", "3"}},
+      {{"run", "train_llama", "--set", "profile=huge"}, {"huge", "quick"}},
+      {{"run", "train_llama", "--set", "data.path=/nowhere/stories.txt"}, {"/nowhere/stories.txt"}},
+      {{"run", "train_llama", "--set", "backend=jax"}, {"jax", "libtorch"}},
+      {{"run", "train_llama", "--set", "train.precision=float16"}, {"train.precision", "bfloat16"}},
+      {{"run", "train_llama", "--device", "cuda:7"}, {"cuda:7", "cpu"}},
+      {{"run", "train_llama", "-p", "canno"}, {"canno"}},
+      {{"compare", "--table", "position"}, {"positions"}},
+  };
+  for (const Mistake& mistake : mistakes) check(forge, mistake);
+}
+
+TEST_CASE("a wrong command line is refused in plain words") {
+  const Program forge;
+  const std::vector<Mistake> mistakes = {
+      {{"run", "train_llama", "--seeds", "0"}, {"error: --seeds must be at least 1\n"}},
+      {{"run", "train_llama", "--seeds", "few"}, {"--seeds must be a whole number, not 'few'"}},
+      {{"run", "train_llama", "--jobs", "99999999999"}, {"--jobs is out of range: 99999999999"}},
+      {{"run", "train_llama", "--threads", "-1"}, {"--threads must be at least 0"}},
+      {{"run", "train_llama", "--seeds"}, {"--seeds needs a value"}},
+      {{"run", "train_llama", "--plan", "none.json"}, {"--plan names a file that does not exist"}},
+      {{"bench", "train_llama", "--windows", "1001"}, {"--windows must be from 1 to 1000"}},
+      {{"backend-test", "bigram", "--timeout", "soon"}, {"--timeout must be a number, not 'soon'"}},
+      {{"compare", "--format", "xml"}, {"--format must be one of text, markdown, csv, json"}},
+      {{"export", "--frmat", "csv"}, {"unknown option '--frmat'", "did you mean '--format'"}},
+      {{"runs", "logs", "a", "--events", "--stderr"},
+       {"--stderr and --events cannot be used together"}},
+      {{"runs", "--json", "show", "a"}, {"'runs show' takes no --json before 'show'"}},
+      {{"runs", "show"}, {"RUN is required", "'forge runs show --help'"}},
+      {{"doctor", "now"}, {"unexpected argument 'now'"}},
+      {{"data"}, {"'forge data' needs a command", "one of get, prepare"}},
+      {{"rnu", "--help"}, {"no command 'rnu'", "did you mean 'run'"}},
+      {{"data", "shwo", "--help"}, {"no command 'shwo'", "did you mean 'show'"}},
+  };
+  for (const Mistake& mistake : mistakes) check(forge, mistake);
+}
+
+TEST_CASE("a name that two projects have lists the candidates") {
+  const Program forge;
+  for (const char* project : {"one", "two"}) {
+    const std::string folder = std::string("space/") + project;
+    forge.folder().write(folder + "/meta.yaml", "name: " + std::string(project) + "\n");
+    forge.folder().write(folder + "/templates/configs/same.yaml", "name: same\n");
+  }
+  forge.folder().write("space/forge_workspace/workspace.yaml", "default_project: one\n");
+  Program inside;
+  inside.working_directory = forge.folder() / "space";
+  check(inside, {{"run", "same"}, {"'same'", "one", "two"}});
+}
+
+TEST_CASE("a text too short for the sequence length is refused with the figures") {
+  const Program forge;
+  std::string text;
+  for (int i = 0; i < 200; ++i)
+    text += "Fox " + std::to_string(i) + " saw " + std::to_string(i * 7) + " hens.\n";
+  const std::string file = forge.folder().write("short.txt", text).string();
+  std::vector<std::string> arguments = tiny({"run", "train_llama", "--set", "data.path=" + file});
+  arguments.insert(arguments.end(), {"--set", "train.seq_len=100000"});
+  check(forge, {arguments, {"short.txt", "100,000", "train.seq_len"}});
+}
+
+TEST_CASE("a runs folder that cannot be written is refused before anything starts") {
+  Program forge;
+  forge.folder().write("file", "in the way");
+  forge.environment["FORGE_RUNS_DIR"] = (forge.folder() / "file" / "runs").string();
+  check(forge, {tiny({"run", "train_llama"}), {"file/runs", "FORGE_RUNS_DIR"}}, 1);
+}
+
+TEST_CASE("a database of a newer forge is left alone") {
+  const Program forge;
+  std::filesystem::create_directories(forge.runs_dir());
+  {
+    SQLite::Database database((forge.runs_dir() / "forge.sqlite").string(),
+                              SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    database.exec("PRAGMA user_version = 9999");
+  }
+  const Outcome outcome = forge.call(tiny({"run", "train_llama"}));
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code != 0);
+  REQUIRE(outcome.err.find("newer") != std::string::npos);
+  REQUIRE(forge.only_run().empty());
+}
+
+using nlohmann::json;
+
+/// First words of the completions' lines.
+std::vector<std::string> completions(const Program& forge, std::vector<std::string> words) {
+  words.insert(words.begin(), {"__complete", "--"});
+  std::vector<std::string> found;
+  std::istringstream lines(forge.call(words).out);
+  for (std::string line; std::getline(lines, line);)
+    found.push_back(line.substr(0, line.find('\t')));
+  return found;
+}
+
+TEST_CASE("the shell is offered commands and options and configs and keys and tables") {
+  const Program forge;
+  REQUIRE(completions(forge, {"export-m"}) == std::vector<std::string>{"export-markdown"});
+  REQUIRE(completions(forge, {"-p", "canon", "show", "train_llama_"}) ==
+          std::vector<std::string>{"train_llama_nope"});
+  REQUIRE(completions(forge, {"run", "train_llama", "train_canon_b", "--set", "model.canon.s"}) ==
+          std::vector<std::string>{"model.canon.set="});
+  REQUIRE(completions(forge, {"compare", "-p", "canon", "--table", "positiona"}) ==
+          std::vector<std::string>{"positional"});
+  REQUIRE(completions(forge, {"compare", "--format", "m"}) == std::vector<std::string>{"markdown"});
+  REQUIRE(completions(forge, {"run", "--fo"}) == std::vector<std::string>{"--force"});
+  REQUIRE(completions(forge, {"no_such_command", ""}).size() > 5);
+}
+
+TEST_CASE("completing in a folder that is no project offers something and never fails") {
+  Program forge;
+  forge.folder().write("forge_workspace/workspace.yaml", "bad: [\n");
+  forge.working_directory = forge.folder().path();
+  const Outcome outcome = forge.call({"__complete", "--", "show", ""});
+  REQUIRE(outcome.exit_code == 0);
+  REQUIRE(outcome.out.empty());
+}
+
+TEST_CASE("bash completes through forge's script") {
+  Program forge;
+  const std::string script =
+      "PATH=" + forge.binary.parent_path().string() +
+      ":$PATH; source <(forge completion bash); "
+      "COMP_WORDS=(forge -p canon show train_canon_b); COMP_CWORD=4; _forge; "
+      "echo \"${COMPREPLY[@]}\"";
+  forge.binary = "/bin/bash";
+  REQUIRE(forge.call({"-c", script}).out == "train_canon_b train_canon_bd\n");
+}
+
+TEST_CASE("every help has a usage line and shows no types or ranges of the parser") {
+  const Program forge;
+  std::vector<std::vector<std::string>> commands = {{}};
+  std::istringstream page(forge.call({"man"}).out);
+  for (std::string line; std::getline(page, line);) {
+    line.erase(std::remove(line.begin(), line.end(), '\\'), line.end());
+    if (starts_with(line, ".SS forge ")) commands.push_back(split(line.substr(10), ' '));
+  }
+  REQUIRE(commands.size() > 60);
+  for (std::vector<std::string>& words : commands) {
+    const std::string path = join(words, " ");
+    words.emplace_back("--help");
+    const Outcome outcome = forge.call(words);
+    INFO(path << "\n" << outcome.out << outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    CHECK(outcome.out.find("Usage: forge" + (path.empty() ? "" : " " + path)) == 0);
+    CHECK(contains(outcome.out, "-h, --help"));
+    for (const char* word : {"UINT", "INT in", "TEXT:", "POSITIVE", ":{", "FLOAT", "ENUM"})
+      CHECK_FALSE(contains(outcome.out, word));
+  }
+}
+
+TEST_CASE("the manual page names every command with its options") {
+  const Program forge;
+  const std::string page = forge.call({"man"}).out;
+  REQUIRE(page.find(".TH FORGE 1") == 0);
+  for (const std::string& command : completions(forge, {""})) {
+    INFO(command);
+    std::string name = command;
+    for (size_t at = name.find('-'); at != std::string::npos; at = name.find('-', at + 2))
+      name.insert(at, "\\");
+    REQUIRE(page.find(".SS forge " + name) != std::string::npos);
+  }
+  REQUIRE(page.find("\\fB\\-\\-set\\fR") != std::string::npos);
+}
+
+TEST_CASE("a workspace of one's own is made and its first project shows and resolves") {
+  Program forge;
+  forge.working_directory = forge.folder().path();
+  REQUIRE(forge.call({"init", "lab"}).exit_code == 0);
+  forge.working_directory = forge.folder() / "lab";
+  const Outcome created = forge.call({"project", "create", "First Idea", "--json"});
+  INFO(created.err);
+  REQUIRE(created.exit_code == 0);
+  forge.working_directory = json::parse(created.out).at("project").get<std::string>();
+  REQUIRE(forge.call({"project", "new-config", "train_more"}).exit_code == 0);
+  const json listing = json::parse(forge.call({"ls", "--json"}).out);
+  REQUIRE(listing[0].at("name") == "First Idea");
+  REQUIRE(listing[0].at("configs").size() == 4);
+  const json shown = json::parse(forge.call({"show", "train_var", "--json"}).out);
+  REQUIRE(shown.at("model").at("canon").at("set") == "AC");
+  const Outcome again = forge.call({"init", ".."});
+  REQUIRE(again.exit_code == 2);
+  REQUIRE(again.err.find("is a workspace already") != std::string::npos);
+}
+
+TEST_CASE("what a config's templates declare as options is not lost to the command's own") {
+  const Program forge;
+  const Outcome outcome = forge.call({"pp", "train_llama", "--no-such-argument", "3"});
+  REQUIRE(outcome.exit_code == 2);
+  REQUIRE(outcome.err.find("no-such-argument") != std::string::npos);
+}
+
+TEST_CASE("the time that templates see can be given") {
+  Program forge;
+  forge.folder().write("forge_workspace/workspace.yaml", "");
+  forge.folder().write("p/meta.yaml", "");
+  forge.folder().write("p/templates/configs/a.yaml", "time: \"{{ utcisotime() }}\"\n");
+  forge.working_directory = forge.folder() / "p";
+  REQUIRE(forge.call({"pp", "a", "--now", "2026-01-31T12:00:00"}).out ==
+          "time: \"2026-01-31T12:00:00\"\n");
+  forge.environment["SOURCE_DATE_EPOCH"] = "0";
+  REQUIRE(forge.call({"pp"}).out == "time: \"1970-01-01T00:00:00\"\n");
 }
 
 }  // namespace

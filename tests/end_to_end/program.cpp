@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 
 namespace forge::tests {
 namespace {
@@ -20,14 +20,14 @@ std::filesystem::path output_file(const std::filesystem::path& folder, const cha
 
 /// In the child: streams to files, environment, folder, then the program.
 [[noreturn]] void become(const Program& program, const std::vector<std::string>& arguments) {
-  const auto redirect = [](const std::filesystem::path& file, int fd) {
-    const int opened = ::open(file.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666);
+  const auto redirect = [&](const char* name, int flags, int fd) {
+    const int opened = ::open(output_file(program.folder().path(), name).c_str(), flags, 0666);
     ::dup2(opened, fd);
     ::close(opened);
   };
-  redirect("/dev/null", STDIN_FILENO);
-  redirect(output_file(program.folder().path(), "out"), STDOUT_FILENO);
-  redirect(output_file(program.folder().path(), "err"), STDERR_FILENO);
+  redirect("in", O_CREAT | O_TRUNC | O_RDONLY, STDIN_FILENO);
+  redirect("out", O_CREAT | O_TRUNC | O_WRONLY, STDOUT_FILENO);
+  redirect("err", O_CREAT | O_TRUNC | O_WRONLY, STDERR_FILENO);
   for (const auto& [name, value] : program.environment) ::setenv(name.c_str(), value.c_str(), 1);
   if (::chdir(program.working_directory.c_str()) != 0) ::_exit(127);
   std::vector<char*> argv = {const_cast<char*>(program.binary.c_str())};
@@ -105,11 +105,47 @@ int64_t Program::steps_done() const {
   return step;
 }
 
+int Program::worker_pid() const {
+  int pid = 0;
+  for (const nlohmann::json& event : events(only_run())) {
+    if (event.at("event") == "attempt") pid = event.at("pid");
+  }
+  return pid;
+}
+
+std::string Program::errors() const { return read_file(output_file(folder_.path(), "err")); }
+
+HeldProcess::HeldProcess(int pid) : pid_(pid) {
+  if (pid_ <= 0 || ::kill(pid_, SIGSTOP) != 0)
+    throw std::runtime_error("there is no process " + std::to_string(pid_) + " to hold");
+}
+
+HeldProcess::~HeldProcess() { ::kill(pid_, SIGCONT); }
+
+WorkerGate::WorkerGate(Program& forge) : file_(forge.folder() / "open-gate") {
+  const std::filesystem::path script = forge.folder().write(
+      "gated-worker",
+      "#!/bin/sh\n"
+      "read -r request\n"
+      "case \"$request\" in *'\"job\":\"train\"'*)\n"
+      "  while [ ! -e '" +
+          file_.string() +
+          "' ]; do sleep 0.02; done;;\n"
+          "esac\n"
+          "exec '" +
+          (std::filesystem::path(FORGE_BUILD_DIR) / "forge-worker-libtorch").string() +
+          "' <<REQUEST\n$request\nREQUEST\n");
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  forge.environment["FORGE_WORKER_LIBTORCH"] = script.string();
+}
+
+void WorkerGate::open() const { write_file_atomic(file_, ""); }
+
 std::vector<std::string> tiny(std::vector<std::string> arguments, int steps) {
   for (const std::string setting : {"model.hidden_size=16",
-                                    "model.intermediate_size=24",
+                                    "model.mlp.intermediate_size=24",
                                     "model.num_layers=1",
-                                    "model.num_heads=2",
+                                    "model.attention.num_heads=2",
                                     "model.vocab_size=300",
                                     "tokenizer.vocab_size=300",
                                     "train.batch_size=2",
@@ -145,9 +181,9 @@ std::filesystem::path make_tiny_workspace(const TemporaryFolder& folder) {
   edit("models/llama_4M.yaml",
        {{"vocab_size: 2000", "vocab_size: 300"},
         {"hidden_size: 256", "hidden_size: 16"},
-        {"intermediate_size: 768", "intermediate_size: 24"},
         {"num_layers: 4", "num_layers: 1"},
-        {"num_heads: 4", "num_heads: 2"}});
+        {"num_heads: 4", "num_heads: 2"},
+        {"intermediate_size: 768", "intermediate_size: 24"}});
   edit("data/byte_level_bpe_2k.yaml", {{"vocab_size: 2000", "vocab_size: 300"}});
   edit("train/tiny.yaml",
        {{"batch_size: 8", "batch_size: 2"},
@@ -158,7 +194,7 @@ std::filesystem::path make_tiny_workspace(const TemporaryFolder& folder) {
 }
 
 bool wait_until(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(10);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -3,10 +3,13 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "core/model/weights/model_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
@@ -40,6 +43,10 @@ class Program {
   std::vector<nlohmann::json> events(const std::filesystem::path& run) const;
   /// The last step that the only run has told of, 0 before.
   int64_t steps_done() const;
+  /// Process id of the newest worker of the only run, 0 before.
+  int worker_pid() const;
+  /// What the newest program that was started has printed to stderr until now.
+  std::string errors() const;
 
   std::filesystem::path binary;
   std::filesystem::path working_directory;
@@ -57,7 +64,55 @@ std::vector<std::string> tiny(std::vector<std::string> arguments, int steps = 12
 /// no --set. Returns its folder.
 std::filesystem::path make_tiny_workspace(const TemporaryFolder& folder);
 
-/// Waits, at most a minute, until something is true; false when it never was.
+/// Waits until something is true. The ten minutes after which it returns false are for a program
+/// that hangs; no test may depend on how fast this machine is.
 bool wait_until(const std::function<bool()>& condition);
+
+/// A process that is stopped (SIGSTOP) for the life of this object, so that its run cannot end
+/// while the test does something else with it.
+class HeldProcess {
+ public:
+  explicit HeldProcess(int pid);
+  ~HeldProcess();
+  HeldProcess(const HeldProcess&) = delete;
+  HeldProcess& operator=(const HeldProcess&) = delete;
+
+ private:
+  int pid_;
+};
+
+/// Makes every training worker of a forge wait before its first event, until it is opened.
+class WorkerGate {
+ public:
+  explicit WorkerGate(Program& forge);
+  void open() const;
+
+ private:
+  std::filesystem::path file_;
+};
+
+/// forge with one trained tiny run of a config.
+class Trained {
+ public:
+  explicit Trained(const std::string& config) {
+    const Outcome trained = forge.call(tiny({"run", config}, 4));
+    INFO(trained.err);
+    REQUIRE(trained.exit_code == 0);
+    run = forge.only_run().filename().string();
+  }
+  nlohmann::json call(std::vector<std::string> arguments) const {
+    arguments.push_back("--json");
+    const Outcome outcome = forge.call(arguments);
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return nlohmann::json::parse(outcome.out);
+  }
+  std::string path(const std::string& name) const { return (forge.folder() / name).string(); }
+  std::string hash(const std::filesystem::path& folder) const {
+    return weights::content_hash(weights::ModelFiles(folder).tensors());
+  }
+  Program forge;
+  std::string run;
+};
 
 }  // namespace forge::tests

@@ -3,16 +3,17 @@
 
 #include <algorithm>
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
-#include "tests/support/contains.h"
 
 namespace forge::tests {
 namespace {
 
 using nlohmann::json;
+
+constexpr int endless_steps = 1'000'000;
 
 /// A run that needs every core, so that there is one at a time.
 std::vector<std::string> on_all_cores(std::vector<std::string> arguments) {
@@ -47,54 +48,67 @@ int count(const Program& forge, const std::string& state) {
       all.begin(), all.end(), [&](const json& run) { return run.at("status") == state; }));
 }
 
-bool nothing_left(const Program& forge) {
-  const json now = status(forge);
-  return now.at("running").empty() && now.at("waiting").empty();
+/// Of the only run.
+int supervisor_of(const Program& forge) {
+  const std::string stat = read_file("/proc/" + std::to_string(forge.worker_pid()) + "/stat");
+  return std::stoi(stat.substr(stat.rfind(')') + 4));
 }
 
-/// Of the only run that runs.
-int supervisor_of(const Program& forge) {
-  const json now = status(forge);
-  if (now.at("running").empty()) return 0;
-  const std::filesystem::path run =
-      forge.runs_dir() / now.at("running")[0].at("id").get<std::string>();
-  for (const json& event : forge.events(run)) {
-    if (event.at("event") != "attempt") continue;
-    const std::string stat =
-        read_file("/proc/" + std::to_string(event.at("pid").get<int>()) + "/stat");
-    return std::stoi(stat.substr(stat.rfind(')') + 4));
-  }
-  return 0;
+/// Waits until all is done. At no time do more runs run than `most`.
+void wait_for_the_end(const Program& forge, size_t most) {
+  REQUIRE(wait_until([&] {
+    const json now = status(forge);
+    REQUIRE(now.at("running").size() <= most);
+    return now.at("running").empty() && now.at("waiting").empty();
+  }));
 }
 
 TEST_CASE("runs with few threads run side by side, no more than were asked for") {
-  const Program forge;
-  std::vector<std::string> arguments =
-      tiny({"run", "train_canon_a", "--seed", "1..3", "--detach", "--jobs", "1"}, 300);
-  REQUIRE(forge.call(arguments).exit_code == 0);
-  while (!nothing_left(forge)) REQUIRE(status(forge).at("running").size() <= 1);
+  const size_t jobs = GENERATE(1, 2);
+  if (jobs > static_cast<size_t>(usable_cores())) return;
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge
+              .call(tiny({"run",
+                          "train_canon_a",
+                          "--seed",
+                          "1..3",
+                          "--detach",
+                          "--jobs",
+                          std::to_string(jobs)},
+                         20))
+              .exit_code == 0);
+  const json begun = status(forge);
+  REQUIRE(begun.at("running").size() == jobs);
+  REQUIRE(begun.at("waiting").size() == 3 - jobs);
+  gate.open();
+  wait_for_the_end(forge, jobs);
   REQUIRE(count(forge, "completed") == 3);
 }
 
 TEST_CASE("what was left to itself goes on without forge, one run after the other") {
-  const Program forge;
+  Program forge;
+  const WorkerGate gate(forge);
   const Outcome left = forge.call(runs_of("1..3", 100, {"--detach", "--json"}));
   INFO(left.err);
   REQUIRE(left.exit_code == 0);
   REQUIRE(json::parse(left.out).size() == 3);
   const json now = status(forge);
-  REQUIRE(now.at("running").size() + now.at("waiting").size() >= 2);
-  REQUIRE(now.at("running").size() <= 1);
-  REQUIRE(wait_until([&] { return nothing_left(forge); }));
+  REQUIRE(now.at("running").size() == 1);
+  REQUIRE(now.at("waiting").size() == 2);
+  gate.open();
+  wait_for_the_end(forge, 1);
   REQUIRE(count(forge, "completed") == 3);
 }
 
 TEST_CASE("a run of a larger priority begins before those that wait already") {
-  const Program forge;
-  REQUIRE(forge.call(runs_of("1..3", 200, {"--detach"})).exit_code == 0);
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(runs_of("1..3", 20, {"--detach"})).exit_code == 0);
   REQUIRE(forge.call(runs_of("9", 20, {"--detach", "--priority", "5"})).exit_code == 0);
   REQUIRE(status(forge).at("waiting")[0].at("priority") == 5);
-  REQUIRE(wait_until([&] { return nothing_left(forge); }));
+  gate.open();
+  wait_for_the_end(forge, 1);
   std::vector<json> all = runs(forge);
   std::sort(all.begin(), all.end(), [](const json& a, const json& b) {
     return a.at("updated").get<std::string>() < b.at("updated").get<std::string>();
@@ -104,19 +118,14 @@ TEST_CASE("a run of a larger priority begins before those that wait already") {
 }
 
 TEST_CASE("a killed supervisor is replaced while forge follows its run, and no number changes") {
+  constexpr int steps = 2000;  // of which 100 are seen long before the last
   const Program forge;
-  const int pid = forge.start(runs_of("1", 600, {"--json"}));
-  int supervisor = 0;
-  REQUIRE(wait_until([&] { return (supervisor = supervisor_of(forge)) != 0; }));
-  REQUIRE(wait_until([&] {
-    const std::vector<json> all = runs(forge);
-    return all[0].at("step") >= 100;
-  }));
-  REQUIRE(::kill(supervisor, SIGKILL) == 0);
-  const Outcome done = Program::wait_for(pid);
-  REQUIRE(done.exit_code == 0);
+  const int pid = forge.start(runs_of("1", steps, {"--json"}));
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 100; }));
+  REQUIRE(::kill(supervisor_of(forge), SIGKILL) == 0);
+  REQUIRE(Program::wait_for(pid).exit_code == 0);
   const Program other;
-  const json straight = json::parse(other.call(runs_of("1", 600, {"--json"})).out);
+  const json straight = json::parse(other.call(runs_of("1", steps, {"--json"})).out);
   const std::vector<json> all = runs(forge);
   REQUIRE(all[0].at("attempts") == 2);
   REQUIRE(all[0].at("eval_loss") == straight[0].at("eval_loss"));
@@ -138,21 +147,21 @@ TEST_CASE("two commands share the queue and no run is done twice") {
 
 TEST_CASE("a stop of runs by a pattern takes those that wait out of the queue") {
   const Program forge;
-  REQUIRE(forge.call(runs_of("1..3", 3000, {"--detach"})).exit_code == 0);
+  REQUIRE(forge.call(runs_of("1..3", endless_steps, {"--detach"})).exit_code == 0);
   const Outcome nobody = forge.call({"runs", "stop", "no_such_*"});
   REQUIRE(nobody.exit_code == 2);
-  REQUIRE(contains(nobody.err, "no run is like 'no_such_*'"));
+  REQUIRE(contains(nobody.err, "no runs match 'no_such_*'"));
   // All three, by a pattern.
   const Outcome stopped = forge.call({"runs", "stop", "train_*", "--json"});
   INFO(stopped.out);
   REQUIRE(json::parse(stopped.out).size() == 3);
-  REQUIRE(contains(stopped.out, "waits no more"));
-  REQUIRE(contains(stopped.out, "saves after this step and stops"));
-  REQUIRE(wait_until([&] { return nothing_left(forge); }));
+  REQUIRE(contains(stopped.out, "removed from the queue"));
+  REQUIRE(contains(stopped.out, "stopping after saving a checkpoint"));
+  wait_for_the_end(forge, 1);
   REQUIRE(count(forge, "stopped") == 1);
   REQUIRE(count(forge, "queued") == 2);
   // The same command does what is left.
-  REQUIRE(forge.call({"runs", "stop", "--all"}).out == "nothing runs and nothing waits\n");
+  REQUIRE(forge.call({"runs", "stop", "--all"}).out == "no active or queued runs\n");
 }
 
 TEST_CASE("after a failure nothing more begins where that was asked for") {

@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
-#include "core/protocol/messages.h"
-#include "core/run/line_buffer.h"
+#include "core/worker/launcher.h"
+#include "core/worker/messages.h"
 
 namespace {
 
@@ -29,15 +29,14 @@ bool is_tame(const std::string& text) {
 
 void read_event(const std::string& line) {
   try {
-    const protocol::Event event = protocol::event_from_line(line);
-    const std::string written = protocol::to_line(event);
+    const worker::Event event = worker::event_from_line(line);
+    const std::string written = worker::to_line(event);
     require(written.find('\n') == std::string::npos);
-    const protocol::Event again = protocol::event_from_line(written);
-    require(protocol::to_line(again) == written);
-    if (const auto* progress = std::get_if<protocol::Progress>(&event))
+    const worker::Event again = worker::event_from_line(written);
+    require(worker::to_line(again) == written);
+    if (const auto* progress = std::get_if<worker::Progress>(&event))
       require(progress->fraction >= 0 && progress->fraction <= 1 && is_tame(progress->phase));
-    if (const auto* failed = std::get_if<protocol::Failed>(&event))
-      require(is_tame(failed->message));
+    if (const auto* failed = std::get_if<worker::Failed>(&event)) require(is_tame(failed->message));
   } catch (const Error& error) {
     require(!error.message().empty());
   }
@@ -45,9 +44,9 @@ void read_event(const std::string& line) {
 
 void read_request(const std::string& line) {
   try {
-    const protocol::Request request = protocol::request_from_line(line);
-    const std::string written = protocol::to_line(request);
-    require(protocol::to_line(protocol::request_from_line(written)) == written);
+    const worker::Request request = worker::request_from_line(line);
+    const std::string written = worker::to_line(request);
+    require(worker::to_line(worker::request_from_line(written)) == written);
   } catch (const Error& error) {
     require(!error.message().empty());
   }
@@ -60,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (size == 0) return 0;
   const size_t piece = bytes[0] + size_t{1};
   const std::string_view text(reinterpret_cast<const char*>(bytes) + 1, size - 1);
-  run::LineBuffer lines(small_limit);
+  worker::LineBuffer lines(small_limit);
   size_t newlines = 0, taken = 0;
   for (size_t at = 0; at < text.size(); at += piece) {
     lines.feed(text.substr(at, piece));

@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
-#include "core/weights/convert.h"
-#include "core/weights/safetensors.h"
+#include "core/model/weights/dtype.h"
+#include "core/model/weights/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace forge::weights;

@@ -3,12 +3,12 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/templating/render.h"
-#include "core/yaml/parse.h"
+#include "core/jinja/render.h"
+#include "core/yaml/yaml.h"
 
-/// Loader, lexer, parser and evaluator: the input is a template file, with inline templates where it
-/// holds markers. What renders is then read as YAML with its origins. An Error is an answer; anything
-/// else, and work without end, is a failure.
+/// Loader, lexer, parser and evaluator: the input is a template file, with inline templates where
+/// it holds markers. What renders is then read as YAML with its origins. An Error is an answer;
+/// anything else, and work without end, is a failure.
 namespace {
 
 /// A folder in memory, where the system has one, for the file that each input becomes.
@@ -26,15 +26,15 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
   static const std::filesystem::path folder = make_folder();
   std::ofstream(folder / "main", std::ios::binary)
       .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
-  forge::templating::RenderRequest request;
+  forge::jinja::RenderRequest request;
   request.search_path = {folder};
   request.template_name = "main";
   request.project_dir = "/project";
   request.workspace_root = "/workspace";
-  request.surroundings.home_directory = "/home/ada";
-  request.surroundings.working_directory = "/work";
+  request.host_environment.home_directory = "/home/ada";
+  request.host_environment.working_directory = "/work";
   try {
-    const forge::templating::RenderedText rendered = forge::templating::render(request);
+    const forge::jinja::RenderedText rendered = forge::jinja::render(request);
     forge::yaml::parse(rendered.text,
                        [&](int line, int column) { return rendered.origin(line, column); });
   } catch (const forge::Error& error) {

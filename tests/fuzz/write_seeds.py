@@ -14,7 +14,7 @@ def cases(name):
 
 
 def templates():
-    for expression, _ in cases("jinja_cases.json")["expressions"]:
+    for expression, *_ in cases("jinja_cases.json")["expressions"]:
         yield "{{ " + expression + " }}"
     for name in ("jinja_cases.json", "template_cases.json"):
         recorded = cases(name)

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/graph/read.h"
-#include "core/yaml/parse.h"
+#include "core/yaml/graph/read.h"
+#include "core/yaml/yaml.h"
 #include "core/yaml/section_cache.h"
 
 /// YAML to nodes, and nodes to a graph. Read whole or section by section, a text must come to the same

@@ -3,13 +3,13 @@
 #include <cmath>
 #include <random>
 
-#include "core/report/figures.h"
+#include "core/results/metrics.h"
 
 namespace forge::tests {
 namespace {
 
-using namespace report::page;
-using report::SheetCell;
+using namespace page;
+using tables::SheetCell;
 
 constexpr size_t seeds = 3;
 constexpr int64_t tokens_a_point = 16384;
@@ -35,13 +35,13 @@ Run make_run(size_t number, size_t points, const std::string& name) {
   summary.tokens = tokens_a_point * summary.step;
   summary.parameters = 4000000 + 1000 * static_cast<int64_t>(config);
   run.training = falling_curve(points, static_cast<unsigned>(number));
-  run.recorded = points;
+  run.total_points = points;
   for (size_t i = points / 10; i > 0 && i <= points; i += points / 10)
     run.evaluations.push_back(run.training[i - 1]);
-  if (!run.evaluations.empty()) summary.eval_loss = run.evaluations.back().loss;
-  if (!run.training.empty()) summary.train_loss = run.training.back().loss;
-  summary.tokens_per_second = 4000 - 50 * static_cast<double>(config);
-  summary.peak_memory_bytes = int64_t{1} << 30;
+  if (!run.evaluations.empty()) summary.metrics["eval_loss"] = run.evaluations.back().loss;
+  if (!run.training.empty()) summary.metrics["train_loss"] = run.training.back().loss;
+  summary.metrics["tokens_per_second"] = 4000 - 50 * static_cast<double>(config);
+  summary.metrics["peak_memory_bytes"] = int64_t{1} << 30;
   run.config = {
       {"model",
        {{"hidden_size", 256}, {"canon", {{"set", std::string(1, char('A' + config % 8))}}}}},
@@ -55,11 +55,12 @@ std::vector<SheetCell> make_row(const std::vector<Run>& runs,
                                 size_t first,
                                 const std::string& name) {
   const store::RunSummary& run = runs[first].summary;
-  const double loss = run.eval_loss.value_or(0);
-  return {{name + " " + run.name, std::nullopt},
-          {report::loss_text(loss), loss, first == 0},
-          {report::throughput_text(*run.tokens_per_second), run.tokens_per_second},
-          {first == 0 ? "reference" : "", std::nullopt}};
+  const double loss = run.metric("eval_loss").value_or(0);
+  return {
+      {name + " " + run.name, std::nullopt},
+      {results::loss_text(loss), loss, first == 0},
+      {results::throughput_text(*run.metric("tokens_per_second")), run.metric("tokens_per_second")},
+      {first == 0 ? "reference" : "", std::nullopt}};
 }
 
 }  // namespace
@@ -86,12 +87,12 @@ Page make_page(size_t runs, size_t points, const std::string& name) {
   table.name = "positions";
   table.sheet.title = name + " positions";
   table.sheet.columns = {{"Model"}, {"Eval Loss", true}, {"Tok/s", true}, {"Notes", false, true}};
-  table.meanings = {{}, {Better::lower, false}, {Better::higher, true}, {}};
-  for (Meaning& meaning : table.meanings) meaning.intervals.resize((runs + seeds - 1) / seeds);
-  if (runs > 0) table.meanings[1].intervals[0] = statistics::Interval{1.5, 2.5};
+  table.columns = {{}, {Better::lower, false}, {Better::higher, true}, {}};
+  for (ColumnInfo& meaning : table.columns) meaning.intervals.resize((runs + seeds - 1) / seeds);
+  if (runs > 0) table.columns[1].intervals[0] = statistics::Interval{1.5, 2.5};
   for (size_t i = 0; i < runs; i += seeds) {
     table.sheet.rows.push_back(make_row(page.runs, i, name));
-    Origin& origin = table.origins.emplace_back();
+    RowSource& origin = table.row_sources.emplace_back();
     origin.name = name + " " + page.runs[i].summary.name;
     for (size_t j = i; j < std::min(i + seeds, runs); ++j)
       origin.runs.push_back(page.runs[j].summary.id);

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 
 namespace forge::tests {
 

@@ -60,29 +60,29 @@ std::filesystem::path shared_vector_file(const std::string& name) {
 }
 
 VectorCase read_vector_case(const json& config) {
-  using config::Activation;
-  using config::PositionKind;
-  using config::QkNorm;
-  using config::RopePairing;
+  using model::Activation;
+  using model::PositionKind;
+  using model::QkNorm;
+  using model::RopePairing;
   using config::ZLossKind;
   Options options(config);
   VectorCase read;
-  config::ModelConfig& model = read.model;
+  model::ModelConfig& model = read.model;
   model.vocab_size = options.get<int>("vocab_size");
   model.hidden_size = options.get<int>("hidden_size");
-  model.intermediate_size = options.get<int>("intermediate_size");
+  model.mlp.intermediate_size = options.get<int>("intermediate_size");
   model.num_layers = options.get<int>("num_hidden_layers");
-  model.num_heads = options.get<int>("num_attention_heads");
-  model.num_kv_heads = options.get<int>("num_key_value_heads");
-  model.head_dim = options.get<int>("head_dim");
-  model.rms_norm_eps = options.get<double>("rms_norm_eps");
+  model.attention.num_heads = options.get<int>("num_attention_heads");
+  model.attention.num_kv_heads = options.get<int>("num_key_value_heads");
+  model.attention.head_dim = options.get<int>("head_dim");
+  model.norm.eps = options.get<double>("rms_norm_eps");
   model.tie_embeddings = options.get<bool>("tie_word_embeddings");
-  model.position.theta = options.get<double>("rope_theta");
-  model.position.kind = options.choose<PositionKind>(
+  model.attention.position.theta = options.get<double>("rope_theta");
+  model.attention.position.kind = options.choose<PositionKind>(
       "nope", {{false, PositionKind::rope}, {true, PositionKind::nope}});
   const json& rope_dim = options.take("rope_dim");
-  if (!rope_dim.is_null()) model.position.rope_dim = rope_dim.get<int>();
-  model.position.pairing = options.choose<RopePairing>(
+  if (!rope_dim.is_null()) model.attention.position.rope_dim = rope_dim.get<int>();
+  model.attention.position.pairing = options.choose<RopePairing>(
       "rope_version", {{"huggingface", RopePairing::huggingface}, {"lingua", RopePairing::lingua}});
   model.canon.set = options.get<std::string>("canon_set");
   model.canon.kernel = options.get<int>("canon_kernel");
@@ -90,7 +90,7 @@ VectorCase read_vector_case(const json& config) {
   model.canon.activation = options.choose<Activation>(
       "canon_activation", {{false, Activation::none}, {true, Activation::silu}});
   model.canon.bias = options.choose<bool>("canon_bias", {{false, false}});
-  model.qk_norm = options.choose<QkNorm>(
+  model.attention.qk_norm = options.choose<QkNorm>(
       "qk_norm", {{false, QkNorm::none}, {true, QkNorm::full}, {"per_head", QkNorm::per_head}});
   read.z_loss.kind = options.choose<ZLossKind>("z_loss",
                                                {{nullptr, ZLossKind::none},
@@ -100,8 +100,8 @@ VectorCase read_vector_case(const json& config) {
   return read;
 }
 
-std::string vector_weight_name(const std::string& name, const config::ModelConfig& model) {
-  if (model.qk_norm != config::QkNorm::per_head) return name;
+std::string vector_weight_name(const std::string& name, const model::ModelConfig& model) {
+  if (model.attention.qk_norm != model::QkNorm::per_head) return name;
   for (const std::string norm : {"q_norm", "k_norm"}) {
     const size_t at = name.find(norm + ".weight");
     if (at != std::string::npos) return name.substr(0, at) + norm + "_head.weight";

@@ -17,7 +17,7 @@ std::filesystem::path vectors_dir();
 std::filesystem::path shared_vector_file(const std::string& name);
 
 struct VectorCase {
-  config::ModelConfig model;
+  model::ModelConfig model;
   config::ZLossConfig z_loss;
 };
 
@@ -27,6 +27,6 @@ VectorCase read_vector_case(const nlohmann::json& config);
 
 /// Name under which the shared weight file keeps a weight of this model: per-head norms have
 /// entries of their own there.
-std::string vector_weight_name(const std::string& name, const config::ModelConfig& model);
+std::string vector_weight_name(const std::string& name, const model::ModelConfig& model);
 
 }  // namespace forge::tests

@@ -1,22 +1,80 @@
 #include "backends/libtorch/worker/bench.h"
 
+#include <unistd.h>
+#include <cerrno>
 #include <cmath>
 #include <iostream>
 
-#include "backends/libtorch/worker/ceiling.h"
-#include "backends/libtorch/worker/median.h"
+#include "backends/libtorch/worker/batch.h"
+#include "backends/libtorch/worker/device.h"
+#include "backends/libtorch/worker/jobs.h"
 #include "backends/libtorch/worker/memory.h"
-#include "backends/libtorch/worker/random_rows.h"
-#include "backends/libtorch/worker/step_in_memory.h"
-#include "backends/libtorch/worker/stopwatch.h"
 #include "backends/libtorch/worker/trainer.h"
-#include "backends/libtorch/worker/uploader.h"
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
-#include "core/config/json.h"
-#include "core/data/batch_loader.h"
+#include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/base/random.h"
+#include "core/config/experiment.h"
+#include "core/data/rows/dataset.h"
+#include "core/data/rows/token_file.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
+namespace {
+
+constexpr int64_t fewest_steps = 4;
+constexpr int64_t fewest_tokens = 1 << 20;
+constexpr int64_t document_length = 256;
+constexpr int32_t document_start = 0;
+
+/// Removed at the end of its scope: a mapped file stays readable without its name.
+class TemporaryTokens {
+ public:
+  TemporaryTokens() {
+    std::string pattern = (fs::temp_directory_path() / "forge-bench-XXXXXX").string();
+    if (!::mkdtemp(pattern.data())) throw system_error("make a folder '" + pattern + "'", errno);
+    folder_ = pattern;
+  }
+  ~TemporaryTokens() {
+    std::error_code ignored;
+    remove_tree(folder_, ignored);
+  }
+  TemporaryTokens(const TemporaryTokens&) = delete;
+  TemporaryTokens& operator=(const TemporaryTokens&) = delete;
+  fs::path file() const { return folder_ / "random.tokens"; }
+
+ private:
+  fs::path folder_;
+};
+
+}  // namespace
+
+data::Dataset random_rows(const config::Experiment& experiment) {
+  const config::TrainConfig& train = experiment.train;
+  const auto vocabulary = static_cast<uint32_t>(experiment.model.vocab_size);
+  const int64_t of_a_step = int64_t{train.batch_size} * train.seq_len;
+  const int64_t count = std::max(fewest_tokens, fewest_steps * of_a_step) + 1;
+  std::vector<int32_t> ids(static_cast<size_t>(count));
+  for (size_t i = 0; i < ids.size(); i += 4) {
+    const auto words = philox({static_cast<uint32_t>(i / 4), 0, 0, 0}, experiment.data.seed);
+    for (size_t j = 0; j < 4 && i + j < ids.size(); ++j) {
+      ids[i + j] = static_cast<int32_t>(words[j] % vocabulary);
+    }
+  }
+  for (size_t i = 0; i < ids.size(); i += document_length) ids[i] = document_start;
+  const TemporaryTokens temporary;
+  data::TokenFileWriter writer(
+      temporary.file(), experiment.model.vocab_size, hash_hex("random token ids"));
+  writer.append(ids.data(), ids.size());
+  writer.finish();
+  data::RowOptions options;
+  options.seq_len = train.seq_len;
+  options.order = config::RowOrder::shuffled;
+  options.seed = experiment.data.seed;
+  if (train.document_mask) options.document_start = document_start;
+  return data::Dataset(temporary.file(), options);
+}
+
 namespace {
 
 constexpr int64_t fewest_warm_up_steps = 3;
@@ -30,7 +88,7 @@ constexpr double bench_progress_interval = 0.5;
 /// The training of an experiment, as far as its speed goes.
 class Bench {
  public:
-  Bench(const protocol::Request& request, const at::Device& device, const EventWriter& events)
+  Bench(const worker::Request& request, const at::Device& device, const EventWriter& events)
       : request_(request),
         experiment_(config::experiment_from_json(request.experiment)),
         device_(device),
@@ -46,11 +104,11 @@ class Bench {
   void run(std::istream& input) {
     const int64_t chosen = warm_up();
     const int64_t steps = request_.window_steps > 0 ? request_.window_steps : chosen;
-    events_.send(protocol::Ready{steps, tokens_per_step()});
+    events_.send(worker::Ready{steps, tokens_per_step()});
     reset_peak_memory(device_);
     for (std::string line; std::getline(input, line);) measure_window(line);
     nlohmann::json values = memory();  // before anything else takes some
-    if (trainer_.rows_at_once() > 0) values["micro_batch_size"] = trainer_.rows_at_once();
+    if (trainer_.micro_batch_size() > 0) values["micro_batch_size"] = trainer_.micro_batch_size();
     try {
       values["parts"] = parts();
     } catch (const c10::Error& problem) {
@@ -58,11 +116,11 @@ class Bench {
       std::cerr << "note: the parts of a step were not measured: "
                 << problem.what_without_backtrace() << "\n";
     }
-    const auto memory_ran_out = what_ran_out(
-        [&] { values["ceiling"] = matrix_product_ceiling(experiment_.train.precision, device_); });
-    if (memory_ran_out)
-      std::cerr << "note: the device's ceiling was not measured: " << *memory_ran_out << "\n";
-    events_.send(protocol::Result{values});
+    const auto out_of_memory = run_or_out_of_memory(
+        [&] { values["ceiling"] = peak_matrix_product(experiment_.train.precision, device_); });
+    if (out_of_memory)
+      std::cerr << "note: the device's ceiling was not measured: " << *out_of_memory << "\n";
+    events_.send(worker::Result{values});
   }
 
  private:
@@ -76,23 +134,23 @@ class Bench {
     return int64_t{experiment_.train.batch_size} * experiment_.train.seq_len;
   }
 
-  Batch next_batch() { return uploader_.upload(loader_.next(), trainer_.rows_at_once()); }
+  Batch next_batch() { return uploader_.upload(loader_.next(), trainer_.micro_batch_size()); }
 
-  static void say_halving(const Halving& halving) {
-    std::cerr << "note: " << halving.reason << "\nnote: " << halving.rows
+  static void report_micro_batch(const MicroBatchReduction& reduction) {
+    std::cerr << "note: " << reduction.reason << "\nnote: " << reduction.rows
               << " rows of a step are computed at once from now on\n";
   }
 
   /// Seconds of training steps one after another.
   double run_steps(int64_t count, const char* phase) {
-    Stopwatch stopwatch(device_);
-    stopwatch.resume();
+    Timer timer(device_);
+    timer.resume();
     for (int64_t i = 0; i < count; ++i) {
-      step_in_memory(trainer_, uploader_, loader_.next(), step_, device_, say_halving);
+      step_with_oom_retry(trainer_, uploader_, loader_.next(), step_, device_, report_micro_batch);
       ++step_;
       show_progress(phase);
     }
-    return stopwatch.pause();
+    return timer.pause();
   }
 
   /// Runs ever more steps at a time until memory, caches and whatever a device prepares are there,
@@ -111,9 +169,9 @@ class Bench {
   }
 
   void measure_window(const std::string& line) {
-    const int64_t steps = protocol::window_request_from_line(line).steps;
+    const int64_t steps = worker::window_request_from_line(line).steps;
     if (steps < 1) throw Error("a window of no steps was asked for");
-    events_.send(protocol::Window{steps, run_steps(steps, "window")});
+    events_.send(worker::Window{steps, run_steps(steps, "window")});
   }
 
   nlohmann::json memory() const {
@@ -140,17 +198,17 @@ class Bench {
 
   /// Seconds of data, forward, backward and optimizer of one step.
   std::array<double, 4> seconds_of_parts() {
-    Stopwatch stopwatch(device_);
+    Timer timer(device_);
     std::array<double, 4> seconds = {};
     const auto timed = [&](size_t part, const auto& action) {
-      stopwatch.resume();
+      timer.resume();
       action();
-      seconds[part] += stopwatch.pause();
+      seconds[part] += timer.pause();
     };
     Batch batch;
     at::Tensor loss;
     timed(0, [&] { batch = next_batch(); });
-    const int64_t parts = parts_of(batch.inputs.size(0), trainer_.rows_at_once());
+    const int64_t parts = micro_batch_count(batch.inputs.size(0), trainer_.micro_batch_size());
     for (int64_t part = 0; part < parts; ++part) {
       loss.reset();
       timed(1, [&] { loss = trainer_.loss(batch, part); });
@@ -164,16 +222,16 @@ class Bench {
     const double now = steady_seconds();
     if (now - last_progress_ < bench_progress_interval) return;
     last_progress_ = now;
-    events_.send(protocol::Progress{step_, phase, 0});
+    events_.send(worker::Progress{step_, phase, 0});
   }
 
-  const protocol::Request& request_;
+  const worker::Request& request_;
   const config::Experiment experiment_;
   const at::Device device_;
   const EventWriter& events_;
   const data::Dataset rows_;
   data::BatchLoader loader_;
-  Uploader uploader_;
+  BatchUploader uploader_;
   Trainer trainer_;
   int64_t step_ = 0;
   double last_progress_ = 0;
@@ -181,11 +239,11 @@ class Bench {
 
 }  // namespace
 
-void bench(const protocol::Request& request,
+void bench(const worker::Request& request,
            const at::Device& device,
            const EventWriter& events,
            std::istream& input) {
   Bench(request, device, events).run(input);
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -1,20 +1,70 @@
 #pragma once
 
-#include <istream>
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "backends/libtorch/torch_precompiled.h"
-#include "backends/libtorch/worker/event_writer.h"
-#include "core/protocol/messages.h"
+#include "core/config/experiment.h"
+#include "core/data/rows/dataset.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
-/// Training speed of the request's experiment on random token ids: a warm-up, `ready`, then a
-/// `window` for each line of `input` that asks for one, and at the end of input a `result` with the
-/// parts of a step, the memory of the windows and the device's ceiling. Throws forge::Error for a
-/// line that is no such request.
-void bench(const protocol::Request& request,
-           const at::Device& device,
-           const EventWriter& events,
-           std::istream& input);
+/// The upper one of two in the middle. There must be a value.
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
-}  // namespace forge::worker
+/// What computation in a precision is done in.
+at::ScalarType scalar_type(model::Precision precision);
+
+/// The highest speed that products of two large square matrices in a precision reach on the
+/// device: the best of several sizes, in about a second. {"flops": a second, "how": in words,
+/// "sizes": {"2048": flops, …}}
+nlohmann::json peak_matrix_product(model::Precision precision, const at::Device& device);
+
+/// The highest speed of a copy of memory that is larger than any cache, read and written bytes
+/// together. {"bytes_per_second": …, "how": in words}
+nlohmann::json peak_memory_copy(const at::Device& device);
+
+/// Rows of random token ids for an experiment, as many as a few steps take or more, from a token
+/// file that lives as long as the dataset: what is measured on them goes the way of all training
+/// data. Where documents are kept apart, one begins every 256 tokens, as stories do.
+data::Dataset random_rows(const config::Experiment& experiment);
+
+/// Shapes of a model and of a step, on which operations are measured.
+struct OperationSizes {
+  std::string name;
+  int64_t batch, length, hidden, intermediate, vocabulary, heads, kv_heads, head_dim;
+  bool on_cpu, on_gpu;  ///< whether it is measured there unless others are asked for
+
+  int64_t tokens() const { return batch * length; }
+  std::string describe() const;  ///< "8 x 512 tokens, hidden 256, …"
+};
+const std::vector<OperationSizes>& operation_sizes();
+
+/// An operation to measure, forward and backward, beside what a user of plain Torch would write.
+/// Each call does the whole work once.
+struct OperationCase {
+  std::string name;  ///< "canon_conv.a"
+  std::function<void()> own;
+  std::function<void()> peer;
+  double flops = 0;  ///< of matrix products, forward and backward; 0: it has none
+  double bytes =
+      0;  ///< read and written where all of an operation stayed in registers; 0: not told
+  std::string peer_name = "plain Torch";
+};
+
+/// Makes a case when its turn has come, so that only one holds memory.
+struct OperationMaker {
+  std::string name;
+  std::function<OperationCase(const OperationSizes&, const at::TensorOptions&)> make;
+};
+const std::vector<OperationMaker>& operation_makers();
+
+}  // namespace forge::libtorch

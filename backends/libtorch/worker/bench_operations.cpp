@@ -1,31 +1,100 @@
-#include "backends/libtorch/worker/bench_operations.h"
-
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 
-#include "backends/libtorch/worker/ceiling.h"
+#include "backends/libtorch/ops/linear/linear.h"
+#include "backends/libtorch/worker/bench.h"
 #include "backends/libtorch/worker/device.h"
-#include "backends/libtorch/worker/median.h"
-#include "backends/libtorch/worker/operation_cases.h"
-#include "backends/libtorch/worker/stopwatch.h"
+#include "backends/libtorch/worker/jobs.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
+namespace {
+
+/// Least seconds of `action` in about `budget` seconds; so many times in a row that the device's
+/// start and end of work do not count.
+double fastest(const at::Device& device, double budget, const std::function<void()>& action) {
+  constexpr double shortest_stretch = 0.01;
+  Timer timer(device);
+  const double began = steady_seconds();
+  const auto seconds_of = [&](int times) {
+    timer.resume();
+    for (int i = 0; i < times; ++i) action();
+    return timer.pause() / times;
+  };
+  seconds_of(1);  // loads kernels, takes memory
+  double best = seconds_of(1);
+  const int times = std::max(1, static_cast<int>(shortest_stretch / std::max(best, 1e-6)));
+  for (int i = 0; i < 100 && (i < 1 || steady_seconds() - began < budget); ++i) {
+    best = std::min(best, seconds_of(times));
+  }
+  return best;
+}
+
+}  // namespace
+
+at::ScalarType scalar_type(model::Precision precision) {
+  switch (precision) {
+    case model::Precision::float64: return at::kDouble;
+    case model::Precision::bfloat16: return at::kBFloat16;
+    default: return at::kFloat;
+  }
+}
+
+nlohmann::json peak_matrix_product(model::Precision precision, const at::Device& device) {
+  const at::NoGradGuard no_grad;
+  const at::TensorOptions options = at::TensorOptions(device).dtype(scalar_type(precision));
+  const std::vector<int64_t> sizes = device.is_cuda() ? std::vector<int64_t>{2048, 4096, 8192}
+                                                      : std::vector<int64_t>{512, 1024, 2048};
+  nlohmann::json of_size = nlohmann::json::object();
+  std::vector<std::string> words;
+  double highest = 0;
+  for (const int64_t size : sizes) {
+    // Random numbers: on some devices products of zeros are faster than any real ones.
+    const at::Tensor a = at::randn({size, size}, options);
+    const at::Tensor b = at::randn({size, size}, options);
+    const double budget = 0.8 / static_cast<double>(sizes.size());
+    const double flops = 2.0 * static_cast<double>(size * size * size) /
+                         fastest(device, budget, [&] { ops::linear(a, b); });
+    of_size[std::to_string(size)] = flops;
+    words.push_back(with_thousands(size));
+    highest = std::max(highest, flops);
+  }
+  return {{"flops", highest},
+          {"how",
+           "fastest product of two square matrices of normal random numbers in the config's "
+           "precision, of " +
+               join(words, ", ") + " rows, in about a second"},
+          {"sizes", of_size}};
+}
+
+nlohmann::json peak_memory_copy(const at::Device& device) {
+  const at::NoGradGuard no_grad;
+  const int64_t bytes = device.is_cuda() ? int64_t{1} << 30 : int64_t{1} << 28;
+  const at::Tensor from = at::ones({bytes / 4}, at::TensorOptions(device).dtype(at::kFloat));
+  at::Tensor to = at::empty_like(from);
+  const double seconds = fastest(device, 0.4, [&] { to.copy_(from); });
+  return {
+      {"bytes_per_second", 2.0 * static_cast<double>(bytes) / seconds},
+      {"how", "fastest copy of " + human_bytes(static_cast<double>(bytes)) + ", read and written"}};
+}
+
 namespace {
 
 constexpr int windows = 5;
 constexpr double call_window_seconds = 0.05;  ///< at least, of each of the two
 constexpr int64_t most_calls = 1000;
 
-config::Precision precision_of(const std::string& name) {
-  const std::vector<std::string>& names = config::names_of(config::Precision());
+model::Precision precision_of(const std::string& name) {
+  const std::vector<std::string>& names = names_of(model::Precision());
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
     throw Error("there is no precision '" + name + "'", {}, "one of " + join(names, ", "));
   }
-  return static_cast<config::Precision>(found - names.begin());
+  return static_cast<model::Precision>(found - names.begin());
 }
 
 /// The sizes of those names, else those that suit the device.
@@ -68,10 +137,10 @@ std::vector<OperationMaker> chosen_operations(const std::vector<std::string>& na
 
 /// Seconds of one call, the device waited for before and after all of them.
 double seconds_of(const at::Device& device, int64_t calls, const std::function<void()>& action) {
-  Stopwatch stopwatch(device);
-  stopwatch.resume();
+  Timer timer(device);
+  timer.resume();
   for (int64_t i = 0; i < calls; ++i) action();
-  return stopwatch.pause() / static_cast<double>(calls);
+  return timer.pause() / static_cast<double>(calls);
 }
 
 /// Calls that fill a window, after two that load kernels and take memory.
@@ -104,26 +173,25 @@ nlohmann::json measure(const OperationCase& operation, const at::Device& device)
 
 }  // namespace
 
-void bench_operations(const protocol::Request& request,
+void bench_operations(const worker::Request& request,
                       const at::Device& device,
                       const EventWriter& events) {
-  const protocol::OperationBench wanted =
-      request.operation_bench.value_or(protocol::OperationBench());
-  const config::Precision precision = precision_of(wanted.precision);
+  const worker::OperationBench wanted = request.operation_bench.value_or(worker::OperationBench());
+  const model::Precision precision = precision_of(wanted.precision);
   const at::TensorOptions options = at::TensorOptions(device).dtype(scalar_type(precision));
   const std::vector<OperationMaker> makers = chosen_operations(wanted.operations);
   const std::vector<OperationSizes> all_sizes = chosen_sizes(wanted.sizes, device.is_cuda());
-  const nlohmann::json ceilings = {{"matrix_product", matrix_product_ceiling(precision, device)},
-                                   {"memory", memory_ceiling(device)}};
-  events.send(protocol::Result{nlohmann::json{{"ceilings", ceilings}}});
+  const nlohmann::json ceilings = {{"matrix_product", peak_matrix_product(precision, device)},
+                                   {"memory", peak_memory_copy(device)}};
+  events.send(worker::Result{nlohmann::json{{"ceilings", ceilings}}});
   for (const OperationSizes& sizes : all_sizes) {
     for (const OperationMaker& maker : makers) {
       nlohmann::json values = measure(maker.make(sizes, options), device);
       values["size"] = sizes.name;
       values["shape"] = sizes.describe();
-      events.send(protocol::Result{values});
+      events.send(worker::Result{values});
     }
   }
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -4,15 +4,14 @@
 
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/config/json.h"
-#include "core/config/resumable.h"
+#include "core/base/files.h"
+#include "core/config/experiment.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 namespace {
 
-nlohmann::json to_json(const Progress& p) {
+nlohmann::json to_json(const TrainingState& p) {
   return {{"window_steps", p.window_steps},
           {"window_loss", p.window_loss},
           {"window_norm", p.window_norm},
@@ -22,12 +21,12 @@ nlohmann::json to_json(const Progress& p) {
           {"timed_seconds", p.timed_seconds},
           {"peak_memory_bytes", p.peak_memory_bytes},
           {"peak_resident_bytes", p.peak_resident_bytes},
-          {"rows_at_once", p.rows_at_once},
-          {"evaluation_rows_at_once", p.evaluation_rows_at_once}};
+          {"rows_at_once", p.micro_batch_size},
+          {"evaluation_rows_at_once", p.eval_micro_batch_size}};
 }
 
-Progress from_state(const weights::CheckpointState& state) {
-  Progress p;
+TrainingState from_state(const weights::CheckpointState& state) {
+  TrainingState p;
   p.step = state.step;
   p.elapsed_seconds = state.elapsed_seconds;
   const nlohmann::json& measures = state.extra.at("progress");
@@ -40,8 +39,8 @@ Progress from_state(const weights::CheckpointState& state) {
   measures.at("timed_seconds").get_to(p.timed_seconds);
   measures.at("peak_memory_bytes").get_to(p.peak_memory_bytes);
   measures.at("peak_resident_bytes").get_to(p.peak_resident_bytes);
-  p.rows_at_once = measures.value("rows_at_once", 0);
-  p.evaluation_rows_at_once = measures.value("evaluation_rows_at_once", 0);
+  p.micro_batch_size = measures.value("rows_at_once", 0);
+  p.eval_micro_batch_size = measures.value("evaluation_rows_at_once", 0);
   return p;
 }
 
@@ -73,7 +72,7 @@ void check_position(const weights::CheckpointState& state, const config::Experim
 
 }  // namespace
 
-weights::CheckpointState checkpoint_state(const Progress& progress,
+weights::CheckpointState checkpoint_state(const TrainingState& progress,
                                           const config::Experiment& experiment,
                                           const std::string& identity) {
   weights::CheckpointState state;
@@ -115,10 +114,10 @@ std::map<std::string, weights::TensorView> Snapshot::copy(const NamedTensors& te
   return views_of(copies, owners);
 }
 
-Progress load_checkpoint(const std::string& folder,
-                         const config::Experiment& experiment,
-                         LlamaCanon& model,
-                         const Optimizer& optimizer) {
+TrainingState load_checkpoint(const std::string& folder,
+                              const config::Experiment& experiment,
+                              Model& model,
+                              const Optimizer& optimizer) {
   const weights::CheckpointState state = weights::read_checkpoint_state(folder);
   const std::filesystem::path path = folder;
   try {
@@ -144,4 +143,4 @@ Progress load_checkpoint(const std::string& folder,
   }
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

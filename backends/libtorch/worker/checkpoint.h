@@ -2,14 +2,13 @@
 
 #include <memory>
 
-#include "backends/libtorch/worker/optimizer.h"
-#include "core/weights/checkpoint.h"
-#include "core/weights/checkpoint_writer.h"
+#include "backends/libtorch/worker/trainer.h"
+#include "core/model/weights/checkpoint.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 /// What a training run carries from step to step besides weights and moments.
-struct Progress {
+struct TrainingState {
   int64_t step = 0;            ///< steps done
   double elapsed_seconds = 0;  ///< wall time, all attempts
   int64_t window_steps = 0;    ///< steps since the last training metrics
@@ -21,13 +20,13 @@ struct Progress {
   double timed_seconds = 0;
   int64_t peak_memory_bytes = 0;
   int64_t peak_resident_bytes = 0;
-  int rows_at_once = 0;             ///< of a step, where memory ran out; 0: as the config says
-  int evaluation_rows_at_once = 0;  ///< the same of an evaluation
+  int micro_batch_size = 0;       ///< of a step, where memory ran out; 0: as the config says
+  int eval_micro_batch_size = 0;  ///< the same of an evaluation
 };
 
 /// The state of a checkpoint besides its tensors. Data position, learning rate and random numbers
 /// all follow from the step and the config, both of which it holds.
-weights::CheckpointState checkpoint_state(const Progress& progress,
+weights::CheckpointState checkpoint_state(const TrainingState& progress,
                                           const config::Experiment& experiment,
                                           const std::string& identity);
 
@@ -52,9 +51,9 @@ class Snapshot {
 /// Restores weights and optimizer from a checkpoint folder; returns where the run was. Throws
 /// forge::Error where a file is damaged, where the tensors are not exactly those of this model and
 /// optimizer, or where the steps were done under a config that this one does not continue.
-Progress load_checkpoint(const std::string& folder,
-                         const config::Experiment& experiment,
-                         LlamaCanon& model,
-                         const Optimizer& optimizer);
+TrainingState load_checkpoint(const std::string& folder,
+                              const config::Experiment& experiment,
+                              Model& model,
+                              const Optimizer& optimizer);
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

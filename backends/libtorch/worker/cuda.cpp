@@ -1,16 +1,19 @@
 #include "backends/libtorch/worker/cuda.h"
 
-#include <ATen/cuda/CUDAContext.h>
-#include <ATen/cuda/CUDAEvent.h>
-#include <c10/cuda/CUDACachingAllocator.h>
-#include <c10/cuda/CUDAFunctions.h>
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iostream>
 
-namespace forge::worker::cuda {
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+namespace forge::libtorch::cuda {
 
 std::string device_name(int index) { return at::cuda::getDeviceProperties(index)->name; }
 
@@ -79,4 +82,70 @@ void HostCopies::copy(const int32_t* from, int64_t count, at::Tensor& to) {
   buffer.in_use = true;
 }
 
-}  // namespace forge::worker::cuda
+}  // namespace forge::libtorch::cuda
+
+namespace forge::libtorch {
+namespace {
+
+constexpr int runs_before_recording = 3;
+
+}  // namespace
+
+struct StepGraph::State {
+  bool on_gpu = false;
+  bool recordable = true;
+  int runs = 0;
+  std::unique_ptr<at::cuda::CUDAGraph> graph;
+  const void* memory = nullptr;  ///< of what may move
+
+  void reset() {
+    if (graph) c10::cuda::getCurrentCUDAStream().synchronize();
+    graph.reset();
+    recordable = true;
+    runs = 0;
+  }
+
+  void reset_if_relocated(const void* now) {
+    if (graph && now != memory) reset();
+    memory = now;
+  }
+};
+
+StepGraph::StepGraph(const at::Device& device) : state_(std::make_unique<State>()) {
+  state_->on_gpu = device.is_cuda();
+}
+
+StepGraph::~StepGraph() = default;
+
+void StepGraph::reset() { state_->reset(); }
+
+void StepGraph::run(const std::function<void()>& work, const at::Tensor& relocatable) {
+  State& state = *state_;
+  state.reset_if_relocated(relocatable.defined() ? relocatable.data_ptr() : nullptr);
+  if (state.graph) return state.graph->replay();
+  if (!state.on_gpu || !state.recordable || state.runs++ < runs_before_recording) return work();
+  // What the first runs took is given back: the recording takes the same from a pool of its own.
+  c10::cuda::getCurrentCUDAStream().synchronize();
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  auto graph = std::make_unique<at::cuda::CUDAGraph>();
+  try {
+    graph->capture_begin();
+    work();
+    graph->capture_end();
+  } catch (const c10::Error& error) {
+    state.recordable = false;
+    try {
+      graph->capture_end();
+    } catch (const c10::Error&) {
+      // The recording is broken already; ending it frees the stream.
+    }
+    std::cerr << "note: steps are not replayed as a CUDA graph, so they start slower: "
+              << error.what_without_backtrace() << "\n";
+    graph.reset();  // its memory is needed
+    return work();
+  }
+  state.graph = std::move(graph);
+  state.graph->replay();
+}
+
+}  // namespace forge::libtorch

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -8,7 +9,7 @@
 
 /// What needs CUDA's own headers: cuda.cpp where LibTorch has CUDA, no_cuda.cpp elsewhere, so that
 /// no other file asks which one it is.
-namespace forge::worker::cuda {
+namespace forge::libtorch::cuda {
 
 std::string device_name(int index);
 int64_t device_memory_bytes(int index);
@@ -40,4 +41,32 @@ class HostCopies {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace forge::worker::cuda
+}  // namespace forge::libtorch::cuda
+
+namespace forge::libtorch {
+
+/// Work that is the same each time but for the contents of its tensors. On a GPU it is recorded as
+/// a CUDA graph and replayed: thousands of small launches become one, and nothing has to be
+/// compiled. On a CPU it just runs.
+class StepGraph {
+ public:
+  explicit StepGraph(const at::Device& device);
+  ~StepGraph();
+  StepGraph(const StepGraph&) = delete;
+  StepGraph& operator=(const StepGraph&) = delete;
+
+  /// Runs `work` on the current stream. The first times it runs as it is, so that memory and the
+  /// libraries' plans are there; then it is recorded. Where that fails, that is said once on stderr
+  /// and the work goes on running as it is. Must be called with the same work each time.
+  /// `relocatable`: a tensor that the work reads and that may move, or an undefined one. Where it
+  /// has moved, the work is recorded again.
+  void run(const std::function<void()>& work, const at::Tensor& relocatable = {});
+  /// Forgets what was recorded and frees its memory: the work is about to change.
+  void reset();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace forge::libtorch

@@ -10,9 +10,9 @@
 #include <iostream>
 #include <set>
 
-#include "backends/libtorch/model/torch_compat.h"
 #include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/common/simd.h"
+#include "backends/libtorch/torch_compat.h"
 #include "backends/libtorch/worker/cuda.h"
 #include "backends/libtorch/worker/memory.h"
 #include "core/base/error.h"
@@ -20,7 +20,7 @@
 #include "core/base/text.h"
 #include "core/config/fields.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 namespace {
 
 std::string processor_name() {
@@ -112,7 +112,7 @@ void limit_memory(const at::Device& device) {
   device.is_cuda() ? cuda::limit_memory(index_of(device), bytes) : limit_cpu_tensor_bytes(bytes);
 }
 
-bool may_be_mended(const std::exception& problem, const at::Device& device) {
+bool is_retryable(const std::exception& problem, const at::Device& device) {
   if (torch_compat::is_device_trouble(problem)) return true;
   if (!device.is_cuda() || !torch_compat::is_out_of_memory(problem)) return false;
   const int index = index_of(device);
@@ -123,8 +123,8 @@ bool is_shared(const at::Device& device) {
   return device.is_cuda() && cuda::memory_held_elsewhere(index_of(device)) > 0;
 }
 
-void warn_of_slow_precision(config::Precision precision, const at::Device& device) {
-  if (precision != config::Precision::bfloat16 || !device.is_cpu() || bfloat16_is_fast()) return;
+void warn_of_slow_precision(model::Precision precision, const at::Device& device) {
+  if (precision != model::Precision::bfloat16 || !device.is_cpu() || bfloat16_is_fast()) return;
   std::cerr << "warning: matrix products of train.precision bfloat16 are computed in float32 here, "
                "more slowly than with train.precision float32: fast ones need a CPU with "
                "avx512_bf16 and a LibTorch that shows its oneDNN, or a GPU.\n";
@@ -137,8 +137,8 @@ void choose_determinism(bool deterministic, const at::Device& device) {
   torch_compat::use_deterministic_algorithms(deterministic);
 }
 
-protocol::Environment describe_environment(const at::Device& device) {
-  protocol::Environment environment;
+worker::Environment describe_environment(const at::Device& device) {
+  worker::Environment environment;
   environment.device_type = device.is_cuda() ? "cuda" : "cpu";
   environment.threads = at::get_num_threads();
   environment.devices = device_names();
@@ -153,10 +153,10 @@ protocol::Environment describe_environment(const at::Device& device) {
   return environment;
 }
 
-protocol::Supports describe_support(const at::Device& device) {
-  protocol::Supports supports;
-  supports.jobs = protocol::names_of(protocol::Job());
-  supports.config = {{"model.family", {"llama_canon"}}, {"optimizer.type", {"adamw"}}};
+worker::Supports describe_support(const at::Device& device) {
+  worker::Supports supports;
+  supports.jobs = worker::names_of(worker::Job());
+  supports.config = {{"model.layers", {"attention"}}, {"optimizer.type", {"adamw"}}};
   if (!device.is_cuda()) supports.config["train.bfloat16_weights"] = {"none"};
   return supports;
 }
@@ -173,4 +173,4 @@ void reset_peak_memory(const at::Device& device) {
   device.is_cuda() ? cuda::reset_peak_memory(index_of(device)) : reset_peak_cpu_tensor_bytes();
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "backends/libtorch/torch_precompiled.h"
+#include "core/base/clock.h"
 #include "core/config/experiment.h"
-#include "core/protocol/messages.h"
+#include "core/worker/messages.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 /// Device of a request's name ("auto" is the first GPU, else the CPU), with its threads set.
 /// Throws forge::Error naming the devices that there are.
@@ -18,24 +20,24 @@ void limit_memory(const at::Device& device);
 
 /// Whether what went wrong on the device may be mended by trying the same again later: the device
 /// was busy or lost, or its memory did not suffice while other processes held much of it.
-bool may_be_mended(const std::exception& problem, const at::Device& device);
+bool is_retryable(const std::exception& problem, const at::Device& device);
 
 /// Whether another process holds memory of the GPU, as far as that can be seen: what CUDA itself
 /// holds for this one is not known, so less than two GiB are not. False for a CPU.
 bool is_shared(const at::Device& device);
 
 /// Warns on stderr where a device computes in such a precision only slowly.
-void warn_of_slow_precision(config::Precision precision, const at::Device& device);
+void warn_of_slow_precision(model::Precision precision, const at::Device& device);
 
 /// Whether sums on a GPU have the same bits each time, attention's gradients included (slower). On
 /// a CPU they always do. Before the first product on the device.
 void choose_determinism(bool deterministic, const at::Device& device);
 
 /// What this process runs on; warns on stderr of a BLAS that costs speed.
-protocol::Environment describe_environment(const at::Device& device);
+worker::Environment describe_environment(const at::Device& device);
 
 /// What this worker can do there.
-protocol::Supports describe_support(const at::Device& device);
+worker::Supports describe_support(const at::Device& device);
 
 /// Returns when the device has done all it was given. Nothing to wait for on a CPU.
 void synchronize(const at::Device& device);
@@ -45,4 +47,25 @@ void synchronize(const at::Device& device);
 int64_t peak_memory_bytes(const at::Device& device);
 void reset_peak_memory(const at::Device& device);
 
-}  // namespace forge::worker
+/// Time spent in training steps alone: paused for evaluation, saving and logging. Both ends wait
+/// for the device, so that work still under way is charged to the steps that asked for it.
+class Timer {
+ public:
+  explicit Timer(const at::Device& device) : device_(device) {}
+
+  void resume() {
+    synchronize(device_);
+    started_ = steady_seconds();
+  }
+  /// Seconds since resume().
+  double pause() {
+    synchronize(device_);
+    return steady_seconds() - started_;
+  }
+
+ private:
+  at::Device device_;
+  double started_ = 0;
+};
+
+}  // namespace forge::libtorch

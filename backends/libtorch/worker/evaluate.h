@@ -1,14 +1,19 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
-#include "backends/libtorch/model/llama_canon.h"
-#include "backends/libtorch/worker/halving.h"
-#include "backends/libtorch/worker/step_graph.h"
-#include "backends/libtorch/worker/uploader.h"
-#include "core/data/dataset.h"
+#include "backends/libtorch/model/model.h"
+#include "backends/libtorch/worker/batch.h"
+#include "backends/libtorch/worker/cuda.h"
+#include "backends/libtorch/worker/events.h"
+#include "backends/libtorch/worker/memory.h"
+#include "core/config/experiment.h"
+#include "core/data/rows/dataset.h"
+#include "core/data/tasks/task_rows.h"
+#include "core/worker/messages.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 struct EvaluationResult {
   double loss = 0;     ///< token-weighted mean negative log likelihood
@@ -16,7 +21,7 @@ struct EvaluationResult {
 };
 
 /// Told of rows first_row … : logits [B, T, V], int32 targets [B, T].
-using RowSink =
+using LogitsSink =
     std::function<void(int64_t first_row, const at::Tensor& logits, const at::Tensor& targets)>;
 
 /// Evaluates a model on the rows of a data set, as often as one likes. On a GPU the work on a batch
@@ -24,11 +29,11 @@ using RowSink =
 class Evaluator {
  public:
   /// The model and the data set outlive it.
-  Evaluator(const LlamaCanon& model,
+  Evaluator(const Model& model,
             const data::Dataset& dataset,
             int batch_size,
             const at::Device& device,
-            HalvingSink on_halving = {});
+            OnMicroBatch on_micro_batch = {});
 
   int batch_size() const { return batch_size_; }
   void set_batch_size(int rows);
@@ -38,22 +43,56 @@ class Evaluator {
   /// `progress` is called with the fraction done after each batch. Logits are made whole only where
   /// `on_rows` is there to see them, and then nothing is recorded.
   EvaluationResult evaluate(const std::function<void(double)>& progress,
-                            const RowSink& on_rows = {});
+                            const LogitsSink& on_rows = {});
 
  private:
   /// Evaluates rows from `row` on and returns how many of their targets are scored.
-  int64_t add_rows(int64_t row, int count, const RowSink& on_rows);
+  int64_t add_rows(int64_t row, int count, const LogitsSink& on_rows);
   Batch load(int64_t row, int count);
   void add(const Batch& batch);
 
-  const LlamaCanon& model_;
+  const Model& model_;
   const data::Dataset& dataset_;
   int batch_size_;
   at::Device device_;
-  HalvingSink on_halving_;
-  Uploader uploader_;  ///< of whole batches: a recorded one lies in the same memory each time
-  StepGraph graph_;    ///< of a whole batch
-  at::Tensor sum_;     ///< of the losses, float64, on the device
+  OnMicroBatch on_micro_batch_;
+  BatchUploader uploader_;  ///< of whole batches: a recorded one lies in the same memory each time
+  StepGraph graph_;         ///< of a whole batch
+  at::Tensor sum_;          ///< of the losses, float64, on the device
 };
 
-}  // namespace forge::worker
+/// Answers what a request asks about the rows of an evaluation beside their loss, in `answers`
+/// events (docs/PROTOCOL.md).
+class AnswerSender {
+ public:
+  /// The request outlives it. Throws Error for a question that the request's rows cannot have.
+  AnswerSender(const worker::Request& request,
+               const config::Experiment& experiment,
+               const EventWriter& events);
+
+  /// What answers for the rows of an evaluation; nothing where nobody asks about their logits.
+  LogitsSink logits_sink(int64_t step) const;
+
+  /// What the model writes behind the prompts. `progress` is told which part is done.
+  void send_continuations(int64_t step,
+                          const Model& model,
+                          const std::function<void(double)>& progress) const;
+
+ private:
+  bool wants(worker::AnswerKind kind) const;
+  void send_rows(int64_t step,
+                 int64_t first_row,
+                 const at::Tensor& logits,
+                 const at::Tensor& targets) const;
+  /// `answers` with its step and row, logits [T, V].
+  worker::Answers probabilities(worker::Answers answers, const at::Tensor& logits) const;
+
+  const worker::Request& request_;
+  const EventWriter& events_;
+  int seq_len_;
+  int batch_size_;
+  std::unique_ptr<const data::tasks::Task> task_;  ///< where the rows are a task's
+  std::optional<data::tasks::TaskRows> rows_;
+};
+
+}  // namespace forge::libtorch

@@ -1,26 +1,24 @@
-#include "backends/libtorch/worker/generate.h"
+#include "backends/libtorch/worker/jobs.h"
 
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "backends/libtorch/model/decoder.h"
+#include "backends/libtorch/model/inference.h"
 #include "backends/libtorch/worker/device.h"
-#include "backends/libtorch/worker/stop.h"
-#include "backends/libtorch/worker/stopwatch.h"
+#include "backends/libtorch/worker/events.h"
 #include "backends/libtorch/worker/weights.h"
 #include "core/base/error.h"
-#include "core/config/json.h"
-#include "core/data/tokenizer_json.h"
-#include "core/generation/sampler.h"
-#include "core/generation/text_stream.h"
+#include "core/config/experiment.h"
+#include "core/data/tokenizer/tokenizer_json.h"
+#include "core/model/generation.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 namespace {
 
-using protocol::Ending;
-using protocol::Generation;
+using worker::FinishReason;
+using worker::Generation;
 
 /// One sample while it grows.
 struct Sample {
@@ -28,22 +26,22 @@ struct Sample {
   int64_t read = 0;    ///< tokens of its row that the model has read
   int64_t tokens = 0;  ///< that were drawn
   RandomStream random;
-  generation::TextStream text;
+  model::TextStream text;
 };
 
-using Teller = std::function<void(const protocol::Tokens&)>;
+using OnTokens = std::function<void(const worker::Tokens&)>;
 using Stopped = std::function<bool()>;
 
 class Generator {
  public:
-  Generator(const LlamaCanon& model,
+  Generator(const Model& model,
             const Generation& wanted,
-            const Teller& tell,
+            const OnTokens& on_tokens,
             const Stopped& stopped);
 
   /// Samples first … last - 1, side by side.
   void run_batch(int64_t first, int64_t last);
-  const GenerationEffort& effort() const { return effort_; }
+  const GenerationTiming& timing() const { return timing_; }
 
  private:
   /// Reads the prompts of the samples, each once. Returns logits [samples, V].
@@ -54,27 +52,27 @@ class Generator {
             std::vector<Sample>& samples,
             std::vector<int64_t>& kept,
             TokenIds& tokens);
-  Ending ending_of(Sample& sample, int32_t token) const;
+  FinishReason ending_of(Sample& sample, int32_t token) const;
 
-  const LlamaCanon& model_;
+  const Model& model_;
   const Generation& wanted_;
-  const Teller& tell_;
+  const OnTokens& on_tokens_;
   const Stopped& stopped_;
-  Stopwatch stopwatch_;
-  generation::Sampler sampler_;
+  Timer timer_;
+  model::Sampler sampler_;
   std::optional<data::Tokenizer> tokenizer_;  ///< where there are stop texts to find
-  GenerationEffort effort_;
+  GenerationTiming timing_;
 };
 
-Generator::Generator(const LlamaCanon& model,
+Generator::Generator(const Model& model,
                      const Generation& wanted,
-                     const Teller& tell,
+                     const OnTokens& on_tokens,
                      const Stopped& stopped)
     : model_(model),
       wanted_(wanted),
-      tell_(tell),
+      on_tokens_(on_tokens),
       stopped_(stopped),
-      stopwatch_(model.options().device()),
+      timer_(model.options().device()),
       sampler_({wanted.temperature, wanted.top_k, wanted.top_p}) {
   if (!wanted.stop.empty()) tokenizer_ = data::load_tokenizer(wanted.tokenizer);
 }
@@ -89,13 +87,13 @@ void Generator::run_batch(int64_t first, int64_t last) {
     samples.push_back({number,
                        length,
                        0,
-                       generation::sample_stream(wanted_.seed, prompt, number % wanted_.samples),
-                       generation::TextStream(wanted_.stop)});
+                       model::sample_stream(wanted_.seed, prompt, number % wanted_.samples),
+                       model::TextStream(wanted_.stop)});
   }
   Decoder decoder(
       model_, wanted_.cache, std::min(wanted_.context, longest + wanted_.max_tokens - 1));
   at::Tensor logits = begin(decoder, samples);
-  stopwatch_.resume();
+  timer_.resume();
   while (!stopped_()) {
     std::vector<int64_t> kept;
     TokenIds tokens;
@@ -104,9 +102,9 @@ void Generator::run_batch(int64_t first, int64_t last) {
     if (samples.empty()) break;
     if (samples.size() < before) decoder.select(kept);
     logits = decoder.next(tokens);
-    effort_.decode_tokens += static_cast<int64_t>(samples.size());
+    timing_.decode_tokens += static_cast<int64_t>(samples.size());
   }
-  effort_.decode_seconds += stopwatch_.pause();
+  timing_.decode_seconds += timer_.pause();
 }
 
 at::Tensor Generator::begin(Decoder& decoder, const std::vector<Sample>& samples) {
@@ -120,11 +118,11 @@ at::Tensor Generator::begin(Decoder& decoder, const std::vector<Sample>& samples
     prompt_of.push_back(static_cast<int64_t>(prompts.size()) - 1);
   }
   for (const TokenIds& prompt : prompts) {
-    effort_.prefill_tokens += static_cast<int64_t>(prompt.size());
+    timing_.prefill_tokens += static_cast<int64_t>(prompt.size());
   }
-  stopwatch_.resume();
+  timer_.resume();
   const at::Tensor logits = decoder.begin(std::move(prompts));
-  effort_.prefill_seconds += stopwatch_.pause();
+  timing_.prefill_seconds += timer_.pause();
   if (wanted_.samples == 1) return logits;
   decoder.select(prompt_of);
   return logits.index_select(0, at::tensor(prompt_of, at::kLong).to(logits.device()));
@@ -136,45 +134,46 @@ void Generator::draw(const at::Tensor& logits,
                      TokenIds& tokens) {
   const at::Tensor numbers = logits.to(at::kCPU, at::kDouble).contiguous();
   const int64_t vocab_size = numbers.size(1);
-  protocol::Tokens drawn;
+  worker::Tokens drawn;
   std::vector<Sample> going_on;
   for (size_t place = 0; place < samples.size(); ++place) {
     Sample& sample = samples[place];
     const double* row = numbers.data_ptr<double>() + static_cast<int64_t>(place) * vocab_size;
     const int32_t token = sampler_.choose(row, vocab_size, sample.random);
-    const Ending ending = ending_of(sample, token);
+    const FinishReason ending = ending_of(sample, token);
     drawn.samples.push_back(sample.number);
     drawn.ids.push_back(token);
     drawn.ended.push_back(ending);
-    if (ending != Ending::none) continue;
+    if (ending != FinishReason::none) continue;
     ++sample.read;
     kept.push_back(static_cast<int64_t>(place));
     tokens.push_back(token);
     going_on.push_back(std::move(sample));
   }
   samples = std::move(going_on);
-  tell_(drawn);
+  on_tokens_(drawn);
 }
 
-Ending Generator::ending_of(Sample& sample, int32_t token) const {
+FinishReason Generator::ending_of(Sample& sample, int32_t token) const {
   const std::vector<int32_t>& ends = wanted_.end_ids;
-  if (std::find(ends.begin(), ends.end(), token) != ends.end()) return Ending::end_of_sequence;
+  if (std::find(ends.begin(), ends.end(), token) != ends.end())
+    return FinishReason::end_of_sequence;
   if (tokenizer_ && token < tokenizer_->vocab_size()) {
     sample.text.push(tokenizer_->decode_continuation({token}));
-    if (sample.text.stopped()) return Ending::stop_text;
+    if (sample.text.stopped()) return FinishReason::stop_text;
   }
-  if (++sample.tokens >= wanted_.max_tokens) return Ending::length;
-  return sample.read >= wanted_.context ? Ending::context : Ending::none;
+  if (++sample.tokens >= wanted_.max_tokens) return FinishReason::length;
+  return sample.read >= wanted_.context ? FinishReason::context : FinishReason::none;
 }
 
-void check(const Generation& wanted, const config::ModelConfig& model) {
+void check(const Generation& wanted, const model::ModelConfig& model) {
   if (wanted.prompts.empty() || wanted.samples < 1 || wanted.max_tokens < 1 ||
       wanted.batch_size < 1) {
     throw Error("there is nothing to generate",
                 {},
                 "prompts, samples, max_tokens and batch_size are at least 1");
   }
-  generation::check_stop_texts(wanted.stop);
+  model::check_stop_texts(wanted.stop);
   for (const TokenIds& prompt : wanted.prompts) {
     const auto length = static_cast<int64_t>(prompt.size());
     if (length < 1 || length > wanted.context) {
@@ -193,37 +192,36 @@ void check(const Generation& wanted, const config::ModelConfig& model) {
 
 }  // namespace
 
-GenerationEffort generate_tokens(const LlamaCanon& model,
+GenerationTiming generate_tokens(const Model& model,
                                  const Generation& wanted,
-                                 const Teller& tell,
+                                 const OnTokens& on_tokens,
                                  const Stopped& stopped) {
   check(wanted, model.config());
-  Generator generator(model, wanted, tell, stopped);
+  Generator generator(model, wanted, on_tokens, stopped);
   const int64_t count = static_cast<int64_t>(wanted.prompts.size()) * wanted.samples;
   for (int64_t first = 0; first < count && !stopped(); first += wanted.batch_size) {
     generator.run_batch(first, std::min(count, first + wanted.batch_size));
   }
-  return generator.effort();
+  return generator.timing();
 }
 
-protocol::Result generate(const protocol::Request& request,
-                          const at::Device& device,
-                          const EventWriter& events) {
+worker::Result generate(const worker::Request& request,
+                        const at::Device& device,
+                        const EventWriter& events) {
   if (!request.generation) throw Error("generate needs 'generation', what to generate");
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
   check(*request.generation, experiment.model);  // before the weights are read
   const c10::InferenceMode inference_mode;
-  LlamaCanon model(experiment.model, weight_types(experiment.train), device);
-  load_beginning(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
-  const GenerationEffort effort = generate_tokens(
+  const Model model = load_model(request, experiment, device);
+  const GenerationTiming timing = generate_tokens(
       model,
       *request.generation,
-      [&](const protocol::Tokens& tokens) { events.send(tokens); },
+      [&](const worker::Tokens& tokens) { events.send(tokens); },
       stop_requested);
-  return {{{"prefill_tokens", effort.prefill_tokens},
-           {"prefill_seconds", effort.prefill_seconds},
-           {"decode_tokens", effort.decode_tokens},
-           {"decode_seconds", effort.decode_seconds}}};
+  return {{{"prefill_tokens", timing.prefill_tokens},
+           {"prefill_seconds", timing.prefill_seconds},
+           {"decode_tokens", timing.decode_tokens},
+           {"decode_seconds", timing.decode_seconds}}};
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

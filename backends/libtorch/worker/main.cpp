@@ -1,52 +1,56 @@
-// forge-worker-libtorch: reads a request line on stdin, writes one JSON event a line on stdout.
-// docs/PROTOCOL.md describes both; stderr is prose.
-
 #include <iostream>
 #include <optional>
 
-#include "backends/libtorch/model/torch_compat.h"
-#include "backends/libtorch/version.h"
-#include "backends/libtorch/worker/bench.h"
-#include "backends/libtorch/worker/bench_operations.h"
+#include "backends/libtorch/torch_compat.h"
 #include "backends/libtorch/worker/device.h"
-#include "backends/libtorch/worker/evaluate_model.h"
-#include "backends/libtorch/worker/event_writer.h"
-#include "backends/libtorch/worker/generate.h"
-#include "backends/libtorch/worker/halving.h"
-#include "backends/libtorch/worker/logits.h"
+#include "backends/libtorch/worker/events.h"
+#include "backends/libtorch/worker/jobs.h"
 #include "backends/libtorch/worker/memory.h"
-#include "backends/libtorch/worker/stop.h"
-#include "backends/libtorch/worker/train.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
-namespace forge::worker {
+/// Shared by the worker and its client half.
+namespace forge {
+
+constexpr const char* backend_name = "libtorch";
+constexpr const char* backend_version = "0.1.0";
+
+/// Raised by hand in the commit that may change a bit of any loss: runs made before it are not the
+/// same runs any more.
+constexpr int numerics_version = 3;
+
+}  // namespace forge
+
+// forge-worker-libtorch: reads a request line on stdin, writes one JSON event a line on stdout.
+// docs/PROTOCOL.md describes both; stderr is prose.
+
+namespace forge::libtorch {
 namespace {
 
-using protocol::exit_done;
-using protocol::exit_failed;
-using protocol::exit_stopped;
-using protocol::exit_storage;
-using protocol::exit_wrong_request;
+using worker::exit_done;
+using worker::exit_failed;
+using worker::exit_stopped;
+using worker::exit_storage;
+using worker::exit_wrong_request;
 
-int run_job(const protocol::Request& request, const at::Device& device, const EventWriter& events) {
+int run_job(const worker::Request& request, const at::Device& device, const EventWriter& events) {
   switch (request.job) {
-    case protocol::Job::describe: events.send(describe_support(device)); return exit_done;
-    case protocol::Job::train: return train(request, device, events) ? exit_done : exit_stopped;
-    case protocol::Job::bench: bench(request, device, events, std::cin); return exit_done;
-    case protocol::Job::bench_ops: bench_operations(request, device, events); return exit_done;
-    case protocol::Job::evaluate:
+    case worker::Job::describe: events.send(describe_support(device)); return exit_done;
+    case worker::Job::train: return train(request, device, events) ? exit_done : exit_stopped;
+    case worker::Job::bench: bench(request, device, events, std::cin); return exit_done;
+    case worker::Job::bench_ops: bench_operations(request, device, events); return exit_done;
+    case worker::Job::evaluate:
       events.send(evaluate_model(request, device, events));
       return exit_done;
-    case protocol::Job::logits: events.send(write_logits(request, device)); return exit_done;
-    case protocol::Job::generate: events.send(generate(request, device, events)); return exit_done;
+    case worker::Job::logits: events.send(write_logits(request, device)); return exit_done;
+    case worker::Job::generate: events.send(generate(request, device, events)); return exit_done;
   }
   return exit_wrong_request;
 }
 
 /// What is known of a request while it is served.
 struct Serving {
-  std::optional<protocol::Request> request;
+  std::optional<worker::Request> request;
   std::optional<at::Device> device;
 
   /// A run is planned on a device that was there: where it is not now, it was lost or is reset.
@@ -54,7 +58,7 @@ struct Serving {
 };
 
 int serve(const EventWriter& events, Serving& serving) {
-  protocol::Hello hello;
+  worker::Hello hello;
   hello.backend = backend_name;
   hello.backend_version = backend_version;
   hello.numerics_version = numerics_version;
@@ -63,7 +67,7 @@ int serve(const EventWriter& events, Serving& serving) {
   std::string line;
   if (!std::getline(std::cin, line))
     throw Error("no request on stdin", {}, "one JSON line; see docs/PROTOCOL.md");
-  serving.request = protocol::request_from_line(line);
+  serving.request = worker::request_from_line(line);
   serving.device = choose_device(serving.request->device, serving.request->threads);
   limit_memory(*serving.device);
   events.send(describe_environment(*serving.device));
@@ -78,19 +82,19 @@ int exit_status_of(const Error& error) {
   }
 }
 
-int fail(const EventWriter& events, const protocol::Failed& failed, int exit_code) {
+int fail(const EventWriter& events, const worker::Failed& failed, int exit_code) {
   std::cerr << "error: " << failed.message << "\n";
   events.send(failed);
   return exit_code;
 }
 
 /// What a library of the device complains of.
-protocol::Failed failure_of(const c10::Error& error, const Serving& serving) {
-  protocol::Failed failed;
+worker::Failed failure_of(const c10::Error& error, const Serving& serving) {
+  worker::Failed failed;
   failed.message = error.what_without_backtrace();
   if (torch_compat::is_out_of_memory(error)) failed.hint = help_against_shortage();
   // Where memory ran out before there was a job, others hold it.
-  failed.retry = serving.device ? may_be_mended(error, *serving.device)
+  failed.retry = serving.device ? is_retryable(error, *serving.device)
                                 : torch_compat::is_device_trouble(error) ||
                                       torch_compat::is_out_of_memory(error);
   return failed;
@@ -115,6 +119,6 @@ int run() {
 }
 
 }  // namespace
-}  // namespace forge::worker
+}  // namespace forge::libtorch
 
-int main() { return forge::worker::run(); }
+int main() { return forge::libtorch::run(); }

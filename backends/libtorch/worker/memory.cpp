@@ -1,17 +1,19 @@
 #include "backends/libtorch/worker/memory.h"
 
-#include <c10/core/CPUAllocator.h>
-#include <malloc.h>
 #include <sys/resource.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
-#include "backends/libtorch/torch_precompiled.h"
+#include <c10/core/CPUAllocator.h>
+#include <malloc.h>
 
-namespace forge::worker {
+#include "backends/libtorch/torch_compat.h"
+#include "backends/libtorch/torch_precompiled.h"
+#include "backends/libtorch/worker/cuda.h"
+
+namespace forge::libtorch {
 namespace {
 
 std::atomic<int64_t> held_bytes{0};
@@ -92,4 +94,40 @@ int64_t peak_resident_bytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
-}  // namespace forge::worker
+namespace {
+
+/// The first line alone: advice about the library's settings follows it.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string words_of(const std::exception& problem) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&problem);
+  return first_line(of_torch ? of_torch->what_without_backtrace() : problem.what());
+}
+
+}  // namespace
+
+std::optional<std::string> run_or_out_of_memory(const std::function<void()>& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const std::exception& problem) {
+    if (!torch_compat::is_out_of_memory(problem)) throw;
+    return words_of(problem);
+  }
+}
+
+int halved_micro_batch(int64_t rows, const std::string& reason, const at::Device& device) {
+  if (device.is_cuda()) cuda::give_back_unused_memory(device.index());
+  TORCH_CHECK_WITH(OutOfMemoryError,
+                   rows > 1,
+                   "memory ran out though only one row is computed at once: ",
+                   reason);
+  return static_cast<int>((rows + 1) / 2);
+}
+
+std::string help_against_shortage() {
+  return "lower train.seq_len, model.hidden_size or model.num_layers, take another device, or end "
+         "what else holds its memory (train.precision: bfloat16 halves much of it)";
+}
+
+}  // namespace forge::libtorch

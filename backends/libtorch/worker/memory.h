@@ -1,8 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 
-namespace forge::worker {
+#include "backends/libtorch/torch_precompiled.h"
+
+namespace forge::libtorch {
 
 /// Replaces Torch's CPU allocator by one that counts what tensors hold. Called once, before the
 /// first tensor.
@@ -23,4 +28,27 @@ void reset_peak_cpu_tensor_bytes();
 /// Largest resident set of the process so far.
 int64_t peak_resident_bytes();
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch
+
+/// What is done where a device's memory does not hold a micro-batch.
+namespace forge::libtorch {
+
+/// Memory ran out: micro-batches have so many rows from now on.
+struct MicroBatchReduction {
+  int rows = 0;
+  std::string reason;  ///< the library's words
+};
+using OnMicroBatch = std::function<void(const MicroBatchReduction&)>;
+
+/// Does the work. Where memory runs out, returns the library's message; other exceptions pass. The
+/// memory that the work held is free when it returns.
+std::optional<std::string> run_or_out_of_memory(const std::function<void()>& work);
+
+/// Half of so many rows, rounded up; unused memory goes back to the device. Throws
+/// c10::OutOfMemoryError where a single row did not fit.
+int halved_micro_batch(int64_t rows, const std::string& reason, const at::Device& device);
+
+/// What would help where a model does not fit.
+std::string help_against_shortage();
+
+}  // namespace forge::libtorch

@@ -1,10 +1,9 @@
 // Stands for cuda.cpp and step_graph_cuda.cpp where LibTorch has no CUDA.
 #include "backends/libtorch/worker/cuda.h"
-#include "backends/libtorch/worker/step_graph.h"
 
 #include "core/base/error.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 namespace cuda {
 namespace {
 
@@ -31,7 +30,7 @@ void HostCopies::copy(const int32_t*, int64_t, at::Tensor&) { refuse(); }
 struct StepGraph::State {};
 StepGraph::StepGraph(const at::Device&) {}
 StepGraph::~StepGraph() = default;
-void StepGraph::begin_anew() {}
+void StepGraph::reset() {}
 void StepGraph::run(const std::function<void()>& work, const at::Tensor&) { work(); }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

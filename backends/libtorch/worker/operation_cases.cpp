@@ -1,7 +1,6 @@
-#include "backends/libtorch/worker/operation_cases.h"
+#include "backends/libtorch/worker/bench.h"
 
 #include "backends/libtorch/ops/adamw/adamw.h"
-#include "backends/libtorch/ops/adamw/multi_tensor.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
@@ -11,7 +10,7 @@
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -281,4 +280,4 @@ const std::vector<OperationMaker>& operation_makers() {
   return makers;
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

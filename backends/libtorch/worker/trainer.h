@@ -1,11 +1,67 @@
 #pragma once
 
+#include <vector>
+
+#include "backends/libtorch/model/model.h"
+#include "backends/libtorch/ops/adamw/adamw.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/worker/batch.h"
-#include "backends/libtorch/worker/optimizer.h"
-#include "backends/libtorch/worker/step_graph.h"
+#include "backends/libtorch/worker/cuda.h"
+#include "backends/libtorch/worker/memory.h"
+#include "core/config/experiment.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
+
+/// Losses and gradient norms of steps, added up.
+struct StepTotals {
+  double loss = 0;
+  double gradient_norm = 0;
+};
+
+/// AdamW over all weights of a model, with clipping by the global norm. Moments are on the weights'
+/// device and of their dtype, float32 at least. Where the model keeps bfloat16 weights the
+/// optimizer may keep float32 copies of them, which are what it updates.
+class Optimizer {
+ public:
+  Optimizer(const config::Experiment& experiment, const Model& model);
+
+  /// Whether update() is done by the device alone, so that it may be recorded.
+  bool is_recordable() const { return state_.step.defined(); }
+  /// Learning rate of the 0-based step.
+  double learning_rate(int64_t step) const;
+  /// Drops the gradients, so that the next backward pass writes instead of adding.
+  void zero_gradients();
+  /// Says which 0-based step comes next.
+  void begin(int64_t step);
+  /// Clips the gradients, updates every weight and adds loss and norm to the totals. On a GPU the
+  /// host neither waits nor decides anything, so that the whole may be recorded.
+  void update(const at::Tensor& loss);
+  /// The step that begin() named is done.
+  void end() { ++step_; }
+  /// The totals since they were last taken or set; waits for the device.
+  StepTotals totals() const;
+  void set_totals(const StepTotals& totals);
+  StepTotals take_totals();
+
+  /// The float32 copies become what the weights are.
+  void copy_weights();
+  /// Moments under the weights' names with ".first_moment" and ".second_moment", as views; and
+  /// ".master_weight" where there are float32 copies.
+  NamedTensors named_state() const;
+
+ private:
+  void update_one_by_one(const at::Tensor& loss);
+
+  const config::Experiment experiment_;
+  const Model& model_;
+  std::vector<at::Tensor> weights_;  ///< as the model stores them
+  std::vector<at::Tensor> masters_;  ///< float32 copies; undefined where there is none
+  std::vector<at::Tensor> rounded_;  ///< the model's rounded copies; undefined where there is none
+  std::vector<at::Tensor> first_moments_, second_moments_;
+  ops::UpdateState state_;  ///< on a GPU
+  StepTotals totals_;       ///< on a CPU
+  int64_t step_ = 0;        ///< the one that comes next
+};
 
 ops::CrossEntropyOptions loss_options(const config::ZLossConfig& z_loss);
 
@@ -16,25 +72,24 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  LlamaCanon& model() { return model_; }
+  Model& model() { return model_; }
   Optimizer& optimizer() { return optimizer_; }
 
   /// How many rows of a batch are computed at once, their gradients added up; 0: all of them.
-  int rows_at_once() const { return rows_at_once_; }
-  void set_rows_at_once(int rows);
-  /// Whether the last step() got as far as the update: it cannot be done anew.
+  int micro_batch_size() const { return micro_batch_size_; }
+  void set_micro_batch_size(int rows);
+  /// Whether the last step() got as far as the update: it cannot be repeated.
   bool is_updating() const { return updating_; }
 
   /// Forward, backward, clip, update with the 0-based step's learning rate. On a GPU the whole is
-  /// recorded and replayed: then every batch must lie in the same memory as the first (Uploader).
-  /// Where its documents' starts lie elsewhere the step is recorded again. An exception leaves the
-  /// weights as they were unless is_updating().
+  /// recorded and replayed: then every batch must lie in the same memory as the first
+  /// (BatchUploader). Where its documents' starts lie elsewhere the step is recorded again. An
+  /// exception leaves the weights as they were unless is_updating().
   void step(const Batch& batch, int64_t step);
 
-  /// The parts of a step, each by itself: the loss of the rows that are computed at once, as a part
-  /// of the whole batch's; the gradients of a loss, in place of those before or added to them; the
-  /// update.
-  at::Tensor loss(const Batch& batch, int64_t part = 0) const;
+  /// The phases of a step: the loss of one micro-batch, as its share of the whole batch's loss; the
+  /// gradients of a loss, in place of those before or added to them; the update.
+  at::Tensor loss(const Batch& batch, int64_t index = 0) const;
   void backward(const at::Tensor& loss);
   void add_gradients(const at::Tensor& loss);
   void update(const at::Tensor& loss, int64_t step);
@@ -46,11 +101,22 @@ class Trainer {
   at::Tensor loss_and_gradients(const Batch& batch);
 
   const config::Experiment experiment_;
-  LlamaCanon model_;
+  Model model_;
   Optimizer optimizer_;
   StepGraph graph_;
-  int rows_at_once_;
+  int micro_batch_size_;
   bool updating_ = false;
 };
 
-}  // namespace forge::worker
+/// One training step on these rows. Where memory runs out before the weights change, the step is
+/// repeated with micro-batches of half the size; it stays a step on as many tokens. The trainer
+/// keeps that size, and on_micro_batch hears of it. Throws c10::OutOfMemoryError where not even one
+/// row fits. Returns the batch, which is valid until the next call.
+Batch step_with_oom_retry(Trainer& trainer,
+                          BatchUploader& uploader,
+                          const data::RowBatch& rows,
+                          int64_t step,
+                          const at::Device& device,
+                          const OnMicroBatch& on_micro_batch);
+
+}  // namespace forge::libtorch

@@ -3,15 +3,15 @@
 #include <ATen/Parallel.h>
 
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "core/base/error.h"
-#include "core/hf/model_weights.h"
 #include "core/model/parameters.h"
-#include "core/weights/dtype.h"
-#include "core/weights/model_files.h"
+#include "core/model/weights/dtype.h"
+#include "core/model/weights/model_files.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 namespace {
 
 weights::Dtype dtype_of(at::ScalarType type) {
@@ -66,47 +66,45 @@ void copy_into(const at::Tensor& weight, const weights::TensorView& view) {
 
 WeightTypes weight_types(const config::TrainConfig& train) {
   switch (train.precision) {
-    case config::Precision::float32: return {at::kFloat, at::kFloat, std::nullopt};
-    case config::Precision::float64: return {at::kDouble, at::kDouble, std::nullopt};
-    case config::Precision::bfloat16: break;
+    case model::Precision::float32: return {at::kFloat, at::kFloat, std::nullopt};
+    case model::Precision::float64: return {at::kDouble, at::kDouble, std::nullopt};
+    case model::Precision::bfloat16: break;
   }
-  if (train.bfloat16_weights != config::Bfloat16Weights::none)
+  if (train.bfloat16_weights != model::Bfloat16Weights::none)
     return {at::kBFloat16, at::kFloat, std::nullopt};
   return {at::kFloat, at::kFloat, at::kBFloat16};
 }
 
-void load_initial(LlamaCanon& model, uint64_t seed) {
+void load_initial(Model& model, uint64_t seed) {
   const at::NoGradGuard no_grad;
   const std::vector<model::Parameter> parameters = model::parameters(model.config());
-  const NamedTensors weights = model.named_weights();
+  const NamedTensors named = model.named_weights();
+  const std::map<std::string, at::Tensor> weights(named.begin(), named.end());
   TORCH_CHECK(parameters.size() == weights.size(),
               "the model has ",
               weights.size(),
               " weights, its description ",
               parameters.size());
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const auto& [name, weight] = weights[i];
-    TORCH_CHECK(
-        name == parameters[i].name && weight.sizes() == at::IntArrayRef(parameters[i].shape),
-        "weight ",
-        name,
-        " ",
-        weight.sizes(),
-        " is described as ",
-        parameters[i].name);
-    at::Tensor(weight).copy_(draw(parameters[i], seed));
+  for (const model::Parameter& parameter : parameters) {
+    const auto found = weights.find(parameter.name);
+    TORCH_CHECK(found != weights.end() && found->second.sizes() == at::IntArrayRef(parameter.shape),
+                "the model has no weight ",
+                parameter.name,
+                " ",
+                at::IntArrayRef(parameter.shape));
+    at::Tensor(found->second).copy_(draw(parameter, seed));
   }
   model.round_matrices();
 }
 
-void load_beginning(LlamaCanon& model,
-                    uint64_t seed,
-                    const std::string& folder,
-                    const std::string& hash) {
+void load_start_weights(Model& model,
+                        uint64_t seed,
+                        const std::string& folder,
+                        const std::string& hash) {
   if (folder.empty()) return load_initial(model, seed);
   const at::NoGradGuard no_grad;
   const weights::ModelFiles files(folder);
-  const auto stored = hf::model_weights(model.config(), files.tensors());
+  const auto stored = huggingface::model_weights(model.config(), files.tensors());
   if (!hash.empty() && weights::content_hash(stored) != hash) {
     throw Error("the weights in '" + folder + "' are no longer those that the run was planned with",
                 {},
@@ -115,6 +113,14 @@ void load_beginning(LlamaCanon& model,
   }
   for (const auto& [name, weight] : model.named_weights()) copy_into(weight, stored.at(name));
   model.round_matrices();
+}
+
+Model load_model(const worker::Request& request,
+                 const config::Experiment& experiment,
+                 const at::Device& device) {
+  Model model(experiment.model, weight_types(experiment.train), device);
+  load_start_weights(model, experiment.seed, request.initial_weights, request.initial_weights_hash);
+  return model;
 }
 
 void restore_tensors(const weights::SafetensorsFile& file, const NamedTensors& tensors) {
@@ -152,4 +158,4 @@ std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors,
   return views;
 }
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -2,24 +2,30 @@
 
 #include <filesystem>
 
-#include "backends/libtorch/model/llama_canon.h"
-#include "core/weights/checkpoint.h"
+#include "backends/libtorch/model/model.h"
+#include "core/model/weights/checkpoint.h"
+#include "core/worker/messages.h"
 
-namespace forge::worker {
+namespace forge::libtorch {
 
 /// In which types a training config keeps its weights.
 WeightTypes weight_types(const config::TrainConfig& train);
 
 /// Draws every weight from the counter-based generator: the same bits on every device.
-void load_initial(LlamaCanon& model, uint64_t seed);
+void load_initial(Model& model, uint64_t seed);
 
 /// The weights that a run begins with: those of `folder`, a checkpoint's or a model's of Hugging
 /// Face, or drawn ones where it is "". `hash`, where given, is what weights::content_hash must say
 /// of them. Throws forge::Error where the weights are not those of the model or no longer the same.
-void load_beginning(LlamaCanon& model,
-                    uint64_t seed,
-                    const std::string& folder,
-                    const std::string& hash);
+void load_start_weights(Model& model,
+                        uint64_t seed,
+                        const std::string& folder,
+                        const std::string& hash);
+
+/// The model of a request with the weights that a run of it begins with.
+Model load_model(const worker::Request& request,
+                 const config::Experiment& experiment,
+                 const at::Device& device);
 
 /// Copies the tensors of a safetensors file into `tensors` by name, bit for bit: the names must be
 /// the same on both sides, and so must shape and dtype of each. Throws forge::Error naming the
@@ -30,4 +36,4 @@ void restore_tensors(const weights::SafetensorsFile& file, const NamedTensors& t
 std::map<std::string, weights::TensorView> views_of(const NamedTensors& tensors,
                                                     std::vector<at::Tensor>& owners);
 
-}  // namespace forge::worker
+}  // namespace forge::libtorch

@@ -1,16 +1,23 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
-#include "core/data/bpe_trainer.h"
-#include "core/data/corpus/kept_survey.h"
-#include "core/data/corpus/sample.h"
+#include "core/data/common.h"
+#include "core/data/corpus/corpus_index.h"
 #include "core/data/corpus/text_files.h"
-#include "core/data/progress.h"
+#include "core/data/tokenizer/bpe_trainer.h"
 
 namespace forge::data {
+
+/// What a tokenizer is trained on. Changing it changes every trained tokenizer.
+constexpr int64_t tokenizer_sample_bytes = int64_t{4} << 20;
+
+/// Text of a range to train a tokenizer on: all of it up to so many bytes, of more about so much in
+/// slices spread evenly over it. The same for the same text, compressed or not.
+NextDocument sample_of(const TextRange& range, int64_t bytes = tokenizer_sample_bytes);
 
 /// Text of the user's own, divided into a training and an evaluation part. It is read once for its
 /// hash, in bounded memory, and stays on the disk; what reading it told can be kept for later.

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/config/paths.h"
+#include "core/base/files.h"
+#include "core/config/check.h"
 #include "core/data/corpus/byte_reader.h"
 
 namespace forge::data {

@@ -1,6 +1,10 @@
 #include "core/data/stories/english.h"
 
-#include <array>
+#include <map>
+#include <vector>
+
+#include "core/base/text.h"
+#include "core/data/sections.h"
 
 namespace forge::data::stories {
 namespace {
@@ -8,121 +12,25 @@ namespace {
 using std::string;
 using std::string_view;
 
-struct IrregularNoun {
-  string_view singular, plural;
-};
-constexpr IrregularNoun irregular_nouns[] = {
-    {"man", "men"},         {"woman", "women"},      {"child", "children"},
-    {"foot", "feet"},       {"tooth", "teeth"},      {"goose", "geese"},
-    {"mouse", "mice"},      {"ox", "oxen"},          {"sheep", "sheep"},
-    {"deer", "deer"},       {"fish", "fish"},        {"trout", "trout"},
-    {"leaf", "leaves"},     {"loaf", "loaves"},      {"knife", "knives"},
-    {"wolf", "wolves"},     {"shelf", "shelves"},    {"calf", "calves"},
-    {"half", "halves"},     {"scarf", "scarves"},    {"thief", "thieves"},
-    {"potato", "potatoes"}, {"tomato", "tomatoes"},  {"hero", "heroes"},
-    {"salmon", "salmon"},   {"moose", "moose"},      {"fisherman", "fishermen"},
-    {"postman", "postmen"}, {"ferryman", "ferrymen"}};
+/// Forms of the irregular words of a part of speech by their base form: a noun's plural, or a
+/// verb's past and participle.
+using IrregularForms = std::map<string, std::vector<string>, std::less<>>;
 
-struct IrregularVerb {
-  string_view base, past, participle;
-};
-constexpr IrregularVerb irregular_verbs[] = {{"be", "was", "been"},
-                                             {"beat", "beat", "beaten"},
-                                             {"become", "became", "become"},
-                                             {"begin", "began", "begun"},
-                                             {"bend", "bent", "bent"},
-                                             {"bind", "bound", "bound"},
-                                             {"bite", "bit", "bitten"},
-                                             {"blow", "blew", "blown"},
-                                             {"break", "broke", "broken"},
-                                             {"bring", "brought", "brought"},
-                                             {"build", "built", "built"},
-                                             {"buy", "bought", "bought"},
-                                             {"catch", "caught", "caught"},
-                                             {"choose", "chose", "chosen"},
-                                             {"come", "came", "come"},
-                                             {"creep", "crept", "crept"},
-                                             {"slink", "slunk", "slunk"},
-                                             {"steal", "stole", "stolen"},
-                                             {"cut", "cut", "cut"},
-                                             {"dig", "dug", "dug"},
-                                             {"do", "did", "done"},
-                                             {"draw", "drew", "drawn"},
-                                             {"drink", "drank", "drunk"},
-                                             {"drive", "drove", "driven"},
-                                             {"eat", "ate", "eaten"},
-                                             {"fall", "fell", "fallen"},
-                                             {"feed", "fed", "fed"},
-                                             {"feel", "felt", "felt"},
-                                             {"find", "found", "found"},
-                                             {"fly", "flew", "flown"},
-                                             {"forget", "forgot", "forgotten"},
-                                             {"give", "gave", "given"},
-                                             {"go", "went", "gone"},
-                                             {"grind", "ground", "ground"},
-                                             {"grow", "grew", "grown"},
-                                             {"hang", "hung", "hung"},
-                                             {"have", "had", "had"},
-                                             {"hide", "hid", "hidden"},
-                                             {"hold", "held", "held"},
-                                             {"keep", "kept", "kept"},
-                                             {"kneel", "knelt", "knelt"},
-                                             {"know", "knew", "known"},
-                                             {"lay", "laid", "laid"},
-                                             {"lead", "led", "led"},
-                                             {"leap", "leapt", "leapt"},
-                                             {"leave", "left", "left"},
-                                             {"lend", "lent", "lent"},
-                                             {"light", "lit", "lit"},
-                                             {"lie", "lay", "lain"},
-                                             {"lose", "lost", "lost"},
-                                             {"make", "made", "made"},
-                                             {"mean", "meant", "meant"},
-                                             {"meet", "met", "met"},
-                                             {"pay", "paid", "paid"},
-                                             {"put", "put", "put"},
-                                             {"read", "read", "read"},
-                                             {"ride", "rode", "ridden"},
-                                             {"ring", "rang", "rung"},
-                                             {"rise", "rose", "risen"},
-                                             {"run", "ran", "run"},
-                                             {"say", "said", "said"},
-                                             {"see", "saw", "seen"},
-                                             {"sell", "sold", "sold"},
-                                             {"send", "sent", "sent"},
-                                             {"set", "set", "set"},
-                                             {"sew", "sewed", "sewn"},
-                                             {"shake", "shook", "shaken"},
-                                             {"shear", "sheared", "shorn"},
-                                             {"shine", "shone", "shone"},
-                                             {"shut", "shut", "shut"},
-                                             {"sing", "sang", "sung"},
-                                             {"sit", "sat", "sat"},
-                                             {"sleep", "slept", "slept"},
-                                             {"slide", "slid", "slid"},
-                                             {"sow", "sowed", "sown"},
-                                             {"speak", "spoke", "spoken"},
-                                             {"spin", "spun", "spun"},
-                                             {"spread", "spread", "spread"},
-                                             {"stand", "stood", "stood"},
-                                             {"sweep", "swept", "swept"},
-                                             {"swim", "swam", "swum"},
-                                             {"swing", "swung", "swung"},
-                                             {"take", "took", "taken"},
-                                             {"teach", "taught", "taught"},
-                                             {"tell", "told", "told"},
-                                             {"think", "thought", "thought"},
-                                             {"throw", "threw", "thrown"},
-                                             {"understand", "understood", "understood"},
-                                             {"wake", "woke", "woken"},
-                                             {"wear", "wore", "worn"},
-                                             {"weave", "wove", "woven"},
-                                             {"weep", "wept", "wept"},
-                                             {"win", "won", "won"},
-                                             {"wind", "wound", "wound"},
-                                             {"wring", "wrung", "wrung"},
-                                             {"write", "wrote", "written"},
-                                             {"stride", "strode", "stridden"}};
+const IrregularForms& irregular(string_view part) {
+  static const std::map<string, IrregularForms, std::less<>> all = [] {
+    std::map<string, IrregularForms, std::less<>> read;
+    for (const Section& section : read_sections(irregular_words_text())) {
+      for (const string& item : section.items) {
+        std::vector<string> forms = split(item, ' ');
+        const string base = forms.front();
+        forms.erase(forms.begin());
+        read[section.title][base] = std::move(forms);
+      }
+    }
+    return read;
+  }();
+  return all.find(part)->second;
+}
 
 bool is_vowel(char letter) { return string_view("aeiou").find(letter) != string_view::npos; }
 
@@ -179,11 +87,11 @@ string stem_before_e(string_view word) {
   return string(word) + (doubles(word) ? string(1, word.back()) : "");
 }
 
-const IrregularVerb* find_irregular(string_view verb) {
-  for (const IrregularVerb& irregular : irregular_verbs) {
-    if (irregular.base == verb) return &irregular;
-  }
-  return nullptr;
+/// Form `index` of an irregular verb: 0 is the past, 1 the participle. Regular ones end in -ed.
+string past_form(string_view verb, size_t index) {
+  const IrregularForms& verbs = irregular("verbs");
+  const auto found = verbs.find(verb);
+  return found == verbs.end() ? stem_before_e(verb) + "ed" : found->second[index];
 }
 
 /// The phrase with its first word replaced by what `inflect` makes of it.
@@ -209,10 +117,9 @@ string plural(string_view noun) {
   const size_t space = noun.rfind(' ');
   const size_t begin = space == string_view::npos ? 0 : space + 1;
   const string_view word = noun.substr(begin);
-  for (const IrregularNoun& irregular : irregular_nouns) {
-    if (irregular.singular == word) return string(noun.substr(0, begin)) + string(irregular.plural);
-  }
-  return string(noun.substr(0, begin)) + with_s(word);
+  const IrregularForms& nouns = irregular("nouns");
+  const auto found = nouns.find(word);
+  return string(noun.substr(0, begin)) + (found == nouns.end() ? with_s(word) : found->second[0]);
 }
 
 string third_person(string_view verb) {
@@ -224,17 +131,11 @@ string third_person(string_view verb) {
 }
 
 string past(string_view verb) {
-  return in_first_word(verb, [](string_view word) {
-    if (const IrregularVerb* irregular = find_irregular(word)) return string(irregular->past);
-    return stem_before_e(word) + "ed";
-  });
+  return in_first_word(verb, [](string_view word) { return past_form(word, 0); });
 }
 
 string past_participle(string_view verb) {
-  return in_first_word(verb, [](string_view word) {
-    if (const IrregularVerb* irregular = find_irregular(word)) return string(irregular->participle);
-    return stem_before_e(word) + "ed";
-  });
+  return in_first_word(verb, [](string_view word) { return past_form(word, 1); });
 }
 
 string present_participle(string_view verb) {

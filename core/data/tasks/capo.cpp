@@ -2,11 +2,112 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
-#include "core/data/tasks/capo_lists.h"
-#include "core/data/tasks/support.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "core/data/sections.h"
+#include "core/data/tasks/task_support.h"
 
 namespace forge::data::tasks {
+namespace {
+
+/// Items of a section of capo.txt.
+const std::vector<std::string>& capo_items(const std::string& title) {
+  static const std::vector<Section> sections = read_sections(capo_text());
+  const auto found = std::find_if(sections.begin(), sections.end(), [&](const Section& section) {
+    return section.title == title;
+  });
+  if (found == sections.end()) throw Error("capo.txt has no section [" + title + "]");
+  return found->items;
+}
+
+/// The first `count` of all pairs, each as start + middle + end.
+std::vector<std::string> pairs(const std::string& starts,
+                               const std::string& ends,
+                               size_t count,
+                               const std::string& middle = "") {
+  std::vector<std::string> all;
+  for (const std::string& start : capo_items(starts)) {
+    for (const std::string& end : capo_items(ends)) {
+      if (all.size() < count) all.push_back(start + middle + end);
+    }
+  }
+  return all;
+}
+
+CapoLists make_lists() {
+  CapoLists lists;
+  lists.first_names = pairs("first name starts", "first name ends", 400);
+  lists.middle_names = pairs("middle name starts", "middle name ends", 400);
+  lists.last_names = pairs("last name starts", "last name ends", 1000);
+  lists.cities = pairs("place starts", "city ends", 200);
+  const std::vector<std::string>& states = capo_items("states");
+  for (size_t i = 0; i < lists.cities.size(); ++i)
+    lists.cities[i] += ", " + states[i % states.size()];
+  for (const std::string& place : pairs("place starts", "university ends", 100)) {
+    lists.universities.push_back("University of " + place);
+    lists.universities.push_back(place + " State University");
+    lists.universities.push_back(place + " Institute of Technology");
+  }
+  lists.fields = pairs("field starts", "field ends", 100, " ");
+  lists.employers = pairs("employer starts", "employer ends", 263, " ");
+  RandomStream random(0, stream_number("capo headquarters"));
+  for (size_t i = 0; i < lists.employers.size(); ++i) {
+    lists.headquarters.push_back(static_cast<int>(random.below(lists.cities.size())));
+  }
+  return lists;
+}
+
+/// The first `count` sentences about a fact, from all ways to tell it and all ways to begin.
+std::vector<CapoTemplate> sentences(const std::string& fact, size_t count) {
+  static const std::string who = "{who}", value = "{value}";
+  std::vector<CapoTemplate> all;
+  for (const std::string& telling : capo_items("sentences " + fact)) {
+    const size_t end = telling.find(value);
+    const std::string between = telling.substr(who.size(), end - who.size());
+    const std::string after = telling.substr(end + value.size());
+    for (const std::string& beginning : capo_items("beginnings")) {
+      if (all.size() == count) return all;
+      all.push_back({beginning.empty() ? "" : beginning + " ", between, after});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+const CapoLists& capo_lists() {
+  static const CapoLists lists = make_lists();
+  return lists;
+}
+
+const std::array<const char*, 12>& month_names() {
+  static const std::array<const char*, 12> names = {"January",
+                                                    "February",
+                                                    "March",
+                                                    "April",
+                                                    "May",
+                                                    "June",
+                                                    "July",
+                                                    "August",
+                                                    "September",
+                                                    "October",
+                                                    "November",
+                                                    "December"};
+  return names;
+}
+
+const std::array<std::vector<CapoTemplate>, 6>& capo_templates() {
+  static const std::array<std::vector<CapoTemplate>, 6> all = {sentences("birth date", 46),
+                                                               sentences("birth city", 49),
+                                                               sentences("university", 49),
+                                                               sentences("field", 52),
+                                                               sentences("working city", 47),
+                                                               sentences("employer", 48)};
+  return all;
+}
+
 namespace {
 
 constexpr int64_t all_names = int64_t{400} * 400 * 1000;
@@ -213,6 +314,70 @@ std::optional<Fault> Capo::find_fault(const Biography& biography) const {
                    });
     if (!recorded) throw Fault{0, "facts are not recorded where they are told"};
   });
+}
+
+}  // namespace forge::data::tasks
+
+// How much a model knows of Capo's people.
+namespace forge::data::tasks {
+namespace {
+
+constexpr double bits_a_nat = 1.4426950408889634;  // 1 / ln 2
+
+double bits_of_name() { return std::log2(400.0 * 400 * 1000); }
+double bits_of_values() { return std::log2(2.0 * (12 * 28 * 200) * 200 * 300 * 100 * 263); }
+
+}  // namespace
+
+std::vector<int32_t> token_ends(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+  const Vocabulary& vocabulary = tokenizer.vocabulary();
+  std::vector<int32_t> ends;
+  ends.reserve(ids.size());
+  // The space in front is not part of the text.
+  int32_t end = vocabulary.prefix_space == PrefixSpace::none ? 0 : -1;
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= vocabulary.size() || vocabulary.special[id] != 0) {
+      throw Error("id " + std::to_string(id) + " stands for no bytes of a text");
+    }
+    end += static_cast<int32_t>(vocabulary.tokens[id].size());
+    ends.push_back(end);
+  }
+  return ends;
+}
+
+KnowledgeLoss knowledge_loss(const Biography& biography,
+                             const std::vector<int32_t>& token_ends,
+                             const std::vector<float>& token_loss) {
+  if (token_ends.size() != token_loss.size()) {
+    throw Error("losses of " + std::to_string(token_loss.size()) + " tokens for a text of " +
+                std::to_string(token_ends.size()));
+  }
+  KnowledgeLoss loss;
+  size_t token = 0;
+  for (const FactSpan& span : biography.facts) {
+    while (token < token_ends.size() && token_ends[token] <= span.begin) ++token;
+    for (; token < token_ends.size(); ++token) {
+      const int32_t begin = token == 0 ? 0 : token_ends[token - 1];
+      if (begin >= span.end) break;
+      if (span.fact == Fact::name) loss.name += token_loss[token];
+      if (span.fact != Fact::name && span.fact != Fact::work_city) {
+        loss.values += token_loss[token];
+      }
+    }
+  }
+  return loss;
+}
+
+double max_bits_per_parameter(int64_t people, double parameters) {
+  const auto n = static_cast<double>(people);
+  return n * (bits_of_name() - std::log2(n) + bits_of_values()) / parameters;
+}
+
+double bits_per_parameter(int64_t people, const KnowledgeLoss& mean_loss, double parameters) {
+  const auto n = static_cast<double>(people);
+  const double name = bits_of_name() - mean_loss.name * bits_a_nat;
+  const double values = bits_of_values() - mean_loss.values * bits_a_nat;
+  return std::min(n * (name + values) / parameters, max_bits_per_parameter(people, parameters));
 }
 
 }  // namespace forge::data::tasks

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/data/tasks/support.h"
+#include "core/data/tasks/task_support.h"
 
 namespace forge::data::tasks {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/data/tasks/support.h"
+#include "core/data/tasks/task_support.h"
 #include "core/data/tasks/task.h"
 
 namespace forge::data::tasks {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/data/tasks/support.h"
+#include "core/data/tasks/task_support.h"
 
 namespace forge::data::tasks {
 namespace {

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/data/split.h"
+#include "core/data/common.h"
 #include "core/data/tasks/grammar.h"
 
 /// The synthetic pretraining tasks of "Physics of Language Models: Part 4.1, Architecture Design

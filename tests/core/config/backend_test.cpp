@@ -2,12 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/config/json.h"
+#include "core/config/experiment.h"
 #include "core/config/resolve.h"
 #include "core/project/names.h"
 #include "core/run/identity.h"
 #include "tests/support/catch.h"
-#include "tests/support/contains.h"
 #include "tests/support/support.h"
 
 namespace forge::config {
@@ -17,8 +16,8 @@ using namespace tests;
 namespace fs = std::filesystem;
 
 const std::string model =
-    "model:\n  vocab_size: 300\n  hidden_size: 16\n  intermediate_size: 32\n  num_layers: 1\n"
-    "  num_heads: 2\ntokenizer: {vocab_size: 300}\ntrain: {max_steps: 4}\n";
+    "model:\n  vocab_size: 300\n  hidden_size: 16\n  num_layers: 1\n"
+    "  attention: {num_heads: 2}\n  mlp: {intermediate_size: 32}\ntokenizer: {vocab_size: 300}\ntrain: {max_steps: 4}\n";
 
 /// A workspace with one project of one config.
 struct Place {
@@ -31,10 +30,10 @@ struct Place {
   ResolvedConfig resolved(const std::vector<std::string>& overrides = {}) const {
     ResolveOptions options;
     options.overrides = overrides;
-    options.surroundings.working_directory = folder.path().string();
+    options.host_environment.working_directory = folder.path().string();
     const auto workspace = project::find_workspace(folder.path());
     return resolve(
-        project::load_project(*workspace, folder / "p", options.surroundings), "c", options);
+        project::load_project(*workspace, folder / "p", options.host_environment), "c", options);
   }
   TemporaryFolder folder;
 };
@@ -109,15 +108,15 @@ TEST_CASE("what is wrong with a backend is said at the key", "[backend]") {
 TEST_CASE("command and environment belong to a run's identity and the folder does not",
           "[backend]") {
   Experiment experiment;
-  const nlohmann::json own = run::identifying_part(to_json(experiment));
+  const nlohmann::json own = run::identity_config(to_json(experiment));
   CHECK_FALSE(own.contains("external"));
   experiment.backend = "external";
   experiment.external = {{"a", "--x"}, "/here", {"A=1"}};
-  const nlohmann::json here = run::identifying_part(to_json(experiment));
+  const nlohmann::json here = run::identity_config(to_json(experiment));
   experiment.external.working_directory = "/there";
-  CHECK(run::identifying_part(to_json(experiment)) == here);
+  CHECK(run::identity_config(to_json(experiment)) == here);
   experiment.external.command[1] = "--y";
-  CHECK(run::identifying_part(to_json(experiment)) != here);
+  CHECK(run::identity_config(to_json(experiment)) != here);
 }
 
 TEST_CASE("all declared backends are listed by name", "[backend]") {

@@ -8,8 +8,8 @@ namespace forge::tests {
 /// A complete model and training in a few lines; a test appends what it is about.
 inline const char* const small_config =
     "name: Small\n"
-    "model: {vocab_size: 300, hidden_size: 64, intermediate_size: 96, num_layers: 2, num_heads: "
-    "4}\n"
+    "model: {vocab_size: 300, hidden_size: 64, num_layers: 2, "
+    "attention: {num_heads: 4}, mlp: {intermediate_size: 96}}\n"
     "tokenizer: {vocab_size: 300}\n"
     "train: {max_steps: 10}\n"
     "profiles:\n"
@@ -21,7 +21,7 @@ inline config::ResolveOptions fixed_options(std::vector<std::string> overrides =
   config::ResolveOptions options;
   options.overrides = std::move(overrides);
   options.backend_has_gpu = backend_has_gpu;
-  options.surroundings = fixed_surroundings();
+  options.host_environment = fixed_surroundings();
   return options;
 }
 
@@ -36,7 +36,7 @@ class ConfigFixture {
                                  bool backend_has_gpu = false) const {
     files.add_config("p", "c", text);
     config::ResolveOptions options = fixed_options(std::move(overrides), backend_has_gpu);
-    options.surroundings.working_directory = files.folder.path().string();
+    options.host_environment.working_directory = files.folder.path().string();
     return config::resolve(files.project("p"), "c", options);
   }
   /// The small config with more lines.

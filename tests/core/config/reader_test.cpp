@@ -1,8 +1,10 @@
-#include "core/config/reader.h"
+#include <nlohmann/json.hpp>
 
-#include "core/yaml/parse.h"
+#include "core/config/experiment.h"
+#include "core/config/keys.h"
+#include "core/config/reader.h"
+#include "core/yaml/yaml.h"
 #include "tests/support/catch.h"
-#include "tests/support/contains.h"
 #include "tests/support/support.h"
 
 namespace forge::tests_of_reader {
@@ -20,8 +22,8 @@ struct Table {
   int count = 0;
   uint64_t seed = 0;
   bool shown = true;
-  config::Activation activation = config::Activation::none;
-  config::PositionConfig position;
+  model::Activation activation = model::Activation::none;
+  model::PositionConfig position;
 };
 
 template <class Visitor>
@@ -66,8 +68,8 @@ TEST_CASE("a struct with a schema is read with lists and maps and sections") {
   REQUIRE_FALSE(table.limit);
   REQUIRE(table.seed == 9223372036854775807ULL);
   REQUIRE_FALSE(table.shown);
-  REQUIRE(table.activation == config::Activation::silu);
-  REQUIRE(table.position.kind == config::PositionKind::nope);
+  REQUIRE(table.activation == model::Activation::silu);
+  REQUIRE(table.position.kind == model::PositionKind::nope);
   REQUIRE(table.position.rope_dim == 8);
 }
 
@@ -188,3 +190,55 @@ TEST_CASE("every leaf is told with its path") {
 }
 
 }  // namespace forge::tests_of_reader
+
+namespace forge::config {
+namespace {
+
+const Key& key(const std::string& path) {
+  for (const Key& candidate : all_keys()) {
+    if (candidate.path == path) return candidate;
+  }
+  throw std::runtime_error("no key " + path);
+}
+
+TEST_CASE("every key has its type and meaning and default") {
+  REQUIRE(key("model.canon.set").type == "text");
+  REQUIRE(key("model.canon.set").default_value == "\"\"");
+  REQUIRE(key("model.attention.position.kind").type == "rope | nope");
+  REQUIRE(key("model.attention.position.rope_dim").type == "integer or null");
+  REQUIRE(key("model.attention.num_kv_heads").type == "integer or null");
+  REQUIRE(key("model.attention.num_kv_heads").default_value == "null");
+  REQUIRE(key("model.hidden_size").required);
+  REQUIRE(key("model.hidden_size").default_value.empty());
+  REQUIRE(key("train.document_mask").type == "true or false");
+  REQUIRE(key("train.deterministic").type == "true, false or null");
+  REQUIRE(key("train.deterministic").default_value == "null");
+  REQUIRE(key("optimizer.betas").type == "list");
+  REQUIRE(key("optimizer.lr").default_value == "0.001");
+  for (const Key& each : all_keys()) REQUIRE_FALSE(each.help.empty());
+}
+
+TEST_CASE("the keys are exactly those of the JSON") {
+  Experiment experiment;
+  experiment.data.sources[any_name];
+  const nlohmann::json flat = to_json(experiment).flatten();
+  size_t leaves = 0;
+  for (const auto& [pointer, value] : flat.items()) {
+    if (pointer.find("/betas/") == std::string::npos) ++leaves;
+  }
+  REQUIRE(all_keys().size() == leaves + 1);  // and the list of betas
+}
+
+TEST_CASE("a path is known where it is a key or a section") {
+  REQUIRE(is_known_path("train.z_loss.kind"));
+  REQUIRE(is_known_path("train.z_loss"));
+  REQUIRE(is_known_path("train"));
+  REQUIRE_FALSE(is_known_path("train.z"));
+  REQUIRE_FALSE(is_known_path("train.seed"));
+  REQUIRE_FALSE(is_known_path(""));
+  REQUIRE(is_known_path("data.sources.anything.weight"));
+  REQUIRE_FALSE(is_known_path("data.sources.anything.wait"));
+}
+
+}  // namespace
+}  // namespace forge::config

@@ -1,11 +1,96 @@
 #include "core/config/resolve.h"
-
+#include "core/config/tree.h"
+#include "core/yaml/yaml.h"
 #include "tests/core/config/fixture.h"
 #include "tests/support/catch.h"
-#include "tests/support/contains.h"
+#include "tests/support/support.h"
 
 namespace forge::config {
 namespace {
+
+yaml::NodePtr parse(const std::string& text) {
+  return yaml::parse(text, [](int line, int column) {
+    return make_span(std::make_shared<SourceText>(), line, column);
+  });
+}
+
+/// The tree in flow style, mappings in their order.
+std::string flow(const yaml::Node& node) {
+  if (!node.is_mapping()) return short_text(node);
+  std::string text;
+  for (const yaml::Entry& entry : node.entries) {
+    text += (text.empty() ? "" : ", ") + entry.key + ": " + flow(*entry.value);
+  }
+  return "{" + text + "}";
+}
+
+TEST_CASE("a dotted path becomes nested mappings with a place for each part") {
+  const SourceSpan start = make_span(std::make_shared<SourceText>(), 3, 7);
+  const yaml::NodePtr tree = nest("model.canon.set", start, parse("AC"));
+  REQUIRE(flow(*tree) == "{model: {canon: {set: AC}}}");
+  const yaml::Entry* canon = tree->find("model")->find_entry("canon");
+  REQUIRE(canon->key_origin.column == 7 + 6);
+  REQUIRE(canon->value->find_entry("set")->key_origin.column == 7 + 12);
+}
+
+TEST_CASE("merging replaces leaves and lists and keeps the rest in order") {
+  const yaml::NodePtr merged =
+      merge(parse("a: 1\nb: {c: 2, d: [1, 2]}\n"), parse("b: {d: [3], e: 4}\na: {x: 1}\nf: 5\n"));
+  REQUIRE(flow(*merged) == "{a: {x: 1}, b: {c: 2, d: [3], e: 4}, f: 5}");
+}
+
+TEST_CASE("merging keeps what was replaced nearest first") {
+  const yaml::NodePtr merged = merge(merge(parse("a: 1\n"), parse("a: 2\n")), parse("a: 3\n"));
+  const yaml::Entry* a = merged->find_entry("a");
+  REQUIRE(a->value->text == "3");
+  REQUIRE(a->overridden.size() == 2);
+  REQUIRE(a->overridden[0]->text == "2");
+  REQUIRE(a->overridden[1]->text == "1");
+}
+
+TEST_CASE("a value is shown on one short line") {
+  REQUIRE(short_text(*parse("[0.9, 0.999]")) == "[0.9, 0.999]");
+  REQUIRE(short_text(*parse("[1, {a: b}]")) == "[1, a mapping]");
+  REQUIRE(short_text(*parse("[1,2,3,4,5,6,7,8,9,10]")) == "[1, 2, 3, 4, 5, 6, 7, 8, …]");
+  REQUIRE(short_text(*parse("~")) == "null");
+}
+
+std::string error_for(const std::string& argument) {
+  return tests::error_of([&] { parse_override(argument); });
+}
+
+TEST_CASE("an override is a path and a YAML value with places on the command line") {
+  const Assignment assignment = parse_override("optimizer.betas=[0.9, 0.95]");
+  REQUIRE(assignment.path == "optimizer.betas");
+  REQUIRE(assignment.value->is_sequence());
+  REQUIRE(assignment.value->items[1]->origin.describe() == "command line:1:29");
+  REQUIRE(parse_override("data.path=a=b").value->text == "a=b");
+  REQUIRE(parse_override("data.path=").value->is_null());
+  REQUIRE(parse_override("model.canon={set: A}").value->is_mapping());
+}
+
+TEST_CASE("an override of an unknown key shows a caret and the nearest key of all") {
+  REQUIRE(error_for("train.max_step=4") ==
+          "command line:1:7: error: unknown key 'train.max_step'\n"
+          "    --set train.max_step=4\n"
+          "          ^\n"
+          "hint: did you mean 'train.max_steps'?");
+  REQUIRE(error_for("batch_size=4").find("did you mean 'train.batch_size'?") != std::string::npos);
+  REQUIRE(error_for("seed.x=4").find("unknown key 'seed.x'") != std::string::npos);
+  REQUIRE(error_for("optimizer.learning_rate=1").find("the keys of optimizer are type, lr, ") !=
+          std::string::npos);
+  REQUIRE(error_for("zzzzzz=4").find("forge keys") != std::string::npos);
+}
+
+TEST_CASE("an override without a value is refused") {
+  REQUIRE(error_for("train.max_steps").find("must be KEY=VALUE") != std::string::npos);
+  REQUIRE(error_for("=4").find("must be KEY=VALUE") != std::string::npos);
+  REQUIRE(error_for("").find("must be KEY=VALUE") != std::string::npos);
+}
+
+TEST_CASE("an override whose value is no YAML is refused on the command line") {
+  REQUIRE(error_for("optimizer.betas=[0.9").find("command line:1:") == 0);
+}
 
 using tests::ConfigFixture;
 using tests::contains;
@@ -18,7 +103,7 @@ TEST_CASE("a config is complete with defaults") {
   REQUIRE(resolved.config_name == "c");
   REQUIRE(resolved.experiment.name == "Small");
   REQUIRE(resolved.experiment.optimizer.lr == 1e-3);
-  REQUIRE(resolved.json["model"]["head_dim"] == 16);
+  REQUIRE(resolved.json["model"]["attention"]["head_dim"] == 16);
   REQUIRE(resolved.json["train"]["seq_len"] == 512);
 }
 
@@ -60,8 +145,8 @@ TEST_CASE("a profile is named by the config or on the command line") {
 
 TEST_CASE("a config without profiles is its own full profile") {
   const std::string text =
-      "model: {vocab_size: 300, hidden_size: 8, intermediate_size: 8, num_layers: 1, num_heads: "
-      "1}\n"
+      "model: {vocab_size: 300, hidden_size: 8, num_layers: 1, "
+    "attention: {num_heads: 1}, mlp: {intermediate_size: 8}}\n"
       "tokenizer: {vocab_size: 300}\ntrain: {max_steps: 10}\n";
   REQUIRE(ConfigFixture().resolve(text).experiment.profile == "full");
   REQUIRE(contains(ConfigFixture().error(text, {"profile=quick"}), "the config has full, auto"));
@@ -125,7 +210,7 @@ TEST_CASE("every leaf knows who set it and what that replaced") {
   REQUIRE(steps.overrode[1].origin.line == 4);
   REQUIRE(resolved.origins.at("train.log_every").overrode[0].origin.line == 8);
   REQUIRE(resolved.origins.at("optimizer.lr").set_by.layer == "default");
-  REQUIRE(resolved.origins.at("model.head_dim").set_by.derived_from == "model.hidden_size");
+  REQUIRE(resolved.origins.at("model.attention.head_dim").set_by.derived_from == "model.hidden_size");
 }
 
 TEST_CASE("a repeated key remembers the value it overrode") {
@@ -144,7 +229,7 @@ TEST_CASE("origins become JSON with places") {
   REQUIRE(json["train.max_steps"]["from"] == "command line");
   REQUIRE(json["train.max_steps"]["at"] == "command line:1:23");
   REQUIRE(json["train.max_steps"]["overrode"][0]["from"] == "profile quick");
-  REQUIRE(json["model.num_kv_heads"]["derived_from"] == "model.num_heads");
+  REQUIRE(json["model.attention.num_kv_heads"]["derived_from"] == "model.attention.num_heads");
   REQUIRE(json["data.source"]["value"] == "toy_stories");
   REQUIRE_FALSE(json["optimizer.lr"].contains("at"));
 }
@@ -166,11 +251,11 @@ TEST_CASE("text on the command line needs no quotes") {
 
 TEST_CASE("a config without training is a model alone") {
   const ResolvedConfig resolved = ConfigFixture().resolve(
-      "name: M\nmodel: {vocab_size: 9, hidden_size: 8, intermediate_size: 8, num_layers: 1, "
-      "num_heads: 2}\n");
+      "name: M\nmodel: {vocab_size: 9, hidden_size: 8, num_layers: 1, "
+      "attention: {num_heads: 2}, mlp: {intermediate_size: 8}}\n");
   REQUIRE_FALSE(resolved.trains);
   REQUIRE(resolved.json.size() == 3);
-  REQUIRE(resolved.json["model"]["head_dim"] == 4);
+  REQUIRE(resolved.json["model"]["attention"]["head_dim"] == 4);
 }
 
 TEST_CASE("a config without a model says how to give one") {

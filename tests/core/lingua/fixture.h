@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/lingua/import_recipe.h"
-#include "core/yaml/parse.h"
+#include "core/yaml/yaml.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {

@@ -1,14 +1,99 @@
-#include "core/lingua/import_recipe.h"
-
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
+#include "core/lingua/import_recipe.h"
+#include "core/lingua/recipe.h"
 #include "tests/core/lingua/fixture.h"
 #include "tests/support/catch.h"
-#include "tests/support/contains.h"
 
 namespace forge::lingua {
 namespace {
+
+using tests::contains;
+using tests::import_error;
+using tests::read_recipe_text;
+using tests::small_recipe;
+
+TEST_CASE("a recipe that says little has lingua's defaults", "[lingua]") {
+  const Recipe recipe = read_recipe_text("name: x\n").recipe;
+  CHECK(recipe.optim.lr == 3e-4);
+  CHECK(recipe.optim.weight_decay == 0.1);
+  CHECK(recipe.optim.epsilon == 1e-8);
+  CHECK(recipe.optim.beta1 == 0.9);
+  CHECK(recipe.optim.beta2 == 0.95);
+  CHECK(recipe.optim.clip == 1.0);
+  CHECK(recipe.optim.scheduler == "cosine");
+  CHECK(recipe.optim.warmup == 2000);
+  CHECK(recipe.optim.lr_min_ratio == 0.1);
+  CHECK(recipe.optim.cycle_length == 1.0);
+  CHECK(recipe.optim.cosine_theta == 1.0);
+  CHECK(recipe.optim.decay_fraction == 0.1);
+  CHECK(recipe.optim.exp_factor == 0.5);
+  CHECK(recipe.model.multiple_of == 256);
+  CHECK(recipe.model.norm_eps == 1e-5);
+  CHECK(recipe.model.vocab_size == -1);
+  CHECK(recipe.model.seed == 42);
+}
+
+TEST_CASE("unknown keys are all reported with their place and what was meant", "[lingua]") {
+  const ReadRecipe read =
+      read_recipe_text("nmae: x\nmodel:\n  n_heads: 8\n  n_layer: 3\noptim: {dim: 4}\n");
+  REQUIRE(read.unknown.size() == 3);
+  std::string all;
+  for (const Error& error : read.unknown) all += describe(error) + "\n";
+  CHECK(contains(all, "recipe.yaml:4:3: error: unknown key 'model.n_layer'"));
+  CHECK(contains(all, "did you mean 'n_layers'?"));
+  CHECK(contains(all, "recipe.yaml:5:9: error: unknown key 'optim.dim'"));
+  CHECK(contains(all, "did you mean 'model.dim'?"));
+  CHECK(contains(all, "recipe.yaml:1:1: error: unknown key 'nmae'"));
+  CHECK(contains(all, "did you mean 'name'?"));
+}
+
+TEST_CASE("keys without a counterpart are kept aside with their value", "[lingua]") {
+  const ReadRecipe read = read_recipe_text(
+      "dump_dir: /runs\nprobe_freq: null\nenv: {A: 1}\ndistributed: {compile: true}\n"
+      "checkpoint: {dump: {every: 7, keep: -1}}\n");
+  CHECK(read.unknown.empty());
+  std::vector<std::string> lines;
+  for (const UnsupportedKey& key : read.unsupported) lines.push_back(key.path + " " + key.value);
+  CHECK(lines ==
+        std::vector<std::string>{
+            "dump_dir /runs", "env …", "distributed.compile true", "checkpoint.dump.keep -1"});
+  CHECK(read.recipe.checkpoint.dump.every == 7);
+}
+
+TEST_CASE("values of a wrong type or out of their limits are refused at their place", "[lingua]") {
+  CHECK(contains(import_error("steps: many\n"), "recipe.yaml:1:8: error: 'steps' must be"));
+  CHECK(contains(import_error("steps: 0\n"), "'steps' must be at least 1"));
+  CHECK(contains(import_error("optim: {lr: -1}\n"), "'optim.lr' must be at least 0"));
+  CHECK(contains(import_error("data: {sources: [a]}\n"), "'data.sources' must be a mapping"));
+  CHECK(contains(import_error("model: 3\n"), "'model' must be a mapping of keys"));
+  CHECK(contains(import_error("- a\n"), "a recipe is a mapping of keys"));
+  CHECK(contains(import_error("model: {n_layers: 99999999999}\n"), "'model.n_layers' must be"));
+}
+
+TEST_CASE("numbers are read as lingua reads them", "[lingua]") {
+  const Recipe recipe =
+      read_recipe_text("optim: {lr: 1e-3, epsilon: 1.0e-08, clip: 1}\nsteps: 1e3\n").recipe;
+  CHECK(recipe.optim.lr == 1e-3);
+  CHECK(recipe.optim.epsilon == 1e-8);
+  CHECK(recipe.optim.clip == 1);
+  CHECK(recipe.steps == 1000);
+}
+
+TEST_CASE("linear models are refused with the reason", "[lingua]") {
+  for (const char* key : {"model_name: GLA5",
+                          "model_name: Mamba2",
+                          "mamba_ssm: 128",
+                          "mlp_type: mlp10",
+                          "zeyuan_layernorm: true"}) {
+    const std::string error = import_error(small_recipe("  " + std::string(key) + "\n"));
+    INFO(error);
+    CHECK(contains(error, "recipe.yaml:3:3: error: 'model."));
+    CHECK(contains(error, "asks for a linear model, and forge has none yet"));
+  }
+  CHECK(contains(import_error("model: {mamba_ssm: 128, model_name: GDN2}\n"), "model_name' GDN2"));
+}
 
 using config::Experiment;
 using tests::contains;
@@ -42,12 +127,12 @@ TEST_CASE("the width of the MLP is lingua's", "[lingua]") {
 }
 
 TEST_CASE("heads and their channels follow from what is given", "[lingua]") {
-  const config::ModelConfig model = imported(small_recipe()).model;
+  const model::ModelConfig model = imported(small_recipe()).model;
   CHECK(model.hidden_size == 512);
-  CHECK(model.num_kv_heads == 8);
-  CHECK(model.head_dim == 64);
-  CHECK(imported(small_recipe("  n_kv_heads: 2\n")).model.num_kv_heads == 2);
-  CHECK(imported(small_recipe("  head_dim: 32\n")).model.head_dim == 32);
+  CHECK(model.attention.num_kv_heads == 8);
+  CHECK(model.attention.head_dim == 64);
+  CHECK(imported(small_recipe("  n_kv_heads: 2\n")).model.attention.num_kv_heads == 2);
+  CHECK(imported(small_recipe("  head_dim: 32\n")).model.attention.head_dim == 32);
   CHECK(contains(import_error("model: {dim: 64}\n"), "'model.n_heads' is missing"));
   CHECK(contains(import_error(small_recipe("  dim: 100\n")), "8 does not divide model.dim 100"));
   CHECK(contains(import_error(small_recipe("  n_kv_heads: 3\n")),
@@ -57,15 +142,15 @@ TEST_CASE("heads and their channels follow from what is given", "[lingua]") {
 TEST_CASE("lingua's conventions are stated", "[lingua]") {
   const ImportedRecipe recipe = import_text(small_recipe());
   const Experiment& e = recipe.experiment;
-  CHECK(e.model.init == config::ModelInit::lingua);
-  CHECK(e.model.position.pairing == config::RopePairing::lingua);
-  CHECK(e.model.rms_norm_rounding == config::RmsNormRounding::lingua);
-  CHECK(e.model.rms_norm_eps == 1e-5);
-  CHECK(e.model.qk_norm == config::QkNorm::none);
+  CHECK(e.model.init == model::ModelInit::lingua);
+  CHECK(e.model.attention.position.pairing == model::RopePairing::lingua);
+  CHECK(e.model.norm.rounding == model::NormRounding::lingua);
+  CHECK(e.model.norm.eps == 1e-5);
+  CHECK(e.model.attention.qk_norm == model::QkNorm::none);
   CHECK(e.train.z_loss.kind == config::ZLossKind::none);
-  CHECK(e.train.precision == config::Precision::bfloat16);
-  for (const char* key : {"model.init", "model.position.pairing", "model.rms_norm_rounding"}) {
-    CHECK(recipe.stated.count(key) == 1);
+  CHECK(e.train.precision == model::Precision::bfloat16);
+  for (const char* key : {"model.init", "model.attention.position.pairing", "model.norm.rounding"}) {
+    CHECK(recipe.key_comments.count(key) == 1);
   }
 }
 
@@ -74,26 +159,26 @@ TEST_CASE("options of the model are carried over", "[lingua]") {
       small_recipe("  qk_norm: true\n  z_loss: true\n  weight_tying: true\n  rope_theta: 1e5\n"
                    "  rope_dim: 16\n  init_base_std: 0.02\n  init_std_factor: global_depth\n"
                    "  seed: 7\n"));
-  CHECK(e.model.qk_norm == config::QkNorm::full);
+  CHECK(e.model.attention.qk_norm == model::QkNorm::full);
   CHECK(e.train.z_loss.kind == config::ZLossKind::lingua_code);
   CHECK(e.train.z_loss.coefficient == 1e-4);
   CHECK(e.model.tie_embeddings);
-  CHECK(e.model.position.theta == 1e5);
-  CHECK(e.model.position.rope_dim == 16);
+  CHECK(e.model.attention.position.theta == 1e5);
+  CHECK(e.model.attention.position.rope_dim == 16);
   CHECK(e.model.init_base_std == 0.02);
-  CHECK(e.model.init_std_factor == config::InitStdFactor::global_depth);
+  CHECK(e.model.init_std_factor == model::InitStdFactor::global_depth);
   CHECK(e.seed == 7);
 }
 
 TEST_CASE("canon_set is a set of letters and its options go along", "[lingua]") {
-  const config::CanonConfig canon =
+  const model::CanonConfig canon =
       imported(small_recipe("  canon_set: DBAb\n  canon_kernel: 3\n  canon_residual: false\n"
                             "  canon_activation: true\n"))
           .model.canon;
   CHECK(canon.set == "ABD");
   CHECK(canon.kernel == 3);
   CHECK_FALSE(canon.residual);
-  CHECK(canon.activation == config::Activation::silu);
+  CHECK(canon.activation == model::Activation::silu);
   CHECK(contains(import_text(small_recipe("  canon_set: Ab\n")).notes.front(), "'Ab'"));
   CHECK(
       contains(import_error(small_recipe("  canon_set: A\n  canon_bias: true\n")), "have no bias"));
@@ -107,7 +192,7 @@ TEST_CASE("what forge computes otherwise is refused", "[lingua]") {
   CHECK(contains(import_error(small_recipe("  rope_dim: 66\n")), "from 2 to the head's 64"));
   CHECK(contains(import_error(small_recipe("  attn_impl: fmha\n  sliding_window: 64\n")),
                  "limits what attention sees"));
-  CHECK(imported(small_recipe("  sliding_window: 64\n")).model.num_heads == 8);
+  CHECK(imported(small_recipe("  sliding_window: 64\n")).model.attention.num_heads == 8);
   CHECK(contains(import_error(small_recipe("", "data: {n_views: 3}\n")), "3 is not 2"));
   CHECK(contains(import_error(small_recipe("", "optim: {scheduler: cosin}\n")),
                  "did you mean 'cosine'?"));
@@ -124,7 +209,7 @@ TEST_CASE("the rows of a step are those of all GPUs and micro steps", "[lingua]"
   const ImportedRecipe recipe = import_text(text, options);
   CHECK(recipe.experiment.train.batch_size == 192);
   CHECK(recipe.experiment.train.eval_batch_size == 3);
-  CHECK(recipe.stated.at("train.batch_size") == "16 GPUs × 3 rows × 4 micro steps");
+  CHECK(recipe.key_comments.at("train.batch_size") == "16 GPUs × 3 rows × 4 micro steps");
 
   const std::string parallel = text + "distributed: {dp_replicate: 2, dp_shard: 4, tp_size: 2}\n";
   CHECK(imported(parallel).train.batch_size == 8 * 12);
@@ -189,9 +274,9 @@ TEST_CASE("a constant rate has no warm-up and each schedule states its own keys"
   };
   CHECK(schedule("constant").experiment.schedule.warmup_steps == 0);
   CHECK(schedule("linear").experiment.schedule.warmup_steps == 20);
-  CHECK(schedule("wsd").stated.count("schedule.decay_fraction") == 1);
-  CHECK(schedule("inv_sqrt").stated.count("schedule.exp_factor") == 1);
-  CHECK(schedule("linear").stated.count("schedule.cycle_length") == 0);
+  CHECK(schedule("wsd").key_comments.count("schedule.decay_fraction") == 1);
+  CHECK(schedule("inv_sqrt").key_comments.count("schedule.exp_factor") == 1);
+  CHECK(schedule("linear").key_comments.count("schedule.cycle_length") == 0);
 }
 
 TEST_CASE("the name is given or the recipe's or the file's", "[lingua]") {

@@ -24,7 +24,7 @@ class CheckFixture {
     return *this;
   }
 
-  lint::Report report(const templating::Variables& variables = {}) const {
+  lint::Report report(const jinja::Variables& variables = {}) const {
     const project::Project project = workspace.project("p");
     return lint::check({{project, project.configs, variables}}, {}, fixed_surroundings());
   }

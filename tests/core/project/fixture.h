@@ -3,19 +3,19 @@
 #include <filesystem>
 #include <string>
 
+#include "core/jinja/render.h"
 #include "core/project/project.h"
-#include "core/templating/render.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
 
 /// The same machine on every machine.
-inline templating::Surroundings fixed_surroundings(const std::filesystem::path& here = "/") {
-  templating::Surroundings surroundings;
-  surroundings.working_directory = here.string();
-  surroundings.home_directory = "/nowhere";
-  surroundings.host_name = "host";
-  return surroundings;
+inline jinja::HostEnvironment fixed_surroundings(const std::filesystem::path& here = "/") {
+  jinja::HostEnvironment host_environment;
+  host_environment.working_directory = here.string();
+  host_environment.home_directory = "/nowhere";
+  host_environment.host_name = "host";
+  return host_environment;
 }
 
 /// A workspace in a temporary folder, empty at first.

@@ -1,7 +1,7 @@
 #include "core/project/new_files.h"
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/config/resolve.h"
 #include "core/project/names.h"
 #include "tests/core/project/fixture.h"
@@ -12,10 +12,10 @@ namespace {
 
 using tests::error_of;
 
-templating::Surroundings with_library() {
-  templating::Surroundings surroundings = tests::fixed_surroundings();
-  surroundings.library_dir = (tests::tests_dir().parent_path() / "templates").string();
-  return surroundings;
+jinja::HostEnvironment with_library() {
+  jinja::HostEnvironment host_environment = tests::fixed_surroundings();
+  host_environment.library_dir = (tests::tests_dir().parent_path() / "templates").string();
+  return host_environment;
 }
 
 NewProject request_in(const tests::TemporaryFolder& folder, const std::string& name) {
@@ -79,7 +79,7 @@ TEST_CASE("a new project resolves as it is and its variant differs from its base
   REQUIRE(project.name == "Wider Kernels!");
   REQUIRE(project.default_config == "train_baseline");
   config::ResolveOptions options;
-  options.surroundings = with_library();
+  options.host_environment = with_library();
   const auto baseline = config::resolve(project, "train_baseline", options);
   const auto variant = config::resolve(project, "train_variant", options);
   REQUIRE(baseline.trains);

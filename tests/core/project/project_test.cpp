@@ -1,11 +1,139 @@
+#include "core/base/files.h"
 #include "core/project/project.h"
-
-#include "core/base/fs.h"
+#include "core/project/workspace.h"
 #include "tests/core/project/fixture.h"
 #include "tests/support/catch.h"
 
 namespace forge::project {
 namespace {
+
+using tests::error_of;
+using tests::TemporaryFolder;
+
+TEST_CASE("the nearest folder upwards with a settings folder is the workspace") {
+  TemporaryFolder folder;
+  folder.write("forge_workspace/x", "");
+  folder.write("inner/forgather_workspace/x", "");
+  folder.write("inner/deep/er/x", "");
+  folder.write("other/x", "");
+  REQUIRE(find_workspace(folder / "inner/deep/er")->root == folder / "inner");
+  REQUIRE(find_workspace(folder / "inner/deep/er")->settings ==
+          folder / "inner/forgather_workspace");
+  REQUIRE(find_workspace(folder / "other/")->root == folder.path());
+}
+
+TEST_CASE("projects are found sorted and not in outputs or builds or inner workspaces") {
+  TemporaryFolder folder;
+  folder.write("forge_workspace/x", "");
+  for (const char* place : {"b",
+                            "a",
+                            "a/inner",
+                            "a-b",
+                            ".hidden",
+                            "build",
+                            "build-debug",
+                            "runs",
+                            "a/output_models",
+                            "nested",
+                            "nested/p"}) {
+    folder.write(std::string(place) + "/meta.yaml", "");
+  }
+  folder.write("nested/forge_workspace/x", "");
+  fs::create_directory_symlink(folder / "b", folder / "link");
+  std::vector<std::string> found;
+  const Workspace workspace = *find_workspace(folder.path());
+  for (const ProjectFolder& project : projects_of(workspace)) {
+    found.push_back(path_in_workspace(workspace, project.folder));
+  }
+  REQUIRE(found == std::vector<std::string>{"a", "a-b", "a/inner", "b"});
+}
+
+TEST_CASE("projects below a folder have the workspace nearest above them or none") {
+  TemporaryFolder folder;
+  for (const char* place : {"loose", "one/p", "one/inner/q"}) {
+    folder.write(std::string(place) + "/meta.yaml", "");
+  }
+  folder.write("one/forge_workspace/x", "");
+  folder.write("one/inner/forgather_workspace/x", "");
+  const std::vector<ProjectFolder> found = projects_below(folder.path());
+  REQUIRE(found.size() == 3);
+  REQUIRE_FALSE(found[0].workspace);
+  REQUIRE(found[1].folder == absolute_folder(folder / "one/inner/q"));
+  REQUIRE(found[1].workspace->root == absolute_folder(folder / "one/inner"));
+  REQUIRE(found[2].workspace->root == absolute_folder(folder / "one"));
+  REQUIRE(projects_below(folder / "one/inner").size() == 1);
+}
+
+TEST_CASE("the enclosing project is the nearest one within the workspace") {
+  TemporaryFolder folder;
+  folder.write("meta.yaml", "");
+  folder.write("ws/forge_workspace/x", "");
+  folder.write("ws/p/meta.yaml", "");
+  folder.write("ws/p/templates/configs/x", "");
+  folder.write("ws/other/x", "");
+  const Workspace workspace = *find_workspace(folder / "ws");
+  REQUIRE(enclosing_project_folder(workspace, folder / "ws/p/templates/configs") ==
+          folder / "ws/p");
+  REQUIRE_FALSE(enclosing_project_folder(workspace, folder / "ws/other"));
+  REQUIRE_FALSE(enclosing_project_folder(workspace, folder.path()));
+}
+
+TEST_CASE("an installed program brings a read-only workspace for those who have none") {
+  TemporaryFolder folder;
+  folder.write("prefix/share/forge/forge_workspace/x", "");
+  folder.write("prefix/bin/forge", "");
+  folder.write("mine/forge_workspace/x", "");
+  folder.write("empty/x", "");
+  const fs::path program = folder / "prefix/bin/forge";
+  const Workspace shipped = locate_workspace(folder / "empty", program);
+  REQUIRE(shipped.root == folder / "prefix/share/forge");
+  REQUIRE(shipped.shipped);
+  REQUIRE(locate_workspace(folder / "prefix/share/forge", program).shipped);
+  const Workspace mine = locate_workspace(folder / "mine", program);
+  REQUIRE(mine.root == folder / "mine");
+  REQUIRE_FALSE(mine.shipped);
+}
+
+TEST_CASE("a program that was only built finds the source tree around it") {
+  TemporaryFolder folder;
+  folder.write("tree/forge_workspace/x", "");
+  folder.write("tree/build/release/forge", "");
+  folder.write("empty/x", "");
+  const Workspace found = locate_workspace(folder / "empty", folder / "tree/build/release/forge");
+  REQUIRE(found.root == folder / "tree");
+  REQUIRE_FALSE(found.shipped);
+}
+
+TEST_CASE("without any workspace the error says what one is") {
+  TemporaryFolder folder;
+  folder.write("bin/forge", "");
+  const std::string error =
+      error_of([&] { locate_workspace(folder.path(), folder / "bin/forge"); });
+  REQUIRE(error.find("holds forge_workspace/") != std::string::npos);
+}
+
+TEST_CASE("a workspace names its default project in workspace.yaml") {
+  TemporaryFolder folder;
+  folder.write("forge_workspace/workspace.yaml", "default_project: projects/p  # the one\n");
+  folder.write("projects/p/meta.yaml", "");
+  REQUIRE(find_workspace(folder.path())->default_project == "projects/p");
+  REQUIRE(tests::shipped_workspace().default_project == "projects/canon");
+}
+
+TEST_CASE("a wrong workspace.yaml is refused at its place") {
+  TemporaryFolder folder;
+  const auto error_for = [&](const std::string& text) {
+    folder.write("forge_workspace/workspace.yaml", text);
+    return error_of([&] { find_workspace(folder.path()); });
+  };
+  REQUIRE(error_for("default_projekt: x\n")
+              .find("workspace.yaml:1:1: error: unknown key "
+                    "'default_projekt'") != std::string::npos);
+  REQUIRE(error_for("default_project: x\n").find("workspace.yaml:1:18: error: no project 'x'") !=
+          std::string::npos);
+  REQUIRE(error_for("default_project: [x]\n").find("is a sequence") != std::string::npos);
+  REQUIRE(error_for("- x\n").find("are a mapping") != std::string::npos);
+}
 
 using tests::error_of;
 using tests::fixed_surroundings;

@@ -1,5 +1,7 @@
-#include "core/run/event_log.h"
+#include <fstream>
 
+#include "core/base/files.h"
+#include "core/run/event_log.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 
@@ -14,14 +16,14 @@ TEST_CASE("events are stored with time and attempt and read back typed", "[run][
   const TemporaryFolder folder;
   EventLog log(folder / "events.jsonl");
   REQUIRE(log.last_attempt() == 0);
-  log.append(protocol::to_json(protocol::Evaluation{10, 2.5, 100, 0.5}), 3);
+  log.append(worker::to_json(worker::Evaluation{10, 2.5, 100, 0.5}), 3);
   log.append({{"event", "ended"}, {"status", "failed"}}, 3);
   log.append({{"event", "of a newer forge"}}, 4);
   log.sync();
 
   const auto events = read_events(folder / "events.jsonl");
   REQUIRE(events.size() == 3);
-  REQUIRE(std::get<protocol::Evaluation>(*events[0].event).loss == 2.5);
+  REQUIRE(std::get<worker::Evaluation>(*events[0].event).loss == 2.5);
   REQUIRE(events[0].attempt == 3);
   REQUIRE(events[1].name == "ended");
   REQUIRE_FALSE(events[1].event.has_value());
@@ -41,6 +43,76 @@ TEST_CASE("reading leaves a torn tail out and names the place of damage", "[run]
   REQUIRE(contains(message, "'rubbish'"));
   REQUIRE(contains(error_of([] { stored_event_from_line(R"({"event":"x","attempt":1})"); }),
                    "'time' is missing"));
+}
+
+using tests::contains;
+using tests::error_of;
+using tests::TemporaryFolder;
+
+TEST_CASE("a follower yields each event once and waits for the end of a line", "[run][follow]") {
+  const TemporaryFolder runs;
+  const RunFolder run = tests::new_run(runs.path());
+  auto lock = FileLock::try_acquire(run.lock_file());
+  Follower follower(run);
+  REQUIRE(follower.poll().events.empty());
+
+  EventLog log(run.events_file());
+  log.append({{"event", "attempt"}}, 1);
+  log.append(worker::to_json(worker::Evaluation{10, 2.5, 100, 0.5}), 1);
+  Update update = follower.poll();
+  REQUIRE_FALSE(update.over);
+  REQUIRE(update.events.size() == 2);
+  REQUIRE(update.events[0].name == "attempt");
+  REQUIRE(std::get<worker::Evaluation>(*update.events[1].event).step == 10);
+  REQUIRE(follower.poll().events.empty());
+
+  std::ofstream(run.events_file(), std::ios::app) << R"({"attempt":1,"event":"en)" << std::flush;
+  REQUIRE(follower.poll().events.empty());
+  std::ofstream(run.events_file(), std::ios::app) << R"(ded","time":3})"
+                                                  << "\n"
+                                                  << std::flush;
+  lock.reset();
+  update = follower.poll();
+  REQUIRE(update.over);
+  REQUIRE(update.events.size() == 1);
+  REQUIRE(update.events[0].name == "ended");
+}
+
+TEST_CASE("a follower can begin at the end", "[run][follow]") {
+  const TemporaryFolder runs;
+  const RunFolder run = tests::new_run(runs.path());
+  EventLog log(run.events_file());
+  log.append({{"event", "attempt"}}, 1);
+  Follower follower(run);
+  follower.skip_to_end();
+  log.append({{"event", "ended"}}, 1);
+  const Update update = follower.poll();
+  REQUIRE(update.events.size() == 1);
+  REQUIRE(update.events[0].name == "ended");
+}
+
+TEST_CASE("a follower shows progress when it is new", "[run][follow]") {
+  const TemporaryFolder runs;
+  const RunFolder run = tests::new_run(runs.path());
+  const auto show = [&](int step) {
+    const auto json = stamped(worker::to_json(worker::Progress{step, "train", 0}), 1);
+    write_file_atomic(run.progress_file(), worker::to_line(json) + "\n");
+  };
+  Follower follower(run);
+  REQUIRE_FALSE(follower.poll().progress.has_value());
+  show(7);
+  REQUIRE(follower.poll().progress->step == 7);
+  REQUIRE_FALSE(follower.poll().progress.has_value());
+  show(8);
+  REQUIRE(follower.poll().progress->step == 8);
+}
+
+TEST_CASE("a follower says that an events file is damaged", "[run][follow]") {
+  const TemporaryFolder runs;
+  const RunFolder run = tests::new_run(runs.path());
+  write_file_atomic(run.events_file(), "rubbish\n");
+  Follower follower(run);
+  REQUIRE(contains(error_of([&] { follower.poll(); }), "'rubbish'"));
 }
 
 }  // namespace

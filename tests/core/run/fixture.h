@@ -1,24 +1,50 @@
 #pragma once
 
+#include <sys/wait.h>
+#include <unistd.h>
+#include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "core/run/backend.h"
+#include "core/base/clock.h"
+#include "core/model/weights/checkpoint.h"
 #include "core/run/plan.h"
 #include "core/run/run_folder.h"
-#include "core/weights/checkpoint.h"
-#include "tests/support/contains.h"
+#include "core/worker/launcher.h"
+#include "tests/support/catch.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
 
+/// Waits until the condition holds; false after ten minutes, which only a hang takes.
+inline bool until(const std::function<bool()>& condition) {
+  const double deadline = steady_seconds() + 600;
+  while (!condition()) {
+    if (steady_seconds() > deadline) return false;
+    ::usleep(1000);
+  }
+  return true;
+}
+
+/// Whether a process runs no more; one that only waits to be reaped by its parent counts as gone.
+inline bool gone(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  if (!std::getline(file, stat)) return true;
+  const size_t state = stat.rfind(')') + 2;
+  return state >= stat.size() || stat[state] == 'Z' || stat[state] == 'X';
+}
+
 /// A backend whose worker is any command.
-class CommandBackend : public run::Backend {
+class CommandBackend : public worker::Backend {
  public:
   explicit CommandBackend(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {}
   std::string name() const override { return "fake"; }
-  run::WorkerCommand command(const protocol::Request&) const override { return {arguments_, {}}; }
-  run::BackendInfo describe(run::Launcher&, const std::string&, int) const override { return {}; }
+  worker::WorkerCommand command(const worker::Request&) const override { return {arguments_, {}}; }
+  worker::BackendInfo describe(worker::Launcher&, const std::string&, int) const override {
+    return {};
+  }
 
  private:
   std::vector<std::string> arguments_;
@@ -37,7 +63,7 @@ inline run::RunInputs small_inputs() {
   inputs.tokenizer_fingerprint = "t";
   inputs.train_tokens = {{"/cache/train.tokens", 10}};
   inputs.evaluation_tokens = {{"/cache/evaluation.tokens", 2}};
-  inputs.backend.hello = {protocol::version, "fake", "1.0", 1};
+  inputs.backend.hello = {worker::version, "fake", "1.0", 1};
   inputs.backend.environment.device_type = "cpu";
   inputs.backend.environment.threads = 2;
   return inputs;

@@ -1,17 +1,17 @@
 #include "core/run/generate.h"
 
 #include "core/base/error.h"
-#include "core/data/tokenizer_json.h"
+#include "core/data/tokenizer/tokenizer_json.h"
 #include "core/run/open_model.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_launcher.h"
+#include "tests/support/fake_runs.h"
 
 namespace forge::run {
 namespace {
 
 using namespace tests;
-using protocol::Ending;
+using worker::FinishReason;
 
 /// Generation by a worker whose lines are written down.
 class GenerationScene {
@@ -34,9 +34,9 @@ class GenerationScene {
 
   void says(const std::vector<int64_t>& samples,
             const std::vector<int32_t>& tokens,
-            std::vector<Ending> ended = {}) {
-    ended.resize(tokens.size(), Ending::none);
-    tokens_.push_back(Says{protocol::to_line(protocol::Tokens{samples, tokens, ended})});
+            std::vector<FinishReason> ended = {}) {
+    ended.resize(tokens.size(), FinishReason::none);
+    tokens_.push_back(Says{worker::to_line(worker::Tokens{samples, tokens, ended})});
   }
 
   Generated run() {
@@ -59,8 +59,8 @@ class GenerationScene {
   }
 
   bool has_started_a_worker() const { return !launcher_.launches.empty(); }
-  protocol::Request request() const {
-    return protocol::request_from_line(launcher_.launches.at(0).input);
+  worker::Request request() const {
+    return worker::request_from_line(launcher_.launches.at(0).input);
   }
 
   const data::Tokenizer tokenizer{data::initial_vocabulary()};
@@ -84,9 +84,9 @@ TEST_CASE("a worker is told what to generate in token ids", "[run][generate]") {
   scene.question.stop = {"end"};
   scene.question.cache = false;
   scene.run();
-  const protocol::Request request = scene.request();
-  REQUIRE(request.job == protocol::Job::generate);
-  const protocol::Generation& generation = request.generation.value();
+  const worker::Request request = scene.request();
+  REQUIRE(request.job == worker::Job::generate);
+  const worker::Generation& generation = request.generation.value();
   REQUIRE(generation.prompts ==
           std::vector<std::vector<int32_t>>{scene.tokenizer.encode_document("ab"),
                                             scene.tokenizer.encode_document("c")});
@@ -109,12 +109,12 @@ TEST_CASE("tokens become text as soon as it is certain", "[run][generate]") {
   scene.says({0}, {scene.ids("x")[0]});
   for (const int32_t byte : euro) scene.says({0}, {byte});
   scene.says({0}, {265});  // the model's vocabulary is larger than the tokenizer's
-  scene.says({0}, {scene.ids("y")[0]}, {Ending::length});
+  scene.says({0}, {scene.ids("y")[0]}, {FinishReason::length});
   const Generated generated = scene.run();
   REQUIRE(scene.pieces == "0.0x|0.0€|0.0\uFFFD|0.0y|");
   REQUIRE(generated.samples.at(0).text == "x€\uFFFDy");
   REQUIRE(generated.samples[0].ids.size() == 6);
-  REQUIRE(generated.samples[0].ended == Ending::length);
+  REQUIRE(generated.samples[0].ended == FinishReason::length);
   REQUIRE(generated.prompt_tokens == std::vector<int64_t>{3});
   REQUIRE(generated.prefill.tokens_per_second() == 6);
   REQUIRE(generated.decode.tokens_per_second() == 0);
@@ -138,16 +138,16 @@ TEST_CASE("samples are kept apart and end each for its own reason", "[run][gener
   scene.question.prompts = {"a", "b"};
   scene.question.samples = 2;
   const auto id = [&](const std::string& letter) { return scene.ids(letter)[0]; };
-  scene.says({0, 1}, {id("p"), id("q")}, {Ending::none, Ending::length});
-  scene.says({0}, {scene.tokenizer.eos_id()}, {Ending::end_of_sequence});
-  scene.says({2, 3}, {id("r"), id("s")}, {Ending::context, Ending::none});
+  scene.says({0, 1}, {id("p"), id("q")}, {FinishReason::none, FinishReason::length});
+  scene.says({0}, {scene.tokenizer.eos_id()}, {FinishReason::end_of_sequence});
+  scene.says({2, 3}, {id("r"), id("s")}, {FinishReason::context, FinishReason::none});
   const Generated generated = scene.run();
   REQUIRE(scene.pieces == "0.0p|0.1q|1.0r|1.1s|");
   REQUIRE(generated.samples.at(0).ids == scene.ids("p"));  // the end is no part of it
-  REQUIRE(generated.samples[0].ended == Ending::end_of_sequence);
-  REQUIRE(generated.samples[1].ended == Ending::length);
-  REQUIRE(generated.samples[2].ended == Ending::context);
-  REQUIRE(generated.samples[3].ended == Ending::none);  // the worker was stopped
+  REQUIRE(generated.samples[0].ended == FinishReason::end_of_sequence);
+  REQUIRE(generated.samples[1].ended == FinishReason::length);
+  REQUIRE(generated.samples[2].ended == FinishReason::context);
+  REQUIRE(generated.samples[3].ended == FinishReason::none);  // the worker was stopped
 }
 
 TEST_CASE("forge cuts at a stop text that its worker leaves to it", "[run][generate]") {
@@ -156,10 +156,10 @@ TEST_CASE("forge cuts at a stop text that its worker leaves to it", "[run][gener
   for (const int32_t byte : scene.ids("so e")) scene.says({0}, {byte});
   scene.says({0}, {scene.ids("n")[0]});
   scene.says({0}, {scene.ids("d")[0]});
-  scene.says({0}, {scene.ids("z")[0]}, {Ending::length});
+  scene.says({0}, {scene.ids("z")[0]}, {FinishReason::length});
   const Generated generated = scene.run();
   REQUIRE(generated.samples.at(0).text == "so ");
-  REQUIRE(generated.samples[0].ended == Ending::stop_text);
+  REQUIRE(generated.samples[0].ended == FinishReason::stop_text);
   REQUIRE(generated.samples[0].ids.size() == 6);
   REQUIRE(scene.pieces == "0.0s|0.0o|0.0 |");
 }
@@ -168,7 +168,7 @@ TEST_CASE("a beginning of a stop text is shown where the sample ends with it", "
   GenerationScene scene;
   scene.question.stop = {"end"};
   scene.says({0}, {scene.ids("e")[0]});
-  scene.says({0}, {scene.ids("n")[0]}, {Ending::length});
+  scene.says({0}, {scene.ids("n")[0]}, {FinishReason::length});
   REQUIRE(scene.run().samples.at(0).text == "en");
   REQUIRE(scene.pieces == "0.0en|");
 }

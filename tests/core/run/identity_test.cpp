@@ -1,5 +1,5 @@
 #include "core/run/identity.h"
-
+#include "core/worker/json_fields.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 
@@ -18,7 +18,7 @@ json experiment() {
 }
 
 Identity identity() {
-  return {identifying_part(experiment()), "d1", "t1", "libtorch", "cpu", 2, 1, ""};
+  return {identity_config(experiment()), "d1", "t1", "libtorch", "cpu", 2, 1, ""};
 }
 
 TEST_CASE("what cannot change a number is no part of the identity", "[run][identity]") {
@@ -34,29 +34,7 @@ TEST_CASE("what cannot change a number is no part of the identity", "[run][ident
   other["data"]["path"] = "/elsewhere/a.txt";
   other["tokenizer"]["path"] = "";
   other["train"]["initial_weights"] = "/elsewhere/model";
-  REQUIRE(identifying_part(other) == identifying_part(experiment()));
-}
-
-TEST_CASE("keys that came later are part of the identity only where they change something",
-          "[run][identity]") {
-  json other = experiment();
-  other["data"]["documents"] = "file";
-  other["data"]["separator"] = "<|endoftext|>";
-  other["data"]["field"] = "text";
-  other["data"]["rows"] = "packed";
-  other["data"]["training_fraction"] = 1.0;
-  other["data"]["evaluation_path"] = "/elsewhere/b.txt";
-  other["train"]["bfloat16_weights"] = "none";
-  other["train"]["micro_batch_size"] = 0;
-  REQUIRE(identifying_part(other) == identifying_part(experiment()));
-  json in_parts = other;
-  in_parts["train"]["micro_batch_size"] = 4;
-  REQUIRE(identifying_part(in_parts) != identifying_part(experiment()));
-  json padded = other;
-  padded["data"]["rows"] = "padded";
-  REQUIRE(identifying_part(padded) != identifying_part(experiment()));
-  other["train"]["bfloat16_weights"] = "master_copies";
-  REQUIRE(identifying_part(other) != identifying_part(experiment()));
+  REQUIRE(identity_config(other) == identity_config(experiment()));
 }
 
 TEST_CASE("a mixture is told by names and weights and not by where its texts lie",
@@ -69,9 +47,9 @@ TEST_CASE("a mixture is told by names and weights and not by where its texts lie
   other["data"]["sources"]["web"]["path"] = "/elsewhere/web.txt";
   other["data"]["sources"]["web"]["evaluation_path"] = "/elsewhere/held_out.txt";
   other["data"]["sources"]["off"] = {{"weight", 0.0}, {"path", "/elsewhere/off.txt"}};
-  REQUIRE(identifying_part(other) == identifying_part(mixed));
+  REQUIRE(identity_config(other) == identity_config(mixed));
   other["data"]["sources"]["web"]["weight"] = 3.0;
-  REQUIRE(identifying_part(other) != identifying_part(mixed));
+  REQUIRE(identity_config(other) != identity_config(mixed));
 }
 
 TEST_CASE("what can change a number is", "[run][identity]") {
@@ -80,12 +58,15 @@ TEST_CASE("what can change a number is", "[run][identity]") {
                               "/train/max_steps",
                               "/train/eval_every",
                               "/train/deterministic",
+                              "/train/micro_batch_size",
+                              "/train/bfloat16_weights",
+                              "/data/rows",
                               "/data/seed",
                               "/tokenizer/kind"}) {
     json other = experiment();
     other[json::json_pointer(pointer)] = "changed";
     INFO(pointer);
-    REQUIRE(identifying_part(other) != identifying_part(experiment()));
+    REQUIRE(identity_config(other) != identity_config(experiment()));
   }
 }
 
@@ -109,23 +90,68 @@ TEST_CASE("a key is twelve hexadecimal digits and stays the same from version to
           "[run][identity]") {
   REQUIRE(run_key(identity()).find_first_not_of("0123456789abcdef") == std::string::npos);
   // A changed key would make every stored run a stranger: change it only on purpose.
-  REQUIRE(run_key(identity()) == "c82f2f309f82");
+  REQUIRE(run_key(identity()) == "e8bd587fe0c4");
 }
 
 TEST_CASE("an identity reads back and names what is missing", "[run][identity]") {
-  const json written = to_json(identity());
-  REQUIRE(to_json(identity_from_json(written)) == written);
-  json part = written;
-  part.erase("threads");
-  REQUIRE(contains(error_of([&] { identity_from_json(part); }), "'threads' is missing"));
-}
-
-TEST_CASE("a run whose weights are drawn has the key it always had", "[run][identity]") {
-  REQUIRE_FALSE(to_json(identity()).contains("initial_weights"));
+  const auto read = [](const json& part) {
+    return worker::read_fields<Identity>(part, "identity of a run");
+  };
   Identity given = identity();
   given.initial_weights = "w1";
-  REQUIRE(identity_from_json(to_json(given)).initial_weights == "w1");
-  REQUIRE(identity_from_json(to_json(identity())).initial_weights.empty());
+  const json written = worker::write_fields(given);
+  REQUIRE(worker::write_fields(read(written)) == written);
+  json part = written;
+  part.erase("threads");
+  REQUIRE(contains(error_of([&] { read(part); }), "'threads' is missing"));
+}
+
+Identity small_identity() {
+  const nlohmann::json experiment = {{"seed", 42}, {"train", {{"max_steps", 300}, {"seq_len", 8}}}};
+  return {experiment, "d1", "t1", "libtorch", "cpu", 2, 1, ""};
+}
+
+TEST_CASE("two identities that are equal differ in nothing", "[run][identity]") {
+  REQUIRE(identity_differences(small_identity(), small_identity()).empty());
+}
+
+TEST_CASE("every part of an identity that differs is named, keys of the config first",
+          "[run][identity]") {
+  Identity other = small_identity();
+  other.experiment["train"]["max_steps"] = 400;
+  other.experiment["train"].erase("seq_len");
+  other.experiment["extra"] = {1, 2};
+  other.data_fingerprint = "d2";
+  other.tokenizer_fingerprint = "t2";
+  other.backend = "pytorch";
+  other.device_type = "cuda";
+  other.threads = 0;
+  other.numerics_version = 2;
+  other.initial_weights = "w";
+  const auto found = identity_differences(small_identity(), other);
+  std::vector<std::string> names;
+  for (const IdentityDifference& difference : found) {
+    names.push_back(difference.what);
+    INFO(difference.what);
+    const bool is_part = names.size() > 4;
+    REQUIRE(difference.meaning.empty() != is_part);
+  }
+  REQUIRE(names == std::vector<std::string>{"extra.0",
+                                            "extra.1",
+                                            "train.max_steps",
+                                            "train.seq_len",
+                                            "backend",
+                                            "data_fingerprint",
+                                            "device_type",
+                                            "initial_weights",
+                                            "numerics_version",
+                                            "threads",
+                                            "tokenizer_fingerprint"});
+  REQUIRE(found[2].left == "300");
+  REQUIRE(found[2].right == "400");
+  REQUIRE(found[3].right.empty());
+  REQUIRE(found[4].left == "\"libtorch\"");
+  REQUIRE(found[7].left == "\"\"");
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 #include "core/run/plan.h"
-
-#include "core/base/fs.h"
-#include "core/run/runs_dir.h"
+#include "core/base/files.h"
+#include "core/config/experiment.h"
+#include "core/run/event_log.h"
+#include "core/run/run_folder.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 
@@ -78,8 +79,8 @@ TEST_CASE("a run folder holds all that a supervisor needs", "[run][plan]") {
   const RunFolder run = tests::new_run(runs.path());
   REQUIRE(nlohmann::json::parse(read_file(run.config_file())) == small_inputs().experiment);
   REQUIRE(nlohmann::json::parse(read_file(run.origin_file())) == small_inputs().origins);
-  const auto request = protocol::request_from_line(read_file(run.request_file()));
-  REQUIRE(request.job == protocol::Job::train);
+  const auto request = worker::request_from_line(read_file(run.request_file()));
+  REQUIRE(request.job == worker::Job::train);
   REQUIRE(request.run_dir == run.path().string());
   REQUIRE(request.experiment == small_inputs().experiment);
   REQUIRE(request.train_tokens.at(0).rows == 10);
@@ -95,7 +96,7 @@ TEST_CASE("a device that the user chose is the one that is asked for", "[run][pl
   inputs.device = "cuda:1";
   const PlannedRun planned = plan_run(inputs, runs.path(), false);
   write_run_folder(planned, inputs);
-  REQUIRE(protocol::request_from_line(read_file(planned.folder.request_file())).device == "cuda:1");
+  REQUIRE(worker::request_from_line(read_file(planned.folder.request_file())).device == "cuda:1");
 }
 
 TEST_CASE("going on refreshes the request and keeps the rest", "[run][plan]") {
@@ -111,7 +112,7 @@ TEST_CASE("going on refreshes the request and keeps the rest", "[run][plan]") {
   const PlannedRun planned = plan_run(moved, runs.path(), false);
   REQUIRE(planned.action == Action::resume);
   write_run_folder(planned, moved);
-  const auto request = protocol::request_from_line(read_file(run.request_file()));
+  const auto request = worker::request_from_line(read_file(run.request_file()));
   REQUIRE(request.train_tokens.at(0).path == "/elsewhere/train.tokens");
   REQUIRE(read_file(run.config_file()) == config);
 }
@@ -135,16 +136,16 @@ TEST_CASE("a run folder that cannot be written leaves nothing behind", "[run][pl
 }
 
 /// Sets an environment variable and the current folder for its scope.
-class Surroundings {
+class HostEnvironment {
  public:
-  Surroundings(const char* runs, const fs::path& folder) : before_(fs::current_path()) {
+  HostEnvironment(const char* runs, const fs::path& folder) : before_(fs::current_path()) {
     if (runs)
       ::setenv("FORGE_RUNS_DIR", runs, 1);
     else
       ::unsetenv("FORGE_RUNS_DIR");
     fs::current_path(folder);
   }
-  ~Surroundings() {
+  ~HostEnvironment() {
     ::unsetenv("FORGE_RUNS_DIR");
     fs::current_path(before_);
   }
@@ -158,11 +159,11 @@ TEST_CASE("runs lie in the workspace, where that can be written, unless told oth
   const TemporaryFolder folder;
   const fs::path here = fs::canonical(folder.path());
   {
-    const Surroundings none(nullptr, here);
+    const HostEnvironment none(nullptr, here);
     REQUIRE(runs_dir(here / "workspace") == here / "workspace" / "runs");
     REQUIRE(runs_dir("/proc/1") == here / "runs");  // nobody can make a folder there
   }
-  const Surroundings chosen("mine", here);
+  const HostEnvironment chosen("mine", here);
   REQUIRE(runs_dir(here / "workspace") == here / "mine");
 }
 
@@ -188,10 +189,191 @@ TEST_CASE("a run folder gets a copy of the tokenizer and its worker the initial 
   REQUIRE(planned.record.key != plan_run(small_inputs(), runs.path(), false).record.key);
   write_run_folder(planned, inputs);
   REQUIRE(read_file(planned.folder.tokenizer_file()) == "{}");
-  const protocol::Request request =
-      protocol::request_from_line(read_file(planned.folder.request_file()));
+  const worker::Request request =
+      worker::request_from_line(read_file(planned.folder.request_file()));
   REQUIRE(request.initial_weights == "/models/llama");
   REQUIRE(request.initial_weights_hash == "w1");
+}
+
+using tests::contains;
+using tests::error_of;
+using tests::small_inputs;
+using tests::TemporaryFolder;
+
+SavedRun saved_run(const RunInputs& inputs, const PlannedRun& planned) {
+  return {"x (seed=1)",
+          inputs.project,
+          inputs.config,
+          planned.record.id,
+          "abc",
+          inputs.experiment,
+          inputs.origins,
+          planned.record.identity};
+}
+
+TEST_CASE("a plan is read as it was written", "[run][plan]") {
+  const TemporaryFolder folder;
+  const RunInputs inputs = small_inputs();
+  SavedPlan plan;
+  plan.created = "2026-11-22T00:00:00Z";
+  plan.command = "forge run x";
+  plan.device = "cpu";
+  plan.threads = 2;
+  plan.continue_run = "y-123";
+  plan.runs = {saved_run(inputs, plan_run(inputs, folder.path(), false))};
+  write_plan(folder / "plan.json", plan);
+  const SavedPlan read = read_plan(folder / "plan.json");
+  REQUIRE(read.created == plan.created);
+  REQUIRE(read.command == plan.command);
+  REQUIRE(read.device == "cpu");
+  REQUIRE(read.threads == 2);
+  REQUIRE(read.continue_run == "y-123");
+  REQUIRE(read.runs.size() == 1);
+  const SavedRun& run = read.runs[0];
+  REQUIRE(run.label == "x (seed=1)");
+  REQUIRE(run.revision == "abc");
+  REQUIRE(run.experiment == inputs.experiment);
+  REQUIRE(identity_differences(run.identity, plan.runs[0].identity).empty());
+  const PlannedRun planned = plan_as_saved(inputs, run, folder.path());
+  REQUIRE(planned.record.id == plan.runs[0].id);
+  REQUIRE(planned.action == Action::start);
+}
+
+TEST_CASE("a forced run of a plan is one run, however often the plan is executed", "[run][plan]") {
+  const TemporaryFolder runs;
+  const RunInputs inputs = small_inputs();
+  write_file_atomic(tests::new_run(runs.path()).done_file(), "");
+  const SavedRun saved = saved_run(inputs, plan_run(inputs, runs.path(), true));
+  REQUIRE(contains(saved.id, "-2"));
+  const PlannedRun first = plan_as_saved(inputs, saved, runs.path());
+  REQUIRE(first.action == Action::start);
+  write_run_folder(first, inputs);
+  write_file_atomic(first.folder.done_file(), "");
+  const PlannedRun second = plan_as_saved(inputs, saved, runs.path());
+  REQUIRE(second.record.id == saved.id);
+  REQUIRE(second.action == Action::cached);
+}
+
+TEST_CASE("a plan whose data or device have changed is refused with what differs", "[run][plan]") {
+  const TemporaryFolder runs;
+  const SavedRun saved = saved_run(small_inputs(), plan_run(small_inputs(), runs.path(), false));
+  RunInputs other = small_inputs();
+  other.data_fingerprint = "other";
+  other.backend.environment.threads = 7;
+  const std::string error = error_of([&] { plan_as_saved(other, saved, runs.path()); });
+  INFO(error);
+  REQUIRE(contains(error, "cannot be executed as it is"));
+  REQUIRE(contains(error, "data_fingerprint was"));
+  REQUIRE(contains(error, "threads was 2 and is 7"));
+}
+
+TEST_CASE("a plan cannot name a folder that is not the run's", "[run][plan]") {
+  const TemporaryFolder runs;
+  SavedRun saved = saved_run(small_inputs(), plan_run(small_inputs(), runs.path(), false));
+  const std::string own = saved.id;
+  for (const std::string& id : {std::string("../x"), own + "-", own + "-2/..", std::string()}) {
+    saved.id = id;
+    REQUIRE(contains(error_of([&] { plan_as_saved(small_inputs(), saved, runs.path()); }),
+                     "its inputs make the run '" + own + "'"));
+  }
+}
+
+TEST_CASE("what is no plan is refused", "[run][plan]") {
+  const TemporaryFolder folder;
+  for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
+           {"", "no plan of runs"},
+           {"[]", "no plan of runs"},
+           {"{}", "no plan of runs"},
+           {R"({"forge_plan": 2})", "a plan of version 2"},
+           {R"({"forge_plan": 1})", "plan.json': 'created' is missing"},
+           {R"({"forge_plan": 1, "created": 3})", "plan.json': 'created' should be a string"}}) {
+    INFO(text);
+    folder.write("plan.json", text);
+    REQUIRE(contains(error_of([&] { read_plan(folder / "plan.json"); }), error));
+  }
+}
+
+using tests::contains;
+using tests::error_of;
+using tests::TemporaryFolder;
+
+RunInputs inputs_of(int64_t max_steps, const std::string& schedule) {
+  config::Experiment experiment;
+  experiment.train.max_steps = max_steps;
+  experiment.train.log_every = 3;
+  experiment.schedule.type = schedule;
+  RunInputs inputs = tests::small_inputs();
+  inputs.experiment = config::to_json(experiment);
+  return inputs;
+}
+
+/// A run with checkpoints after steps 3 and 6 of 6, of which `schedule` is known. It was once ended
+/// after step 2, within a window.
+struct Scene {
+  explicit Scene(const std::string& schedule = "constant")
+      : folder(plan_run(inputs_of(6, schedule), runs.path(), false).folder) {
+    const RunInputs inputs = inputs_of(6, schedule);
+    write_run_folder(plan_run(inputs, runs.path(), false), inputs);
+    std::string events = R"({"attempt":1,"event":"attempt","time":1})"
+                         "\n";
+    for (const int step : {2, 3, 6}) {
+      if (step != 2) tests::save_checkpoint(folder.checkpoints(), step);
+      nlohmann::json line = nlohmann::json::parse(tests::lines::train(step));
+      line["time"] = step;
+      line["attempt"] = 1;
+      events += line.dump() + "\n";
+    }
+    write_file_atomic(folder.events_file(), events);
+  }
+
+  /// What a run that goes on from this one begins with.
+  ContinueFrom found(const RunInputs& inputs) const {
+    const PlannedRun planned = plan_run(inputs, runs.path(), false);
+    return find_continue_checkpoint(folder, planned.record.identity, inputs.experiment);
+  }
+
+  TemporaryFolder runs;
+  RunFolder folder;
+};
+
+TEST_CASE("a longer run goes on from the newest checkpoint that its schedule allows",
+          "[run][continuation]") {
+  const Scene scene;
+  const ContinueFrom longer = scene.found(inputs_of(9, "constant"));
+  REQUIRE(longer.step == 6);
+  REQUIRE(longer.checkpoint == scene.folder.checkpoints() / "000000006");
+  REQUIRE(scene.found(inputs_of(5, "constant")).step == 3);
+  fs::resize_file(scene.folder.checkpoints() / "000000006" / "weights.safetensors", 1);
+  REQUIRE(scene.found(inputs_of(9, "constant")).step == 3);
+}
+
+TEST_CASE("what stands against going on is said", "[run][continuation]") {
+  const Scene scene("cosine");
+  const std::string schedule = error_of([&] { scene.found(inputs_of(9, "cosine")); });
+  REQUIRE(contains(schedule, "cannot continue run '" + scene.folder.id() + "'"));
+  REQUIRE(contains(schedule, "schedule.type cosine of 9 steps"));
+  RunInputs other = inputs_of(9, "constant");
+  other.data_fingerprint = "others";
+  const std::string data = error_of([&] { scene.found(other); });
+  REQUIRE(contains(data, "data_fingerprint is \"d\" and would be \"others\""));
+  remove_tree(scene.folder.checkpoints());
+  REQUIRE(contains(error_of([&] { scene.found(inputs_of(9, "cosine")); }), "has no checkpoint"));
+}
+
+TEST_CASE("the numbers before the checkpoint become those of the run that goes on",
+          "[run][continuation]") {
+  const Scene scene;
+  RunInputs inputs = inputs_of(5, "constant");
+  const PlannedRun planned = plan_run(inputs, scene.runs.path(), false);
+  inputs.continue_from = scene.found(inputs);
+  write_run_folder(planned, inputs);
+  const auto events = read_events(planned.folder.events_file());
+  REQUIRE(events.size() == 1);
+  REQUIRE(events[0].attempt == 0);
+  REQUIRE(std::get<worker::TrainMetrics>(*events[0].event).step == 3);
+  const auto request = worker::request_from_line(read_file(planned.folder.request_file()));
+  REQUIRE(request.resume_from == inputs.continue_from.checkpoint.string());
+  REQUIRE(request.identity == planned.record.key);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "core/run/run_folder.h"
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/run/event_log.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
@@ -97,7 +97,7 @@ TEST_CASE("a checkpoint that the events do not know of is taken only where there
   const fs::path ahead = tests::save_checkpoint(run.checkpoints(), 200);
   REQUIRE(run.newest_checkpoint() == ahead.string());
   EventLog log(run.events_file());
-  log.append(protocol::to_json(protocol::CheckpointSaved{100, "checkpoints/000000100", 1, 0}), 1);
+  log.append(worker::to_json(worker::CheckpointSaved{100, "checkpoints/000000100", 1, 0}), 1);
   // Only in a string: not an event.
   log.append({{"event", "attempt"}, {"host", R"("event":"checkpoint")"}}, 1);
   write_file_atomic(run.events_file(),

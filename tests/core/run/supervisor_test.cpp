@@ -2,12 +2,12 @@
 
 #include <csignal>
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/run/event_log.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_launcher.h"
+#include "tests/support/fake_runs.h"
 
 namespace forge::run {
 namespace {
@@ -85,14 +85,18 @@ TEST_CASE("a good worker's events are kept and the run is completed", "[run][sup
     REQUIRE(event.time > 1.6e9);
   }
   REQUIRE(events.front().json.at("pid") == 4711);
-  REQUIRE(std::get<protocol::TrainMetrics>(*events[3].event).loss == 2.5);
+  REQUIRE(std::get<worker::TrainMetrics>(*events[3].event).loss == 2.5);
 }
 
 TEST_CASE("the worker gets the request of the run folder as its only line", "[run][supervisor]") {
   SupervisedScene scene({{good_run(), {}}});
   scene.supervise();
-  const Launch& launch = scene.launcher.launches.at(0);
-  REQUIRE(launch.input + "\n" == read_file(scene.folder.request_file()));
+  const worker::Launch& launch = scene.launcher.launches.at(0);
+  // The weights' initial distributions are added on the way: the folder does not hold them.
+  nlohmann::json sent = nlohmann::json::parse(launch.input);
+  REQUIRE_FALSE(sent.at("weights").empty());
+  sent["weights"] = nlohmann::json::array();
+  REQUIRE(sent == nlohmann::json::parse(read_file(scene.folder.request_file())));
   REQUIRE(launch.stderr_file == scene.folder.stderr_file());
   REQUIRE(launch.command.arguments == std::vector<std::string>{"worker"});
 }
@@ -117,7 +121,7 @@ TEST_CASE("progress is shown in a file of its own and not stored", "[run][superv
   REQUIRE(scene.story() == "attempt hello environment finished ended");
   const auto progress =
       stored_event_from_line(std::string(trim(read_file(scene.folder.progress_file()))));
-  REQUIRE(std::get<protocol::Progress>(*progress.event).step == 51);
+  REQUIRE(std::get<worker::Progress>(*progress.event).step == 51);
 }
 
 TEST_CASE("progress of an earlier attempt is forgotten", "[run][supervisor]") {
@@ -159,10 +163,10 @@ TEST_CASE("a silent worker is killed at the limit and not before", "[run][superv
   REQUIRE(patient.supervise() == supervised_completed);
 
   const auto ended = failure_of(then(greeting(), {IsSilent{122}, Says{lines::finished(true)}}));
-  REQUIRE(contains(ended.at("reason"), "showed no work for 2m 00s"));
+  REQUIRE(contains(ended.at("reason"), "made no progress for 2m 00s"));
   REQUIRE(ended.at("retry") == false);
 
-  REQUIRE(contains(failure_of({IsSilent{122}, Says{lines::hello}}).at("reason"), "no work"));
+  REQUIRE(contains(failure_of({IsSilent{122}, Says{lines::hello}}).at("reason"), "no progress"));
 }
 
 TEST_CASE("the config says how long a worker may be silent", "[run][supervisor]") {
@@ -185,7 +189,7 @@ TEST_CASE("only progress that goes on is a sign of life", "[run][supervisor]") {
   }
   SupervisedScene scene({{then(alive, {Says{lines::finished(true)}, Exits{}}), {}}});
   REQUIRE(scene.supervise() == supervised_completed);
-  REQUIRE(contains(failure_of(then(hung, {Says{lines::finished(true)}})).at("reason"), "no work"));
+  REQUIRE(contains(failure_of(then(hung, {Says{lines::finished(true)}})).at("reason"), "no progress"));
 }
 
 TEST_CASE("a failure that the worker explains is passed on and not tried again",
@@ -213,7 +217,7 @@ TEST_CASE("the last lines of stderr are kept with the end", "[run][supervisor]")
   scene.launcher.add({{Does{prose}, Exits{{7, 0}}}, {}});
   REQUIRE(scene.supervise() == supervised_failed);
   const RunStatus status = scene.folder.status();
-  REQUIRE(contains(status.reason, "left without a last word, with exit status 7"));
+  REQUIRE(contains(status.reason, "exited without a final event, with exit status 7"));
   REQUIRE(status.stderr_lines.size() == 20);
   REQUIRE(status.stderr_lines[0] == "line 13");
   REQUIRE(status.stderr_lines[18] == "bad \xef\xbf\xbd byte");
@@ -222,7 +226,7 @@ TEST_CASE("the last lines of stderr are kept with the end", "[run][supervisor]")
 
 TEST_CASE("leaving with status 0 but no last word is a failure", "[run][supervisor]") {
   const auto ended = failure_of(then(greeting(), {Says{lines::train(1)}, Exits{{0, 0}}}));
-  REQUIRE(contains(ended.at("reason"), "without a last word, with exit status 0"));
+  REQUIRE(contains(ended.at("reason"), "without a final event, with exit status 0"));
 }
 
 TEST_CASE("what a worker says after its last word counts for nothing", "[run][supervisor]") {
@@ -282,10 +286,12 @@ TEST_CASE("a worker killed by a signal is started again from the newest checkpoi
   REQUIRE(events[3].json.at("retry") == true);
   REQUIRE(events[3].json.at("signal") == SIGKILL);
   REQUIRE(events[4].attempt == 2);
-  const auto first = protocol::request_from_line(scene.launcher.launches.at(0).input);
-  const auto second = protocol::request_from_line(scene.launcher.launches.at(1).input);
+  const auto first = worker::request_from_line(scene.launcher.launches.at(0).input);
+  const auto second = worker::request_from_line(scene.launcher.launches.at(1).input);
   REQUIRE(first.resume_from.empty());
+  REQUIRE_FALSE(first.weights.empty());
   REQUIRE(second.resume_from == checkpoint.string());
+  REQUIRE(second.weights.empty());
 }
 
 TEST_CASE("a damaged checkpoint is named and the one before it used", "[run][supervisor]") {
@@ -296,7 +302,7 @@ TEST_CASE("a damaged checkpoint is named and the one before it used", "[run][sup
   fs::resize_file(cut / "weights.safetensors", 3);
   fs::remove(empty / "manifest.json");
   REQUIRE(scene.supervise() == supervised_completed);
-  REQUIRE(protocol::request_from_line(scene.launcher.launches.at(0).input).resume_from ==
+  REQUIRE(worker::request_from_line(scene.launcher.launches.at(0).input).resume_from ==
           whole.string());
   const nlohmann::json damaged = read_events(scene.folder.events_file())[0].json.at("damaged");
   REQUIRE(damaged.size() == 2);
@@ -323,10 +329,9 @@ TEST_CASE("a worker that could not write what must be kept gives the run an exit
           "[run][supervisor]") {
   const std::string failed =
       R"({"event":"failed","message":"the checkpoint of step 9 could not be written"})";
-  SupervisedScene scene(
-      {{then(greeting(), {Says{failed}, Exits{{protocol::exit_storage, 0}}}), {}}});
+  SupervisedScene scene({{then(greeting(), {Says{failed}, Exits{{worker::exit_storage, 0}}}), {}}});
   REQUIRE(scene.supervise() == supervised_storage);
-  REQUIRE(scene.folder.status().exit_status == protocol::exit_storage);
+  REQUIRE(scene.folder.status().exit_status == worker::exit_storage);
   REQUIRE(contains(scene.folder.status().reason, "could not be written"));
   REQUIRE(scene.launcher.launches.size() == 1);
 }
@@ -394,7 +399,7 @@ TEST_CASE("a stop ends the wait for a retry at once", "[run][supervisor][stop]")
   int waited = 0;
   scene.options.sleep = [&](double seconds) {
     scene.clock.seconds += seconds;
-    if (++waited == 2) scene.folder.request_stop(Stop::save);
+    if (++waited == 2) scene.folder.request_stop(StopRequest::after_checkpoint);
   };
   scene.options.retry_waits = {60};
   REQUIRE(scene.supervise() == supervised_stopped);
@@ -411,7 +416,7 @@ TEST_CASE("while it waits the supervisor looks after what else there is to do",
   SupervisedScene scene({dies, {good_run(), {}}});
   scene.options.retry_waits = {60};
   int looked = 0;
-  scene.options.meanwhile = [&] { ++looked; };
+  scene.options.periodic_task = [&] { ++looked; };
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(looked >= 60 / 5 - 1);
 }
@@ -478,7 +483,7 @@ TEST_CASE("a stop to save is passed on and the run can go on later", "[run][supe
   SupervisedScene scene({});
   const WorkerScript polite{
       then(greeting(),
-           {Does{[&] { scene.folder.request_stop(Stop::save); }},
+           {Does{[&] { scene.folder.request_stop(StopRequest::after_checkpoint); }},
             IsSilent{60},
             Says{lines::train(99)}}),
       {Says{lines::checkpoint(2)}, Says{lines::finished(false)}, Exits{{3, 0}}}};
@@ -495,12 +500,13 @@ TEST_CASE("a stop to save is passed on and the run can go on later", "[run][supe
 
 TEST_CASE("a second wish stops the worker now", "[run][supervisor][stop]") {
   SupervisedScene scene({});
-  const WorkerScript deaf{then(greeting(),
-                               {Does{[&] { scene.folder.request_stop(Stop::save); }},
-                                IsSilent{5},
-                                Does{[&] { scene.folder.request_stop(Stop::now); }},
-                                IsSilent{60}}),
-                          {}};
+  const WorkerScript deaf{
+      then(greeting(),
+           {Does{[&] { scene.folder.request_stop(StopRequest::after_checkpoint); }},
+            IsSilent{5},
+            Does{[&] { scene.folder.request_stop(StopRequest::immediately); }},
+            IsSilent{60}}),
+      {}};
   scene.launcher.add(deaf);
   REQUIRE(scene.supervise() == supervised_stopped);
   REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop", "kill"});
@@ -540,7 +546,7 @@ TEST_CASE("a scheduler's signals may come in a row and all mean to save",
 
 TEST_CASE("a stop of old does not stop a new start", "[run][supervisor][stop]") {
   SupervisedScene scene({{good_run(), {}}});
-  scene.folder.request_stop(Stop::now);
+  scene.folder.request_stop(StopRequest::immediately);
   REQUIRE(scene.supervise() == supervised_completed);
   REQUIRE(scene.launcher.signals.empty());
 }
@@ -548,7 +554,7 @@ TEST_CASE("a stop of old does not stop a new start", "[run][supervisor][stop]") 
 TEST_CASE("a run has one supervisor at a time", "[run][supervisor]") {
   SupervisedScene scene({{good_run(), {}}});
   const auto lock = FileLock::try_acquire(scene.folder.lock_file());
-  scene.folder.request_stop(Stop::save);
+  scene.folder.request_stop(StopRequest::after_checkpoint);
   REQUIRE(scene.folder.state() == RunState::running);
   REQUIRE(contains(error_of([&] { scene.supervise(); }), "is running already"));
   REQUIRE(scene.launcher.launches.empty());

@@ -4,8 +4,8 @@
 #include <random>
 
 #include "core/base/error.h"
-#include "core/base/fs.h"
-#include "core/yaml/parse.h"
+#include "core/base/files.h"
+#include "core/yaml/yaml.h"
 #include "core/yaml/sections.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
@@ -52,10 +52,10 @@ TEST_CASE("a document is cut where keys begin in the first column") {
   const auto cut = cut_sections(text);
   REQUIRE(cut);
   REQUIRE(cut->sections.size() == 3);
-  CHECK(cut->sections[0].outline == "a: 0\n  b\n");
+  CHECK(cut->sections[0].skeleton == "a: 0\n  b\n");
   CHECK(cut->sections[0].line == 2);
-  CHECK(cut->sections[1].outline == "d: |\n  x\n\n");  // a block scalar keeps its end
-  CHECK(cut->sections[2].outline == ".e: 0\n- f\n\n");
+  CHECK(cut->sections[1].skeleton == "d: |\n  x\n\n");  // a block scalar keeps its end
+  CHECK(cut->sections[2].skeleton == ".e: 0\n- f\n\n");
   CHECK(cut->sections[2].position == Section::Position::last);
   CHECK(!cut_sections("a: 1\n"));
   CHECK(!cut_sections("a: 1\n---\nb: 2\n"));
@@ -67,23 +67,23 @@ TEST_CASE("a document is cut where keys begin in the first column") {
   CHECK(!cut_sections("# only a comment\n"));
 }
 
-TEST_CASE("an outline leaves out values at the end of lines and what comments say") {
+TEST_CASE("a skeleton leaves out values at the end of lines and what comments say") {
   const std::string text =
       "a: \"x y\"\nb: !t \"\"\n  # c\n  - \"z\"\nc: \"\\n\"\nd: 1.5e-3\n  - 2\n  e: True\n  f: x "
       "1\n"
       "g: 1 # \"e\"\nh: |\n  # i: 1\nj: \"g";
   const auto cut = cut_sections(text);
   REQUIRE(cut);
-  std::string outlines;
-  for (const Section& section : cut->sections) outlines += section.outline;
-  CHECK(outlines ==
+  std::string skeletons;
+  for (const Section& section : cut->sections) skeletons += section.skeleton;
+  CHECK(skeletons ==
         "a: \"\"\nb: !t \"\"\n  #@comment@\n  - \"\"\nc: \"\\n\"\nd: 0\n  - 0\n  e: 0\n  f: x 1\n"
         "g: 1 # \"e\"\nh: |\n  # i: 1\nj: \"g");
-  CHECK(cut->sections[0].leaves.at(0).text == "x y");
-  CHECK(cut->sections[1].leaves.at(1).text == "z");
-  CHECK(cut->sections[1].leaves.at(1).line == 2);
-  CHECK(cut->sections[1].leaves.at(1).column == 5);
-  CHECK(cut->sections[3].leaves.at(1).text == "2");
+  CHECK(cut->sections[0].literals.at(0).text == "x y");
+  CHECK(cut->sections[1].literals.at(1).text == "z");
+  CHECK(cut->sections[1].literals.at(1).line == 2);
+  CHECK(cut->sections[1].literals.at(1).column == 5);
+  CHECK(cut->sections[3].literals.at(1).text == "2");
 }
 
 TEST_CASE("sections that differ in names, numbers and comments keep theirs") {
@@ -100,7 +100,7 @@ TEST_CASE("sections that differ in names, numbers and comments keep theirs") {
   check_same("a: True\nb: 1\nd:\n", sections);
   check_same("a: \nb: 0\nd: \n", sections);
   check_same("a: 1\n  b\nd: 2\n", sections);                    // a longer plain text
-  check_same("a: 'x\n  # y\n  b: 1'\nd: leaf@0@\n", sections);  // in a text in single quotes
+  check_same("a: 'x\n  # y\n  b: 1'\nd: literal@0@\n", sections);  // in a text in single quotes
   check_same("a: \"x\n  # y\n  \"\nb: \"#@comment@\"\nc: #@comment@\n", sections);
   check_same("k: 'a\n  x: \"1\"\n  '\nb: 1\n", sections);  // in a text in single quotes
   check_same("k: a\n  x \"1\"\nb: 1\n", sections);         // in a plain one

@@ -1,6 +1,6 @@
 #include "backends/libtorch/ops/adamw/cuda.h"
 
-#include "backends/libtorch/ops/adamw/multi_tensor.h"
+#include "backends/libtorch/ops/adamw/adamw.h"
 #include "backends/libtorch/ops/common/cuda_tensors.h"
 
 namespace forge::ops {

@@ -38,7 +38,7 @@ __device__ __forceinline__ bfloat16 rounded_stochastically(float x, uint32_t bit
   return __ushort_as_bfloat16(static_cast<unsigned short>(pattern >> 16));
 }
 
-/// Which tensor a block works on, and which elements of it.
+/// The tensor that a block works on, and the elements of it.
 struct Range {
   int tensor;
   int64_t begin, end;
@@ -69,6 +69,9 @@ __device__ __forceinline__ void store_some(T* p, int64_t i, int64_t end, const f
   }
 }
 
+/// partial[block] = sum of g^2 over the block's elements.
+/// Grid: a block for each 8192 elements of a tensor. Block: 256 threads of 4 elements at a time.
+/// Shared memory: 32 bytes. Reads every gradient once: 2 or 4 bytes each.
 template <class Gradient>
 __global__ void square_sums_kernel(UpdatedTensors all, float* partial) {
   __shared__ float of_warp[threads / warp_size];
@@ -92,6 +95,10 @@ __global__ void square_sums_kernel(UpdatedTensors all, float* partial) {
 
 constexpr int step_threads = 1024;
 
+/// The global norm of the gradients, sqrt(sum of partial), clipping and learning rate of this step.
+/// With the step number t from 1: clip = min(1, max_norm / (norm + 1e-6)),
+///   rate = lr / (1 - beta1^t), root_correction2 = sqrt(1 - beta2^t), decay_factor = 1 - lr wd.
+/// Grid: one block. Block: 1024 threads. Shared memory: 8 KiB. Reads 4 bytes for each partial sum.
 __global__ void begin_step_kernel(StepOptions options,
                                   const float* partial,
                                   int64_t partial_count,
@@ -116,7 +123,7 @@ __global__ void begin_step_kernel(StepOptions options,
   const double factor = options.clip / (norm + 1e-6);
   // A norm that is no number must show in the weights, as it does everywhere else.
   constants->clip = options.clip > 0 && !(factor >= 1) ? static_cast<float>(factor) : 1.0f;
-  constants->keep = static_cast<float>(1 - lr * options.weight_decay);
+  constants->decay_factor = static_cast<float>(1 - lr * options.weight_decay);
   constants->beta1 = static_cast<float>(options.beta1);
   constants->beta2 = static_cast<float>(options.beta2);
   constants->eps = static_cast<float>(options.eps);
@@ -128,6 +135,13 @@ __global__ void begin_step_kernel(StepOptions options,
   totals[1] += norm;
 }
 
+/// AdamW: g = clip grad,  m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2,
+///   p = decay_factor p - rate m / (sqrt(v) / root_correction2 + eps);
+/// bfloat16 weights are rounded stochastically, by Philox bits of seed, element and step.
+/// Grid: a block for each 8192 elements of a tensor. Block: 256 threads of 4 elements at a time.
+/// Shared memory: none. Moves for each element p, m and v both ways and the gradient once: 28 bytes
+/// in float32; 2 less for a bfloat16 gradient, 4 less for a bfloat16 weight, 2 more for a
+/// rounded copy.
 template <class Gradient, Storage storage>
 __global__ void update_kernel(UpdatedTensors all, const StepConstants* constants, uint64_t seed) {
   const StepConstants k = *constants;
@@ -152,7 +166,7 @@ __global__ void update_kernel(UpdatedTensors all, const StepConstants* constants
       g[j] *= k.clip;
       m[j] = k.beta1 * m[j] + (1 - k.beta1) * g[j];
       v[j] = k.beta2 * v[j] + (1 - k.beta2) * g[j] * g[j];
-      p[j] = k.keep * p[j] - k.rate * m[j] / (sqrtf(v[j]) / k.root_correction2 + k.eps);
+      p[j] = k.decay_factor * p[j] - k.rate * m[j] / (sqrtf(v[j]) / k.root_correction2 + k.eps);
     }
     store_some(tensor.first_moments, i, range.end, m);
     store_some(tensor.second_moments, i, range.end, v);

@@ -27,8 +27,8 @@ constexpr int64_t elements_of_block = 8192;
 
 /// What a step does to every weight, computed on the GPU from the step's number.
 struct StepConstants {
-  float clip;  ///< what gradients are multiplied by
-  float keep;  ///< 1 - lr * weight_decay
+  float clip;          ///< what gradients are multiplied by
+  float decay_factor;  ///< 1 - lr * weight_decay
   float beta1, beta2, eps;
   float rate;              ///< lr / (1 - beta1^t)
   float root_correction2;  ///< sqrt(1 - beta2^t)

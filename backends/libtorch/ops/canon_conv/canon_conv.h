@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "backends/libtorch/ops/common/cuda_only.h"
+
 namespace forge::ops {
 
 struct CanonConvOptions {
@@ -49,11 +51,11 @@ void canon_conv_forward_cpu(const at::Tensor& x,
                             const at::Tensor& doc_ids,
                             at::Tensor& y);
 /// The same on a GPU, without silu; C a multiple of 8.
-void canon_conv_forward_cuda(const at::Tensor& x,
-                             const at::Tensor& w,
-                             const CanonConvOptions& options,
-                             const at::Tensor& doc_ids,
-                             at::Tensor& y);
+FORGE_CUDA_ONLY void canon_conv_forward_cuda(const at::Tensor& x,
+                                             const at::Tensor& w,
+                                             const CanonConvOptions& options,
+                                             const at::Tensor& doc_ids,
+                                             at::Tensor& y);
 
 /// Gradients of sum(y * grad_y) in x and w, both written. Sums run in an order that does not depend
 /// on the number of threads.
@@ -64,12 +66,12 @@ void canon_conv_backward_cpu(const at::Tensor& x,
                              const at::Tensor& grad_y,
                              at::Tensor& grad_x,
                              at::Tensor& grad_w);
-void canon_conv_backward_cuda(const at::Tensor& x,
-                              const at::Tensor& w,
-                              const CanonConvOptions& options,
-                              const at::Tensor& doc_ids,
-                              const at::Tensor& grad_y,
-                              at::Tensor& grad_x,
-                              at::Tensor& grad_w);
+FORGE_CUDA_ONLY void canon_conv_backward_cuda(const at::Tensor& x,
+                                              const at::Tensor& w,
+                                              const CanonConvOptions& options,
+                                              const at::Tensor& doc_ids,
+                                              const at::Tensor& grad_y,
+                                              at::Tensor& grad_x,
+                                              at::Tensor& grad_w);
 
 }  // namespace forge::ops

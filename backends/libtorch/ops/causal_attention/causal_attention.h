@@ -1,12 +1,43 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include <ATen/core/Tensor.h>
 
-#include <optional>
-
-#include "backends/libtorch/ops/causal_attention/documents.h"
+#include "backends/libtorch/ops/common/cuda_only.h"
 
 namespace forge::ops {
+
+/// How the rows of a batch [B, T] are divided into documents: found once, read by every layer.
+/// `first` and `starts` are what attention's kernels read. They are undefined where a row's numbers
+/// do not rise, so that a document need not lie in one piece.
+struct Documents {
+  at::Tensor ids;     ///< int32 [B, T]; undefined: each row is one document
+  at::Tensor first;   ///< on a CPU int32 [B, T], for each token the first one of its document
+  at::Tensor starts;  ///< on a GPU int32 [N + 1], see document_starts()
+
+  bool defined() const { return ids.defined(); }
+};
+
+/// The division of doc_ids, undefined or int32 [B, T]. Waits for the GPU where they lie there.
+/// Throws c10::Error where they are something else.
+Documents divide_documents(const at::Tensor& doc_ids);
+
+/// The tokens of a batch at which documents begin, and behind the last one's so many times
+/// rows * length that there are N + 1 numbers: N is a power of two, at least 256, and not below
+/// `sequences`. Empty where a row's numbers do not rise.
+///
+/// A recorded step keeps N, while batches differ, so N is more than there are documents. What
+/// stands behind them are empty sequences to flash attention's kernels. Each takes the start of a
+/// few blocks of threads that end at once (heads * T / 64 or so, well below a microsecond
+/// together), and memory for 128 tokens' queries in float32 in the backward pass; one for every
+/// token would cost more than attention itself.
+std::vector<int32_t> document_starts(const int32_t* doc_ids,
+                                     int64_t rows,
+                                     int64_t length,
+                                     int64_t sequences = 0);
 
 /// Causal softmax attention (Vaswani et al. 2017), scores scaled by 1/sqrt(D):
 ///   q        [B, T, H, D], k and v [B, T, G, D], G divides H; query head h reads key-value head
@@ -61,25 +92,27 @@ struct LibraryAttention {
 };
 
 /// Whether the GPU's library has a kernel for such heads and documents.
-bool has_library_attention(const at::Tensor& q, const at::Tensor& k, const Documents& documents);
+FORGE_CUDA_ONLY bool has_library_attention(const at::Tensor& q,
+                                           const at::Tensor& k,
+                                           const Documents& documents);
 
 /// Causal attention of q [B, T, H, D], k and v [B, T, G, D], of any strides but the last, by the
 /// fastest of the GPU library's kernels: cuDNN's, or where results must be the same bits each time
 /// (at::globalContext().deterministicAlgorithms()) or there are documents flash attention. `starts`
 /// as in Documents, or undefined.
-LibraryAttention library_attention(const at::Tensor& q,
-                                   const at::Tensor& k,
-                                   const at::Tensor& v,
-                                   const at::Tensor& starts);
+FORGE_CUDA_ONLY LibraryAttention library_attention(const at::Tensor& q,
+                                                   const at::Tensor& k,
+                                                   const at::Tensor& v,
+                                                   const at::Tensor& starts);
 
 struct HeadGradients {
   at::Tensor q, k, v;  ///< contiguous
 };
-HeadGradients library_attention_backward(const at::Tensor& q,
-                                         const at::Tensor& k,
-                                         const at::Tensor& v,
-                                         const at::Tensor& starts,
-                                         const LibraryAttention& saved,
-                                         const at::Tensor& grad_out);
+FORGE_CUDA_ONLY HeadGradients library_attention_backward(const at::Tensor& q,
+                                                         const at::Tensor& k,
+                                                         const at::Tensor& v,
+                                                         const at::Tensor& starts,
+                                                         const LibraryAttention& saved,
+                                                         const at::Tensor& grad_out);
 
 }  // namespace forge::ops

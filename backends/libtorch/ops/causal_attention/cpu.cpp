@@ -3,9 +3,9 @@
 #include <type_traits>
 
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
-#include "backends/libtorch/ops/common/element_type.h"
+#include "backends/libtorch/ops/common/dispatch.h"
 #include "backends/libtorch/ops/common/gemm.h"
-#include "backends/libtorch/ops/common/vector_math.h"
+#include "backends/libtorch/ops/common/simd.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {

@@ -3,8 +3,8 @@
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContext.h>
 
-#include "backends/libtorch/model/torch_compat.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
+#include "backends/libtorch/torch_compat.h"
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
@@ -29,7 +29,7 @@ Kernel kernel_for(const at::Tensor& q, const at::Tensor& k, const at::Tensor& st
     return fits ? Kernel::flash_of_documents : Kernel::none;
   }
   if (q.scalar_type() == at::kBFloat16 && ampere && head_dim % 8 == 0) {
-    // cuDNN has no way back for single tokens.
+    // cuDNN has no backward pass for single tokens.
     const bool cudnn = q.size(1) > 1 && at::cuda::getCurrentDeviceProperties()->major >= 9 &&
                        head_dim <= 128 && q.size(2) == k.size(2) &&
                        at::globalContext().userEnabledCuDNN() &&

@@ -6,7 +6,7 @@
 
 #include "backends/libtorch/ops/common/cuda.h"
 
-/// Small functions of the kernels.
+/// Device functions that the kernels share: vector loads and stores, sums over warps, grid sizes.
 namespace forge::ops::cuda {
 
 constexpr int warp_size = 32;
@@ -25,47 +25,47 @@ __device__ __forceinline__ bfloat16 from_float<bfloat16>(float x) {
   return __float2bfloat16_rn(x);
 }
 
-/// `count` elements as the registers that they come in: two of bfloat16 in one.
+/// `count` neighbouring elements in registers, two bfloat16 in each: what one access moves.
 template <class T, int count>
-struct alignas(sizeof(T) * count) Pack {
+struct alignas(sizeof(T) * count) Vector {
   static constexpr int bytes = sizeof(T) * count;
   using Word = std::conditional_t<bytes % 4 == 0, unsigned, unsigned short>;
   Word words[bytes / sizeof(Word)];
 };
 
 template <class T, int count>
-__device__ __forceinline__ void unpack(const Pack<T, count>& pack, float* out) {
+__device__ __forceinline__ void to_floats(const Vector<T, count>& vector, float* out) {
 #pragma unroll
   for (int i = 0; i < count; ++i) {
     if constexpr (sizeof(T) == sizeof(float)) {
-      out[i] = __uint_as_float(pack.words[i]);
+      out[i] = __uint_as_float(vector.words[i]);
     } else if constexpr (count % 2 == 0) {
       // The upper half of a float is a bfloat16.
-      const unsigned word = pack.words[i / 2];
+      const unsigned word = vector.words[i / 2];
       out[i] = __uint_as_float(i % 2 == 0 ? word << 16 : word & 0xffff0000u);
     } else {
-      out[i] = __uint_as_float(unsigned{pack.words[i]} << 16);
+      out[i] = __uint_as_float(unsigned{vector.words[i]} << 16);
     }
   }
 }
 
 template <class T, int count>
-__device__ __forceinline__ Pack<T, count> packed(const float* in) {
-  Pack<T, count> pack;
+__device__ __forceinline__ Vector<T, count> to_vector(const float* in) {
+  Vector<T, count> vector;
   if constexpr (sizeof(T) == sizeof(float)) {
 #pragma unroll
-    for (int i = 0; i < count; ++i) pack.words[i] = __float_as_uint(in[i]);
+    for (int i = 0; i < count; ++i) vector.words[i] = __float_as_uint(in[i]);
   } else if constexpr (count % 2 == 0) {
 #pragma unroll
     for (int i = 0; i < count / 2; ++i) {
       const __nv_bfloat162 pair = __floats2bfloat162_rn(in[2 * i], in[2 * i + 1]);
-      memcpy(&pack.words[i], &pair, sizeof pair);
+      memcpy(&vector.words[i], &pair, sizeof pair);
     }
   } else {
 #pragma unroll
-    for (int i = 0; i < count; ++i) pack.words[i] = __bfloat16_as_ushort(from_float<T>(in[i]));
+    for (int i = 0; i < count; ++i) vector.words[i] = __bfloat16_as_ushort(from_float<T>(in[i]));
   }
-  return pack;
+  return vector;
 }
 
 constexpr float log2_of_e = 1.4426950408889634f;
@@ -83,36 +83,40 @@ __device__ __forceinline__ float sigmoid(float x) {
   return out;
 }
 
-/// x as RMSNorm weights it: by the scale of its row, and rounded to T where that comes first.
+/// x *= scale, RMSNorm's n = x / rms(x). With round_before_weight n is rounded to T, as Hugging
+/// Face does before the product with the norm's weight.
 template <class T, int count>
-__device__ __forceinline__ void normalise(float (&x)[count], float scale, bool round_first) {
+__device__ __forceinline__ void normalise(float (&x)[count],
+                                          float scale,
+                                          bool round_before_weight) {
 #pragma unroll
   for (int i = 0; i < count; ++i) x[i] *= scale;
-  if (std::is_same_v<T, bfloat16> && round_first) unpack(packed<T, count>(x), x);
+  if (std::is_same_v<T, bfloat16> && round_before_weight) to_floats(to_vector<T, count>(x), x);
 }
 
-/// Elements of T in an access of at most 16 bytes, for `count` elements: a power of two that
-/// divides it.
+/// Elements of T in one access when `count` are read: the largest power of two of at most 16 bytes
+/// that divides `count`.
 template <class T, int count>
-constexpr int elements_of_access = [] {
+constexpr int vector_width = [] {
   int width = 16 / sizeof(T);
   while (count % width != 0) width /= 2;
   return width;
 }();
 
-/// `count` neighbouring elements, in as few accesses as there can be; p must be aligned to one.
+/// Loads `count` neighbouring elements in as few accesses as possible. p is aligned to one access.
 template <class T, int count>
 __device__ __forceinline__ void load(const T* p, float (&out)[count]) {
-  constexpr int width = elements_of_access<T, count>;
+  constexpr int width = vector_width<T, count>;
 #pragma unroll
   for (int i = 0; i < count; i += width) {
-    unpack(*reinterpret_cast<const Pack<T, width>*>(p + i), out + i);
+    to_floats(*reinterpret_cast<const Vector<T, width>*>(p + i), out + i);
   }
 }
 
-/// An access to global memory that the kernel does not write: it may be moved before stores.
+/// One access through the read-only cache, to memory that the kernel does not write: the compiler
+/// may move it before stores.
 template <class T, int width>
-__device__ __forceinline__ Pack<T, width> read_only(const T* p) {
+__device__ __forceinline__ Vector<T, width> load_vector(const T* p) {
   constexpr int bytes = sizeof(T) * width;
   using Word = std::conditional_t<
       bytes == 16,
@@ -121,27 +125,27 @@ __device__ __forceinline__ Pack<T, width> read_only(const T* p) {
                          uint2,
                          std::conditional_t<bytes == 4, unsigned, unsigned short>>>;
   const Word word = __ldg(reinterpret_cast<const Word*>(p));
-  Pack<T, width> pack;
-  memcpy(&pack, &word, sizeof pack);
-  return pack;
+  Vector<T, width> vector;
+  memcpy(&vector, &word, sizeof vector);
+  return vector;
 }
 
-/// load() from global memory that the kernel does not write.
+/// load() through the read-only cache.
 template <class T, int count>
 __device__ __forceinline__ void load_input(const T* p, float (&out)[count]) {
-  constexpr int width = elements_of_access<T, count>;
+  constexpr int width = vector_width<T, count>;
 #pragma unroll
   for (int i = 0; i < count; i += width) {
-    unpack(read_only<T, width>(p + i), out + i);
+    to_floats(load_vector<T, width>(p + i), out + i);
   }
 }
 
 template <class T, int count>
 __device__ __forceinline__ void store(T* p, const float (&in)[count]) {
-  constexpr int width = elements_of_access<T, count>;
+  constexpr int width = vector_width<T, count>;
 #pragma unroll
   for (int i = 0; i < count; i += width) {
-    *reinterpret_cast<Pack<T, width>*>(p + i) = packed<T, width>(in + i);
+    *reinterpret_cast<Vector<T, width>*>(p + i) = to_vector<T, width>(in + i);
   }
 }
 
@@ -160,8 +164,8 @@ __device__ __forceinline__ float warp_sum(float x) {
   return x;
 }
 
-/// The same over `lanes` neighbouring lanes, a power of two, the first a multiple of it; all of
-/// them must call it. `lane` is the caller's.
+/// The sum over `lanes` neighbouring lanes of a warp; `lane` is the caller's. `lanes` is a power of
+/// two and divides the first lane's number. All of these lanes must call.
 __device__ __forceinline__ float sum_of_lanes(float x, int lanes, int lane) {
   const unsigned first = static_cast<unsigned>(lane / lanes * lanes);
   const unsigned callers = (0xffffffffu >> (warp_size - lanes)) << first;
@@ -171,9 +175,9 @@ __device__ __forceinline__ float sum_of_lanes(float x, int lanes, int lane) {
   return x;
 }
 
-/// Blocks of a kernel that the GPU runs at the same time, at least one.
+/// Blocks of a kernel that are resident on the GPU at the same time, at least one.
 template <class Kernel>
-int64_t blocks_at_once(Kernel kernel, int threads) {
+int64_t resident_blocks(Kernel kernel, int threads) {
   int device = 0, multiprocessors = 0, resident = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
@@ -181,12 +185,12 @@ int64_t blocks_at_once(Kernel kernel, int threads) {
   return std::max<int64_t>(int64_t{multiprocessors} * resident, 1);
 }
 
-/// Blocks for `count` pieces of work of which `at_once` blocks take one in each round: as few as
-/// need no more rounds.
-inline int64_t blocks_of_rounds(int64_t count, int64_t at_once) {
-  const int64_t most = std::max<int64_t>(at_once, 1),
-                rounds = std::max<int64_t>((count + most - 1) / most, 1);
-  return (count + rounds - 1) / rounds;
+/// Blocks that share `count` equal pieces of work when `resident` blocks run at a time: as few as
+/// finish in the same number of waves.
+inline int64_t balanced_blocks(int64_t count, int64_t resident) {
+  const int64_t most = std::max<int64_t>(resident, 1);
+  const int64_t waves = std::max<int64_t>((count + most - 1) / most, 1);
+  return (count + waves - 1) / waves;
 }
 
 }  // namespace forge::ops::cuda

@@ -4,20 +4,19 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <functional>
 
-/// What the GPU's kernels and those who start them share. Kernels compute in float32 whatever type
-/// they read and write.
+/// What the kernels and their callers share. Kernels know no Torch; they compute in float32
+/// whatever type they read and write.
 namespace forge::ops::cuda {
 
 using bfloat16 = __nv_bfloat16;
 
-/// Sequences of tokens [batch, length, channels], contiguous.
-struct Sequences {
-  int64_t batch, length, channels;
-  const int32_t* doc_ids;  ///< [batch, length], or null: each row is one document
-};
-
 /// out[n] = the sum of partial[r][n] over all rows r, in a fixed order.
 void add_rows(const float* partial, int64_t rows, int64_t columns, float* out, cudaStream_t stream);
+
+/// Returns device memory for `rows` rows of sums. A kernel's launcher knows how many blocks there
+/// are, and each of them writes one row; the caller knows the columns and adds the rows up.
+using AllocateRows = std::function<float*(int64_t rows)>;
 
 }  // namespace forge::ops::cuda

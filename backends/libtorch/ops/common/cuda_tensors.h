@@ -3,7 +3,6 @@
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_bf16.h>
 
-#include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/common/cuda.h"
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -27,28 +26,32 @@ void with_type(const at::Tensor& x, const Run& run) {
   x.scalar_type() == at::kBFloat16 ? run(bfloat16{}) : run(float{});
 }
 
-/// x [B, T, C] with the documents of a layer.
-inline Sequences sequences_of(const at::Tensor& x, const CanonLayer& layer) {
-  return {x.size(0), x.size(1), x.size(2), read<int32_t>(layer.doc_ids)};
-}
+/// Sums over the tokens of x, [columns] in float32: each block of a kernel writes a row of them,
+/// and the rows are added in a fixed order.
+class BlockSums {
+ public:
+  BlockSums(const at::Tensor& x, int64_t columns) : x_(x), columns_(columns) {}
 
-/// Memory for rows of sums over the tokens of x, which a kernel writes: without tokens none does,
-/// and it is a row of zeros.
-inline at::Tensor rows_of_sums(const at::Tensor& x, int64_t rows, int64_t columns) {
-  const at::TensorOptions options = x.options().dtype(at::kFloat);
-  return x.numel() == 0 ? at::zeros({1, columns}, options) : at::empty({rows, columns}, options);
-}
+  /// What a kernel's launcher takes. Without tokens no kernel runs, and the sums are zeros.
+  AllocateRows allocate() {
+    return [this](int64_t rows) {
+      const at::TensorOptions options = x_.options().dtype(at::kFloat);
+      rows_ = x_.numel() == 0 ? at::zeros({1, columns_}, options)
+                              : at::empty({rows, columns_}, options);
+      return write<float>(rows_);
+    };
+  }
 
-/// The sum of each column.
-inline at::Tensor sum_of_rows(const at::Tensor& rows) {
-  at::Tensor sums = at::empty({rows.size(1)}, rows.options());
-  add_rows(read<float>(rows), rows.size(0), rows.size(1), write<float>(sums), current_stream());
-  return sums;
-}
+  at::Tensor total() const {
+    at::Tensor sums = at::empty({columns_}, rows_.options());
+    add_rows(read<float>(rows_), rows_.size(0), columns_, write<float>(sums), current_stream());
+    return sums;
+  }
 
-/// Taps of a layer's convolution; 0 without one.
-inline int taps_of(const CanonLayer& layer) {
-  return layer.weight.defined() ? static_cast<int>(layer.weight.size(2)) : 0;
-}
+ private:
+  const at::Tensor x_;
+  const int64_t columns_;
+  at::Tensor rows_;
+};
 
 }  // namespace forge::ops::cuda

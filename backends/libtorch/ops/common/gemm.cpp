@@ -6,6 +6,40 @@
 #include "backends/libtorch/torch_precompiled.h"
 
 namespace forge::ops {
+
+const char* simd_name() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  switch (simd::width()) {
+    case simd::Width::avx512: return "avx512";
+    case simd::Width::avx2: return "avx2";
+    case simd::Width::basic: break;
+  }
+#endif
+  return "basic";
+}
+
+bool has_bfloat16_instructions() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return __builtin_cpu_supports("avx512bf16") != 0;  // all that have AMX have these too
+#else
+  return false;
+#endif
+}
+
+at::Tensor as_operand(const at::Tensor& x, at::ScalarType type) {
+  if (x.scalar_type() == type) return x;
+  const at::Tensor wide = x.contiguous();
+  at::Tensor narrow = at::empty(x.sizes(), x.options().dtype(type));
+  at::parallel_for(0, x.numel(), 16384, [&](int64_t begin, int64_t end) {
+    const float* in = wide.data_ptr<float>();
+    at::BFloat16* out = narrow.data_ptr<at::BFloat16>();
+    with_simd([&]() FORGE_SIMD_BODY {
+      for (int64_t i = begin; i < end; ++i) out[i] = rounded<at::BFloat16>(in[i]);
+    });
+  });
+  return narrow;
+}
+
 namespace {
 
 // oneDNN's C interface, which has no header of its own in a LibTorch that was linked to it.

@@ -1,9 +1,12 @@
 #pragma once
 
-#include <c10/util/BFloat16.h>
-
 #include <cstdint>
 #include <string>
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/BFloat16.h>
+
+#include "backends/libtorch/ops/common/cuda_only.h"
 
 namespace forge::ops {
 
@@ -51,5 +54,24 @@ std::string gemm_library();
 /// What multiplies matrices of bfloat16 here: "onednn", or "float32" where the CPU has no
 /// instructions for them or the library does not give its function away.
 std::string bfloat16_gemm_library();
+
+/// x as an operand of matrix products of type `type`: x itself where it has that type, or, float32
+/// on the CPU, a contiguous copy rounded to the nearest bfloat16. Sums stay float32.
+at::Tensor as_operand(const at::Tensor& x, at::ScalarType type);
+
+/// A contiguous matrix on a GPU as a factor; where `transposed`, its transpose.
+struct CudaOperand {
+  at::Tensor matrix;
+  bool transposed = false;
+};
+
+/// c = a b [+ added] through cuBLASLt, on the current stream. a and b are of one type, float32 (no
+/// TF32) or bfloat16 with float32 sums; c of that type or float32; `added` like c, or c itself.
+/// Rows of c and `added` may lie apart (stride(0) > columns). Which algorithm is taken depends on
+/// the shapes alone, so the same call gives the same bits.
+FORGE_CUDA_ONLY void gemm_cuda(const CudaOperand& a,
+                               const CudaOperand& b,
+                               const at::Tensor& added,
+                               at::Tensor& c);
 
 }  // namespace forge::ops

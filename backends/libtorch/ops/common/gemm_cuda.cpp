@@ -1,4 +1,4 @@
-#include "backends/libtorch/ops/common/gemm_cuda.h"
+#include "backends/libtorch/ops/common/gemm.h"
 
 #include <c10/cuda/CUDAStream.h>
 #include <cublasLt.h>

@@ -42,18 +42,4 @@ at::Tensor negative_log_likelihood_sum(const at::Tensor& logits, const at::Tenso
 /// `vocabulary`; the numbers are looked at on a CPU alone.
 void check_targets(const at::Tensor& targets, int64_t rows, int64_t vocabulary);
 
-/// log_sum_exp and n of each row, [N]; n of an unscored row is 0.
-void cross_entropy_forward_cpu(const at::Tensor& logits,
-                               const at::Tensor& targets,
-                               at::Tensor& log_sum_exp,
-                               at::Tensor& row_loss);
-
-/// grad_logits[r,:] = p_scale[r] * softmax(logits[r,:]) - target_scale[r] * onehot(target).
-void cross_entropy_backward_cpu(const at::Tensor& logits,
-                                const at::Tensor& targets,
-                                const at::Tensor& log_sum_exp,
-                                const at::Tensor& p_scale,
-                                const at::Tensor& target_scale,
-                                at::Tensor& grad_logits);
-
 }  // namespace forge::ops

@@ -7,25 +7,31 @@
 namespace forge::ops::cuda {
 namespace {
 
-constexpr int width = 8;
+constexpr int width = 8;  // channels of a vector
 
+/// y[n] = w[ids[n]].
+/// Grid, block: a thread for each vector of 8 channels of y, 256 a block. Shared memory: none.
+/// Moves the rows that are read and y: 2 N C elements at most, and 4 N bytes of ids.
 template <class T>
 __global__ void gather_kernel(
     const T* w, const int32_t* ids, int64_t count, int64_t channels, T* y) {
-  const int64_t packs = channels / width;
+  const int64_t vectors = channels / width;
   const int64_t index = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (index >= count * packs) return;
-  const int64_t row = index / packs, c = index % packs * width;
+  if (index >= count * vectors) return;
+  const int64_t row = index / vectors, c = index % vectors * width;
   float x[width];
   load(w + ids[row] * channels + c, x);
   store(y + row * channels + c, x);
 }
 
-__global__ void number_kernel(int32_t* places, int64_t count) {
+/// positions[i] = i. Grid, block: a thread for each i, 256 a block. Writes 4 N bytes.
+__global__ void iota_kernel(int32_t* positions, int64_t count) {
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (i < count) places[i] = static_cast<int32_t>(i);
+  if (i < count) positions[i] = static_cast<int32_t>(i);
 }
 
+/// From the sorted ids, where each id's positions begin and end.
+/// Grid, block: a thread for each position, 256 a block. Reads 4 N bytes, from the cache thrice.
 __global__ void bounds_kernel(SortedIds ids, int64_t count) {
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= count) return;
@@ -34,19 +40,22 @@ __global__ void bounds_kernel(SortedIds ids, int64_t count) {
   if (i + 1 == count || ids.sorted[i + 1] != id) ids.ends[id] = static_cast<int32_t>(i + 1);
 }
 
-/// A block an id. Lanes of packs stand side by side as often as they fit; each takes every
-/// so-many-th place, and the first adds their sums up.
+/// grad_w[v] = sum over the positions n of id v of grad_y[n], in a fixed order.
+/// Grid: a block for each id v of the vocabulary. Block: 256 threads, in groups that each span the
+/// channels; group i takes positions i, i + groups, …, and the first group adds the groups' sums.
+/// Shared memory: 4 C bytes for each group, where several fit.
+/// Moves grad_y and grad_w once: N C and V C elements.
 template <class T, class Out>
-__global__ void add_rows_kernel(SortedIds ids, const T* grad_y, int64_t channels, Out* grad_w) {
+__global__ void sum_gradients_by_id(SortedIds ids, const T* grad_y, int64_t channels, Out* grad_w) {
   extern __shared__ float sums[];  // [groups][channels]
   const int64_t id = blockIdx.x;
   const int begin = ids.begins[id], end = ids.ends[id];
-  const int packs = static_cast<int>(channels / width);
-  const int groups = max(1, static_cast<int>(blockDim.x) / packs);
-  const int group = static_cast<int>(threadIdx.x) / packs;
+  const int vectors = static_cast<int>(channels / width);
+  const int groups = max(1, static_cast<int>(blockDim.x) / vectors);
+  const int group = static_cast<int>(threadIdx.x) / vectors;
   const bool many = groups > 1 && end - begin > 1;
-  for (int pack = groups == 1 ? threadIdx.x : threadIdx.x % packs; pack < packs;
-       pack += groups == 1 ? blockDim.x : packs) {
+  for (int vector = groups == 1 ? threadIdx.x : threadIdx.x % vectors; vector < vectors;
+       vector += groups == 1 ? blockDim.x : vectors) {
     float sum[width];
     fill(sum, 0);
     if (groups == 1 || group < groups) {
@@ -54,30 +63,30 @@ __global__ void add_rows_kernel(SortedIds ids, const T* grad_y, int64_t channels
 #pragma unroll 4
       for (int i = first; i < end; i += step) {
         float x[width];
-        load(grad_y + int64_t{ids.places[i]} * channels + pack * width, x);
+        load(grad_y + int64_t{ids.positions[i]} * channels + vector * width, x);
 #pragma unroll
         for (int j = 0; j < width; ++j) sum[j] += x[j];
       }
     }
     if (many) {
-      if (group < groups) store(sums + group * channels + pack * width, sum);
+      if (group < groups) store(sums + group * channels + vector * width, sum);
     } else if (groups == 1 || group == 0) {
-      store(grad_w + id * channels + pack * width, sum);
+      store(grad_w + id * channels + vector * width, sum);
     }
   }
   if (!many) return;
   __syncthreads();
   if (group > 0) return;
-  const int pack = threadIdx.x;
+  const int vector = threadIdx.x;
   float sum[width];
   fill(sum, 0);
   for (int other = 0; other < min(groups, end - begin); ++other) {
     float x[width];
-    load(sums + other * channels + pack * width, x);
+    load(sums + other * channels + vector * width, x);
 #pragma unroll
     for (int j = 0; j < width; ++j) sum[j] += x[j];
   }
-  store(grad_w + id * channels + pack * width, sum);
+  store(grad_w + id * channels + vector * width, sum);
 }
 
 constexpr int threads = 256;
@@ -114,7 +123,7 @@ size_t sort_ids_bytes(int64_t count, int64_t vocabulary) {
 void sort_ids(const int32_t* ids,
               int64_t count,
               int64_t vocabulary,
-              int32_t* unsorted_places,
+              int32_t* unsorted_positions,
               const SortedIds& out,
               void* memory,
               size_t bytes,
@@ -122,13 +131,13 @@ void sort_ids(const int32_t* ids,
   cudaMemsetAsync(out.begins, 0, sizeof(int32_t) * vocabulary, stream);
   cudaMemsetAsync(out.ends, 0, sizeof(int32_t) * vocabulary, stream);
   if (count == 0) return;
-  number_kernel<<<blocks_for(count), threads, 0, stream>>>(unsorted_places, count);
+  iota_kernel<<<blocks_for(count), threads, 0, stream>>>(unsorted_positions, count);
   cub::DeviceRadixSort::SortPairs(memory,
                                   bytes,
                                   ids,
                                   out.sorted,
-                                  static_cast<const int32_t*>(unsorted_places),
-                                  out.places,
+                                  static_cast<const int32_t*>(unsorted_positions),
+                                  out.positions,
                                   static_cast<int>(count),
                                   0,
                                   bits_of(vocabulary),
@@ -144,10 +153,10 @@ void add_rows_of_ids(const SortedIds& ids,
                      Out* grad_w,
                      cudaStream_t stream) {
   if (vocabulary == 0) return;
-  const int64_t packs = channels / width;
-  const int64_t groups = packs >= threads ? 1 : threads / packs;
+  const int64_t vectors = channels / width;
+  const int64_t groups = vectors >= threads ? 1 : threads / vectors;
   const size_t bytes = groups > 1 ? groups * channels * sizeof(float) : 0;
-  add_rows_kernel<<<static_cast<unsigned>(vocabulary), threads, bytes, stream>>>(
+  sum_gradients_by_id<<<static_cast<unsigned>(vocabulary), threads, bytes, stream>>>(
       ids, grad_y, channels, grad_w);
 }
 

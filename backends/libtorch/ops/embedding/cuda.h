@@ -14,25 +14,24 @@ void gather_rows(
 /// Bytes of memory that sort_ids needs.
 size_t sort_ids_bytes(int64_t count, int64_t vocabulary);
 
-/// The places 0 … count - 1 ordered by their ids, equal ids in the order they stand in, and for
-/// each id of the vocabulary where its places begin and end in that order (both 0 where it has
-/// none).
+/// The positions 0 … count - 1 sorted by their ids, stably, and for each id of the vocabulary where
+/// its positions begin and end in that order (both 0 if it has none).
 struct SortedIds {
-  int32_t* sorted;  ///< [count]
-  int32_t* places;  ///< [count]
-  int32_t* begins;  ///< [vocabulary]
-  int32_t* ends;    ///< [vocabulary]
+  int32_t* sorted;     ///< [count]
+  int32_t* positions;  ///< [count]
+  int32_t* begins;     ///< [vocabulary]
+  int32_t* ends;       ///< [vocabulary]
 };
 void sort_ids(const int32_t* ids,
               int64_t count,
               int64_t vocabulary,
-              int32_t* unsorted_places,  ///< [count], written
+              int32_t* unsorted_positions,  ///< [count], written
               const SortedIds& out,
               void* memory,
               size_t bytes,
               cudaStream_t stream);
 
-/// grad_w[id] = the sum of grad_y over the id's places, in their order.
+/// grad_w[id] = the sum of grad_y over the id's positions, in their order.
 template <class T, class Out>
 void add_rows_of_ids(const SortedIds& ids,
                      const T* grad_y,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/libtorch/ops/common/cuda_only.h"
 #include "backends/libtorch/ops/linear/linear.h"
 
 namespace forge::ops {
@@ -10,9 +11,13 @@ namespace forge::ops {
 at::Tensor embedding(const WeightMatrix& w, const at::Tensor& ids);
 
 /// y [N, C] = w[ids] for ids int32 [N]; contiguous, C a multiple of 8.
-void embedding_forward_cuda(const at::Tensor& w, const at::Tensor& ids, at::Tensor& y);
+FORGE_CUDA_ONLY void embedding_forward_cuda(const at::Tensor& w,
+                                            const at::Tensor& ids,
+                                            at::Tensor& y);
 
 /// grad_w [V, C], float32 or of grad_y's type, is written: zeros where no id names a row.
-void embedding_backward_cuda(const at::Tensor& ids, const at::Tensor& grad_y, at::Tensor& grad_w);
+FORGE_CUDA_ONLY void embedding_backward_cuda(const at::Tensor& ids,
+                                             const at::Tensor& grad_y,
+                                             at::Tensor& grad_w);
 
 }  // namespace forge::ops

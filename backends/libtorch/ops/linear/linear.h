@@ -27,20 +27,12 @@ at::Tensor linear(const at::Tensor& x, const WeightMatrix& w, const at::Tensor& 
 
 /// Products of contiguous matrices on either device, each written in its tensor's type:
 /// y = x w^T [+ residual], grad_x = grad_y w, grad_w = grad_y^T x with x [M, K], w [N, K], y,
-/// grad_y and residual [M, N].
+/// grad_y and residual [M, N]. On a CPU of float, of double, or of bfloat16 operands into float.
 void linear_forward(const at::Tensor& x,
                     const at::Tensor& w,
                     const at::Tensor& residual,
                     at::Tensor& y);
 void linear_backward_x(const at::Tensor& grad_y, const at::Tensor& w, at::Tensor& grad_x);
 void linear_backward_w(const at::Tensor& grad_y, const at::Tensor& x, at::Tensor& grad_w);
-
-/// The same on the CPU: of float, of double, or of bfloat16 operands into float.
-void linear_forward_cpu(const at::Tensor& x,
-                        const at::Tensor& w,
-                        const at::Tensor& residual,
-                        at::Tensor& y);
-void linear_backward_x_cpu(const at::Tensor& grad_y, const at::Tensor& w, at::Tensor& grad_x);
-void linear_backward_w_cpu(const at::Tensor& grad_y, const at::Tensor& x, at::Tensor& grad_w);
 
 }  // namespace forge::ops

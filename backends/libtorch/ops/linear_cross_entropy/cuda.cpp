@@ -1,6 +1,6 @@
 #include "backends/libtorch/ops/linear_cross_entropy/cuda.h"
 #include "backends/libtorch/ops/common/cuda_tensors.h"
-#include "backends/libtorch/ops/common/gemm_cuda.h"
+#include "backends/libtorch/ops/common/gemm.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
 
 namespace forge::ops {

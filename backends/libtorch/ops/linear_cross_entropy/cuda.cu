@@ -6,14 +6,14 @@ namespace forge::ops::cuda {
 namespace {
 
 constexpr int32_t unscored = -100;
-constexpr int width = 8;
+constexpr int width = 8;  // logits of a vector
 
 /// e^(x - shift)
 __device__ __forceinline__ float exponential(float x, float shift) {
   return power_of_two(fmaf(x, log2_of_e, -shift * log2_of_e));
 }
 
-/// Largest logit and the sum of exponentials relative to it, as they are joined from parts.
+/// The largest of some logits, and the sum of their exponentials relative to it (online softmax).
 struct Exponentials {
   float largest, sum;
 };
@@ -30,13 +30,13 @@ __device__ __forceinline__ Exponentials warp_join(Exponentials x) {
   for (int distance = warp_size / 2; distance > 0; distance /= 2) {
     const Exponentials other{__shfl_xor_sync(0xffffffffu, x.largest, distance),
                              __shfl_xor_sync(0xffffffffu, x.sum, distance)};
-    // The lower lane's part stands first, so that both lanes join the same two in the same order.
+    // The lower lane's part comes first: both lanes join the same two in the same order.
     x = threadIdx.x & distance ? join(other, x) : join(x, other);
   }
   return x;
 }
 
-/// The same in all threads of a row; rows of one warp need no barrier.
+/// Joins the parts of all threads of a row; rows of one warp need no barrier.
 template <int row_threads>
 __device__ __forceinline__ Exponentials row_join(Exponentials x) {
   x = warp_join(x);
@@ -51,7 +51,7 @@ __device__ __forceinline__ Exponentials row_join(Exponentials x) {
   return x;
 }
 
-/// A row's loss, and what the two parts of its gradient are multiplied by.
+/// A row's loss, and the factors of softmax and of the one-hot target in its gradient.
 struct RowLoss {
   float loss, p_scale, target_scale;
 };
@@ -65,14 +65,13 @@ __device__ __forceinline__ RowLoss row_loss(ZLossKind kind, float c, float log_s
   return {n, 1, 1};
 }
 
-/// Largest logit and sum of exponentials of `width` logits more, of which the first `count` are in
-/// the vocabulary.
+/// Adds a vector of logits to `part`; the first `count` of them are in the vocabulary.
 template <class T>
-__device__ __forceinline__ void add_logits(const Pack<T, width>& pack,
+__device__ __forceinline__ void add_logits(const Vector<T, width>& vector,
                                            int count,
                                            Exponentials& part) {
   float x[width], largest = part.largest;
-  unpack(pack, x);
+  to_floats(vector, x);
 #pragma unroll
   for (int j = 0; j < width; ++j) {
     if (count < width && j >= count) x[j] = -INFINITY;
@@ -84,10 +83,17 @@ __device__ __forceinline__ void add_logits(const Pack<T, width>& pack,
   part = {largest, sum};
 }
 
-/// Logits of a thread that stay in registers between the two passes over them.
-constexpr int kept_packs = 8;
+/// Vectors of logits that a thread keeps in registers between the two passes over a row.
+constexpr int kept_vectors = 8;
 
-/// `row_threads` threads a row. Longer rows than they can keep are read twice.
+/// For each row of logits x with target y: z = logsumexp(x), n = z - x[y], and
+///   none: loss = n;  palm: n + c z^2;  lingua_code: n + c n^2;
+///   grad_x[v] = (p_scale softmax(x)[v] - target_scale [v = y]) / count, over the logits.
+/// An unscored row (target -100) gives zeros.
+/// Grid: rows / (block / row_threads). Block: 128 or 512 threads, `row_threads` of 32, 128 or 512 a
+/// row. Shared memory: 256 bytes where a row has several warps.
+/// Moves each logit once each way, 2 N V elements; rows of more than 64 row_threads logits are read
+/// twice.
 template <class T, int row_threads>
 __global__ void loss_rows_kernel(LossRows<T> in) {
   const int thread = threadIdx.x % row_threads;
@@ -98,29 +104,29 @@ __global__ void loss_rows_kernel(LossRows<T> in) {
   const int32_t target = active ? in.targets[row] : unscored;
   const bool scored = target != unscored;
   const float of_target = scored ? to_float(logits[target]) : 0;
-  const auto pack_at = [&](int i) -> Pack<T, width>& {
-    return *reinterpret_cast<Pack<T, width>*>(logits + i);
+  const auto vector_at = [&](int i) -> Vector<T, width>& {
+    return *reinterpret_cast<Vector<T, width>*>(logits + i);
   };
   const int vocabulary = static_cast<int>(in.vocabulary), stride = static_cast<int>(in.stride);
   constexpr int step = row_threads * width;
-  const int begin = thread * width, kept_end = kept_packs * step;
-  Pack<T, width> kept[kept_packs];
+  const int begin = thread * width, kept_end = kept_vectors * step;
+  Vector<T, width> kept[kept_vectors];
   Exponentials part{-INFINITY, 0};
   if (scored) {
 #pragma unroll
-    for (int k = 0; k < kept_packs; ++k) {
+    for (int k = 0; k < kept_vectors; ++k) {
       const int i = begin + k * step;
-      if (i < vocabulary) kept[k] = pack_at(i);
+      if (i < vocabulary) kept[k] = vector_at(i);
     }
 #pragma unroll
-    for (int k = 0; k < kept_packs; ++k) {
+    for (int k = 0; k < kept_vectors; ++k) {
       const int i = begin + k * step;
       if (i < vocabulary) add_logits(kept[k], vocabulary - i, part);
     }
     for (int i = begin + kept_end; i < vocabulary; i += step)
-      add_logits(pack_at(i), vocabulary - i, part);
+      add_logits(vector_at(i), vocabulary - i, part);
   }
-  // Behind its barrier every thread has read the row, and nobody has written it.
+  // After its barrier every thread has read the row, and none has written it.
   const Exponentials all = row_join<row_threads>(part);
   if (!active) return;
   const float log_sum_exp = all.largest + logf(all.sum);
@@ -131,9 +137,9 @@ __global__ void loss_rows_kernel(LossRows<T> in) {
   const float scale = scored ? result.p_scale * inverse_count / all.sum : 0;
   const float of_one = scored ? result.target_scale * inverse_count : 0;
   const float shift = scored ? all.largest : 0;
-  const auto write = [&](const Pack<T, width>& pack, int i) {
+  const auto write = [&](const Vector<T, width>& vector, int i) {
     float x[width];
-    unpack(pack, x);
+    to_floats(vector, x);
 #pragma unroll
     for (int j = 0; j < width; ++j) x[j] = exponential(x[j], shift) * scale;
     if (!scored || i + width > vocabulary) {
@@ -149,11 +155,11 @@ __global__ void loss_rows_kernel(LossRows<T> in) {
     store(logits + i, x);
   };
 #pragma unroll
-  for (int k = 0; k < kept_packs; ++k) {
+  for (int k = 0; k < kept_vectors; ++k) {
     const int i = begin + k * step;
     if (i < stride) write(kept[k], i);
   }
-  for (int i = begin + kept_end; i < stride; i += step) write(pack_at(i), i);
+  for (int i = begin + kept_end; i < stride; i += step) write(vector_at(i), i);
 }
 
 template <class T, int row_threads>
@@ -166,7 +172,7 @@ void launch_loss_rows(const LossRows<T>& in, cudaStream_t stream) {
 
 constexpr int sum_threads = 1024;
 
-/// The sum over a block in its first thread; in a fixed order.
+/// The sum over a block, in a fixed order; all threads call it.
 template <class T>
 __device__ T block_sum(T x) {
   __shared__ T parts[sum_threads];
@@ -179,6 +185,8 @@ __device__ T block_sum(T x) {
   return parts[0];
 }
 
+/// count = the number of targets other than -100.
+/// Grid: one block. Block: 1024 threads. Shared memory: 4 KiB. Reads 4 N bytes.
 __global__ void count_scored_kernel(const int32_t* targets, int64_t rows, float* count) {
   int scored = 0;
   for (int64_t i = threadIdx.x; i < rows; i += sum_threads) scored += targets[i] != unscored;
@@ -186,6 +194,8 @@ __global__ void count_scored_kernel(const int32_t* targets, int64_t rows, float*
   if (threadIdx.x == 0) *count = static_cast<float>(scored);
 }
 
+/// loss = (sum of losses, in double) / count.
+/// Grid: one block. Block: 1024 threads. Shared memory: 8 KiB. Reads 4 N bytes.
 __global__ void mean_loss_kernel(const float* losses,
                                  int64_t rows,
                                  const float* count,
@@ -196,6 +206,9 @@ __global__ void mean_loss_kernel(const float* losses,
   if (threadIdx.x == 0) *loss = static_cast<float>(sum / *count);
 }
 
+/// x *= factor, unless that is one.
+/// Grid, block: a thread for each 8 elements, 256 a block. Shared memory: none. Moves x both ways,
+/// or nothing.
 template <class T>
 __global__ void scale_kernel(T* x, int64_t count, const float* factor) {
   const float by = *factor;
@@ -217,7 +230,7 @@ __global__ void scale_kernel(T* x, int64_t count, const float* factor) {
 template <class T>
 void loss_rows(const LossRows<T>& in, cudaStream_t stream) {
   if (in.rows == 0) return;
-  const int64_t threads = (in.stride / width + kept_packs - 1) / kept_packs;
+  const int64_t threads = (in.stride / width + kept_vectors - 1) / kept_vectors;
   if (threads <= 32) return launch_loss_rows<T, 32>(in, stream);
   if (threads <= 128) return launch_loss_rows<T, 128>(in, stream);
   launch_loss_rows<T, 512>(in, stream);

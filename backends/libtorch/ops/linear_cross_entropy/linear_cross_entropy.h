@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/libtorch/ops/common/cuda_only.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/ops/linear/linear.h"
 
@@ -24,30 +25,20 @@ at::Tensor linear_cross_entropy_sum(const at::Tensor& x,
                                     const WeightMatrix& w,
                                     const at::Tensor& targets);
 
-/// The loss of contiguous tensors, float, double or, with float32 loss and gradients, bfloat16;
-/// where grad_x and grad_w are defined they receive its gradients.
-at::Tensor linear_cross_entropy_cpu(const at::Tensor& x,
-                                    const at::Tensor& w,
-                                    const at::Tensor& targets,
-                                    const CrossEntropyOptions& options,
-                                    at::Tensor& grad_x,
-                                    at::Tensor& grad_w);
-/// The same on a GPU; the loss is float32, and grad_w may be too.
-at::Tensor linear_cross_entropy_cuda(const at::Tensor& x,
-                                     const at::Tensor& w,
-                                     const at::Tensor& targets,
-                                     const CrossEntropyOptions& options,
-                                     at::Tensor& grad_x,
-                                     at::Tensor& grad_w);
+/// The loss of contiguous tensors on a GPU, float or bfloat16, in float32; grad_x and grad_w, where
+/// defined, receive its gradients. grad_w may be float32.
+FORGE_CUDA_ONLY at::Tensor linear_cross_entropy_cuda(const at::Tensor& x,
+                                                     const at::Tensor& w,
+                                                     const at::Tensor& targets,
+                                                     const CrossEntropyOptions& options,
+                                                     at::Tensor& grad_x,
+                                                     at::Tensor& grad_w);
 
-at::Tensor linear_cross_entropy_sum_cpu(const at::Tensor& x,
-                                        const at::Tensor& w,
-                                        const at::Tensor& targets);
-at::Tensor linear_cross_entropy_sum_cuda(const at::Tensor& x,
-                                         const at::Tensor& w,
-                                         const at::Tensor& targets);
+FORGE_CUDA_ONLY at::Tensor linear_cross_entropy_sum_cuda(const at::Tensor& x,
+                                                         const at::Tensor& w,
+                                                         const at::Tensor& targets);
 
 /// Multiplies by a scalar on the GPU; reads and writes nothing of `x` where that is one.
-void scale_unless_one_cuda(at::Tensor& x, const at::Tensor& factor);
+FORGE_CUDA_ONLY void scale_unless_one_cuda(at::Tensor& x, const at::Tensor& factor);
 
 }  // namespace forge::ops

@@ -35,14 +35,6 @@ void norm_canon_forward_cpu(const at::Tensor& x,
                             const RmsNormOptions& norm,
                             const CanonLayer& canon,
                             at::Tensor& y);
-/// On a GPU, without canon, the tensors may be parts [1, N, C] of wider ones, of one width. Keeps
-/// what each token is multiplied by in scales [B, T], float32.
-void norm_canon_forward_cuda(const at::Tensor& x,
-                             const at::Tensor& norm_w,
-                             const RmsNormOptions& norm,
-                             const CanonLayer& canon,
-                             at::Tensor& y,
-                             at::Tensor& scales);
 
 /// Gradients of sum(y * grad_y) + sum(x * grad_residual), the second sum where there is such a
 /// gradient; grad_canon is written where there is a layer.
@@ -55,17 +47,5 @@ void norm_canon_backward_cpu(const at::Tensor& x,
                              at::Tensor& grad_x,
                              at::Tensor& grad_norm_w,
                              at::Tensor& grad_canon);
-/// The same on a GPU, where the pass writes y again as well, if it is defined.
-void norm_canon_backward_cuda(const at::Tensor& x,
-                              const at::Tensor& norm_w,
-                              const RmsNormOptions& norm,
-                              const CanonLayer& canon,
-                              const at::Tensor& scales,
-                              const at::Tensor& grad_y,
-                              const at::Tensor& grad_residual,
-                              at::Tensor& y,
-                              at::Tensor& grad_x,
-                              at::Tensor& grad_norm_w,
-                              at::Tensor& grad_canon);
 
 }  // namespace forge::ops

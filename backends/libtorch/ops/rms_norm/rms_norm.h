@@ -1,6 +1,7 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
+#include "backends/libtorch/ops/canon_conv/canon_conv.h"
+#include "backends/libtorch/ops/common/cuda_only.h"
 
 namespace forge::ops {
 
@@ -28,15 +29,29 @@ at::Tensor rms_norm_reference(const at::Tensor& x,
                               const at::Tensor& w,
                               const RmsNormOptions& options);
 
-/// x and y [N, C] contiguous on the CPU; `scale` [N] receives 1 / sqrt(mean(x^2) + eps).
-void rms_norm_forward_cpu(
-    const at::Tensor& x, const at::Tensor& w, double eps, at::Tensor& y, at::Tensor& scale);
+/// y = canon(rms_norm(x, norm_w)) of contiguous tensors [B, T, C] on a GPU, canon without
+/// activation or none: one kernel for rms_norm and for norm_linear. Without canon x and y may be
+/// parts [1, N, C] of wider tensors, of one width. Writes 1 / rms of each token to scales [B, T],
+/// float32.
+FORGE_CUDA_ONLY void norm_canon_forward_cuda(const at::Tensor& x,
+                                             const at::Tensor& norm_w,
+                                             const RmsNormOptions& norm,
+                                             const CanonLayer& canon,
+                                             at::Tensor& y,
+                                             at::Tensor& scales);
 
-void rms_norm_backward_cpu(const at::Tensor& x,
-                           const at::Tensor& w,
-                           const at::Tensor& scale,
-                           const at::Tensor& grad_y,
-                           at::Tensor& grad_x,
-                           at::Tensor& grad_w);
+/// Gradients of sum(y * grad_y) + sum(x * grad_residual), the second sum where there is such a
+/// gradient; grad_canon is written where there is a layer, and y again, if it is defined.
+FORGE_CUDA_ONLY void norm_canon_backward_cuda(const at::Tensor& x,
+                                              const at::Tensor& norm_w,
+                                              const RmsNormOptions& norm,
+                                              const CanonLayer& canon,
+                                              const at::Tensor& scales,
+                                              const at::Tensor& grad_y,
+                                              const at::Tensor& grad_residual,
+                                              at::Tensor& y,
+                                              at::Tensor& grad_x,
+                                              at::Tensor& grad_norm_w,
+                                              at::Tensor& grad_canon);
 
 }  // namespace forge::ops

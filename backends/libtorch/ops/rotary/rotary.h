@@ -4,8 +4,9 @@
 
 namespace forge::ops {
 
-/// Angles of rotary position encoding (Su et al. 2021): pair i of r/2 turns by p * theta^(-2i/r) at
-/// position p. Computed in double, kept in the model's dtype, in float32 for a bfloat16 model.
+/// Angles of rotary position encoding (Su et al. 2021): pair i of r/2 is rotated by
+/// p * theta^(-2i/r) at position p. Computed in double, kept in the model's dtype, in float32 for a
+/// bfloat16 model.
 struct RotaryTable {
   at::Tensor cos;            ///< [T, r/2]
   at::Tensor sin;            ///< [T, r/2]
@@ -23,8 +24,5 @@ RotaryTable rotary_table(int64_t length,
 at::Tensor rotary(const at::Tensor& x, const RotaryTable& table);
 
 at::Tensor rotary_reference(const at::Tensor& x, const RotaryTable& table);
-
-/// `direction` +1 rotates, -1 rotates back (the gradient).
-void rotary_cpu(const at::Tensor& x, const RotaryTable& table, int direction, at::Tensor& y);
 
 }  // namespace forge::ops

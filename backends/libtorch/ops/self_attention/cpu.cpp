@@ -1,6 +1,6 @@
-#include "backends/libtorch/ops/canon_conv/problem.h"
-#include "backends/libtorch/ops/common/element_type.h"
-#include "backends/libtorch/ops/rotary/kernels.h"
+#include "backends/libtorch/ops/canon_conv/cpu.h"
+#include "backends/libtorch/ops/common/dispatch.h"
+#include "backends/libtorch/ops/rotary/cpu.h"
 #include "backends/libtorch/ops/self_attention/self_attention.h"
 #include "backends/libtorch/torch_precompiled.h"
 
@@ -24,40 +24,35 @@ Angles<T> angles_of(const RotaryTable& table) {
   return {table.cos.data_ptr<T>(), table.sin.data_ptr<T>(), table.cos.size(1), table.interleaved};
 }
 
-/// Queries and keys turned, values as they are. The result may lie where the token does.
+/// Rotates the heads of queries and keys of token t by its angles (sign +1) or their negatives (-1)
+/// and copies those of values. The result may lie where the token does.
 template <class T, class Out>
-FORGE_INLINE void turn_token(const Angles<T>& angles,
-                             const HeadLayout& layout,
-                             int64_t t,
-                             T sign,
-                             const T* token,
-                             Out* turned) {
+FORGE_INLINE void rotate_token(const Angles<T>& angles,
+                               const HeadLayout& layout,
+                               int64_t t,
+                               T sign,
+                               const T* token,
+                               Out* rotated) {
   const T *cos = angles.cos + t * angles.half, *sin = angles.sin + t * angles.half;
   for (int64_t head = 0; head < layout.heads + 2 * layout.kv_heads; ++head) {
     const int64_t half = head < layout.heads + layout.kv_heads ? angles.half : 0;
     const int64_t first = head * layout.head_dim;
     rotate_head(
-        token + first, cos, sin, half, layout.head_dim, angles.interleaved, sign, turned + first);
+        token + first, cos, sin, half, layout.head_dim, angles.interleaved, sign, rotated + first);
   }
 }
 
 }  // namespace
 
-void prepare_heads_cpu(const at::Tensor& qkv,
-                       const CanonLayer& canon,
-                       const RotaryTable& rotary,
-                       const HeadLayout& layout,
-                       at::Tensor& prepared) {
-  with_operand_type(prepared.scalar_type(), [&](auto number, auto element) {
+void canon_rope_forward_cpu(const at::Tensor& qkv, const CanonRope& rope, at::Tensor& heads) {
+  with_operand_type(heads.scalar_type(), [&](auto number, auto element) {
     using T = decltype(number);
     using Out = decltype(element);
-    const Angles<T> angles = angles_of<T>(rotary);
-    canon::Problem<T> p{qkv.size(0), qkv.size(1), qkv.size(2), 0, {}, nullptr};
-    if (canon.weight.defined())
-      p = canon::problem<T>(qkv, canon.weight, canon.options.residual, canon.doc_ids);
+    const Angles<T> angles = angles_of<T>(rope.rotary);
+    const canon::Convolution<T> p = canon::convolution<T>(qkv, rope.canon);
     const auto task = [&](const Chunk& chunk, T* memory) {
       const auto in = p.row_to_read(qkv.data_ptr<T>(), chunk.row);
-      const auto out = p.row_to_write(prepared.data_ptr<Out>(), chunk.row);
+      const auto out = p.row_to_write(heads.data_ptr<Out>(), chunk.row);
       with_simd([&]() FORGE_SIMD_BODY {
         for (int64_t t = chunk.begin; t < chunk.end; ++t) {
           const T* token = in.at(t);
@@ -66,7 +61,7 @@ void prepare_heads_cpu(const at::Tensor& qkv,
             const Tokens<T> convolved{memory, t, p.channels};
             canon::convolve(p, chunk.row, t, t + 1, p.all(), in, convolved);
           }
-          turn_token(angles, layout, t, T(1), token, out.at(t));
+          rotate_token(angles, rope.layout, t, T(1), token, out.at(t));
         }
       });
     };
@@ -74,7 +69,7 @@ void prepare_heads_cpu(const at::Tensor& qkv,
   });
 }
 
-void turn_heads_back_cpu(const RotaryTable& rotary, const HeadLayout& layout, at::Tensor& grad) {
+void rope_backward_cpu(const RotaryTable& rotary, const HeadLayout& layout, at::Tensor& grad) {
   if (!rotary.cos.defined()) return;
   with_element_type(grad.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
@@ -85,7 +80,7 @@ void turn_heads_back_cpu(const RotaryTable& rotary, const HeadLayout& layout, at
       with_simd([&]() FORGE_SIMD_BODY {
         for (int64_t t = chunk.begin; t < chunk.end; ++t) {
           T* token = row + t * channels;
-          turn_token(angles, layout, t, T(-1), token, token);
+          rotate_token(angles, layout, t, T(-1), token, token);
         }
       });
     });

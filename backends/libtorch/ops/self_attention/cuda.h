@@ -1,68 +1,60 @@
 #pragma once
 
-#include "backends/libtorch/ops/common/cuda.h"
+#include "backends/libtorch/ops/canon_conv/cuda.h"
 
 namespace forge::ops::cuda {
 
-/// How heads lie in a joint projection [q | k | v] and which of them turn.
-struct Heads {
-  int turning, all;  ///< heads of q and k; of q, k and v
+/// How heads lie in a joint projection [q | k | v], and the rotation of those of q and k.
+struct HeadShape {
+  int rotated, all;  ///< heads of q and k; of q, k and v
   int head_dim;
-  int rope_dim;  ///< channels of a turning head that turn; 0: none
+  int rope_dim;  ///< rotated channels of such a head; 0: none
   bool interleaved;
   const float *cos, *sin;  ///< [positions, rope_dim / 2]
 };
 
-/// Whether the kernels' packs fit the pairs of such heads.
-bool heads_fit(const Heads& heads);
+/// Whether the kernels' vectors fit the rotated pairs of such heads.
+bool rope_is_supported(const HeadShape& heads);
 
-/// RMSNorm of turning heads, between the convolution and the rotation; q null: none.
-struct HeadNorms {
+/// RMSNorm of the heads of q and k, between the convolution and the rotation; q null: none.
+struct HeadNormArgs {
   int query_heads;
   const float *q, *k;  ///< [head_dim]
   float eps;
-  bool round_first;  ///< normalised values are rounded to T before they are weighted
+  bool round_before_weight;  ///< as RmsNormOptions
 };
 
 /// Whether the threads that share such a head can add up its channels.
-bool heads_can_be_normalised(const Heads& heads);
+bool head_norm_is_supported(const HeadShape& heads);
 
-/// Arguments of the kernels: x [B, T, channels] of T. Without turning heads this is the convolution
-/// alone, of any channels.
+/// Arguments of the kernels; the channels of the input are those of all heads.
 template <class T>
-struct PrepareHeads {
-  Sequences sequences;  ///< of x
-  int taps;
-  bool residual;
-  const T* x;
-  const float* weights;  ///< [channels, taps]
-  Heads heads;
-  HeadNorms norms;
+struct CanonRope {
+  CanonInput<T> canon;
+  HeadShape heads;
+  HeadNormArgs norms;
 };
 
+/// y [B, T, channels] = rope(head_norm(canon(x))) of queries and keys, canon(x) of values.
 template <class T>
-void prepare_heads(const PrepareHeads<T>& in, T* y, cudaStream_t stream);
+void canon_rope_forward(const CanonRope<T>& in, T* y, cudaStream_t stream);
 
-/// Gradients of y, head by head: of queries [B, T, q_channels], keys and values
-/// [B, T, kv_channels]. With q_channels all channels, grad_k and grad_v are not read.
+/// Gradients of y, head by head: of queries [B, T, q_channels], of keys and of values
+/// [B, T, kv_channels].
 template <class T>
-struct HeadGradientsOf {
+struct HeadGradientArgs {
   const T *q, *k, *v;
   int64_t q_channels, kv_channels;
 };
 
-/// Rows of the sums below.
+/// Writes grad_x, and rows of sums for the gradients of weights: [channels, taps] where there are
+/// taps, and [channels] where there are norms.
 template <class T>
-int64_t prepare_heads_partial_rows(const PrepareHeads<T>& in);
-
-/// Writes rows of sums for the gradients of weights: [channels, taps] where there are taps, and
-/// [channels] where there are norms.
-template <class T>
-void prepare_heads_backward(const PrepareHeads<T>& in,
-                            const HeadGradientsOf<T>& grad_y,
-                            T* grad_x,
-                            float* tap_partial,
-                            float* norm_partial,
-                            cudaStream_t stream);
+void canon_rope_backward(const CanonRope<T>& in,
+                         const HeadGradientArgs<T>& grad_y,
+                         T* grad_x,
+                         const AllocateRows& tap_sums,
+                         const AllocateRows& norm_sums,
+                         cudaStream_t stream);
 
 }  // namespace forge::ops::cuda

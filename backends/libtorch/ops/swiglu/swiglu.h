@@ -10,9 +10,4 @@ at::Tensor swiglu(const at::Tensor& gate_up);
 
 at::Tensor swiglu_reference(const at::Tensor& gate_up);
 
-void swiglu_forward_cpu(const at::Tensor& gate_up, at::Tensor& y);
-void swiglu_backward_cpu(const at::Tensor& gate_up,
-                         const at::Tensor& grad_y,
-                         at::Tensor& grad_gate_up);
-
 }  // namespace forge::ops

@@ -1,32 +1,20 @@
 #pragma once
 
-#include "backends/libtorch/ops/common/cuda.h"
+#include "backends/libtorch/ops/canon_conv/cuda.h"
 
 namespace forge::ops::cuda {
 
-/// Arguments of canon_swiglu's kernels: gate_up [B, T, 2I] of T, y [B, T, I].
+/// y [B, T, I] = swiglu(canon(gate_up)), gate_up [B, T, 2I] the input of `in`.
 template <class T>
-struct CanonSwiGlu {
-  Sequences sequences;  ///< of gate_up
-  int taps;
-  bool residual;
-  const T* gate_up;
-  const float* weights;  ///< [2I, taps]
-};
+void canon_swiglu_forward(const CanonInput<T>& in, T* y, cudaStream_t stream);
 
+/// Writes y again, grad_gate_up and, where there are taps, rows of sums [2I, taps].
 template <class T>
-void canon_swiglu_forward(const CanonSwiGlu<T>& in, T* y, cudaStream_t stream);
-
-/// Rows of 2I * taps floats that canon_swiglu_backward needs for `partial`.
-template <class T>
-int64_t canon_swiglu_partial_rows(const CanonSwiGlu<T>& in);
-
-template <class T>
-void canon_swiglu_backward(const CanonSwiGlu<T>& in,
+void canon_swiglu_backward(const CanonInput<T>& in,
                            const T* grad_y,
                            T* y,
                            T* grad_gate_up,
-                           float* partial,
+                           const AllocateRows& tap_sums,
                            cudaStream_t stream);
 
 }  // namespace forge::ops::cuda

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
+#include "backends/libtorch/ops/common/cuda_only.h"
 #include "backends/libtorch/ops/linear/linear.h"
 
 namespace forge::ops {
@@ -22,7 +23,9 @@ at::Tensor swiglu_linear_reference(const at::Tensor& gate_up,
 /// y [B, T, I] = swiglu(canon(gate_up)) of contiguous tensors; canon without activation. On the
 /// CPU y may be bfloat16 where gate_up is float32.
 void canon_swiglu_forward_cpu(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y);
-void canon_swiglu_forward_cuda(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y);
+FORGE_CUDA_ONLY void canon_swiglu_forward_cuda(const at::Tensor& gate_up,
+                                               const CanonLayer& canon,
+                                               at::Tensor& y);
 
 /// y again, and the gradients of sum(y * grad_y); grad_canon is written where there is a layer.
 void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
@@ -31,11 +34,11 @@ void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
                                at::Tensor& y,
                                at::Tensor& grad_gate_up,
                                at::Tensor& grad_canon);
-void canon_swiglu_backward_cuda(const at::Tensor& gate_up,
-                                const CanonLayer& canon,
-                                const at::Tensor& grad_y,
-                                at::Tensor& y,
-                                at::Tensor& grad_gate_up,
-                                at::Tensor& grad_canon);
+FORGE_CUDA_ONLY void canon_swiglu_backward_cuda(const at::Tensor& gate_up,
+                                                const CanonLayer& canon,
+                                                const at::Tensor& grad_y,
+                                                at::Tensor& y,
+                                                at::Tensor& grad_gate_up,
+                                                at::Tensor& grad_canon);
 
 }  // namespace forge::ops

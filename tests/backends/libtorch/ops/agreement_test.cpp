@@ -16,8 +16,7 @@
 #include "backends/libtorch/ops/self_attention/self_attention.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
 #include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
-#include "tests/support/op_check.h"
-#include "tests/support/vectors.h"
+#include "tests/support/tensors.h"
 
 namespace forge::tests {
 namespace {
@@ -165,10 +164,10 @@ TEST_CASE("rotary agrees with its reference for both pairings and partial rotati
         for (const bool interleaved : {false, true}) {
           for (const bool partial : {false, true}) {
             INFO(types.name << " T " << length << " D " << head_dim << " " << interleaved);
-            const int64_t turning = partial ? 2 : head_dim / 2 * 2;
+            const int64_t rope_dim = partial ? 2 : head_dim / 2 * 2;
             const auto run = [&](const auto& operation, at::ScalarType type) {
               const ops::RotaryTable table =
-                  ops::rotary_table(length + 2, turning, 1e4, interleaved, ints().dtype(type));
+                  ops::rotary_table(length + 2, rope_dim, 1e4, interleaved, ints().dtype(type));
               return [=](const Tensors& in) { return operation(in[0], table); };
             };
             REQUIRE(fused_against_reference(types,
@@ -390,7 +389,7 @@ TEST_CASE("self_attention agrees with its reference with normalised heads", "[op
     for (const HeadShape& s : shapes) {
       for (const Layer kind : {Layer::none, Layer::plain, Layer::within_documents}) {
         for (const bool round_before_weight : {false, true}) {
-          // The way back divides by the size of a head, which may be small where it has few
+          // The backward pass divides by the size of a head, which may be small where it has few
           // channels.
           const double allowed = types.tolerance * (types.activations == at::kBFloat16 ? 2 : 1);
           INFO(types.name << " " << s << "layer " << int(kind) << " " << round_before_weight);

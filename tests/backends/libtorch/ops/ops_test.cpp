@@ -1,17 +1,20 @@
 // What single operations do at their edges; agreement_test.cpp has how they agree with references.
-#include "tests/support/torch_catch.h"
 
 #include "backends/libtorch/ops/adamw/adamw.h"
 #include "backends/libtorch/ops/canon_conv/canon_conv.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/common/gemm.h"
-#include "backends/libtorch/ops/common/operand.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/ops/linear/linear.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "backends/libtorch/ops/norm_linear/norm_linear.h"
 #include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/ops/rotary/rotary.h"
+#include "backends/libtorch/ops/self_attention/self_attention.h"
 #include "backends/libtorch/ops/swiglu/swiglu.h"
+#include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
+#include "tests/support/tensors.h"
+#include "tests/support/torch_catch.h"
 
 namespace forge::tests {
 namespace {
@@ -72,19 +75,19 @@ TEST_CASE("gemm of bfloat16 agrees with float64 however it multiplies", "[ops]")
     for (const int64_t m : {1, 2, 3, 129, 151}) {
       for (const int64_t n : {1, 3, 64, 151}) {
         for (const int64_t k : {0, 1, 2, 129, 4097}) {
-          for (const bool turned : {false, true}) {
+          for (const bool transposed : {false, true}) {
             for (const bool add : {false, true}) {
-              INFO("m " << m << " n " << n << " k " << k << " " << turned << " " << add);
+              INFO("m " << m << " n " << n << " k " << k << " " << transposed << " " << add);
               const at::Tensor a = at::randn({m, k}).to(at::kBFloat16),
                                b = at::randn({k, n}).to(at::kBFloat16), c = at::randn({m, n + 2});
               const auto operand = [&](const at::Tensor& x, at::Tensor& stored) {
-                stored = turned ? x.t().contiguous() : x;
+                stored = transposed ? x.t().contiguous() : x;
                 return ops::Operand<at::BFloat16>{
-                    stored.data_ptr<at::BFloat16>(), stored.size(1), turned};
+                    stored.data_ptr<at::BFloat16>(), stored.size(1), transposed};
               };
               const at::Tensor before = c.clone();
               at::Tensor stored_a, stored_b;
-              if (k == 0 && turned) continue;  // no stride
+              if (k == 0 && transposed) continue;  // no stride
               run({m, n, k, c.data_ptr<float>(), n + 2, add},
                   operand(a, stored_a),
                   operand(b, stored_b));
@@ -204,7 +207,7 @@ TEST_CASE("rms_norm in low precision has the gradients of the wide one", "[ops]"
   }
 }
 
-TEST_CASE("rotary turns the pair at position p by p times its frequency", "[ops]") {
+TEST_CASE("rotary rotates the pair at position p by p times its frequency", "[ops]") {
   const ops::RotaryTable table =
       ops::rotary_table(4, 4, 100.0, false, at::TensorOptions(at::kDouble));
   const at::Tensor x = at::tensor({1.0, 0.0, 0.0, 2.0}, at::kDouble)
@@ -247,6 +250,99 @@ TEST_CASE("the summed negative log likelihood is the loss times the kept targets
   const at::Tensor logits = at::randn({40, 11}, at::kDouble);
   REQUIRE(ops::negative_log_likelihood_sum(logits, targets).item<double>() ==
           Approx(32 * ops::cross_entropy_reference(logits, targets).item<double>()));
+}
+
+TEST_CASE("every reference case of the canon convolution agrees in double and single precision",
+          "[vectors]") {
+  std::vector<std::filesystem::path> files = vector_files("op_canon_conv");
+  if (files.empty()) files.push_back(shared_vector_file("op_canon_conv.json"));
+  for (const auto& file : files) {
+    const nlohmann::json content = read_json(file);
+    for (const auto& c : content.at("cases")) {
+      for (const auto& [type, tolerance] :
+           {std::pair(at::kDouble, 1e-9), std::pair(at::kFloat, 5e-6)}) {
+        INFO(c.at("name") << " " << at::toString(type));
+        const int64_t batch = c.at("B"), length = c.at("T"), channels = c.at("C"),
+                      kernel = c.at("K");
+        const at::Tensor x =
+            float32_tensor_of(c.at("x"), {batch, length, channels}, type).requires_grad_(true);
+        const at::Tensor w =
+            float32_tensor_of(c.at("w"), {channels, 1, kernel}, type).requires_grad_(true);
+        const at::Tensor docs = c.at("doc_ids").is_null()
+                                    ? at::Tensor()
+                                    : tensor_of(c.at("doc_ids"), {batch, length}, at::kInt);
+        const at::Tensor y = ops::canon_conv(x, w, {c.at("residual"), c.at("silu")}, docs);
+        REQUIRE(largest_difference(y, tensor_of(c.at("y"), y.sizes(), at::kDouble)) <= tolerance);
+        (y * float32_tensor_of(c.at("upstream"), y.sizes(), type)).sum().backward();
+        REQUIRE(largest_difference(x.grad(), tensor_of(c.at("grad_x"), x.sizes(), at::kDouble)) <=
+                tolerance);
+        REQUIRE(largest_difference(w.grad(), tensor_of(c.at("grad_w"), w.sizes(), at::kDouble)) <=
+                tolerance);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace forge::tests
+
+// What operations that hold several do at any number of threads and without tokens.
+
+namespace forge::tests {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+TEST_CASE("what lies between the matrix products has the same bits at any number of threads",
+          "[ops]") {
+  at::manual_seed(34);
+  const ops::CanonLayer layer{at::randn({24, 1, 4}), {}, {}};
+  const at::Tensor x = at::randn({3, 200, 24}), norm_w = at::randn({24}),
+                   upstream = at::randn({3, 200, 24}), grad_half = at::randn({3, 200, 12});
+  const ops::RotaryTable table =
+      ops::rotary_table(200, 4, 1e4, false, at::TensorOptions(at::kFloat));
+  const auto results = [&](int threads) {
+    at::set_num_threads(threads);
+    Tensors all;
+    const auto like = [&](const at::Tensor& shape) {
+      all.push_back(at::empty_like(shape));
+      return all.back();
+    };
+    at::Tensor y = like(x), half = like(grad_half), heads = like(x), again = like(grad_half);
+    ops::norm_canon_forward_cpu(x, norm_w, {}, layer, y);
+    ops::canon_swiglu_forward_cpu(x, layer, half);
+    ops::canon_rope_forward_cpu(x, {layer, table, {2, 2, 4}, {}}, heads);
+    at::Tensor grad_x = like(x), grad_norm = like(norm_w), grad_canon = like(layer.weight);
+    ops::norm_canon_backward_cpu(x, norm_w, {}, layer, upstream, x, grad_x, grad_norm, grad_canon);
+    at::Tensor grad_gate_up = like(x), grad_taps = like(layer.weight);
+    ops::canon_swiglu_backward_cpu(x, layer, grad_half, again, grad_gate_up, grad_taps);
+    for (at::Tensor& tensor : all) tensor = tensor.flatten();
+    return at::cat(all);
+  };
+  const at::Tensor one = results(1);
+  const at::Tensor two = results(2);
+  REQUIRE(at::equal(one, two));
+}
+
+TEST_CASE("the joint operations of an empty batch are empty, their weights' gradients zero",
+          "[ops]") {
+  const ops::HeadLayout layout{2, 1, 4};
+  at::Tensor norm_w = at::randn({6}).requires_grad_(true),
+             canon_a = at::randn({6, 1, 4}).requires_grad_(true),
+             canon_b = at::randn({16, 1, 4}).requires_grad_(true),
+             canon_d = at::randn({8, 1, 4}).requires_grad_(true);
+  const at::Tensor qkv =
+      ops::norm_linear(at::empty({0, 9, 6}), norm_w, {}, {canon_a, {}, {}}, at::randn({16, 6}))
+          .projection;
+  REQUIRE(qkv.sizes() == at::IntArrayRef({0, 9, 16}));
+  const at::Tensor mixed = ops::self_attention(qkv, {canon_b, {}, {}}, {}, layout);
+  REQUIRE(mixed.sizes() == at::IntArrayRef({0, 9, 8}));
+  const at::Tensor y = ops::swiglu_linear(mixed, {canon_d, {}, {}}, at::randn({6, 4}));
+  REQUIRE(y.sizes() == at::IntArrayRef({0, 9, 6}));
+  y.sum().backward();
+  for (const at::Tensor& leaf : {norm_w, canon_a, canon_b, canon_d}) {
+    REQUIRE(at::equal(leaf.grad(), at::zeros_like(leaf.detach())));
+  }
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "tests/support/torch_catch.h"
 
-#include "backends/libtorch/worker/bench.h"
+#include "backends/libtorch/worker/jobs.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,14 +8,12 @@
 #include <fstream>
 #include <sstream>
 
-#include "backends/libtorch/worker/bench_operations.h"
-#include "backends/libtorch/worker/operation_cases.h"
-#include "backends/libtorch/worker/random_rows.h"
+#include "backends/libtorch/worker/bench.h"
 #include "backends/libtorch/worker/trainer.h"
 #include "backends/libtorch/worker/weights.h"
-#include "core/config/json.h"
-#include "tests/backends/libtorch/model/small_models.h"
-#include "tests/support/contains.h"
+#include "core/config/experiment.h"
+#include "tests/backends/libtorch/small_models.h"
+#include "tests/support/catch.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
@@ -23,7 +21,7 @@ namespace {
 
 config::Experiment small_experiment() {
   config::Experiment experiment;
-  experiment.model = small_model("ABCD", config::PositionKind::rope);
+  experiment.model = small_model("ABCD", model::PositionKind::rope);
   experiment.train.batch_size = 3;
   experiment.train.seq_len = 300;
   experiment.train.max_steps = 5;
@@ -32,29 +30,29 @@ config::Experiment small_experiment() {
 
 /// The events that an action sends, but for signs of life.
 template <class Action>
-std::vector<protocol::Event> events_of(Action&& action) {
+std::vector<worker::Event> events_of(Action&& action) {
   const TemporaryFolder folder;
   const std::string log = (folder / "lines").string();
   const int fd = ::open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666);
-  action(worker::EventWriter(fd));
+  action(libtorch::EventWriter(fd));
   ::close(fd);
-  std::vector<protocol::Event> events;
+  std::vector<worker::Event> events;
   std::ifstream file(log);
   for (std::string line; std::getline(file, line);) {
-    protocol::Event event = protocol::event_from_line(line);
-    if (!std::holds_alternative<protocol::Progress>(event)) events.push_back(std::move(event));
+    worker::Event event = worker::event_from_line(line);
+    if (!std::holds_alternative<worker::Progress>(event)) events.push_back(std::move(event));
   }
   return events;
 }
 
-std::vector<protocol::Event> bench(const config::Experiment& experiment, const std::string& input) {
-  protocol::Request request;
-  request.job = protocol::Job::bench;
+std::vector<worker::Event> bench(const config::Experiment& experiment, const std::string& input) {
+  worker::Request request;
+  request.job = worker::Job::bench;
   request.experiment = config::to_json(experiment);
   request.window_steps = 2;
   std::istringstream lines(input);
-  return events_of([&](const worker::EventWriter& events) {
-    worker::bench(request, at::Device("cpu"), events, lines);
+  return events_of([&](const libtorch::EventWriter& events) {
+    libtorch::bench(request, at::Device("cpu"), events, lines);
   });
 }
 
@@ -64,13 +62,13 @@ TEST_CASE("a bench is ready, measures the windows asked for and ends with number
   experiment.train.document_mask = true;
   const auto events = bench(experiment, "{\"window\":2}\n{\"window\":5}\n");
   REQUIRE(events.size() == 4);
-  const auto ready = std::get<protocol::Ready>(events[0]);
+  const auto ready = std::get<worker::Ready>(events[0]);
   REQUIRE(ready.window_steps == 2);
   REQUIRE(ready.tokens_per_step == 900);
-  REQUIRE(std::get<protocol::Window>(events[1]).steps == 2);
-  REQUIRE(std::get<protocol::Window>(events[1]).seconds > 0);
-  REQUIRE(std::get<protocol::Window>(events[2]).steps == 5);
-  const nlohmann::json values = std::get<protocol::Result>(events[3]).values;
+  REQUIRE(std::get<worker::Window>(events[1]).steps == 2);
+  REQUIRE(std::get<worker::Window>(events[1]).seconds > 0);
+  REQUIRE(std::get<worker::Window>(events[2]).steps == 5);
+  const nlohmann::json values = std::get<worker::Result>(events[3]).values;
   for (const char* part : {"data", "forward", "backward", "optimizer"}) {
     INFO(part);
     REQUIRE(values.at("parts").at(part).get<double>() > 0);
@@ -88,7 +86,7 @@ TEST_CASE("a bench refuses a line that asks for no window", "[worker][bench]") {
 TEST_CASE("random rows are ids of the model and differ from step to step", "[worker][bench]") {
   config::Experiment experiment = small_experiment();
   experiment.train.document_mask = true;
-  const data::Dataset rows = worker::random_rows(experiment);
+  const data::Dataset rows = libtorch::random_rows(experiment);
   REQUIRE(rows.rows() >= 4 * 3);
   REQUIRE(rows.divides_documents());
   std::vector<int32_t> first(300), second(300), targets(300), documents(300);
@@ -107,28 +105,28 @@ TEST_CASE("a step in parts is the step", "[worker][bench]") {
   config::Experiment experiment = small_experiment();
   experiment.train.grad_clip = 0.5;
   experiment.optimizer.lr = 0.1;
-  const data::Dataset rows = worker::random_rows(experiment);
-  worker::Trainer whole(experiment, at::Device("cpu"));
-  worker::Trainer parts(experiment, at::Device("cpu"));
-  for (worker::Trainer* trainer : {&whole, &parts}) worker::load_initial(trainer->model(), 42);
+  const data::Dataset rows = libtorch::random_rows(experiment);
+  libtorch::Trainer whole(experiment, at::Device("cpu"));
+  libtorch::Trainer parts(experiment, at::Device("cpu"));
+  for (libtorch::Trainer* trainer : {&whole, &parts}) libtorch::load_initial(trainer->model(), 42);
   for (int64_t step = 0; step < 3; ++step) {
-    const worker::Batch batch = worker::load_batch(rows, step * 3, 3, at::Device("cpu"));
+    const libtorch::Batch batch = libtorch::load_batch(rows, step * 3, 3, at::Device("cpu"));
     whole.step(batch, step);
     const at::Tensor loss = parts.loss(batch);
     parts.backward(loss);
     parts.update(loss, step);
-    const worker::StepTotals expected = whole.optimizer().take_totals();
-    const worker::StepTotals found = parts.optimizer().take_totals();
+    const libtorch::StepTotals expected = whole.optimizer().take_totals();
+    const libtorch::StepTotals found = parts.optimizer().take_totals();
     REQUIRE(found.loss == expected.loss);
     REQUIRE(found.gradient_norm == expected.gradient_norm);
   }
 }
 
 TEST_CASE("every operation to be measured runs, and its peer", "[worker][bench]") {
-  const worker::OperationSizes tiny{"tiny", 2, 5, 8, 12, 30, 2, 1, 4, false, false};
-  for (const worker::OperationMaker& maker : worker::operation_makers()) {
+  const libtorch::OperationSizes tiny{"tiny", 2, 5, 8, 12, 30, 2, 1, 4, false, false};
+  for (const libtorch::OperationMaker& maker : libtorch::operation_makers()) {
     INFO(maker.name);
-    const worker::OperationCase operation = maker.make(tiny, at::TensorOptions(at::kFloat));
+    const libtorch::OperationCase operation = maker.make(tiny, at::TensorOptions(at::kFloat));
     REQUIRE(operation.name == maker.name);
     REQUIRE(operation.flops + operation.bytes > 0);
     REQUIRE_NOTHROW(operation.own());
@@ -137,22 +135,22 @@ TEST_CASE("every operation to be measured runs, and its peer", "[worker][bench]"
   }
 }
 
-std::vector<protocol::Event> bench_operations(const protocol::OperationBench& wanted) {
-  protocol::Request request;
-  request.job = protocol::Job::bench_ops;
+std::vector<worker::Event> bench_operations(const worker::OperationBench& wanted) {
+  worker::Request request;
+  request.job = worker::Job::bench_ops;
   request.operation_bench = wanted;
-  return events_of([&](const worker::EventWriter& events) {
-    worker::bench_operations(request, at::Device("cpu"), events);
+  return events_of([&](const libtorch::EventWriter& events) {
+    libtorch::bench_operations(request, at::Device("cpu"), events);
   });
 }
 
 TEST_CASE("operations are measured one by one behind the device's ceilings", "[worker][bench]") {
   const auto events = bench_operations({{"adamw"}, {"4m"}, "float32"});
   REQUIRE(events.size() == 2);
-  const nlohmann::json ceilings = std::get<protocol::Result>(events[0]).values.at("ceilings");
+  const nlohmann::json ceilings = std::get<worker::Result>(events[0]).values.at("ceilings");
   REQUIRE(ceilings.at("matrix_product").at("flops").get<double>() > 0);
   REQUIRE(ceilings.at("memory").at("bytes_per_second").get<double>() > 0);
-  const nlohmann::json values = std::get<protocol::Result>(events[1]).values;
+  const nlohmann::json values = std::get<worker::Result>(events[1]).values;
   REQUIRE(values.at("operation") == "adamw");
   REQUIRE(values.at("size") == "4m");
   REQUIRE(values.at("windows").size() == 5);
@@ -161,7 +159,7 @@ TEST_CASE("operations are measured one by one behind the device's ceilings", "[w
 }
 
 TEST_CASE("what is not there to be measured is told with what there is", "[worker][bench]") {
-  const auto error = [](const protocol::OperationBench& wanted) {
+  const auto error = [](const worker::OperationBench& wanted) {
     return error_of([&] { bench_operations(wanted); });
   };
   REQUIRE(contains(error({{"swiglo"}, {}, "float32"}), "no operation 'swiglo'"));

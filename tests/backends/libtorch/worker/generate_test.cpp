@@ -1,6 +1,6 @@
 #include "tests/support/torch_catch.h"
 
-#include "backends/libtorch/worker/generate.h"
+#include "backends/libtorch/worker/jobs.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,10 +8,10 @@
 #include <fstream>
 #include <map>
 
-#include "core/config/json.h"
-#include "core/data/tokenizer_json.h"
-#include "tests/backends/libtorch/model/small_models.h"
-#include "tests/support/contains.h"
+#include "core/config/experiment.h"
+#include "core/data/tokenizer/tokenizer_json.h"
+#include "tests/backends/libtorch/small_models.h"
+#include "tests/support/catch.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
@@ -34,9 +34,9 @@ std::ostream& operator<<(std::ostream& out, const Sample& sample) {
 class GenerationJob {
  public:
   GenerationJob() {
-    experiment.model = small_model("ABCD", config::PositionKind::rope);
+    experiment.model = small_model("ABCD", model::PositionKind::rope);
     experiment.model.vocab_size = tokenizer.vocab_size();
-    experiment.train.precision = config::Precision::float64;
+    experiment.train.precision = model::Precision::float64;
     generation.prompts = {{20, 30}, {40, 50, 60, 70, 80}, {90}, {21, 22, 23}};
     generation.max_tokens = 12;
     generation.context = 100;
@@ -47,20 +47,20 @@ class GenerationJob {
 
   /// What comes of every sample; fails where one goes on behind its end.
   std::vector<Sample> run() {
-    protocol::Request request;
-    request.job = protocol::Job::generate;
+    worker::Request request;
+    request.job = worker::Job::generate;
     request.experiment = config::to_json(experiment);
     request.generation = generation;
     const std::string log = (folder_ / "lines").string();
     const int fd = ::open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0666);
-    values = worker::generate(request, at::Device("cpu"), worker::EventWriter(fd)).values;
+    values = libtorch::generate(request, at::Device("cpu"), libtorch::EventWriter(fd)).values;
     ::close(fd);
     std::vector<Sample> samples(generation.prompts.size() *
                                 static_cast<size_t>(generation.samples));
     std::ifstream file(log);
     events = 0;
     for (std::string line; std::getline(file, line); ++events) {
-      const auto tokens = std::get<protocol::Tokens>(protocol::event_from_line(line));
+      const auto tokens = std::get<worker::Tokens>(worker::event_from_line(line));
       for (size_t i = 0; i < tokens.samples.size(); ++i) {
         Sample& sample = samples.at(static_cast<size_t>(tokens.samples[i]));
         REQUIRE(sample.ended == "none");
@@ -76,7 +76,7 @@ class GenerationJob {
 
   const data::Tokenizer tokenizer{data::initial_vocabulary()};
   config::Experiment experiment;
-  protocol::Generation generation;
+  worker::Generation generation;
   json values;
   int events = 0;
 
@@ -162,7 +162,7 @@ TEST_CASE("a sample ends at the token that makes a stop text whole", "[worker]")
 }
 
 TEST_CASE("a request to generate that cannot be done is refused", "[worker]") {
-  const auto refusal = [](const std::function<void(protocol::Generation&)>& spoil) {
+  const auto refusal = [](const std::function<void(worker::Generation&)>& spoil) {
     GenerationJob job;
     spoil(job.generation);
     return error_of([&] { job.run(); });

@@ -1,8 +1,11 @@
-#include "tests/support/torch_catch.h"
+#include <limits>
 
+#include "backends/libtorch/worker/divergence.h"
 #include "core/base/error.h"
-#include "core/weights/checkpoint.h"
-#include "tests/backends/libtorch/worker/training_job.h"
+#include "core/model/weights/checkpoint.h"
+#include "tests/backends/libtorch/small_models.h"
+#include "tests/support/catch.h"
+#include "tests/support/torch_catch.h"
 
 namespace forge::tests {
 namespace {
@@ -40,18 +43,18 @@ TEST_CASE("rows to choose by give a loss of their own after the last step and ch
   Job job;
   job.evaluation_rows = 4;
   const std::vector<json> without = job.run("without");
-  REQUIRE(of_kind(without, "evaluation").back().at("selection_loss").is_null());
-  protocol::TokenSource behind = job.tokens("evaluation.tokens");
+  REQUIRE(of_kind(without, "evaluation").back().at("validation_loss").is_null());
+  worker::TokenSource behind = job.tokens("evaluation.tokens");
   behind.first_row = 4;
   behind.rows = 5;
-  job.selection_tokens = {behind};
+  job.validation_tokens = {behind};
   const std::vector<json> with = job.run("with");
   REQUIRE(numbers(with) == numbers(without));
   const std::vector<json> evaluations = of_kind(with, "evaluation");
-  REQUIRE(evaluations.front().at("selection_loss").is_null());
-  const double chosen_by = evaluations.back().at("selection_loss");
+  REQUIRE(evaluations.front().at("validation_loss").is_null());
+  const double chosen_by = evaluations.back().at("validation_loss");
   // All nine rows are the four and the five.
-  job.selection_tokens.clear();
+  job.validation_tokens.clear();
   job.evaluation_rows = 0;
   const double all = of_kind(job.run("all"), "evaluation").back().at("loss");
   const double reported = evaluations.back().at("loss");
@@ -221,6 +224,93 @@ TEST_CASE("a loss that is no number ends the job with a hint", "[worker]") {
   REQUIRE(message.find("it was good up to step 2") != std::string::npos);
   REQUIRE(message.find("the checkpoint of step 1 is the last one before that") !=
           std::string::npos);
+}
+
+using libtorch::DivergenceDetector;
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+config::Experiment sample() {
+  config::Experiment experiment;
+  experiment.model.vocab_size = 1000;  // guessing costs 6.9 nats
+  experiment.train.max_steps = 100;
+  experiment.train.max_bad_steps = 10;
+  experiment.schedule.type = "constant";
+  return experiment;
+}
+
+/// Ten steps up to `step` with a mean loss.
+libtorch::StepWindow ten_steps(int64_t step, double loss, double norm = 1) {
+  return {step, 10, 10 * loss, 10 * norm};
+}
+
+TEST_CASE("a loss is bad that is not finite or far above guessing and above the first one",
+          "[worker]") {
+  const config::Experiment experiment = sample();
+  double first = 0;
+  DivergenceDetector watch(experiment);
+  watch.add(ten_steps(10, 7.5), first);
+  REQUIRE(first == 7.5);
+  for (const double good : {7.5, 22.0, 0.01}) {
+    watch.add(ten_steps(20, good), first);
+    REQUIRE(watch.is_good());
+    REQUIRE_FALSE(watch.is_diverged());
+  }
+  REQUIRE(first == 7.5);
+  for (const double bad : {22.6, nan, std::numeric_limits<double>::infinity()}) {
+    DivergenceDetector other(experiment);
+    other.add(ten_steps(10, bad), first);
+    REQUIRE_FALSE(other.is_good());
+  }
+  DivergenceDetector other(experiment);
+  other.add(ten_steps(10, 5, nan), first);  // the next loss would be nan
+  REQUIRE_FALSE(other.is_good());
+  // A model that begins far worse than guessing is given its own measure.
+  double high = 0;
+  DivergenceDetector strange(experiment);
+  strange.add(ten_steps(10, 40), high);
+  strange.add(ten_steps(20, 100), high);
+  REQUIRE(strange.is_good() == true);
+}
+
+TEST_CASE("so many bad steps in a row are the end and a good one begins the count anew",
+          "[worker]") {
+  config::Experiment experiment = sample();
+  experiment.train.max_bad_steps = 20;
+  double first = 0;
+  DivergenceDetector watch(experiment);
+  watch.add(ten_steps(10, 99), first);
+  REQUIRE(first == 99);
+  first = 7;
+  watch.add(ten_steps(20, 99), first);
+  REQUIRE_FALSE(watch.is_diverged());
+  watch.add(ten_steps(30, 7), first);
+  watch.add(ten_steps(40, 99), first);
+  REQUIRE_FALSE(watch.is_diverged());
+  watch.add({50, 0, 0, 0}, first);  // nothing new
+  REQUIRE_FALSE(watch.is_diverged());
+  watch.add(ten_steps(50, 99), first);
+  REQUIRE(watch.is_diverged());
+}
+
+TEST_CASE("the diagnosis says what was good last and which weight is broken", "[worker]") {
+  const config::Experiment experiment = sample();
+  double first = 0;
+  DivergenceDetector watch(experiment);
+  watch.add(ten_steps(10, 7, 2), first);
+  watch.add(ten_steps(20, nan, nan), first);
+  libtorch::NamedTensors weights = {{"whole", at::ones({3})}, {"broken", at::ones({3})}};
+  weights[1].second[1] = nan;
+  const std::string text = watch.diagnosis(weights);
+  INFO(text);
+  REQUIRE(contains(text, "not a finite number: step 20 has loss nan"));
+  REQUIRE(
+      contains(text, "good up to step 10, with loss 7.0, gradient norm 2.0, learning rate 0.001"));
+  REQUIRE(contains(text, "'broken' holds"));
+  DivergenceDetector other(experiment);
+  other.add(ten_steps(10, 7), first);
+  other.add(ten_steps(20, 70), first);
+  REQUIRE(contains(other.diagnosis({}), "exploded: step 20 has loss 70"));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "core/data/prepare.h"
+#include "core/data/rows/prepare.h"
 
 namespace forge::tests {
 
@@ -14,11 +14,11 @@ inline config::Experiment capo_experiment(int seq_len) {
   experiment.data.task.people = 20;
   experiment.model.vocab_size = 400;
   experiment.model.hidden_size = 16;
-  experiment.model.intermediate_size = 16;
+  experiment.model.mlp.intermediate_size = 16;
   experiment.model.num_layers = 1;
-  experiment.model.num_heads = 2;
-  experiment.model.num_kv_heads = 2;
-  experiment.model.head_dim = 8;
+  experiment.model.attention.num_heads = 2;
+  experiment.model.attention.num_kv_heads = 2;
+  experiment.model.attention.head_dim = 8;
   experiment.tokenizer.vocab_size = 400;
   experiment.train.max_steps = 1;
   experiment.train.batch_size = 1;

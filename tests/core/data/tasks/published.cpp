@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "core/base/fs.h"
+#include "core/base/files.h"
 #include "tests/support/support.h"
 
 namespace forge::data::tasks::published {

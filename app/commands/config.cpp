@@ -1,0 +1,186 @@
+#include <unistd.h>
+#include <iostream>
+
+#include <nlohmann/json.hpp>
+
+#include "app/command_line.h"
+#include "app/terminal.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/keys.h"
+#include "core/config/resolve.h"
+#include "core/lint/check.h"
+#include "core/project/template_arguments.h"
+
+namespace forge::app {
+namespace {
+
+struct ShowOptions {
+  std::string config;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+
+int show_config(const Context& context, const ShowOptions& options) {
+  const config::ResolvedConfig resolved =
+      context.resolve(context.config(options.config), options.overrides);
+  if (options.json) {
+    print_json(resolved.json);
+    return 0;
+  }
+  std::vector<std::vector<std::string>> lines;
+  for (const auto& [path, origin] : resolved.origins) {
+    const nlohmann::json::json_pointer pointer("/" + join(split(path, '.'), "/"));
+    if (!resolved.json.contains(pointer)) continue;
+    const std::string place = origin.set_by.origin.describe();
+    lines.push_back({path,
+                     json_text(resolved.json.at(pointer)),
+                     place.empty() ? origin.set_by.layer : origin.set_by.layer + ", " + place});
+  }
+  std::cout << aligned(lines);
+  return 0;
+}
+
+struct CheckOptions {
+  std::vector<std::string> configs;
+  bool all = false;
+  bool strict = false;
+  bool json = false;
+};
+
+lint::Report report_of(const Context& context, const CheckOptions& options) {
+  std::vector<lint::Selection> selections;
+  std::vector<Error> broken;
+  if (!options.configs.empty()) {
+    for (const std::string& name : options.configs) {
+      ChosenConfig chosen = context.config(name);
+      selections.push_back({std::move(chosen.project), {chosen.config}, chosen.variables});
+    }
+  } else if (options.all || !context.project_folder()) {
+    project::ProjectList list = context.all_projects(true);
+    for (project::Project& project : list.projects) {
+      std::vector<project::Config> configs = project.configs;
+      selections.push_back({std::move(project), std::move(configs), {}});
+    }
+    broken = std::move(list.problems);
+  } else {
+    project::Project project = context.project();
+    std::vector<project::Config> configs = project.configs;
+    selections.push_back({std::move(project), std::move(configs), {}});
+  }
+  return lint::check(selections, broken, context.host_environment());
+}
+
+int check(const Context& context, const CheckOptions& options) {
+  const lint::Report report = report_of(context, options);
+  if (options.json) {
+    print_json(lint::to_json(report));
+  } else {
+    std::cout << lint::to_text(report, use_colour(STDOUT_FILENO));
+  }
+  const bool failed = report.count(lint::Severity::error) > 0 ||
+                      (options.strict && report.count(lint::Severity::warning) > 0);
+  return static_cast<int>(failed ? ExitCode::failed : ExitCode::done);
+}
+
+int list_keys(const Context&, bool json) {
+  nlohmann::json list = nlohmann::json::array();
+  std::vector<std::vector<std::string>> lines;
+  for (const config::Key& key : config::all_keys()) {
+    list.push_back({{"key", key.path},
+                    {"type", key.type},
+                    {"default", key.default_value},
+                    {"required", key.required},
+                    {"help", key.help}});
+    lines.push_back({key.path, key.required ? "required" : key.default_value, key.help});
+  }
+  std::cout << (json ? json_text(list, 2) + "\n" : aligned(lines));
+  return 0;
+}
+
+struct ArgumentsOptions {
+  std::string config;
+  OutputOptions output;
+};
+
+int list_arguments(const Context& context, const ArgumentsOptions& options) {
+  const ChosenConfig chosen = context.config(options.config);
+  const auto arguments =
+      project::template_arguments_of(chosen.project, chosen.config, context.host_environment());
+  if (options.output.json) {
+    write_output(to_json(arguments), options.output);
+    return 0;
+  }
+  std::vector<std::vector<std::string>> lines;
+  for (const project::TemplateArgument& argument : arguments) {
+    lines.push_back({usage_of(argument), argument.help});
+  }
+  write_output(lines.empty() ? "the config '" + chosen.config.name + "' declares no arguments\n"
+                             : aligned(lines),
+               options.output);
+  return 0;
+}
+
+}  // namespace
+
+void add_show(const Command& app) {
+  auto options = std::make_shared<ShowOptions>();
+  const Command command =
+      app.add_command("show", "Print a resolved config and where each value comes from");
+  command
+      .examples(
+          "forge show train_canon_ac\n"
+          "forge show train_canon_ac --set profile=full --json")
+      .see_also("forge explain, forge diff, forge keys");
+  add_config_argument(command, options->config);
+  add_set_option(command, options->overrides);
+  add_json_option(command, options->json, "Print the config as JSON, as a run stores it");
+  command.action(options, show_config);
+}
+
+void add_check(const Command& app) {
+  auto options = std::make_shared<CheckOptions>();
+  const Command command = app.add_command("check", "Find mistakes in configs and templates");
+  command
+      .details(
+          "Finds misspelt keys, blocks and variables, among others. Without a name it checks all "
+          "configs of the current project, and outside of any project those of the whole "
+          "workspace. Exit code 1 when an error is found.")
+      .examples(
+          "forge check\n"
+          "forge check train_canon_ac\n"
+          "forge check --all --strict --json")
+      .see_also("forge show, docs/TEMPLATES.md");
+  add_configs_argument(command, options->configs, "Configs to check");
+  command.add_flag("-r,--recursive,--all",
+                   options->all,
+                   "Check all projects below the folder of -p, or of the workspace");
+  command.add_flag("--strict", options->strict, "Exit with 1 on warnings too");
+  add_json_option(command, options->json);
+  command.action(options, check);
+}
+
+void add_keys(const Command& app) {
+  auto json = std::make_shared<bool>(false);
+  const Command command =
+      app.add_command("keys", "List every config key with its default and meaning");
+  command.examples("forge keys\nforge keys | grep optimizer").see_also("forge show, forge explain");
+  add_json_option(command, *json);
+  command.action(json, list_keys);
+}
+
+void add_arguments(const Command& app) {
+  auto options = std::make_shared<ArgumentsOptions>();
+  const Command command =
+      app.add_command("arguments", "List the arguments that a config's templates declare");
+  command
+      .examples(
+          "forge arguments 4M\n"
+          "forge pp 4M --max-steps 5      render with one of them")
+      .see_also("forge pp, forge run");
+  add_config_argument(command, options->config);
+  add_output_options(command, options->output);
+  command.action(options, list_arguments);
+}
+
+}  // namespace forge::app

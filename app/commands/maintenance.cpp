@@ -1,0 +1,271 @@
+#include <unistd.h>
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "app/command_line.h"
+#include "app/runs.h"
+#include "app/terminal.h"
+#include "backends/backends.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/config/backend.h"
+#include "core/manage/doctor.h"
+#include "core/manage/garbage.h"
+#include "core/results/store/result_store.h"
+#include "core/run/run_folder.h"
+#include "core/worker/launcher.h"
+
+namespace forge::app {
+namespace {
+
+using manage::Finding;
+using manage::Health;
+
+std::vector<manage::BackendReport> ask_backends(const Context& context) {
+  worker::LocalLauncher launcher;
+  std::vector<manage::BackendReport> reports;
+  for (backends::ListedBackend& backend :
+       backends::list_backends(context.backend_folders(), context.program(), launcher))
+    reports.push_back({backend.name, std::move(backend.info), backend.problem});
+  return reports;
+}
+
+std::vector<Finding> examine(const Context& context) {
+  std::vector<Finding> findings = manage::check_machine();
+  const auto add = [&](const std::vector<Finding>& more) {
+    findings.insert(findings.end(), more.begin(), more.end());
+  };
+  const std::vector<manage::BackendReport> backends = ask_backends(context);
+  add({manage::check_gpu(backends)});
+  for (const manage::BackendReport& report : backends)
+    add(manage::check_backend(report, report.name == "libtorch"));
+  add(manage::check_runs_folder(context.runs_dir()));
+  add({manage::check_store(context.runs_dir()), manage::check_cache(user_cache_dir())});
+  const char* path = std::getenv("PATH");
+  add({manage::check_build_tools(path ? path : "")});
+  return findings;
+}
+
+Style style_of(Health health) {
+  switch (health) {
+    case Health::ok: return Style::green;
+    case Health::warning: return Style::yellow;
+    case Health::problem: return Style::red;
+  }
+  return Style::plain;
+}
+
+void print_findings(const std::vector<Finding>& findings) {
+  const bool colour = use_colour(STDOUT_FILENO);
+  size_t width = 0;
+  for (const Finding& finding : findings) width = std::max(width, finding.what.size());
+  const std::string indent(9 + width + 2, ' ');
+  for (const Finding& finding : findings) {
+    const std::string& health = name_of(finding.health);
+    std::cout << styled(health, style_of(finding.health), colour)
+              << std::string(9 - health.size(), ' ') << finding.what
+              << std::string(width - finding.what.size() + 2, ' ') << finding.text << "\n";
+    if (!finding.hint.empty()) std::cout << indent << "hint: " << finding.hint << "\n";
+  }
+}
+
+int doctor(const Context& context, bool json) {
+  const std::vector<Finding> findings = examine(context);
+  const auto count = [&](Health health) {
+    return std::count_if(findings.begin(), findings.end(), [&](const Finding& finding) {
+      return finding.health == health;
+    });
+  };
+  const auto problems = count(Health::problem), warnings = count(Health::warning);
+  if (json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const Finding& finding : findings) list.push_back(to_json(finding));
+    print_json(nlohmann::json{{"findings", list}, {"problems", problems}, {"warnings", warnings}});
+  } else {
+    print_findings(findings);
+    std::cout << "\n"
+              << problems << (problems == 1 ? " problem, " : " problems, ") << warnings
+              << (warnings == 1 ? " warning\n" : " warnings\n");
+  }
+  return problems > 0 ? 1 : 0;
+}
+
+struct GcOptions {
+  double days = 7;
+  bool cache = false;
+  bool verify = false;
+  bool yes = false;
+  bool verbose = false;
+  bool json = false;
+};
+
+struct Sum {
+  int64_t count = 0, bytes = 0;
+};
+
+Sum sum_of(const std::vector<manage::Garbage>& garbage) {
+  Sum sum;
+  for (const manage::Garbage& item : garbage) {
+    ++sum.count;
+    sum.bytes += item.bytes;
+  }
+  return sum;
+}
+
+std::string words_for(manage::GarbageKind kind) {
+  switch (kind) {
+    case manage::GarbageKind::removed_run: return "removed runs";
+    case manage::GarbageKind::surplus_checkpoint:
+      return "checkpoints beyond train.keep_checkpoints";
+    case manage::GarbageKind::damaged_checkpoint: return "damaged checkpoints";
+    case manage::GarbageKind::leftover: return "leftovers of interrupted work";
+    case manage::GarbageKind::prepared_data: return "prepared data that no run here uses";
+  }
+  return "";
+}
+
+void print_garbage(const std::vector<manage::Garbage>& garbage, bool verbose) {
+  std::map<manage::GarbageKind, Sum> sums;
+  for (const manage::Garbage& item : garbage) {
+    ++sums[item.kind].count;
+    sums[item.kind].bytes += item.bytes;
+  }
+  std::vector<std::vector<std::string>> lines = {{"What", "Count", "Size"}};
+  for (const auto& [kind, sum] : sums) {
+    lines.push_back({words_for(kind), std::to_string(sum.count), human_bytes(double(sum.bytes))});
+  }
+  std::cout << aligned(lines, {1, 2});
+  if (!verbose) return;
+  std::vector<std::vector<std::string>> items;
+  for (const manage::Garbage& item : garbage)
+    items.push_back({human_bytes(double(item.bytes)), shown_path(item.path), item.reason});
+  std::cout << "\n" << aligned(items, {0});
+}
+
+bool confirm(const std::string& bytes) {
+  std::cerr << "free " << bytes << "? This cannot be undone. [y/N] ";
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "yes";
+}
+
+std::vector<manage::Garbage> find(const std::filesystem::path& runs_dir, const GcOptions& options) {
+  manage::GarbageOptions search;
+  search.days = options.days;
+  search.read_all = options.verify;
+  search.now = unix_time();
+  if (options.cache) search.cache_dir = user_cache_dir();
+  if (!is_terminal(STDERR_FILENO)) return manage::find_garbage(runs_dir, search);
+  ProgressLine line("searching runs");
+  return manage::find_garbage(
+      runs_dir, search, [&](double fraction) { line.show_phase(fraction, ""); });
+}
+
+int collect(const Context& context, const GcOptions& options) {
+  const std::filesystem::path runs_dir = context.runs_dir();
+  const std::vector<manage::Garbage> garbage = find(runs_dir, options);
+  const Sum sum = sum_of(garbage);
+  if (!options.json) {
+    if (garbage.empty()) {
+      std::cout << "nothing to free in " << shown_path(runs_dir)
+                << (options.cache ? " and the cache\n" : "; --cache includes prepared data\n");
+      return 0;
+    }
+    print_garbage(garbage, options.verbose);
+  }
+  const std::string bytes = human_bytes(double(sum.bytes));
+  const bool can_ask = !options.json && is_terminal(STDIN_FILENO) && is_terminal(STDERR_FILENO);
+  manage::Freed freed;
+  const bool frees = !garbage.empty() && (options.yes || (can_ask && confirm(bytes)));
+  if (frees) freed = manage::free_garbage(runs_dir, garbage);
+  for (const std::string& kept : freed.kept) std::cerr << "warning: kept " << kept << "\n";
+  if (options.json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const manage::Garbage& item : garbage) list.push_back(to_json(item));
+    print_json(nlohmann::json{{"garbage", list},
+                              {"bytes", sum.bytes},
+                              {"freed", freed.count},
+                              {"freed_bytes", freed.bytes},
+                              {"kept", freed.kept}});
+  } else if (frees) {
+    std::cout << "freed " << human_bytes(double(freed.bytes)) << "\n";
+  } else {
+    std::cout << "nothing was freed; --yes frees " << bytes << "\n";
+  }
+  return freed.kept.empty() ? 0 : 1;
+}
+
+int rebuild(const Context& context, bool json) {
+  const std::filesystem::path runs_dir = context.runs_dir();
+  run::make_runs_dir(runs_dir);
+  const std::filesystem::path path = store::store_path(runs_dir);
+  const store::SyncReport report = store::reindex(path, runs_dir);
+  print_warnings(report.warnings);
+  if (json) {
+    print_json(nlohmann::json{
+        {"store", path.string()}, {"runs", report.added}, {"benchmarks", report.benchmarks}});
+  } else {
+    std::cout << "rebuilt " << shown_path(path) << " from " << report.added << " run folders and "
+              << report.benchmarks << " benchmarks\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_doctor(const Command& app) {
+  auto json = std::make_shared<bool>(false);
+  const Command command = app.add_command("doctor", "Check machine, backends and folders");
+  command
+      .details(
+          "A problem prevents runs or makes them unsafe; then the exit code is 1. A warning is "
+          "something slow or soon to become a problem.")
+      .examples("forge doctor\nforge doctor --json")
+      .see_also("forge backends, forge gc");
+  add_json_option(command, *json);
+  command.action(json, doctor);
+}
+
+void add_gc(const Command& app) {
+  auto options = std::make_shared<GcOptions>();
+  const Command command = app.add_command("gc", "Find and free unused disk space");
+  command
+      .details(
+          "Finds removed runs, surplus and damaged checkpoints, and leftovers of interrupted work. "
+          "Active and queued runs are never touched. Nothing is freed without confirmation.")
+      .examples(
+          "forge gc\n"
+          "forge gc --verbose --cache\n"
+          "forge gc --older-than 0 --yes       free removed runs now")
+      .see_also("forge runs rm, forge runs undo, forge doctor");
+  command
+      .add_option("--older-than <DAYS>",
+                  options->days,
+                  "Keep removed runs and prepared data for this many days")
+      .at_least(0)
+      .show_default();
+  command.add_flag("--cache", options->cache, "Include prepared data in the user's cache");
+  command.add_flag("--verify",
+                   options->verify,
+                   "Read every byte of checkpoints to find damage, not only their sizes");
+  command.add_flag("-v,--verbose", options->verbose, "List each folder");
+  command.add_flag("--yes", options->yes, "Do not ask for confirmation");
+  add_json_option(command, options->json, "Print JSON; frees nothing without --yes");
+  command.action(options, collect);
+}
+
+void add_store(const Command& app) {
+  const Command store = app.add_command("store", "Manage the index of runs").requires_subcommand();
+  auto json = std::make_shared<bool>(false);
+  const Command command = store.add_command("reindex", "Rebuild the index from the run folders");
+  add_json_option(command, *json);
+  command.action(json, rebuild);
+}
+
+}  // namespace forge::app

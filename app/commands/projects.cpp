@@ -1,0 +1,275 @@
+#include <unistd.h>
+#include <iostream>
+
+#include <nlohmann/json.hpp>
+
+#include "app/command_line.h"
+#include "app/terminal.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/project/names.h"
+#include "core/project/new_files.h"
+
+namespace forge::app {
+namespace {
+
+using project::ListedConfig;
+using project::ListedProject;
+
+struct LsOptions {
+  bool all = false;
+  bool json = false;
+};
+
+void print_configs(const ListedProject& listing, const fs::path& workspace, bool colour) {
+  std::cout << styled(listing.project.name, Style::bold, colour) << "  "
+            << (listing.project.workspace_root == workspace ? listing.project.path
+                                                            : shown_path(listing.project.folder));
+  if (!listing.project.description.empty()) std::cout << "  " << listing.project.description;
+  std::cout << "\n";
+  std::vector<std::vector<std::string>> lines;
+  for (size_t i = 0; i < listing.configs.size(); ++i) {
+    const ListedConfig& row = listing.configs[i];
+    const std::string& config = listing.project.configs[i].name;
+    const std::string shown =
+        config == listing.project.default_config ? "[" + config + "]" : config;
+    if (row.problem) {
+      const std::string problem = describe(*row.problem);
+      lines.push_back({"  " + shown, "broken", problem.substr(0, problem.find('\n'))});
+      continue;
+    }
+    lines.push_back({"  " + shown, row.summary.name, row.summary.description});
+  }
+  std::cout << aligned(lines);
+}
+
+nlohmann::json listing_json(const ListedProject& listing) {
+  nlohmann::json configs = nlohmann::json::array();
+  for (size_t i = 0; i < listing.configs.size(); ++i) {
+    const ListedConfig& row = listing.configs[i];
+    nlohmann::json entry = {
+        {"config", listing.project.configs[i].name},
+        {"name", row.summary.name},
+        {"description", row.summary.description},
+        {"trains", row.summary.trains},
+        {"default", listing.project.configs[i].name == listing.project.default_config}};
+    if (row.problem) entry["problem"] = describe(*row.problem);
+    configs.push_back(std::move(entry));
+  }
+  return {{"project", listing.project.path},
+          {"folder", listing.project.folder.string()},
+          {"name", listing.project.name},
+          {"description", listing.project.description},
+          {"configs", configs}};
+}
+
+/// Prints the listings; exit code 2 where a config is broken.
+int print(const std::vector<ListedProject>& listings, const fs::path& workspace, bool json) {
+  bool broken = false;
+  for (const ListedProject& listing : listings) {
+    for (const ListedConfig& row : listing.configs) broken = broken || row.problem;
+  }
+  if (json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const ListedProject& listing : listings) list.push_back(listing_json(listing));
+    print_json(list);
+  } else {
+    for (size_t i = 0; i < listings.size(); ++i) {
+      if (i > 0) std::cout << "\n";
+      print_configs(listings[i], workspace, use_colour(STDOUT_FILENO));
+    }
+  }
+  return static_cast<int>(broken ? ExitCode::usage : ExitCode::done);
+}
+
+int list(const Context& context, const LsOptions& options) {
+  project::ProjectList projects;
+  if (!options.all && context.project_folder()) {
+    projects.projects.push_back(context.project());
+  } else {
+    projects = context.all_projects(options.all);
+  }
+  const auto listings =
+      project::list_configs(std::move(projects.projects), context.host_environment());
+  const int code = print(listings, context.workspace().root, options.json);
+  for (const Error& problem : projects.problems) std::cerr << describe(problem) << "\n";
+  return projects.problems.empty() ? code : static_cast<int>(ExitCode::usage);
+}
+
+struct WorkspaceOptions {
+  std::string folder = ".";
+  std::string name;
+  std::string description;
+  std::vector<std::string> libraries;
+  bool json = false;
+};
+
+int create_workspace(const Context& context, const WorkspaceOptions& options) {
+  project::NewWorkspace request;
+  request.folder = project::absolute_folder(context.here() / options.folder);
+  request.name = options.name;
+  request.description = options.description;
+  for (const std::string& library : options.libraries) {
+    request.libraries.push_back(context.here() / library);
+  }
+  const std::vector<fs::path> files = project::create_workspace(request);
+  print_written_files(files, {{"workspace", request.folder.string()}}, options.json);
+  if (options.json) return 0;
+  const bool here = request.folder == project::absolute_folder(context.here());
+  std::cout << "next: " << (here ? "" : "cd " + shown_path(request.folder) + " && ")
+            << "forge project create NAME\n";
+  return 0;
+}
+
+void add_create_workspace(const Command& parent, const std::string& name) {
+  auto options = std::make_shared<WorkspaceOptions>();
+  const Command command = parent.add_command(
+      name, "Create a workspace: a folder of projects that use forge's templates");
+  const std::string path = name == "init" ? "forge init" : "forge ws create";
+  command.examples(path + "\n" + path + " ~/experiments --name Experiments --library ~/templates")
+      .see_also("forge project create");
+  command.add_option("DIR", options->folder, "Folder, created if missing").show_default();
+  command.add_option("--name", options->name, "Display name [default: the folder's name]");
+  command.add_option("--description <TEXT>", options->description, "One line for its README");
+  command
+      .add_option(
+          "-l,--library <DIR>", options->libraries, "More templates, searched before forge's own")
+      .repeated();
+  add_json_option(command, options->json);
+  command.action(options, create_workspace);
+}
+
+struct CreateOptions {
+  project::NewProject request;
+  std::string parent = ".";
+  std::string copied_config;
+  bool json = false;
+};
+
+int create_project(const Context& context, const CreateOptions& options) {
+  project::NewProject request = options.request;
+  request.parent = context.here() / options.parent;
+  if (!options.copied_config.empty()) {
+    request.copied_config = context.config(options.copied_config).config.file;
+  }
+  const project::CreatedProject created =
+      project::create_project(request, context.host_environment());
+  print_written_files(created.files,
+                      {{"project", created.folder.string()},
+                       {"default_config", created.default_config},
+                       {"trains", created.trains}},
+                      options.json);
+  if (options.json) return 0;
+  std::cout << "next: cd " << shown_path(created.folder) << " && "
+            << (created.trains ? "forge run --all && forge compare" : "forge ls") << "\n";
+  return 0;
+}
+
+void add_create_project(const Command& parent) {
+  auto options = std::make_shared<CreateOptions>();
+  const Command command = parent.add_command("create", "Create a project that runs as it is");
+  command
+      .examples(
+          "forge project create \"Wider kernels\"\n"
+          "forge project create sparse --in projects --description \"Fewer heads\"")
+      .see_also("forge init, forge project new-config");
+  project::NewProject& request = options->request;
+  command.add_option("NAME", request.name, "Display name; the folder is named after it").required();
+  command.add_option("--description <TEXT>", request.description, "One line for listings");
+  command.add_option("--in <DIR>", options->parent, "Parent folder in a workspace").show_default();
+  command.add_option("--project-dir-name <DIR>", request.folder_name, "Name of the folder");
+  command.add_option(
+      "--config-prefix <DIR>", request.config_prefix, "Folder of the configs [default: configs]");
+  command.add_option("--default-config <NAME>", request.default_config, "Name of the first config");
+  command.add_option("--from <CONFIG>", options->copied_config, "Config to copy as the first one");
+  add_json_option(command, options->json);
+  command.action(options, create_project);
+}
+
+struct NewConfigOptions {
+  project::NewConfig request;
+  std::string kind = "config";
+  std::string copied_config;
+  bool json = false;
+};
+
+int new_config(const Context& context, const NewConfigOptions& options) {
+  project::NewConfig request = options.request;
+  request.project = context.project().folder;
+  request.kind = options.kind == "config"    ? project::TemplateKind::config
+                 : options.kind == "project" ? project::TemplateKind::project
+                                             : project::TemplateKind::workspace;
+  if (!options.copied_config.empty()) {
+    request.copied_file = context.config(options.copied_config).config.file;
+  }
+  const fs::path file = create_config(request, context.host_environment());
+  if (options.json) {
+    print_json(nlohmann::json{{"file", file.string()}});
+  } else {
+    std::cout << "wrote " << shown_path(file) << "\n";
+  }
+  return 0;
+}
+
+void add_new_config(const Command& parent) {
+  auto options = std::make_shared<NewConfigOptions>();
+  const Command command =
+      parent.add_command("new-config", "Add a config or a template to the project");
+  command
+      .examples(
+          "forge project new-config train_wide\n"
+          "forge project new-config train_wide --extends configs/train_variant.yaml\n"
+          "forge project new-config shared --type project")
+      .see_also("forge ls, docs/TEMPLATES.md");
+  project::NewConfig& request = options->request;
+  command.add_option("NAME", request.name, "Name of the config").required();
+  add_project_option(command);
+  command.add_option("--description <TEXT>", request.description, "One line for listings");
+  const Argument extends = command.add_option(
+      "--extends <TEMPLATE>", request.extends, "Template to extend [default: the default config]");
+  command.add_option("--from <CONFIG>", options->copied_config, "Config to copy").excludes(extends);
+  command
+      .add_option("--type",
+                  options->kind,
+                  "Where to put it: with the configs, or with the templates of the project or the "
+                  "workspace")
+      .one_of({"config", "project", "workspace"})
+      .show_default();
+  add_json_option(command, options->json);
+  command.action(options, new_config);
+}
+
+}  // namespace
+
+void add_ls(const Command& app) {
+  auto options = std::make_shared<LsOptions>();
+  const Command command = app.add_command("ls", "List the configs of the current project");
+  command
+      .details(
+          "Outside of any project it lists those of the whole workspace. The default config "
+          "stands in brackets.")
+      .examples("forge ls\nforge ls -p canon\nforge ls --all --json")
+      .see_also("forge show, forge index");
+  add_project_option(command);
+  command.add_flag("-r,--recursive,--all",
+                   options->all,
+                   "List all projects below the folder of -p, or of the workspace");
+  add_json_option(command, options->json);
+  command.action(options, list);
+}
+
+void add_init(const Command& app) { add_create_workspace(app, "init"); }
+
+void add_workspace(const Command& app) {
+  add_create_workspace(app.add_command("ws", "Manage workspaces").requires_subcommand(), "create");
+}
+
+void add_project(const Command& app) {
+  const Command command =
+      app.add_command("project", "Create projects and configs").requires_subcommand();
+  add_create_project(command);
+  add_new_config(command);
+}
+
+}  // namespace forge::app

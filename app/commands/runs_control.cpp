@@ -1,0 +1,313 @@
+#include <chrono>
+#include <iostream>
+#include <set>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "app/command_line.h"
+#include "app/follow_runs.h"
+#include "app/runs.h"
+#include "app/terminal.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/parallel.h"
+#include "core/base/text.h"
+#include "core/config/experiment.h"
+#include "core/results/store/result_store.h"
+#include "core/run/event_log.h"
+#include "core/run/open_model.h"
+#include "core/run/queue/dispatch.h"
+#include "core/run/queue/queue.h"
+#include "core/run/request.h"
+#include "core/run/run_folder.h"
+#include "core/worker/launcher.h"
+
+namespace forge::app {
+namespace {
+
+struct RunsStopOptions {
+  RunSelector runs;
+  bool all = false;
+  bool now = false;
+  bool json = false;
+};
+
+bool is_active(const run::RunFolder& folder, const std::filesystem::path& runs_dir) {
+  return folder.state() == run::RunState::running || queue::is_queued(runs_dir, folder.id());
+}
+
+/// The selected runs, or with --all every active and queued one.
+std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopOptions& options) {
+  const bool chosen = !options.runs.names.empty() || !options.runs.conditions.empty();
+  if (options.all == chosen)
+    throw Error("name the runs to stop, or use --all for every active and queued run",
+                {},
+                "'forge status' lists them");
+  if (chosen) return selected_runs(context, options.runs);
+  const std::filesystem::path runs_dir = context.runs_dir();
+  std::vector<run::RunFolder> folders;
+  for (const run::RunFolder& folder : run::list_runs(runs_dir)) {
+    if (is_active(folder, runs_dir)) folders.push_back(folder);
+  }
+  return folders;
+}
+
+/// Asks a started run to stop; returns what happens to it.
+std::string stop_started(const run::RunFolder& folder, bool now) {
+  if (folder.state() != run::RunState::running)
+    return run::name_of(folder.state()) + ", not running";
+  folder.request_stop(now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint);
+  return now ? "stopping now" : "stopping after saving a checkpoint";
+}
+
+int stop(const Context& context, const RunsStopOptions& options) {
+  const std::vector<run::RunFolder> folders = runs_to_stop(context, options);
+  // Queued runs first: they would start when active ones stop.
+  std::vector<std::string> ids;
+  for (const run::RunFolder& folder : folders) ids.push_back(folder.id());
+  const std::vector<std::string> withdrawn =
+      ids.empty() ? ids : queue::cancel_queued(context.runs_dir(), ids);
+  const std::set<std::string> waited(withdrawn.begin(), withdrawn.end());
+  nlohmann::json list = nlohmann::json::array();
+  for (const run::RunFolder& folder : folders) {
+    const std::string what = waited.count(folder.id()) > 0 ? "removed from the queue"
+                                                           : stop_started(folder, options.now);
+    list.push_back({{"run", folder.id()}, {"what", what}});
+    if (!options.json) std::cout << folder.id() << ": " << what << "\n";
+  }
+  if (options.json) {
+    print_json(list);
+  } else if (folders.empty()) {
+    std::cout << "no active or queued runs\n";
+  }
+  return 0;
+}
+
+void add_runs_stop(const Command& runs) {
+  auto options = std::make_shared<RunsStopOptions>();
+  const Command command = runs.add_command("stop", "Save and stop runs, and remove queued ones");
+  command.details("The command that started a run continues it, and so does 'forge runs resume'.")
+      .examples(
+          "forge runs stop train_llama-deb27d\n"
+          "forge runs stop \"train_canon_*\"\n"
+          "forge runs stop --where status=running\n"
+          "forge runs stop --all")
+      .see_also("forge runs resume, forge status");
+  add_run_selector(command, options->runs);
+  command.add_flag("--all", options->all, "Stop every active and queued run");
+  command.add_flag(
+      "--now", options->now, "Do not save: training since the last checkpoint is lost");
+  add_json_option(command, options->json);
+  command.action(options, stop);
+}
+
+struct RunsSaveOptions {
+  std::string name;
+  double wait_seconds = 120;
+  bool json = false;
+};
+
+/// The active worker's description of itself; nullopt before it has sent one.
+std::optional<worker::Hello> worker_of(const run::RunFolder& folder) {
+  std::optional<worker::Hello> hello;
+  for (const run::StoredEvent& stored : run::read_events(folder.events_file())) {
+    if (stored.name == "attempt") hello.reset();
+    if (stored.event && std::holds_alternative<worker::Hello>(*stored.event))
+      hello = std::get<worker::Hello>(*stored.event);
+  }
+  return hello;
+}
+
+void require_running(const run::RunFolder& folder) {
+  if (folder.state() == run::RunState::running) return;
+  throw Error("run '" + folder.id() + "' is not running: it is " + run::name_of(folder.state()),
+              {},
+              "its checkpoints are in " + shown_path(folder.checkpoints()),
+              ExitCode::failed);
+}
+
+/// Waits until the worker has described itself, and throws Error where it cannot save on request.
+void require_saving(const run::RunFolder& folder, double seconds) {
+  const double deadline = steady_seconds() + seconds;
+  std::optional<worker::Hello> hello;
+  while (true) {
+    require_running(folder);
+    hello = worker_of(folder);
+    if (hello || steady_seconds() >= deadline) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  if (!hello) {
+    throw Error("the worker of run '" + folder.id() + "' has not started yet",
+                {},
+                "try again when it trains",
+                ExitCode::failed);
+  }
+  if (hello->saves_on_request) return;
+  throw Error("backend " + hello->backend + " cannot save on request",
+              {},
+              "'forge runs stop' saves and stops; 'forge runs resume' continues",
+              ExitCode::failed);
+}
+
+/// The next checkpoint; nullopt where the run ends or the time is up before.
+std::optional<worker::CheckpointSaved> wait_for_checkpoint(run::Follower& follower,
+                                                           double seconds) {
+  const double deadline = steady_seconds() + seconds;
+  while (true) {
+    const run::Update update = follower.poll();
+    for (const run::StoredEvent& stored : update.events) {
+      if (stored.event && std::holds_alternative<worker::CheckpointSaved>(*stored.event))
+        return std::get<worker::CheckpointSaved>(*stored.event);
+    }
+    if (update.over || steady_seconds() >= deadline) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+int save_checkpoint(const Context& context, const RunsSaveOptions& options) {
+  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
+  require_saving(folder, options.wait_seconds);
+  run::Follower follower(folder);
+  follower.skip_to_end();
+  folder.request_save();
+  nlohmann::json json = {{"run", folder.id()}, {"saved", false}, {"step", nullptr}, {"path", ""}};
+  const bool waits = options.wait_seconds > 0;
+  const auto saved = waits ? wait_for_checkpoint(follower, options.wait_seconds) : std::nullopt;
+  if (saved) {
+    const std::string path = (folder.path() / saved->path).string();
+    json.update({{"saved", true}, {"step", saved->step}, {"path", path}});
+    if (!options.json) {
+      std::cout << folder.id() << ": saved step " << saved->step << ", "
+                << human_bytes(double(saved->bytes)) << " in " << shown_path(path) << "\n";
+    }
+  }
+  if (options.json) print_json(json);
+  if (saved || !waits) {
+    if (!waits && !options.json) std::cout << folder.id() << ": save requested\n";
+    return 0;
+  }
+  throw Error("run '" + folder.id() + "' " +
+                  (folder.state() == run::RunState::running
+                       ? "has not saved within " + human_duration(options.wait_seconds)
+                       : "ended before it saved"),
+              {},
+              "'forge runs logs " + folder.id() + "' shows why",
+              ExitCode::failed);
+}
+
+void add_runs_save(const Command& runs) {
+  auto options = std::make_shared<RunsSaveOptions>();
+  const Command command = runs.add_command("save", "Save a checkpoint of an active run now");
+  command.details("Waits until the checkpoint is written. It counts toward train.keep_checkpoints.")
+      .examples(
+          "forge runs save train_llama-deb27d\n"
+          "forge runs save train_llama-deb27d --wait 0       request it and return")
+      .see_also("forge runs stop");
+  add_run_argument(command, options->name);
+  command
+      .add_option(
+          "--wait <SECONDS>", options->wait_seconds, "Maximum seconds to wait; 0 does not wait")
+      .at_least(0)
+      .show_default();
+  add_json_option(command, options->json);
+  command.action(options, save_checkpoint);
+}
+
+struct RunsResumeOptions {
+  RunSelector runs;
+  QueueOptions queue;
+  bool detach = false;
+  bool json = false;
+};
+
+/// A stopped run, with its request updated for this machine.
+PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, int jobs) {
+  const run::RunRecord record = folder.record();
+  const worker::Request request = run::read_request(folder);
+  const config::Experiment experiment = config::experiment_from_json(request.experiment);
+  worker::LocalLauncher launcher;
+  const worker::BackendInfo backend =
+      context.backend(experiment)->describe(launcher, request.device, request.threads);
+  run::require_same_backend(record, backend);
+  data::PreparedData data;
+  {
+    ProgressLine line("preparing data");
+    data =
+        data::prepare(experiment, user_cache_dir(), [&](double fraction, const std::string& phase) {
+          line.show_phase(fraction, phase);
+        });
+  }
+  run::refresh_request(folder, request, data);
+  const std::string checkpoint = folder.newest_checkpoint();
+  const std::string from =
+      checkpoint.empty()
+          ? "from the start"
+          : "from step " + std::to_string(std::stoll(fs::path(checkpoint).filename().string()));
+  return {record.id,
+          "resuming " + from + " of " + std::to_string(experiment.train.max_steps),
+          {record, folder, run::Action::resume},
+          queue::resource_request(backend.environment, request.device, jobs, usable_cores())};
+}
+
+/// Why a run cannot be resumed, "" where it can.
+std::string resume_problem(const Context& context, const run::RunFolder& folder) {
+  std::error_code error;
+  if (!fs::equivalent(folder.path().parent_path(), context.runs_dir(), error))
+    return "is in another runs folder, which FORGE_RUNS_DIR can select";
+  switch (folder.state()) {
+    case run::RunState::completed: return "is completed";
+    case run::RunState::running: return "is running already";
+    default: break;
+  }
+  return queue::is_queued(context.runs_dir(), folder.id()) ? "is queued already" : "";
+}
+
+int resume(const Context& context, const RunsResumeOptions& options) {
+  const std::vector<run::RunFolder> folders = selected_runs(context, options.runs);
+  std::vector<PendingRun> runs;
+  for (const run::RunFolder& folder : folders) {
+    const std::string reason = resume_problem(context, folder);
+    if (reason.empty()) {
+      runs.push_back(prepare_resume(context, folder, options.queue.jobs));
+    } else {
+      std::cerr << folder.id() << " " << reason << "\n";
+    }
+  }
+  if (runs.empty()) {
+    std::cerr << "nothing to resume\n";
+    if (options.json) std::cout << "[]\n";
+    return 0;
+  }
+  return execute_runs(context, runs, options.queue, options.detach, options.json);
+}
+
+void add_runs_resume(const Command& runs) {
+  auto options = std::make_shared<RunsResumeOptions>();
+  const Command command = runs.add_command("resume", "Resume stopped or failed runs");
+  command
+      .details(
+          "A run continues from its newest sound checkpoint with the config stored in its folder. "
+          "Its losses are bit-equal to those of a run that never stopped. A run whose backend, "
+          "device, threads or data have changed is refused.")
+      .examples(
+          "forge runs resume train_llama-deb27d\n"
+          "forge runs resume --where status=stopped --detach\n"
+          "forge runs resume \"train_canon_*\" --where status=failed")
+      .see_also("forge run, forge runs stop");
+  add_run_selector(command, options->runs);
+  add_queue_options(command, options->queue, options->detach);
+  add_json_option(command, options->json, "Print results as JSON");
+  command.action(options, resume);
+}
+
+}  // namespace
+
+void add_runs_control(const Command& runs) {
+  add_runs_stop(runs);
+  add_runs_save(runs);
+  add_runs_resume(runs);
+}
+
+}  // namespace forge::app

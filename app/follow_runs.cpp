@@ -1,0 +1,352 @@
+#include "app/follow_runs.h"
+
+#include <unistd.h>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "app/terminal.h"
+#include "core/base/clock.h"
+#include "core/base/display_text.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/manage/run_log.h"
+#include "core/results/store/run_summary.h"
+#include "core/run/event_log.h"
+#include "core/run/host.h"
+#include "core/run/queue/dispatch.h"
+#include "core/run/start.h"
+#include "core/run/supervisor.h"
+#include "core/worker/messages.h"
+
+namespace forge::app {
+namespace {
+
+/// The live line of a run, gathered from its events.
+class RunView {
+ public:
+  void take(const worker::Event& event);
+  bool started() const { return max_steps_ > 0; }
+  /// Of its steps, 0 to 1.
+  double fraction() const;
+  /// "step 120/300  loss 1.2345  …  ETA 12s"
+  std::string text() const;
+  /// "40 %  loss 1.2345"
+  std::string short_text() const;
+
+ private:
+  int64_t step_ = 0, first_step_ = 0, max_steps_ = 0;
+  std::string phase_;
+  std::optional<double> loss_, eval_loss_;
+  std::string score_;  ///< of the last evaluation, with its name
+  double tokens_per_second_ = 0;
+  double began_ = 0;
+};
+
+void RunView::take(const worker::Event& event) {
+  if (const auto* started = std::get_if<worker::Started>(&event)) {
+    max_steps_ = started->max_steps;
+    step_ = first_step_ = started->first_step;
+    began_ = steady_seconds();
+  } else if (const auto* progress = std::get_if<worker::Progress>(&event)) {
+    step_ = progress->step;
+    phase_ = progress->phase;
+  } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
+    step_ = metrics->step;
+    phase_ = "train";
+    loss_ = metrics->loss;
+    tokens_per_second_ = metrics->tokens_per_second;
+  } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
+    eval_loss_ = evaluation->loss;
+    const auto* score = store::headline(evaluation->scores);
+    score_ =
+        score ? tables::printable(score->first) + " " + results::fixed_text(score->second.value, 4)
+              : "";
+  }
+}
+
+double RunView::fraction() const { return max_steps_ > 0 ? double(step_) / double(max_steps_) : 0; }
+
+std::string RunView::text() const {
+  std::string text = "step " + std::to_string(step_) + "/" + std::to_string(max_steps_);
+  if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
+  if (eval_loss_) text += "  eval " + results::fixed_text(*eval_loss_, 4);
+  if (!score_.empty()) text += "  " + score_;
+  if (tokens_per_second_ > 0)
+    text += "  " + with_thousands(std::llround(tokens_per_second_)) + " tok/s";
+  if (phase_ == "evaluate") return text + "  evaluating";
+  if (phase_ == "save") return text + "  saving";
+  const double per_step =
+      (steady_seconds() - began_) / double(std::max<int64_t>(1, step_ - first_step_));
+  if (step_ > first_step_) text += "  ETA " + human_duration(per_step * double(max_steps_ - step_));
+  return text;
+}
+
+std::string RunView::short_text() const {
+  std::string text = std::to_string(std::lround(100 * fraction())) + " %";
+  if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
+  return text;
+}
+
+constexpr auto poll_interval = std::chrono::milliseconds(100);
+constexpr double dispatch_seconds = 0.5;
+
+bool is_pending(const PendingRun& run) {
+  return run.planned.action == run::Action::start || run.planned.action == run::Action::resume;
+}
+
+queue::QueueEntry entry_of(const PendingRun& run, const QueueOptions& options) {
+  queue::QueueEntry entry;
+  entry.run = run.planned.record.id;
+  entry.priority = options.priority;
+  entry.host = run::host_name();
+  entry.devices = run.demand.devices;
+  entry.units = run.demand.units;
+  entry.jobs = options.jobs;
+  entry.fail_fast = options.fail_fast;
+  return entry;
+}
+
+/// What is wrong with the checkpoints that an attempt skipped.
+std::vector<std::string> skipped_checkpoints(const run::StoredEvent& stored) {
+  if (stored.name != "attempt" || !stored.json.contains("damaged")) return {};
+  return stored.json.at("damaged").get<std::vector<std::string>>();
+}
+
+/// A warning for an event: memory ran out, or the worker is restarted.
+std::string notice_of(const run::StoredEvent& stored) {
+  const bool tried_again =
+      stored.name == "ended" && stored.json.value("retry", nlohmann::json()) == true;
+  return tried_again || stored.name == "micro_batch" ? manage::event_text(stored) : "";
+}
+
+/// A run while it is followed.
+struct Followed {
+  explicit Followed(const PendingRun& pending)
+      : run(pending),
+        follower(pending.planned.folder),
+        line(pending.label),
+        attempt_before(pending.planned.folder.status().attempt) {}
+
+  const PendingRun& run;
+  run::Follower follower;
+  RunView view;
+  ProgressLine line;
+  int attempt_before;
+  int supervisor = 0;  ///< process id, if it is our child
+  bool announced = false;
+  bool running = false;
+  bool reported = false;  ///< its end
+  std::optional<Outcome> outcome;
+};
+
+class RunFollower {
+ public:
+  RunFollower(const Context& context,
+              const std::vector<PendingRun>& runs,
+              const std::function<void(size_t)>& at_end)
+      : context_(context),
+        runs_dir_(context.runs_dir()),
+        at_end_(at_end),
+        together_(std::to_string(runs.size()) + " runs"),
+        live_(is_terminal(STDERR_FILENO) && runs.size() > 1) {
+    for (const PendingRun& run : runs) followed_.push_back(std::make_unique<Followed>(run));
+  }
+
+  std::vector<Outcome> run() {
+    while (true) {
+      dispatch_queue();
+      for (size_t i = 0; i < followed_.size(); ++i) update(i);
+      if (ended_ == followed_.size()) break;
+      answer_interrupts();
+      show();
+      std::this_thread::sleep_for(poll_interval);
+    }
+    together_.clear();
+    std::vector<Outcome> outcomes;
+    for (const auto& followed : followed_) outcomes.push_back(*followed->outcome);
+    return outcomes;
+  }
+
+ private:
+  void dispatch_queue() {
+    const double now = steady_seconds();
+    if (now < dispatch_at_) return;
+    dispatch_at_ = now + dispatch_seconds;
+    const queue::DispatchResult done = queue::dispatch(runs_dir_, context_.program());
+    for (const queue::StartedRun& started : done.started) {
+      if (Followed* followed = find(started.run)) {
+        if (followed->supervisor != 0)
+          print_line(*followed, followed->run.label + ": its supervisor was killed, restarting it");
+        followed->supervisor = started.supervisor;
+        announce(*followed);
+      }
+    }
+    for (const queue::NotStarted& failed : done.failed) {
+      if (Followed* followed = find(failed.run)) end_unstarted(*followed, failed.problem);
+    }
+  }
+
+  Followed* find(const std::string& run) {
+    for (const auto& followed : followed_) {
+      if (followed->run.planned.record.id == run) return followed.get();
+    }
+    return nullptr;
+  }
+
+  /// A line that stays.
+  void print_line(Followed& followed, const std::string& text) {
+    (live_ ? together_ : followed.line).print_line(text);
+  }
+
+  void announce(Followed& followed) {
+    if (!followed.announced && !followed.run.what.empty())
+      print_line(followed, followed.run.label + ": " + followed.run.what);
+    followed.announced = true;
+  }
+
+  void end_unstarted(Followed& followed, const Error& problem) {
+    Outcome outcome;
+    outcome.status.state = run::RunState::failed;
+    outcome.status.reason = problem.message();
+    outcome.status.hint = problem.hint();
+    outcome.status.storage = problem.exit_code() == ExitCode::storage;
+    followed.outcome = outcome;
+  }
+
+  void update(size_t index) {
+    Followed& followed = *followed_[index];
+    if (followed.reported) return;
+    if (!followed.outcome) {
+      follow(followed);
+      if (!followed.outcome) return;
+    }
+    followed.reported = true;
+    followed.line.clear();
+    ++ended_;
+    dispatch_at_ = 0;
+    if (followed.outcome->status.storage) withdraw_queued();
+    at_end_(index);
+  }
+
+  void follow(Followed& followed) {
+    // Poll before asking the queue: a run leaves the queue before it releases its lock.
+    const run::Update update = followed.follower.poll();
+    for (const run::StoredEvent& stored : update.events) {
+      if (stored.event) followed.view.take(*stored.event);
+      for (const std::string& problem : skipped_checkpoints(stored))
+        print_line(
+            followed,
+            "warning: " + followed.run.label + ": " + problem + "; using the checkpoint before it");
+      const std::string notice = notice_of(stored);
+      if (!notice.empty() && stored.attempt > followed.attempt_before)
+        print_line(followed, "warning: " + followed.run.label + ": " + tables::printable(notice));
+    }
+    if (update.progress) followed.view.take(*update.progress);
+    followed.running = !update.over;
+    if (followed.running) announce(followed);
+    if (update.over && !queue::is_queued(runs_dir_, followed.run.planned.record.id))
+      followed.outcome = outcome_of(followed);
+  }
+
+  static Outcome outcome_of(const Followed& followed) {
+    const run::RunFolder& folder = followed.run.planned.folder;
+    Outcome outcome{folder.status()};
+    if (followed.supervisor != 0) {
+      // On a completely full disk only the exit code can report it.
+      const int code = run::wait_for_supervisor(followed.supervisor);
+      if (code == run::supervised_storage) outcome.status.storage = true;
+      const bool ended_well = code == run::supervised_completed || code == run::supervised_stopped;
+      if (!ended_well && outcome.status.attempt == followed.attempt_before) {
+        // It failed before it could record anything.
+        outcome.status.state = run::RunState::failed;
+        outcome.status.reason = run::supervisor_error(folder);
+        outcome.status.hint.clear();
+      }
+    }
+    outcome.started = followed.supervisor != 0 || followed.announced ||
+                      outcome.status.state == run::RunState::completed ||
+                      outcome.status.attempt > followed.attempt_before;
+    return outcome;
+  }
+
+  void withdraw_queued() {
+    std::vector<std::string> runs;
+    for (const auto& followed : followed_) {
+      if (!followed->outcome) runs.push_back(followed->run.planned.record.id);
+    }
+    queue::cancel_queued(runs_dir_, runs);
+  }
+
+  void answer_interrupts() {
+    if (interrupts_.count() <= answered_) return;
+    answered_ = interrupts_.count();
+    withdraw_queued();
+    for (const auto& followed : followed_) {
+      if (followed->outcome || !followed->running) continue;
+      followed->run.planned.folder.request_stop(answered_ == 1 ? run::StopRequest::after_checkpoint
+                                                               : run::StopRequest::immediately);
+      print_line(*followed,
+                 answered_ == 1 ? "stopping " + followed->run.label +
+                                      " after saving a checkpoint; Ctrl-C again stops it now"
+                                : "stopping " + followed->run.label + " now");
+    }
+  }
+
+  void show() {
+    double done = 0;
+    std::vector<std::string> parts = {std::to_string(ended_) + " done"};
+    for (const auto& followed : followed_) {
+      done += followed->outcome ? 1 : followed->view.fraction();
+      if (followed->outcome || !followed->running || !followed->view.started()) continue;
+      if (!live_) followed->line.show(followed->view.fraction(), followed->view.text());
+      parts.push_back(followed->run.label + " " + followed->view.short_text());
+    }
+    if (live_) together_.show(done / double(followed_.size()), join(parts, " · "));
+  }
+
+  const Context& context_;
+  const std::filesystem::path runs_dir_;
+  const std::function<void(size_t)>& at_end_;
+  const Interrupts interrupts_;
+  std::vector<std::unique_ptr<Followed>> followed_;
+  ProgressLine together_;  ///< on a terminal, of several runs: one line for all
+  const bool live_;
+  size_t ended_ = 0;
+  int answered_ = 0;
+  double dispatch_at_ = 0;
+};
+
+}  // namespace
+
+void enqueue(const Context& context,
+             const std::vector<PendingRun>& runs,
+             const QueueOptions& options) {
+  const std::string submitted = utc_timestamp();
+  const std::string group = submitted + "-" + std::to_string(::getpid());
+  int64_t position = 0;
+  queue::Queue queue(context.runs_dir());
+  for (const PendingRun& run : runs) {
+    if (!is_pending(run)) continue;
+    queue::QueueEntry entry = entry_of(run, options);
+    entry.group = group;
+    entry.submitted = submitted;
+    entry.position = position++;
+    queue.add(entry);
+  }
+}
+
+std::vector<Outcome> follow_runs(const Context& context,
+                                 const std::vector<PendingRun>& runs,
+                                 const std::function<void(size_t)>& at_end) {
+  return RunFollower(context, runs, at_end).run();
+}
+
+}  // namespace forge::app

@@ -1,0 +1,373 @@
+#include "app/runs.h"
+
+#include <unistd.h>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <set>
+
+#include "app/terminal.h"
+#include "core/base/display_text.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/project/names.h"
+#include "core/results/metrics.h"
+#include "core/results/store/result_store.h"
+#include "core/results/tables/comparability.h"
+#include "core/run/open_model.h"
+#include "core/run/queue/dispatch.h"
+#include "core/run/supervisor.h"
+
+namespace forge::app {
+namespace {
+
+/// Ids of the runs that a query selects.
+std::vector<std::string> matching_ids(const Context& context, const store::RunQuery& query) {
+  std::vector<std::string> ids;
+  const std::optional<store::ResultStore> store = find_store(context);
+  if (!store) return ids;
+  store::RunFilter filter;
+  filter.archived = true;
+  for (const store::RunSummary& run : store::select(store->runs(filter), query))
+    ids.push_back(run.id);
+  return ids;
+}
+
+std::vector<run::RunFolder> named_runs(const Context& context,
+                                       const std::vector<std::string>& names) {
+  const fs::path runs_dir = context.runs_dir();
+  std::vector<run::RunFolder> folders;
+  std::set<fs::path> seen;
+  const auto add = [&](run::RunFolder folder) {
+    if (seen.insert(folder.path()).second) folders.push_back(std::move(folder));
+  };
+  for (const std::string& name : names) {
+    if (!project::is_pattern(name)) {
+      add(run::find_run_by_name_or_path(runs_dir, name));
+      continue;
+    }
+    store::RunQuery query;
+    query.patterns = {name};
+    const std::vector<std::string> ids = matching_ids(context, query);
+    if (ids.empty())
+      throw Error("no runs match '" + name + "'", {}, "'forge runs --archived' lists all runs");
+    for (const std::string& id : ids) add(run::RunFolder(runs_dir / id));
+  }
+  return folders;
+}
+
+}  // namespace
+
+store::ResultStore open_store(const Context& context) {
+  run::make_runs_dir(context.runs_dir());
+  store::ResultStore store(store::store_path(context.runs_dir()));
+  print_warnings(store.sync(context.runs_dir()).warnings);
+  return store;
+}
+
+std::optional<store::ResultStore> find_store(const Context& context) {
+  if (!fs::exists(context.runs_dir())) return std::nullopt;
+  return open_store(context);
+}
+
+void add_run_selector(const Command& command, RunSelector& selector) {
+  command.add_option("RUN", selector.names, "Run ids, prefixes of them, patterns, or run folders");
+  command
+      .add_option("--where <CONDITION>",
+                  selector.conditions,
+                  "Select runs by COLUMN=VALUE (also !=, <, <=, >, >=); all conditions must hold")
+      .repeated();
+}
+
+std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelector& selector) {
+  if (selector.names.empty() && selector.conditions.empty()) {
+    throw Error("name runs or use --where", {}, "'forge runs' lists them");
+  }
+  const fs::path runs_dir = context.runs_dir();
+  std::vector<run::RunFolder> folders = named_runs(context, selector.names);
+  if (selector.conditions.empty()) return folders;
+  store::RunQuery query;
+  query.conditions = selector.conditions;
+  const std::vector<std::string> ids = matching_ids(context, query);
+  if (selector.names.empty()) {
+    for (const std::string& id : ids) folders.emplace_back(runs_dir / id);
+    return folders;
+  }
+  const std::set<std::string> meets(ids.begin(), ids.end());
+  std::vector<run::RunFolder> both;
+  for (run::RunFolder& folder : folders) {
+    if (meets.count(folder.id()) > 0) both.push_back(std::move(folder));
+  }
+  return both;
+}
+
+namespace {
+
+std::string loss_text(const std::optional<double>& loss) {
+  return loss ? results::fixed_text(*loss, 4) : "-";
+}
+
+std::string score_text(const worker::Score& score) {
+  return loss_text(score.value) + "  (" + with_thousands(score.count) +
+         (score.count == 1 ? " case)" : " cases)");
+}
+
+std::string speed_text(const std::optional<double>& speed) {
+  return speed ? with_thousands(std::llround(*speed)) : "-";
+}
+
+std::string memory_text(const std::optional<double>& bytes) {
+  return bytes ? human_bytes(*bytes) : "-";
+}
+
+std::string status_text(const store::RunSummary& run) {
+  if (run.status == run::RunState::running)
+    return "running " + std::to_string(store::progress_percent(run)) + "%";
+  return run::name_of(run.status);
+}
+
+Style style_of(run::RunState status) {
+  switch (status) {
+    case run::RunState::completed: return Style::green;
+    case run::RunState::failed: return Style::red;
+    case run::RunState::stopped: return Style::yellow;
+    default: return Style::plain;
+  }
+}
+
+/// How a run's numbers are computed, e.g. "bfloat16, weights master_copies, not deterministic".
+std::string precision_text(const nlohmann::json& config) {
+  if (!config.is_object() || !config.contains("train")) return "-";
+  const nlohmann::json& train = config.at("train");
+  std::string text = tables::printable(train.value("precision", "-"));
+  const std::string weights = train.value("bfloat16_weights", "none");
+  if (weights != "none") text += ", weights " + tables::printable(weights);
+  const auto deterministic = train.find("deterministic");
+  if (deterministic == train.end() || !deterministic->is_boolean()) return text;
+  return text + (deterministic->get<bool>() ? ", deterministic" : ", not deterministic");
+}
+
+/// A value of a column that no other function knows how to print.
+std::string column_text(const nlohmann::json& value) {
+  if (value.is_null()) return "-";
+  if (value.is_string()) return tables::printable(value.get<std::string>());
+  if (value.is_array()) {
+    std::vector<std::string> words;
+    for (const nlohmann::json& word : value) words.push_back(column_text(word));
+    return words.empty() ? "-" : join(words, ", ");
+  }
+  return json_text(value);
+}
+
+}  // namespace
+
+std::string result_text(const store::RunSummary& run,
+                        const nlohmann::json& config,
+                        const std::string& folder,
+                        bool colour) {
+  std::string head = styled(run.config, Style::bold, colour) + "  " +
+                     styled(status_text(run), style_of(run.status), colour);
+  if (run.metric(results::wall_seconds_name))
+    head += "  " + human_duration(*run.metric(results::wall_seconds_name));
+  if (run.status == run::RunState::stopped) head += "  at step " + std::to_string(run.step);
+  std::vector<std::vector<std::string>> lines;
+  if (run.metric(results::eval_loss_name))
+    lines.push_back(
+        {"  eval loss",
+         loss_text(run.metric(results::eval_loss_name)) + "  (" + run.evaluation + ")"});
+  for (const auto& [name, score] : run.scores) {
+    lines.push_back({"  " + tables::printable(name), score_text(score)});
+  }
+  if (run.metric(results::train_loss_name))
+    lines.push_back({"  train loss", loss_text(run.metric(results::train_loss_name))});
+  if (run.metric(results::tokens_per_second_name))
+    lines.push_back(
+        {"  speed", speed_text(run.metric(results::tokens_per_second_name)) + " tok/s"});
+  if (const std::string disturbance = tables::disturbance_of(run); !disturbance.empty())
+    lines.push_back({"", disturbance});
+  if (run.micro_batch_size)
+    lines.push_back(
+        {"  micro-batch",
+         with_thousands(*run.micro_batch_size) + (*run.micro_batch_size == 1 ? " row" : " rows")});
+  if (run.metric(results::peak_memory_name)) {
+    lines.push_back({"  peak memory",
+                     memory_text(run.metric(results::peak_memory_name)) + " in tensors, " +
+                         memory_text(run.metric(results::peak_resident_name)) + " resident"});
+  }
+  if (run.parameters > 0) lines.push_back({"  parameters", with_thousands(run.parameters)});
+  lines.push_back({"  profile",
+                   run.profile + "  (" + with_thousands(run.tokens) + " tokens, seed " +
+                       std::to_string(run.seed) + ", " + run.device_name + ")"});
+  lines.push_back({"  precision", precision_text(config)});
+  if (!run.tags.empty()) lines.push_back({"  tags", join(run.tags, ", ")});
+  if (!run.note.empty()) lines.push_back({"  note", tables::printable(run.note)});
+  if (run.archived != 0) lines.push_back({"  archived", "not in lists and tables"});
+  lines.push_back({"  run", folder});
+  return head + "\n" + aligned(lines);
+}
+
+std::string result_table(const std::vector<store::RunSummary>& runs, bool colour) {
+  std::vector<std::vector<std::string>> lines = {{"Config",
+                                                  "Status",
+                                                  "Profile",
+                                                  "Seed",
+                                                  "Eval Loss",
+                                                  "Train Loss",
+                                                  "Tok/s",
+                                                  "Memory",
+                                                  "Parameters",
+                                                  "Run"}};
+  for (const store::RunSummary& run : runs) {
+    lines.push_back({run.config,
+                     status_text(run),
+                     run.profile,
+                     std::to_string(run.seed),
+                     loss_text(run.metric(results::eval_loss_name)),
+                     loss_text(run.metric(results::train_loss_name)),
+                     speed_text(run.metric(results::tokens_per_second_name)),
+                     memory_text(run.metric(results::peak_memory_name)),
+                     run.parameters > 0 ? with_thousands(run.parameters) : "-",
+                     run.id});
+  }
+  const std::string table = aligned(lines, {3, 4, 5, 6, 7, 8});
+  const size_t head = table.find('\n');
+  return styled(table.substr(0, head), Style::bold, colour) + table.substr(head);
+}
+
+std::string column_table(const std::vector<store::RunSummary>& runs,
+                         const std::vector<std::string>& columns) {
+  std::vector<std::vector<std::string>> lines = {columns};
+  for (const store::RunSummary& run : runs) {
+    const nlohmann::json values = store::columns_of(run);
+    lines.emplace_back();
+    for (const std::string& column : columns)
+      lines.back().push_back(column_text(values.at(column)));
+  }
+  return aligned(lines);
+}
+
+nlohmann::json to_json(const store::RunSummary& run) {
+  nlohmann::json json = store::columns_of(run);
+  json["scores"] = to_json(run.scores);
+  return json;
+}
+
+nlohmann::json to_json(const std::map<std::string, worker::Score>& scores) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [name, score] : scores) {
+    json[name] = {{"value", score.value}, {"count", score.count}};
+  }
+  return json;
+}
+
+nlohmann::json to_json(const worker::Evaluation& evaluation) {
+  return {{"step", evaluation.step},
+          {"loss", evaluation.loss},
+          {"tokens", evaluation.tokens},
+          {"seconds", evaluation.seconds},
+          {"scores", to_json(evaluation.scores)}};
+}
+
+namespace {
+
+void report_failure(const std::string& label,
+                    const run::RunFolder& folder,
+                    const run::RunStatus& status) {
+  std::cerr << "error: " << label << " failed: " << status.reason << "\n";
+  for (const std::string& line : status.stderr_lines) std::cerr << "    " << line << "\n";
+  if (!status.hint.empty()) std::cerr << "hint: " << status.hint << "\n";
+  std::cerr << "full log: " << shown_path(folder.stderr_file()) << "\n";
+}
+
+/// As the supervisor's own: a stop and a full disk have a code each.
+int exit_code_of(const run::RunStatus& status) {
+  if (status.state == run::RunState::completed) return run::supervised_completed;
+  if (status.state == run::RunState::stopped) return run::supervised_stopped;
+  return status.storage ? run::supervised_storage : run::supervised_failed;
+}
+
+void print_results(const std::vector<store::RunSummary>& runs,
+                   const store::ResultStore& store,
+                   const std::filesystem::path& runs_dir,
+                   bool json) {
+  const bool colour = use_colour(STDOUT_FILENO);
+  if (json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const store::RunSummary& run : runs) list.push_back(to_json(run));
+    print_json(list);
+  } else if (runs.size() == 1) {
+    std::cout << result_text(
+        runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id), colour);
+  } else {
+    std::cout << result_table(runs, colour);
+  }
+}
+
+void print_queued(const std::vector<PendingRun>& runs, bool json) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const PendingRun& run : runs) {
+    list.push_back({{"run", run.planned.record.id},
+                    {"label", run.label},
+                    {"action", name_of(run.planned.action)}});
+  }
+  if (json) {
+    print_json(list);
+    return;
+  }
+  for (const PendingRun& run : runs) std::cout << run.planned.record.id << "\n";
+  std::cerr << "'forge status' shows their progress, 'forge runs stop' stops them\n";
+}
+
+int follow_and_report(const Context& context, const std::vector<PendingRun>& runs, bool json) {
+  store::ResultStore store = open_store(context);
+  const std::filesystem::path runs_dir = context.runs_dir();
+  const std::vector<Outcome> outcomes =
+      follow_runs(context, runs, [&](size_t) { print_warnings(store.sync(runs_dir).warnings); });
+  std::vector<store::RunSummary> results;
+  int worst = run::supervised_completed;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Outcome& outcome = outcomes[i];
+    if (!outcome.started) {
+      std::cerr << runs[i].label << ": not started\n";
+      continue;
+    }
+    if (outcome.status.state == run::RunState::failed)
+      report_failure(runs[i].label, runs[i].planned.folder, outcome.status);
+    worst = std::max(worst, exit_code_of(outcome.status));
+    if (auto summary = store.run(runs[i].planned.record.id)) results.push_back(std::move(*summary));
+  }
+  if (worst == run::supervised_stopped)
+    std::cerr << "the same command continues from the saved checkpoint\n";
+  print_results(results, store, runs_dir, json);
+  return worst;
+}
+
+}  // namespace
+
+void add_queue_options(const Command& command, QueueOptions& queue, bool& detach) {
+  command
+      .add_option("--jobs",
+                  queue.jobs,
+                  "Maximum concurrent runs; on a CPU they share the cores equally "
+                  "[default: one per GPU, or one on the CPU]")
+      .at_least(1);
+  command.add_option("--priority", queue.priority, "Higher priority starts first").show_default();
+  command.add_flag("--detach", detach, "Queue and return; 'forge status' shows the progress");
+}
+
+int execute_runs(const Context& context,
+                 const std::vector<PendingRun>& runs,
+                 const QueueOptions& queue,
+                 bool detach,
+                 bool json) {
+  enqueue(context, runs, queue);
+  if (!detach) return follow_and_report(context, runs, json);
+  queue::dispatch(context.runs_dir(), context.program());
+  print_queued(runs, json);
+  return 0;
+}
+
+}  // namespace forge::app

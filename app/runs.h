@@ -1,0 +1,68 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "app/command_line.h"
+#include "app/context.h"
+#include "app/follow_runs.h"
+#include "core/results/store/result_store.h"
+#include "core/results/store/run_summary.h"
+#include "core/run/run_folder.h"
+
+namespace forge::app {
+
+/// The store of the runs folder, which is created where it is missing, brought up to date with the
+/// run folders. Prints warnings about damaged ones.
+store::ResultStore open_store(const Context& context);
+/// The same; nullopt where there is no runs folder.
+std::optional<store::ResultStore> find_store(const Context& context);
+
+/// The runs that a command is given.
+struct RunSelector {
+  std::vector<std::string> names;       ///< ids, prefixes of them, patterns, folders
+  std::vector<std::string> conditions;  ///< --where
+};
+
+/// RUN… and --where.
+void add_run_selector(const Command& command, RunSelector& choice);
+
+/// The named runs, or all runs where none is named, that meet the conditions; archived ones too.
+/// Throws Error where neither names nor conditions are given, and for a name or pattern that
+/// matches no run.
+std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelector& choice);
+
+/// A run's result in some lines, its folder included. `config` is the run's resolved config.
+std::string result_text(const store::RunSummary& run,
+                        const nlohmann::json& config,
+                        const std::string& folder,
+                        bool colour);
+
+/// Runs as a table, one a line.
+std::string result_table(const std::vector<store::RunSummary>& runs, bool colour);
+
+/// Runs as a table of the named columns.
+std::string column_table(const std::vector<store::RunSummary>& runs,
+                         const std::vector<std::string>& columns);
+
+/// Every column of the store by its name, and the scores of the last evaluation.
+nlohmann::json to_json(const store::RunSummary& run);
+/// {NAME: {"value", "count"}}
+nlohmann::json to_json(const std::map<std::string, worker::Score>& scores);
+nlohmann::json to_json(const worker::Evaluation& evaluation);
+
+/// --jobs, --priority and --detach
+void add_queue_options(const Command& command, QueueOptions& queue, bool& detach);
+
+/// Queues the runs and follows them to their ends, reports failures, and prints the results; with
+/// `detach` it only queues them and prints their ids. Returns the exit code: 1 a run failed, 3 one
+/// was stopped, 4 the disk is full or fails.
+int execute_runs(const Context& context,
+                 const std::vector<PendingRun>& runs,
+                 const QueueOptions& queue,
+                 bool detach,
+                 bool json);
+
+}  // namespace forge::app

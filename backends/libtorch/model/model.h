@@ -1,0 +1,89 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/libtorch/model/block.h"
+#include "backends/libtorch/model/weight_store.h"
+#include "backends/libtorch/ops/causal_attention/causal_attention.h"
+#include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
+#include "backends/libtorch/ops/linear/linear.h"
+#include "backends/libtorch/ops/rms_norm/rms_norm.h"
+#include "backends/libtorch/torch_precompiled.h"
+#include "core/config/experiment.h"
+
+namespace forge::libtorch {
+
+class InferenceState;
+
+/// A language model: embedding, residual blocks, final norm, head. What its blocks are, the config
+/// says; docs/MATHEMATICS.md gives the formulas.
+class Model {
+ public:
+  /// Weights are allocated, not set: see load_initial in weights.h.
+  Model(const model::ModelConfig& config, const WeightTypes& types, const at::Device& device);
+  /// All weights of one type.
+  Model(const model::ModelConfig& config, const at::TensorOptions& options);
+
+  const model::ModelConfig& config() const { return config_; }
+  /// Device and dtype of the activations.
+  at::TensorOptions options() const;
+  const std::vector<std::unique_ptr<Block>>& blocks() const { return blocks_; }
+
+  /// Logits [B, T, V] of ids int32 [B, T]. With documents of [B, T], no token sees another
+  /// document. `residual_stream`, where given, receives the stream after each block.
+  at::Tensor logits(const at::Tensor& ids,
+                    const ops::Documents& documents = {},
+                    std::vector<at::Tensor>* residual_stream = nullptr) const;
+
+  /// Mean loss of the targets int32 [B, T] that follow ids, a scalar, without keeping the logits.
+  at::Tensor loss(const at::Tensor& ids,
+                  const ops::Documents& documents,
+                  const at::Tensor& targets,
+                  const ops::CrossEntropyOptions& options) const;
+
+  /// The sum of the losses of all scored targets without z-loss, a float64 scalar on the device,
+  /// without gradient and without keeping the logits.
+  at::Tensor loss_sum(const at::Tensor& ids,
+                      const ops::Documents& documents,
+                      const at::Tensor& targets) const;
+
+  /// Logits [B, V] of the token that follows each row. ids int32 [B, T]; the first lengths[b]
+  /// (1 … T) are row b's, those behind them do not matter. With a state the ids continue its rows,
+  /// and it is brought up to them.
+  at::Tensor next_logits(const at::Tensor& ids,
+                         const std::vector<int64_t>& lengths,
+                         InferenceState* state = nullptr) const;
+
+  /// Every weight's Hugging Face name and its part of of_stored(stored tensor).
+  NamedTensors named(const std::function<at::Tensor(const at::Tensor& stored)>& of_stored) const {
+    return weights_.named(of_stored);
+  }
+  /// Every weight as a view into the stored tensors.
+  NamedTensors named_weights() const;
+  /// Gradients under the names of named_weights(); a weight without gradient gives zeros.
+  NamedTensors named_gradients() const;
+  /// The stored tensors themselves: what the optimizer updates and what has gradients.
+  std::vector<at::Tensor> trainable() const { return weights_.stored(); }
+  /// The matrices that have a rounded copy for products.
+  std::vector<ops::WeightMatrix> rounded_matrices() const { return weights_.rounded_matrices(); }
+  /// Rounds the stored matrices again, after they have changed.
+  void round_matrices();
+
+ private:
+  /// The residual stream after the last block, [B, T, hidden].
+  at::Tensor stream(const at::Tensor& ids,
+                    const ops::Documents& documents,
+                    std::vector<at::Tensor>* residual_stream = nullptr) const;
+  at::Tensor norm(const at::Tensor& x) const;
+  const ops::WeightMatrix& head() const { return lm_head_.defined() ? lm_head_ : embedding_; }
+
+  model::ModelConfig config_;
+  WeightStore weights_;
+  ops::WeightMatrix embedding_;  ///< [V, hidden]
+  std::vector<std::unique_ptr<Block>> blocks_;
+  at::Tensor final_norm_;      ///< [hidden]
+  ops::WeightMatrix lm_head_;  ///< [V, hidden], undefined where the embedding is the head
+};
+
+}  // namespace forge::libtorch

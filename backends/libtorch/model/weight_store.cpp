@@ -1,0 +1,52 @@
+#include "backends/libtorch/model/weight_store.h"
+
+namespace forge::libtorch {
+
+ops::WeightMatrix WeightStore::add_matrix(const std::vector<WeightRows>& weights, int64_t columns) {
+  int64_t rows = 0;
+  for (const WeightRows& weight : weights) rows += weight.rows;
+  const at::TensorOptions options(device_);
+  ops::WeightMatrix matrix =
+      at::empty({rows, columns}, options.dtype(types_.matrices)).requires_grad_(true);
+  if (types_.products) matrix.rounded = at::empty({rows, columns}, options.dtype(*types_.products));
+  entries_.push_back({matrix, weights});
+  return matrix;
+}
+
+at::Tensor WeightStore::add_vector(const std::string& name, at::IntArrayRef shape) {
+  at::Tensor weight =
+      at::empty(shape, at::TensorOptions(device_).dtype(types_.vectors)).requires_grad_(true);
+  entries_.push_back({weight, {{name, shape[0]}}});
+  return weight;
+}
+
+NamedTensors WeightStore::named(
+    const std::function<at::Tensor(const at::Tensor&)>& of_stored) const {
+  NamedTensors list;
+  for (const Entry& entry : entries_) {
+    const at::Tensor tensor = of_stored(entry.matrix.stored);
+    if (!tensor.defined()) continue;
+    int64_t first = 0;
+    for (const WeightRows& weight : entry.weights) {
+      list.emplace_back(weight.name + ".weight", tensor.narrow(0, first, weight.rows));
+      first += weight.rows;
+    }
+  }
+  return list;
+}
+
+std::vector<at::Tensor> WeightStore::stored() const {
+  std::vector<at::Tensor> list;
+  for (const Entry& entry : entries_) list.push_back(entry.matrix.stored);
+  return list;
+}
+
+std::vector<ops::WeightMatrix> WeightStore::rounded_matrices() const {
+  std::vector<ops::WeightMatrix> list;
+  for (const Entry& entry : entries_) {
+    if (entry.matrix.rounded.defined()) list.push_back(entry.matrix);
+  }
+  return list;
+}
+
+}  // namespace forge::libtorch

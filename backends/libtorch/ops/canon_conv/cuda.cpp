@@ -1,0 +1,37 @@
+#include "backends/libtorch/ops/canon_conv/canon_conv.h"
+#include "backends/libtorch/ops/canon_conv/cuda_tensors.h"
+
+namespace forge::ops {
+
+void canon_conv_forward_cuda(const at::Tensor& x,
+                             const at::Tensor& w,
+                             const CanonConvOptions& options,
+                             const at::Tensor& doc_ids,
+                             at::Tensor& y) {
+  cuda::with_type(x, [&](auto type) {
+    using T = decltype(type);
+    cuda::canon_conv_forward(
+        cuda::canon_input<T>(x, {w, options, doc_ids}), cuda::write<T>(y), cuda::current_stream());
+  });
+}
+
+void canon_conv_backward_cuda(const at::Tensor& x,
+                              const at::Tensor& w,
+                              const CanonConvOptions& options,
+                              const at::Tensor& doc_ids,
+                              const at::Tensor& grad_y,
+                              at::Tensor& grad_x,
+                              at::Tensor& grad_w) {
+  cuda::BlockSums tap_sums(x, w.numel());
+  cuda::with_type(x, [&](auto type) {
+    using T = decltype(type);
+    cuda::canon_conv_backward(cuda::canon_input<T>(x, {w, options, doc_ids}),
+                              cuda::read<T>(grad_y),
+                              cuda::write<T>(grad_x),
+                              tap_sums.allocate(),
+                              cuda::current_stream());
+  });
+  grad_w = tap_sums.total().view(w.sizes());
+}
+
+}  // namespace forge::ops

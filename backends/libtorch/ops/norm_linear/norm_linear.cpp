@@ -1,0 +1,248 @@
+#include "backends/libtorch/ops/norm_linear/norm_linear.h"
+
+#include "backends/libtorch/ops/canon_conv/cpu.h"
+#include "backends/libtorch/ops/common/autograd.h"
+#include "backends/libtorch/ops/common/dispatch.h"
+#include "backends/libtorch/ops/common/gemm.h"
+#include "backends/libtorch/ops/rms_norm/cpu.h"
+#include "backends/libtorch/torch_precompiled.h"
+
+namespace forge::ops {
+
+NormLinear norm_linear_reference(const at::Tensor& x,
+                                 const at::Tensor& norm_w,
+                                 const RmsNormOptions& norm,
+                                 const CanonLayer& canon,
+                                 const WeightMatrix& w) {
+  const at::Tensor y = canon_layer_reference(rms_norm_reference(x, norm_w, norm), canon);
+  return {at::linear(y, w.differentiable()), x};
+}
+
+namespace {
+
+using canon::Chunk;
+using canon::Tokens;
+
+/// Tokens before a chunk that its convolution reads.
+int64_t halo_of(const CanonLayer& layer) {
+  return layer.weight.defined() ? layer.weight.size(2) - 1 : 0;
+}
+
+template <class T, class Out>
+FORGE_INLINE void normalise(
+    int64_t begin, int64_t end, T eps, const Tokens<const T>& x, const T* w, const Tokens<Out>& y) {
+  for (int64_t t = begin; t < end; ++t) {
+    rms_norm_token(x.channels, rms_scale(x.channels, eps, x.at(t)), x.at(t), w, y.at(t));
+  }
+}
+
+/// sums [chunks][C] added up in their order.
+template <class T>
+void add_up(int64_t chunks, int64_t channels, const T* sums, T* total) {
+  std::fill(total, total + channels, T(0));
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    for (int64_t c = 0; c < channels; ++c) total[c] += sums[chunk * channels + c];
+  }
+}
+
+template <class T>
+FORGE_INLINE void add_token(int64_t channels, const T* x, T* sum) {
+  for (int64_t c = 0; c < channels; ++c) sum[c] += x[c];
+}
+
+}  // namespace
+
+void norm_canon_forward_cpu(const at::Tensor& x,
+                            const at::Tensor& norm_w,
+                            const RmsNormOptions& norm,
+                            const CanonLayer& layer,
+                            at::Tensor& y) {
+  with_operand_type(y.scalar_type(), [&](auto number, auto element) {
+    using T = decltype(number);
+    using Out = decltype(element);
+    const canon::Convolution<T> p = canon::convolution<T>(x, layer);
+    const T* w = norm_w.data_ptr<T>();
+    const T eps = static_cast<T>(norm.eps);
+    const int64_t size = (chunk_rows + canon::max_kernel) * p.channels;
+    const auto task = [&](const Chunk& chunk, T* memory) {
+      const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
+      const auto out = p.row_to_write(y.data_ptr<Out>(), chunk.row);
+      const int64_t first = std::max<int64_t>(0, chunk.begin - halo_of(layer));
+      const Tokens<T> normalised{memory, first, p.channels};
+      const Tokens<const T> read{memory, first, p.channels};
+      with_simd([&]() FORGE_SIMD_BODY {
+        if (p.kernel == 0) return normalise(chunk.begin, chunk.end, eps, in, w, out);
+        normalise(first, chunk.end, eps, in, w, normalised);
+        canon::convolve(p, chunk.row, chunk.begin, chunk.end, p.all(), read, out);
+      });
+    };
+    canon::for_each_chunk_with_memory<T>(p.batch, p.length, size, task);
+  });
+}
+
+void norm_canon_backward_cpu(const at::Tensor& x,
+                             const at::Tensor& norm_w,
+                             const RmsNormOptions& norm,
+                             const CanonLayer& layer,
+                             const at::Tensor& grad_y,
+                             const at::Tensor& grad_residual,
+                             at::Tensor& grad_x,
+                             at::Tensor& grad_norm_w,
+                             at::Tensor& grad_canon) {
+  with_element_type(x.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    const canon::Convolution<T> p = canon::convolution<T>(x, layer);
+    const T* w = norm_w.data_ptr<T>();
+    const T eps = static_cast<T>(norm.eps);
+    const int64_t chunks = canon::chunk_count(p.batch, p.length), channels = p.channels;
+    const int64_t taps_size = p.kernel * channels;
+    const T* past = grad_residual.defined() ? grad_residual.data_ptr<T>() : nullptr;
+    std::vector<T> norm_sums(chunks * channels, T(0)), tap_sums(chunks * taps_size, T(0));
+    const int64_t size = (chunk_rows + canon::max_kernel) * channels;
+    const auto task = [&](const Chunk& chunk, T* memory) {
+      const auto in = p.row_to_read(x.data_ptr<T>(), chunk.row);
+      const auto upstream = p.row_to_read(grad_y.data_ptr<T>(), chunk.row);
+      const auto out = p.row_to_write(grad_x.data_ptr<T>(), chunk.row);
+      const int64_t first = std::max<int64_t>(0, chunk.begin - halo_of(layer));
+      T* norm_sums_of_chunk = norm_sums.data() + chunk.index * channels;
+      T* tap_sums_of_chunk = tap_sums.data() + chunk.index * taps_size;
+      // First what the convolution read, then, over it, the gradient of what it read.
+      const Tokens<T> normalised{memory, first, channels};
+      const Tokens<const T> read{memory, first, channels};
+      const Tokens<T> written{memory, chunk.begin, channels};
+      const Tokens<const T> grad =
+          p.kernel == 0 ? upstream : Tokens<const T>{memory, chunk.begin, channels};
+      with_simd([&]() FORGE_SIMD_BODY {
+        if (p.kernel > 0) {
+          normalise(first, chunk.end, eps, in, w, normalised);
+          canon::accumulate_taps(
+              p, chunk.row, chunk.begin, chunk.end, p.all(), read, upstream, tap_sums_of_chunk);
+          canon::convolve_transposed(
+              p, chunk.row, chunk.begin, chunk.end, p.all(), upstream, written);
+        }
+        for (int64_t t = chunk.begin; t < chunk.end; ++t) {
+          const T scale = rms_scale(channels, eps, in.at(t));
+          rms_norm_token_gradient(
+              channels, scale, in.at(t), w, grad.at(t), out.at(t), norm_sums_of_chunk);
+          if (past) add_token(channels, past + (chunk.row * p.length + t) * channels, out.at(t));
+        }
+      });
+    };
+    canon::for_each_chunk_with_memory<T>(p.batch, p.length, size, task);
+    add_up(chunks, channels, norm_sums.data(), grad_norm_w.data_ptr<T>());
+    if (p.kernel > 0) {
+      canon::add_up_taps(channels, p.kernel, chunks, tap_sums.data(), grad_canon.data_ptr<T>());
+    }
+  });
+}
+
+namespace {
+
+struct Arguments {
+  RmsNormOptions norm;
+  CanonLayer canon;
+  WeightMatrix matrix;
+};
+
+/// The weights that autograd tracks are arguments of their own; their gradients are returned.
+struct NormLinearFunction : public torch::autograd::Function<NormLinearFunction> {
+  static variable_list forward(AutogradContext* context,
+                               const at::Tensor& x,
+                               const at::Tensor& norm_w,
+                               const at::Tensor&,  // the convolution's weight
+                               const at::Tensor&,  // the matrix
+                               const Arguments& arguments) {
+    const auto& [norm, canon, matrix] = arguments;
+    context->set_materialize_grads(false);
+    at::Tensor y = at::empty(x.sizes(), x.options().dtype(matrix.operand().scalar_type()));
+    at::Tensor scales;
+    if (x.is_cuda()) {
+      scales = at::empty({x.size(0), x.size(1)}, x.options().dtype(at::kFloat));
+      norm_canon_forward_cuda(x, norm_w, norm, canon, y, scales);
+    } else {
+      norm_canon_forward_cpu(x, norm_w, norm, canon, y);
+    }
+    context->save_for_backward({x, norm_w, scales});
+    keep_arguments(context, arguments);
+    at::Tensor out = at::empty({x.size(0), x.size(1), matrix.stored.size(0)}, x.options());
+    at::Tensor out_rows = token_rows(out);
+    linear_forward(token_rows(y), matrix.operand(), {}, out_rows);
+    return {out, x};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
+    const variable_list saved = context->get_saved_variables();
+    const auto arguments = kept_arguments<Arguments>(context);
+    const auto& [norm, layer, matrix] = arguments;
+    const at::Tensor &x = saved[0], &norm_w = saved[1], &w = matrix.operand();
+    const at::Tensor grad_residual = contiguous(grad_outputs[1]);
+    if (!grad_outputs[0].defined()) return {grad_residual, {}, {}, {}, {}};
+    const at::Tensor grad = as_operand(token_rows(grad_outputs[0].contiguous()), w.scalar_type());
+    at::Tensor y = at::empty(x.sizes(), x.options().dtype(w.scalar_type()));
+    at::Tensor grad_w = at::empty_like(matrix.stored);
+    at::Tensor grad_x = at::empty_like(x), grad_norm_w = at::empty_like(norm_w), grad_canon;
+    if (layer.weight.defined()) grad_canon = at::empty_like(layer.weight);
+    if (x.is_cuda()) {
+      at::Tensor grad_y = at::empty_like(x), grad_y_rows = token_rows(grad_y);
+      linear_backward_x(grad, w, grad_y_rows);
+      norm_canon_backward_cuda(x,
+                               norm_w,
+                               norm,
+                               layer,
+                               saved[2],
+                               grad_y,
+                               grad_residual,
+                               y,
+                               grad_x,
+                               grad_norm_w,
+                               grad_canon);
+      linear_backward_w(grad, token_rows(y), grad_w);
+      return {grad_x, grad_norm_w, grad_canon, grad_w, {}};
+    }
+    norm_canon_forward_cpu(x, norm_w, norm, layer, y);
+    linear_backward_w(grad, token_rows(y), grad_w);
+    // y is no longer needed.
+    at::Tensor grad_y = y.scalar_type() == x.scalar_type() ? y : at::empty_like(x);
+    at::Tensor grad_y_rows = token_rows(grad_y);
+    linear_backward_x(grad, w, grad_y_rows);
+    norm_canon_backward_cpu(
+        x, norm_w, norm, layer, grad_y, grad_residual, grad_x, grad_norm_w, grad_canon);
+    return {grad_x, grad_norm_w, grad_canon, grad_w, {}};
+  }
+};
+
+}  // namespace
+
+NormLinear norm_linear(const at::Tensor& x,
+                       const at::Tensor& norm_w,
+                       const RmsNormOptions& norm,
+                       const CanonLayer& canon,
+                       const WeightMatrix& w) {
+  const at::Tensor& operand = w.operand();
+  TORCH_CHECK(x.dim() == 3 && norm_w.dim() == 1 && operand.dim() == 2 &&
+                  x.size(2) == norm_w.size(0) && x.size(2) == operand.size(1),
+              "norm_linear: x must be [batch, tokens, channels], norm_w [channels] and w [any, "
+              "channels], are ",
+              x.sizes(),
+              ", ",
+              norm_w.sizes(),
+              " and ",
+              operand.sizes());
+  if (canon.weight.defined()) check_canon_shapes(x, canon.weight, canon.doc_ids);
+  const bool fused = has_product_kernel(x, operand.scalar_type()) &&
+                     norm_w.scalar_type() == small_weight_type(x) &&
+                     (x.is_cpu() || cuda_norm_supports(x, x.size(2))) &&
+                     !(canon.weight.defined() && canon.options.silu);
+  if (!fused) return {ops::linear(canon_layer(rms_norm(x, norm_w, norm), canon), w), x};
+  const Arguments arguments{norm,
+                            {contiguous(canon.weight), canon.options, contiguous(canon.doc_ids)},
+                            {contiguous(w.stored), contiguous(w.rounded)}};
+  const variable_list results = NormLinearFunction::apply(x.contiguous(),
+                                                          norm_w.contiguous(),
+                                                          or_empty(arguments.canon.weight),
+                                                          arguments.matrix.stored,
+                                                          arguments);
+  return {results[0], results[1]};
+}
+
+}  // namespace forge::ops

@@ -1,0 +1,288 @@
+#include "backends/libtorch/ops/swiglu_linear/swiglu_linear.h"
+
+#include "backends/libtorch/ops/canon_conv/cpu.h"
+#include "backends/libtorch/ops/common/autograd.h"
+#include "backends/libtorch/ops/common/dispatch.h"
+#include "backends/libtorch/ops/common/gemm.h"
+#include "backends/libtorch/ops/swiglu/cpu.h"
+#include "backends/libtorch/ops/swiglu/swiglu.h"
+#include "backends/libtorch/torch_precompiled.h"
+
+namespace forge::ops {
+
+at::Tensor swiglu_linear_reference(const at::Tensor& gate_up,
+                                   const CanonLayer& canon,
+                                   const WeightMatrix& w,
+                                   const at::Tensor& residual) {
+  const at::Tensor y =
+      at::linear(swiglu_reference(canon_layer_reference(gate_up, canon)), w.differentiable());
+  return residual.defined() ? residual + y : y;
+}
+
+namespace {
+
+using canon::Chunk;
+using canon::Tokens;
+
+template <class T, class Out>
+void plain_forward(const at::Tensor& gate_up, at::Tensor& y) {
+  const int64_t width = y.size(2);
+  for_each_row_chunk(y.size(0) * y.size(1), [&](int64_t, int64_t begin, int64_t end) {
+    const T* in = gate_up.data_ptr<T>();
+    Out* out = y.data_ptr<Out>();
+    with_simd([&]() FORGE_SIMD_BODY {
+      for (int64_t t = begin; t < end; ++t) {
+        swiglu_token(width, in + t * 2 * width, out + t * width);
+      }
+    });
+  });
+}
+
+template <class T, class Out>
+void plain_backward(const at::Tensor& gate_up,
+                    const at::Tensor& grad_y,
+                    at::Tensor& y,
+                    at::Tensor& grad_gate_up) {
+  const int64_t width = y.size(2);
+  for_each_row_chunk(y.size(0) * y.size(1), [&](int64_t, int64_t begin, int64_t end) {
+    const T *in = gate_up.data_ptr<T>(), *grad = grad_y.data_ptr<T>();
+    T* grad_in = grad_gate_up.data_ptr<T>();
+    Out* out = y.data_ptr<Out>();
+    with_simd([&]() FORGE_SIMD_BODY {
+      for (int64_t t = begin; t < end; ++t) {
+        swiglu_token_both(
+            width, in + t * 2 * width, grad + t * width, grad_in + t * 2 * width, out + t * width);
+      }
+    });
+  });
+}
+
+template <class T, class Out>
+void canon_forward(const at::Tensor& gate_up, const CanonLayer& layer, at::Tensor& y) {
+  const auto p = canon::convolution<T>(gate_up, layer);
+  const int64_t width = y.size(2);
+  canon::for_each_chunk_with_memory<T>(
+      p.batch, p.length, p.channels, [&](const Chunk& chunk, T* memory) {
+        const auto in = p.row_to_read(gate_up.data_ptr<T>(), chunk.row);
+        Out* out = y.data_ptr<Out>() + chunk.row * p.length * width;
+        with_simd([&]() FORGE_SIMD_BODY {
+          for (int64_t t = chunk.begin; t < chunk.end; ++t) {
+            canon::convolve(p, chunk.row, t, t + 1, p.all(), in, Tokens<T>{memory, t, p.channels});
+            swiglu_token(width, memory, out + t * width);
+          }
+        });
+      });
+}
+
+// Channels of gate, and as many of up, that the backward pass takes at a time through a chunk, so
+// that all it touches stays in a core's L2 cache.
+constexpr int64_t block_channels = 128;
+
+/// One chunk and some channels of the backward pass: what it reads and writes.
+template <class T, class Out>
+struct BackwardBlock {
+  Tokens<const T> gate_up;  ///< of the chunk's row, as grad_gate_up
+  Tokens<T> grad_gate_up;
+  Tokens<const T> grad_y;  ///< of the chunk's row, as y
+  Tokens<Out> y;
+  T* sums;    ///< of the chunk
+  T* memory;  ///< for tokens of a block
+};
+
+/// The transposed convolution reads the gradients of K - 1 tokens behind a chunk. Two chunks
+/// compute those; only the one that they belong to writes their y.
+template <class T, class Out>
+FORGE_INLINE void backward_block(const canon::Convolution<T>& p,
+                                 const Chunk& chunk,
+                                 int64_t first,
+                                 int64_t count,
+                                 const BackwardBlock<T, Out>& b) {
+  const int64_t width = p.channels / 2;
+  const int64_t halo_end = std::min(chunk.end + p.kernel - 1, p.length);
+  // Gate and up side by side: first the convolution's output, then, over it, its gradient.
+  const Tokens<T> convolved{b.memory, chunk.begin, 2 * count};
+  const Tokens<const T> grad{b.memory, chunk.begin, 2 * count};
+  for (const int half : {0, 1}) {
+    const canon::Channels channels{half * width + first, count};
+    canon::convolve(p,
+                    chunk.row,
+                    chunk.begin,
+                    halo_end,
+                    channels,
+                    b.gate_up.from_channel(channels.first),
+                    convolved.from_channel(half * count));
+  }
+  for (int64_t t = chunk.begin; t < halo_end; ++t) {
+    T* c = convolved.at(t);
+    if (t < chunk.end) {
+      swiglu_token_both(count, c, b.grad_y.at(t) + first, c, b.y.at(t) + first);
+    } else {
+      swiglu_token_gradient(count, c, b.grad_y.at(t) + first, c);
+    }
+  }
+  for (const int half : {0, 1}) {
+    const canon::Channels channels{half * width + first, count};
+    const Tokens<const T> upstream = grad.from_channel(half * count);
+    canon::accumulate_taps(p,
+                           chunk.row,
+                           chunk.begin,
+                           chunk.end,
+                           channels,
+                           b.gate_up.from_channel(channels.first),
+                           upstream,
+                           b.sums);
+    canon::convolve_transposed(p,
+                               chunk.row,
+                               chunk.begin,
+                               chunk.end,
+                               channels,
+                               upstream,
+                               b.grad_gate_up.from_channel(channels.first));
+  }
+}
+
+template <class T, class Out>
+void canon_backward(const at::Tensor& gate_up,
+                    const CanonLayer& layer,
+                    const at::Tensor& grad_y,
+                    at::Tensor& y,
+                    at::Tensor& grad_gate_up,
+                    at::Tensor& grad_canon) {
+  const auto p = canon::convolution<T>(gate_up, layer);
+  const int64_t width = y.size(2), size = p.kernel * p.channels;
+  const int64_t chunks = canon::chunk_count(p.batch, p.length);
+  std::vector<T> sums(chunks * size, T(0));
+  canon::for_each_chunk_with_memory<T>(
+      p.batch,
+      p.length,
+      (chunk_rows + canon::max_kernel) * 2 * block_channels,
+      [&](const Chunk& chunk, T* memory) {
+        const int64_t row = chunk.row * p.length * width;
+        const BackwardBlock<T, Out> block{p.row_to_read(gate_up.data_ptr<T>(), chunk.row),
+                                          p.row_to_write(grad_gate_up.data_ptr<T>(), chunk.row),
+                                          {grad_y.data_ptr<T>() + row, 0, width},
+                                          {y.data_ptr<Out>() + row, 0, width},
+                                          sums.data() + chunk.index * size,
+                                          memory};
+        with_simd([&]() FORGE_SIMD_BODY {
+          for (int64_t first = 0; first < width; first += block_channels) {
+            backward_block(p, chunk, first, std::min(block_channels, width - first), block);
+          }
+        });
+      });
+  with_simd([&]() FORGE_SIMD_BODY {
+    canon::add_up_taps(p.channels, p.kernel, chunks, sums.data(), grad_canon.data_ptr<T>());
+  });
+}
+
+}  // namespace
+
+void canon_swiglu_forward_cpu(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y) {
+  with_operand_type(y.scalar_type(), [&](auto number, auto element) {
+    using T = decltype(number);
+    using Out = decltype(element);
+    canon.weight.defined() ? canon_forward<T, Out>(gate_up, canon, y)
+                           : plain_forward<T, Out>(gate_up, y);
+  });
+}
+
+void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
+                               const CanonLayer& canon,
+                               const at::Tensor& grad_y,
+                               at::Tensor& y,
+                               at::Tensor& grad_gate_up,
+                               at::Tensor& grad_canon) {
+  with_operand_type(y.scalar_type(), [&](auto number, auto element) {
+    using T = decltype(number);
+    using Out = decltype(element);
+    canon.weight.defined()
+        ? canon_backward<T, Out>(gate_up, canon, grad_y, y, grad_gate_up, grad_canon)
+        : plain_backward<T, Out>(gate_up, grad_y, y, grad_gate_up);
+  });
+}
+
+namespace {
+
+struct Arguments {
+  CanonLayer canon;
+  WeightMatrix matrix;
+  bool adds;  ///< a residual
+};
+
+/// The weights that autograd tracks are arguments of their own; their gradients are returned.
+struct SwiGluLinear : public torch::autograd::Function<SwiGluLinear> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& gate_up,
+                            const at::Tensor&,  // the convolution's weight
+                            const at::Tensor& w,
+                            const at::Tensor& residual,
+                            const Arguments& arguments) {
+    const auto& [layer, matrix, adds] = arguments;
+    context->save_for_backward({gate_up});
+    keep_arguments(context, arguments);
+    const int64_t batch = gate_up.size(0), length = gate_up.size(1);
+    at::Tensor y = at::empty({batch, length, w.size(1)}, matrix.operand().options());
+    gate_up.is_cuda() ? canon_swiglu_forward_cuda(gate_up, layer, y)
+                      : canon_swiglu_forward_cpu(gate_up, layer, y);
+    at::Tensor out = at::empty({batch, length, w.size(0)}, gate_up.options());
+    at::Tensor out_rows = token_rows(out);
+    linear_forward(
+        token_rows(y), matrix.operand(), adds ? token_rows(residual) : at::Tensor(), out_rows);
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
+    const at::Tensor gate_up = context->get_saved_variables()[0];
+    const auto arguments = kept_arguments<Arguments>(context);
+    const auto& [layer, matrix, adds] = arguments;
+    const at::Tensor& w = matrix.operand();
+    const at::Tensor grad_out = grad_outputs[0].contiguous();
+    const at::Tensor grad = as_operand(token_rows(grad_out), w.scalar_type());
+    const int64_t batch = gate_up.size(0), length = gate_up.size(1);
+    at::Tensor y = at::empty({batch, length, w.size(1)}, w.options());
+    at::Tensor grad_y = at::empty(y.sizes(), gate_up.options()), grad_y_rows = token_rows(grad_y);
+    at::Tensor grad_gate_up = at::empty_like(gate_up), grad_canon;
+    at::Tensor grad_w = at::empty_like(matrix.stored);
+    if (layer.weight.defined()) grad_canon = at::empty_like(layer.weight);
+    linear_backward_x(grad, w, grad_y_rows);
+    const auto run = gate_up.is_cuda() ? canon_swiglu_backward_cuda : canon_swiglu_backward_cpu;
+    run(gate_up, layer, grad_y, y, grad_gate_up, grad_canon);
+    linear_backward_w(grad, token_rows(y), grad_w);
+    return {grad_gate_up, grad_canon, grad_w, adds ? grad_out : at::Tensor(), {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor swiglu_linear(const at::Tensor& gate_up,
+                         const CanonLayer& canon,
+                         const WeightMatrix& w,
+                         const at::Tensor& residual) {
+  const at::Tensor& operand = w.operand();
+  TORCH_CHECK(gate_up.dim() == 3 && operand.dim() == 2 && gate_up.size(2) == 2 * operand.size(1),
+              "swiglu_linear: gate_up must be [batch, tokens, 2 * ",
+              operand.dim() == 2 ? operand.size(1) : -1,
+              "], is ",
+              gate_up.sizes());
+  TORCH_CHECK(!residual.defined() ||
+                  (residual.dim() == 3 && residual.size(0) == gate_up.size(0) &&
+                   residual.size(1) == gate_up.size(1) && residual.size(2) == operand.size(0)),
+              "swiglu_linear: the residual must be [batch, tokens, ",
+              operand.size(0),
+              "], is ",
+              residual.sizes());
+  if (canon.weight.defined()) check_canon_shapes(gate_up, canon.weight, canon.doc_ids);
+  const bool fused = has_product_kernel(gate_up, operand.scalar_type()) &&
+                     !(canon.weight.defined() && canon.options.silu);
+  if (!fused) return ops::linear(swiglu(canon_layer(gate_up, canon)), w, residual);
+  const Arguments arguments{{contiguous(canon.weight), canon.options, contiguous(canon.doc_ids)},
+                            {contiguous(w.stored), contiguous(w.rounded)},
+                            residual.defined()};
+  return SwiGluLinear::apply(gate_up.contiguous(),
+                             or_empty(arguments.canon.weight),
+                             arguments.matrix.stored,
+                             or_empty(residual),
+                             arguments);
+}
+
+}  // namespace forge::ops

@@ -1,0 +1,285 @@
+#include "core/base/archive.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
+
+namespace forge {
+namespace {
+
+constexpr size_t buffer_bytes = size_t{1} << 17;
+constexpr int zstd_level = 3;
+constexpr size_t longest_name = 255;
+
+struct Free {
+  void operator()(archive_entry* entry) const { archive_entry_free(entry); }
+  void operator()(ZSTD_CCtx* stream) const { ZSTD_freeCCtx(stream); }
+};
+
+void require_ok(archive* archive, la_ssize_t result) {
+  if (result >= ARCHIVE_OK) return;
+  const char* reason = archive_error_string(archive);
+  throw Error(reason ? reason : "it is damaged");
+}
+
+enum class Format { tar_zstd, zip };
+
+class ArchiveReader {
+ public:
+  ArchiveReader(const fs::path& path, Format format)
+      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (!file_) throw system_error("read '" + path.string() + "'", errno);
+    archive* reader = reader_.get();
+    if (format == Format::zip) {
+      require_ok(reader, archive_read_support_format_zip_seekable(reader));
+    } else {
+      require_ok(reader, archive_read_support_filter_zstd(reader));
+      require_ok(reader, archive_read_support_format_tar(reader));
+      // zstd's checksum comes after the end of the tar, so the stream is read to its own end.
+      require_ok(reader,
+                 archive_read_set_format_option(reader, "tar", "read_concatenated_archives", "1"));
+    }
+    require_ok(reader, archive_read_open_fd(reader, file_.get(), buffer_bytes));
+  }
+
+  /// The next entry; nullptr after the last one.
+  archive_entry* next() {
+    archive_entry* entry = nullptr;
+    const int result = archive_read_next_header(reader_.get(), &entry);
+    if (result == ARCHIVE_EOF) return nullptr;
+    // A warning is about names and attributes: the caller checks the name, and nothing else is
+    // used.
+    if (result != ARCHIVE_WARN) require_ok(reader_.get(), result);
+    return entry;
+  }
+
+  /// Calls `take` with the content of the current entry, piece by piece.
+  template <class Take>
+  void read_content(const Take& take) {
+    const void* bytes = nullptr;
+    size_t size = 0;
+    int64_t offset = 0;
+    int64_t expected = 0;
+    while (true) {
+      const int result = archive_read_data_block(reader_.get(), &bytes, &size, &offset);
+      if (result == ARCHIVE_EOF) return;
+      require_ok(reader_.get(), result);
+      if (offset != expected) throw Error("it has a file with holes");
+      expected += static_cast<int64_t>(size);
+      take(std::string_view(static_cast<const char*>(bytes), size));
+    }
+  }
+
+ private:
+  struct FreeReader {
+    void operator()(archive* reader) const { archive_read_free(reader); }
+  };
+  FileDescriptor file_;
+  std::unique_ptr<archive, FreeReader> reader_{archive_read_new()};
+};
+
+std::string name_of(archive_entry* entry) {
+  const char* name = archive_entry_pathname(entry);
+  return name ? name : "";
+}
+
+bool is_plain_file(archive_entry* entry) {
+  return archive_entry_filetype(entry) == AE_IFREG && !archive_entry_hardlink(entry) &&
+         archive_entry_sparse_count(entry) == 0 && archive_entry_size_is_set(entry);
+}
+
+void extract_file(ArchiveReader& reader, const fs::path& target) {
+  make_directories(target.parent_path());
+  // O_EXCL and O_NOFOLLOW: no existing file is written to, and no link is followed.
+  const FileDescriptor file(
+      ::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!file && errno == EEXIST)
+    throw Error("it has the file '" + target.filename().string() + "' twice");
+  if (!file) throw system_error("write '" + target.string() + "'", errno);
+  reader.read_content([&](std::string_view bytes) { write_all(file.get(), bytes, target); });
+  if (::fsync(file.get()) != 0) throw system_error("sync '" + target.string() + "'", errno);
+}
+
+void extract_all(const fs::path& file, const fs::path& folder, const ExtractLimits& limits) {
+  ArchiveReader reader(file, Format::tar_zstd);
+  int64_t files = 0;
+  int64_t bytes = 0;
+  while (archive_entry* entry = reader.next()) {
+    const std::string name = name_of(entry);
+    // A folder is made when one of its files comes.
+    if (archive_entry_filetype(entry) == AE_IFDIR) continue;
+    if (!is_plain_file(entry))
+      throw Error("'" + name.substr(0, longest_name) + "' in it is no plain file");
+    require_inner_path(name);
+    const int64_t size = archive_entry_size(entry);
+    if (++files > limits.files || size < 0 || size > limits.bytes - bytes) {
+      throw Error("it holds more than " + std::to_string(limits.files) + " files or " +
+                  human_bytes(double(limits.bytes)));
+    }
+    bytes += size;
+    extract_file(reader, folder / name);
+  }
+}
+
+}  // namespace
+
+// libarchive writes the tar and this compresses it: libarchive's own zstd has no checksum.
+struct ArchiveWriter::Stream {
+  struct FreeWriter {
+    void operator()(archive* writer) const { archive_write_free(writer); }
+  };
+  OutputFile file;
+  std::unique_ptr<ZSTD_CCtx, Free> zstd{ZSTD_createCCtx()};
+  std::vector<char> out = std::vector<char>(ZSTD_CStreamOutSize());
+  std::exception_ptr failure;  ///< thrown while libarchive called, which it must not pass through
+  std::unique_ptr<archive, FreeWriter> writer{archive_write_new()};
+
+  explicit Stream(const fs::path& path) : file(path) {}
+
+  void compress(std::string_view bytes, ZSTD_EndDirective mode) {
+    ZSTD_inBuffer input{bytes.data(), bytes.size(), 0};
+    while (true) {
+      ZSTD_outBuffer output{out.data(), out.size(), 0};
+      const size_t left = ZSTD_compressStream2(zstd.get(), &output, &input, mode);
+      if (ZSTD_isError(left))
+        throw Error(std::string("cannot compress: ") + ZSTD_getErrorName(left));
+      file.write({out.data(), output.pos});
+      if (mode == ZSTD_e_continue ? input.pos == input.size : left == 0) return;
+    }
+  }
+
+  static la_ssize_t on_bytes(archive*, void* user, const void* bytes, size_t size) {
+    auto& stream = *static_cast<Stream*>(user);
+    try {
+      stream.compress({static_cast<const char*>(bytes), size}, ZSTD_e_continue);
+      return static_cast<la_ssize_t>(size);
+    } catch (...) {
+      stream.failure = std::current_exception();
+      return -1;
+    }
+  }
+
+  void require(la_ssize_t result) const {
+    if (failure) std::rethrow_exception(failure);
+    require_ok(writer.get(), result);
+  }
+};
+
+ArchiveWriter::ArchiveWriter(const fs::path& file) : stream_(std::make_unique<Stream>(file)) {
+  ZSTD_CCtx_setParameter(stream_->zstd.get(), ZSTD_c_compressionLevel, zstd_level);
+  ZSTD_CCtx_setParameter(stream_->zstd.get(), ZSTD_c_checksumFlag, 1);
+  archive* writer = stream_->writer.get();
+  // GNU's tar knows names and sizes of any length without a character set.
+  stream_->require(archive_write_set_format_gnutar(writer));
+  stream_->require(archive_write_set_bytes_per_block(writer, 0));
+  stream_->require(archive_write_open(writer, stream_.get(), nullptr, &Stream::on_bytes, nullptr));
+}
+
+ArchiveWriter::~ArchiveWriter() = default;
+
+void ArchiveWriter::write(std::string_view bytes) {
+  stream_->require(archive_write_data(stream_->writer.get(), bytes.data(), bytes.size()));
+}
+
+void ArchiveWriter::begin_entry(const std::string& name, int64_t bytes) {
+  require_inner_path(name);
+  const std::unique_ptr<archive_entry, Free> entry(archive_entry_new());
+  archive_entry_set_pathname(entry.get(), name.c_str());
+  archive_entry_set_size(entry.get(), bytes);
+  archive_entry_set_filetype(entry.get(), AE_IFREG);
+  archive_entry_set_perm(entry.get(), 0644);
+  archive_entry_set_mtime(entry.get(), 0, 0);
+  stream_->require(archive_write_header(stream_->writer.get(), entry.get()));
+}
+
+void ArchiveWriter::add_text(const std::string& name, std::string_view text) {
+  begin_entry(name, static_cast<int64_t>(text.size()));
+  write(text);
+}
+
+void ArchiveWriter::add_file(const std::string& name, const fs::path& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) throw system_error("read '" + path.string() + "'", errno);
+  const int64_t bytes = ::lseek(file.get(), 0, SEEK_END);
+  ::lseek(file.get(), 0, SEEK_SET);
+  begin_entry(name, bytes);
+  std::vector<char> buffer(buffer_bytes);
+  for (int64_t left = bytes; left > 0;) {
+    const auto wanted = static_cast<size_t>(std::min<int64_t>(left, buffer_bytes));
+    const ssize_t got = ::read(file.get(), buffer.data(), wanted);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw system_error("read '" + path.string() + "'", errno);
+    if (got == 0) throw Error("'" + path.string() + "' became shorter while it was read");
+    write({buffer.data(), static_cast<size_t>(got)});
+    left -= got;
+  }
+}
+
+void ArchiveWriter::finish() {
+  stream_->require(archive_write_close(stream_->writer.get()));
+  stream_->compress({}, ZSTD_e_end);
+  stream_->file.finish();
+}
+
+bool is_archive(const fs::path& file) {
+  const FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  char bytes[4] = {};
+  return opened && ::read(opened.get(), bytes, 4) == 4 &&
+         std::string_view(bytes, 4) == "\x28\xb5\x2f\xfd";
+}
+
+void extract_archive(const fs::path& file, const fs::path& folder, const ExtractLimits& limits) {
+  try {
+    extract_all(file, folder, limits);
+  } catch (const Error& problem) {
+    throw Error("'" + shown_path(file) + "' cannot be unpacked: " + problem.message(),
+                {},
+                problem.hint(),
+                problem.exit_code() == ExitCode::storage ? ExitCode::storage : ExitCode::failed);
+  }
+}
+
+void extract_zip_member(const fs::path& path, const std::string& member, const fs::path& target) {
+  OutputFile out(target);
+  try {
+    ArchiveReader reader(path, Format::zip);
+    while (archive_entry* entry = reader.next()) {
+      if (name_of(entry) != member) continue;
+      reader.read_content([&](std::string_view bytes) { out.write(bytes); });
+      return out.finish();
+    }
+  } catch (const Error& problem) {
+    if (problem.exit_code() != ExitCode::usage) throw;  // of the disk, not of the archive
+    throw Error("'" + shown_path(path) + "' is not a whole zip archive: " + problem.message(),
+                {},
+                "remove it and get it again",
+                ExitCode::failed);
+  }
+  throw Error(
+      "'" + shown_path(path) + "' holds no file '" + member + "'", {}, "", ExitCode::failed);
+}
+
+void require_inner_path(const std::string& name) {
+  bool good = !name.empty() && name.size() <= longest_name;
+  for (const std::string& part : split(name, '/')) {
+    good = good && !part.empty() && part != "." && part != ".." &&
+           std::none_of(part.begin(), part.end(), [](char c) {
+             const auto byte = static_cast<unsigned char>(c);
+             return byte < 0x20 || byte == 0x7f || c == '\\';
+           });
+  }
+  if (!good) throw Error("'" + name.substr(0, longest_name) + "' is no path within a folder");
+}
+
+}  // namespace forge

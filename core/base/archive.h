@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace forge {
+
+/// A tar file compressed with zstd, which `tar --zstd` reads. Written aside and renamed by
+/// finish(); without that nothing is left behind. The same files give the same bytes: owner, time
+/// and mode are not kept.
+class ArchiveWriter {
+ public:
+  explicit ArchiveWriter(const std::filesystem::path& file);
+  ~ArchiveWriter();
+  ArchiveWriter(const ArchiveWriter&) = delete;
+  ArchiveWriter& operator=(const ArchiveWriter&) = delete;
+
+  /// `name` is a path as require_inner_path wants it.
+  void add_file(const std::string& name, const std::filesystem::path& file);
+  void add_text(const std::string& name, std::string_view text);
+  void finish();
+
+ private:
+  struct Stream;
+  void begin_entry(const std::string& name, int64_t bytes);
+  void write(std::string_view bytes);
+
+  std::unique_ptr<Stream> stream_;
+};
+
+struct ExtractLimits {
+  int64_t files = 100'000;
+  int64_t bytes = int64_t{1} << 42;
+};
+
+/// Whether the file begins as a zstd stream does.
+bool is_archive(const std::filesystem::path& file);
+
+/// Writes the files of a tar file compressed with zstd below `folder`, which must be empty. The
+/// archive is not trusted: throws Error for a name that leads out of the folder, for anything but
+/// plain files and folders, for a file that is there twice, and for an archive that is damaged or
+/// larger than the limits.
+void extract_archive(const std::filesystem::path& file,
+                     const std::filesystem::path& folder,
+                     const ExtractLimits& limits = {});
+
+/// Writes the file `member` of a zip archive to `target`, aside and then renamed. Throws Error if
+/// the archive is damaged or has no such file.
+void extract_zip_member(const std::filesystem::path& archive,
+                        const std::string& member,
+                        const std::filesystem::path& target);
+
+/// Throws Error unless the name is a relative path without "..", "." or empty parts, of printable
+/// bytes, that is at most 255 bytes long.
+void require_inner_path(const std::string& name);
+
+}  // namespace forge

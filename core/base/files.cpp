@@ -1,0 +1,299 @@
+#include "core/base/files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include <ftw.h>
+
+#include "core/base/error.h"
+
+namespace forge {
+namespace {
+
+FileDescriptor open_file(const fs::path& path, int flags, const char* purpose) {
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  if (fd < 0) throw system_error(std::string(purpose) + " '" + path.string() + "'", errno);
+  return FileDescriptor(fd);
+}
+
+int remove_entry(const char* path, const struct stat*, int, struct FTW*) {
+  return ::remove(path) == 0 || errno == ENOENT ? 0 : -1;
+}
+
+void sync_descriptor(int fd, const fs::path& path) {
+  if (::fsync(fd) != 0) throw system_error("sync '" + path.string() + "'", errno);
+}
+
+}  // namespace
+
+void write_all(int fd, std::string_view bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0)
+      throw system_error("write '" + path.string() + "'", written < 0 ? errno : EIO);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+std::string read_file(const fs::path& path) {
+  const FileDescriptor file = open_file(path, O_RDONLY, "read");
+  struct stat status {};
+  if (::fstat(file.get(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    throw system_error("read '" + path.string() + "'", EISDIR);
+  }
+  std::string content(static_cast<size_t>(status.st_size), '\0');
+  size_t filled = 0;
+  while (true) {
+    if (filled == content.size()) content.resize(content.size() + 4096);
+    const ssize_t got = ::read(file.get(), content.data() + filled, content.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw system_error("read '" + path.string() + "'", errno);
+    if (got == 0) break;
+    filled += static_cast<size_t>(got);
+  }
+  content.resize(filled);
+  return content;
+}
+
+void write_file_atomic(const fs::path& path, std::string_view content) {
+  const fs::path aside = path.string() + ".tmp-" + std::to_string(::getpid());
+  try {
+    const FileDescriptor file = open_file(aside, O_WRONLY | O_CREAT | O_TRUNC, "write");
+    write_all(file.get(), content, aside);
+    sync_descriptor(file.get(), aside);
+    if (::rename(aside.c_str(), path.c_str()) != 0) {
+      throw system_error("rename '" + aside.string() + "'", errno);
+    }
+  } catch (...) {
+    ::unlink(aside.c_str());
+    throw;
+  }
+  sync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+void make_directories(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw system_error("create folder '" + folder.string() + "'", error.value());
+}
+
+void sync_path(const fs::path& path) {
+  const FileDescriptor file = open_file(path, O_RDONLY, "open");
+  sync_descriptor(file.get(), path);
+}
+
+void remove_tree(const fs::path& path, std::error_code& error) {
+  // Not std::filesystem::remove_all: Python's libtorch exports a copy of it that crashes in
+  // programs of another C++ library.
+  constexpr int open_folders = 16;
+  error.clear();
+  if (::nftw(path.c_str(), remove_entry, open_folders, FTW_DEPTH | FTW_PHYS) != 0 &&
+      errno != ENOENT)
+    error.assign(errno, std::generic_category());
+}
+
+void remove_tree(const fs::path& path) {
+  std::error_code error;
+  remove_tree(path, error);
+  if (error) throw system_error("remove '" + path.string() + "'", error.value());
+}
+
+void rename_path(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    throw system_error("rename '" + from.string() + "' to '" + to.string() + "'", errno);
+  }
+}
+
+fs::path aside_path(const fs::path& folder, const std::string& purpose) {
+  std::string name = aside_prefix + folder.filename().string() + "-";
+  if (!purpose.empty()) name += purpose + "-";
+  return folder.parent_path() / (name + std::to_string(::getpid()));
+}
+
+void replace_folder(const fs::path& aside, const fs::path& folder) {
+  if (!fs::exists(folder)) {
+    rename_path(aside, folder);
+    sync_path(folder.parent_path());
+    return;
+  }
+  // Exchanged in one step where the file system can, so that some whole folder stands there at any
+  // moment.
+  if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) != 0) {
+    const fs::path old = aside_path(folder, "old");
+    remove_tree(old);
+    rename_path(folder, old);
+    rename_path(aside, folder);
+    remove_tree(old);
+  }
+  sync_path(folder.parent_path());
+  remove_tree(aside);
+}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+int FileDescriptor::release() { return std::exchange(fd_, -1); }
+
+void FileDescriptor::reset() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+AppendFile::AppendFile(const fs::path& path)
+    : path_(path), file_(open_file(path, O_RDWR | O_CREAT | O_APPEND, "open")) {
+  off_t end = ::lseek(file_.get(), 0, SEEK_END);
+  const off_t written = end;
+  char last = '\n';
+  while (end > 0) {
+    if (::pread(file_.get(), &last, 1, end - 1) != 1)
+      throw system_error("read '" + path.string() + "'", errno);
+    if (last == '\n') break;
+    --end;
+  }
+  if (end != written && ::ftruncate(file_.get(), end) != 0) {
+    throw system_error("cut the torn last line of '" + path.string() + "'", errno);
+  }
+}
+
+void AppendFile::append(std::string_view text) {
+  const off_t before = ::lseek(file_.get(), 0, SEEK_END);
+  try {
+    write_all(file_.get(), text, path_);
+  } catch (...) {
+    // Half a line must not be read as a line. Should the cut fail too, the next opener cuts it.
+    if (::ftruncate(file_.get(), before) != 0) errno = 0;
+    throw;
+  }
+}
+
+void AppendFile::sync() { sync_descriptor(file_.get(), path_); }
+
+std::optional<FileLock> FileLock::try_acquire(const fs::path& path) {
+  FileDescriptor file = open_file(path, O_RDWR | O_CREAT, "lock");
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return FileLock(std::move(file));
+  if (errno == EWOULDBLOCK) return std::nullopt;
+  throw system_error("lock '" + path.string() + "'", errno);
+}
+
+FileLock FileLock::acquire(const fs::path& path) {
+  FileDescriptor file = open_file(path, O_RDWR | O_CREAT, "lock");
+  while (::flock(file.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) throw system_error("lock '" + path.string() + "'", errno);
+  }
+  return FileLock(std::move(file));
+}
+
+bool FileLock::is_held(const fs::path& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return false;
+  return ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+MappedFile::MappedFile(const fs::path& path) {
+  const FileDescriptor file = open_file(path, O_RDONLY, "read");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw system_error("read '" + path.string() + "'", errno);
+  size_ = static_cast<size_t>(status.st_size);
+  if (size_ == 0) return;
+  void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (address == MAP_FAILED) throw system_error("map '" + path.string() + "'", errno);
+  data_ = static_cast<const std::byte*>(address);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+void MappedFile::forget() const {
+  if (data_) ::madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED);
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+fs::path program_path() { return fs::read_symlink("/proc/self/exe"); }
+
+fs::path user_cache_dir() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  if (const std::string chosen = variable("FORGE_CACHE_DIR"); !chosen.empty())
+    return fs::absolute(chosen);
+  const fs::path xdg = variable("XDG_CACHE_HOME");
+  if (xdg.is_absolute()) return xdg / "forge";
+  if (const std::string home = variable("HOME"); !home.empty())
+    return fs::path(home) / ".cache" / "forge";
+  return fs::temp_directory_path() / ("forge-cache-" + std::to_string(::getuid()));
+}
+
+fs::path corpora_dir() { return user_cache_dir() / "corpora"; }
+
+std::string shown_path(const fs::path& path) {
+  std::error_code error;
+  const fs::path here = fs::current_path(error);
+  if (error || !path.is_absolute()) return path.string();
+  const fs::path relative = path.lexically_relative(here);
+  if (relative.empty() || *relative.begin() == "..") return path.string();
+  return relative.string();
+}
+
+namespace {
+
+bool is_replaced(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_status status = fs::symlink_status(path, ignored);
+  return !fs::exists(status) || fs::is_regular_file(status);
+}
+
+}  // namespace
+
+OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {
+  if (is_replaced(path_)) aside_ = path_.string() + ".tmp-" + std::to_string(::getpid());
+  const fs::path& opened = aside_.empty() ? path_ : aside_;
+  constexpr mode_t anybody = 0666;
+  file_ = FileDescriptor(::open(opened.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, anybody));
+  if (!file_) throw system_error("write '" + path_.string() + "'", errno);
+}
+
+OutputFile::~OutputFile() {
+  if (!aside_.empty()) ::unlink(aside_.c_str());
+}
+
+void OutputFile::write(std::string_view text) { write_all(file_.get(), text, path_); }
+
+void OutputFile::finish() {
+  if (aside_.empty()) return;
+  if (::fsync(file_.get()) != 0) throw system_error("write '" + path_.string() + "'", errno);
+  if (::rename(aside_.c_str(), path_.c_str()) != 0)
+    throw system_error("write '" + path_.string() + "'", errno);
+  aside_.clear();
+  sync_path(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
+}
+
+void write_output_file(const fs::path& path, std::string_view text) {
+  OutputFile file(path);
+  file.write(text);
+  file.finish();
+}
+
+}  // namespace forge

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace forge {
+
+namespace fs = std::filesystem;
+
+/// Whole content of a file. Throws Error naming the path and the system's reason.
+std::string read_file(const fs::path& path);
+
+/// Replaces a file so that a reader sees the old or the new content and never a part: written
+/// beside it, synced, renamed, the folder synced. On an error the old file is untouched.
+void write_file_atomic(const fs::path& path, std::string_view content);
+
+/// mkdir -p; throws Error naming the folder and the reason.
+void make_directories(const fs::path& folder);
+
+/// fsync of a file or folder by path, so that a rename within a folder outlives a power cut.
+void sync_path(const fs::path& path);
+
+/// Removes a folder or file and all below; no error when it is not there.
+void remove_tree(const fs::path& path);
+void remove_tree(const fs::path& path, std::error_code& error);
+
+/// rename(2); throws Error naming both.
+void rename_path(const fs::path& from, const fs::path& to);
+
+/// Names of folders on their way in or out begin so. No reader takes one for a finished folder.
+constexpr const char* aside_prefix = ".tmp-";
+
+/// Where `folder` is put together, or to where it is moved to be removed: beside it, under a name
+/// of this process's own.
+fs::path aside_path(const fs::path& folder, const std::string& purpose = "");
+
+/// Puts the finished folder `aside` in the place of `folder` and syncs the rename; what stood there
+/// is removed, but not before.
+void replace_folder(const fs::path& aside, const fs::path& folder);
+
+/// A file descriptor that is closed at the end of its scope. Movable, not copyable.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor() { reset(); }
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release();
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+/// Writes all bytes to a descriptor. Throws Error naming `path`.
+void write_all(int fd, std::string_view bytes, const fs::path& path);
+
+/// A log that only grows. Opening it cuts a torn last line (one without a newline), which a crash
+/// in mid-write leaves. One writer at a time; that is the caller's lock to hold.
+class AppendFile {
+ public:
+  explicit AppendFile(const fs::path& path);
+  /// Writes all of `text`; after a failed or short write the file is cut back to where it was.
+  void append(std::string_view text);
+  /// Returns once everything appended is on the disk.
+  void sync();
+
+ private:
+  fs::path path_;
+  FileDescriptor file_;
+};
+
+/// An advisory lock on a file, held until the object or the process ends (also by kill -9).
+class FileLock {
+ public:
+  /// The lock, or nothing when another process holds it. Creates the file.
+  static std::optional<FileLock> try_acquire(const fs::path& path);
+  /// Waits until the lock is free.
+  static FileLock acquire(const fs::path& path);
+  /// Whether some process holds the lock now. False when the file does not exist.
+  static bool is_held(const fs::path& path);
+
+ private:
+  explicit FileLock(FileDescriptor file) : file_(std::move(file)) {}
+  FileDescriptor file_;
+};
+
+/// A whole file mapped read-only. Movable; the bytes stay where they are.
+class MappedFile {
+ public:
+  explicit MappedFile(const fs::path& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+  const std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+  /// What was read so far no longer counts as this process's memory; it is read anew when needed.
+  void forget() const;
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// Path of the running program.
+fs::path program_path();
+
+/// Where forge keeps what it can make again: FORGE_CACHE_DIR, else forge/ in XDG_CACHE_HOME, else
+/// ~/.cache/forge, else a folder of this user's for temporary files. Makes nothing.
+fs::path user_cache_dir();
+
+/// Where public texts lie that were got from the network: corpora/ in the user's cache.
+fs::path corpora_dir();
+
+/// `path` as a user in the current folder would type it: relative when it lies below.
+std::string shown_path(const fs::path& path);
+
+/// A file that the user names for what a command writes. One that is new or a regular file gets the
+/// whole or, where anything fails, stays as it was. A device, a pipe, or what a link leads to, such
+/// as /dev/stdout, is written into and never replaced.
+class OutputFile {
+ public:
+  /// Throws Error naming the file where it cannot be written.
+  explicit OutputFile(fs::path path);
+  /// Without `finish` what was written to a new or regular file is thrown away.
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::string_view text);
+  void finish();
+
+ private:
+  fs::path path_;
+  fs::path aside_;  ///< what becomes the file; "": it is written into
+  FileDescriptor file_;
+};
+
+/// The file with this text and no other.
+void write_output_file(const fs::path& path, std::string_view text);
+
+}  // namespace forge

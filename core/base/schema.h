@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+/// What sections of a config have in common. A section is a plain struct with a function
+/// `fields(visitor, struct)` beside it, which calls the visitor with every key, its field, its
+/// meaning and its limits. Reading YAML, reading and writing JSON, listing keys and completing them
+/// are visitors. A visitor has
+///     template <class T> void field(const char* key, T& value, const char* help, Limits = {});
+///     template <class T> void section(const char* key, T& value, const char* help);
+///     template <class T>
+///     void sections(const char* key, std::map<std::string, T>& values, const char* help);
+/// `section` calls `fields(visitor, value)` for the inner keys, and `sections` does so for each
+/// value of a map whose names the user chooses. Values of an enumeration are spelled by
+/// `names_of(Enum)`, found beside the enumeration, in the order of its declaration.
+namespace forge::schema {
+
+struct Limits {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool low_included = true;
+  bool required = false;
+  bool nullable = false;  ///< null is a value: it stands for what follows from other keys
+};
+inline Limits at_least(double low) { return {low, std::numeric_limits<double>::infinity()}; }
+inline Limits above(double low) { return {low, std::numeric_limits<double>::infinity(), false}; }
+inline Limits between(double low, double high) { return {low, high}; }
+/// A size: so large that no parameter or token count overflows 64 bits.
+inline Limits up_to(int64_t largest) { return between(1, static_cast<double>(largest)); }
+inline Limits required(Limits limits = {}) {
+  limits.required = true;
+  return limits;
+}
+inline Limits or_null(Limits limits) {
+  limits.nullable = true;
+  return limits;
+}
+
+using Names = std::vector<std::string>;
+
+template <class Enum>
+const std::string& name_of(Enum value) {
+  return names_of(value)[static_cast<size_t>(value)];
+}
+
+}  // namespace forge::schema

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "core/base/files.h"
+
+/// Files and folders that exist until they are put in their place, or no longer needed.
+namespace forge {
+
+/// A folder that is filled beside its place and put there when it is whole. One that is not put
+/// there is removed with the object.
+class FolderWriter {
+ public:
+  explicit FolderWriter(fs::path folder);
+  ~FolderWriter();
+  FolderWriter(const FolderWriter&) = delete;
+  FolderWriter& operator=(const FolderWriter&) = delete;
+
+  /// To be filled.
+  const fs::path& path() const { return aside_; }
+  /// Puts the folder in its place, which must be free, and syncs the rename. Throws Error where it
+  /// is not.
+  void create();
+  /// The same; what stands there is replaced.
+  void replace();
+
+ private:
+  fs::path folder_;
+  fs::path aside_;
+};
+
+/// A file that is removed with the object.
+class TemporaryFile {
+ public:
+  /// A new empty file in the system's folder for temporary files.
+  TemporaryFile();
+  /// Whatever is or will be written there.
+  explicit TemporaryFile(fs::path path) : path_(std::move(path)) {}
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace forge

@@ -1,0 +1,58 @@
+#include "core/base/tail.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "core/base/text.h"
+
+namespace forge {
+namespace {
+
+struct Tail {
+  std::string bytes;
+  bool reaches_begin = true;
+};
+
+/// The last `length` bytes of the file, but none before `from`.
+Tail read_tail(const std::filesystem::path& path, int64_t from, int64_t length) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return {};
+  const int64_t size = file.tellg();
+  const int64_t begin = std::max(from, size - length);
+  if (begin >= size) return {};
+  Tail tail{std::string(static_cast<size_t>(size - begin), '\0'), begin == from};
+  file.seekg(begin);
+  file.read(tail.bytes.data(), static_cast<std::streamsize>(tail.bytes.size()));
+  tail.bytes.resize(static_cast<size_t>(file.gcount()));
+  return tail;
+}
+
+}  // namespace
+
+std::string last_line(const std::filesystem::path& file) {
+  for (int64_t length = 4096;; length *= 16) {
+    Tail tail = read_tail(file, 0, length);
+    if (tail.reaches_begin) tail.bytes.insert(0, "\n");
+    const size_t end = tail.bytes.rfind('\n');
+    if (end != std::string::npos && end > 0) {
+      const size_t before = tail.bytes.rfind('\n', end - 1);
+      if (before != std::string::npos) return tail.bytes.substr(before + 1, end - before - 1);
+    }
+    if (tail.reaches_begin) return "";
+  }
+}
+
+std::vector<std::string> last_lines(const std::filesystem::path& file,
+                                    int64_t from,
+                                    size_t count,
+                                    size_t longest) {
+  const Tail tail = read_tail(file, from, 64 * 1024);
+  std::vector<std::string> lines = split(tail.bytes, '\n');
+  if (!tail.reaches_begin) lines.erase(lines.begin());  // its beginning is missing
+  if (!lines.empty() && lines.back().empty()) lines.pop_back();
+  if (lines.size() > count) lines.erase(lines.begin(), lines.end() - static_cast<ptrdiff_t>(count));
+  for (std::string& line : lines) line.resize(std::min(line.size(), longest));
+  return lines;
+}
+
+}  // namespace forge

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace forge {
+
+/// The last whole line of a file without its newline, read from the end; "" where there is none.
+std::string last_line(const std::filesystem::path& file);
+
+/// The last lines of a file that begin at byte `from` or later: at most `count`, each cut to
+/// `longest` bytes. Empty where there is no file.
+std::vector<std::string> last_lines(const std::filesystem::path& file,
+                                    int64_t from,
+                                    size_t count,
+                                    size_t longest);
+
+}  // namespace forge

@@ -1,0 +1,369 @@
+#include "core/config/document.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/config/keys.h"
+#include "core/config/tree.h"
+#include "core/jinja/render.h"
+#include "core/project/names.h"
+#include "core/yaml/graph/read.h"
+#include "core/yaml/yaml.h"
+
+namespace forge::config {
+
+/// What a node tagged `!call:forge:from_project` asks for.
+struct FromProject {
+  std::string project_dir;
+  std::string config_template;
+  yaml::NodePtr targets;  ///< null where the call names none
+  jinja::Variables variables;
+  SourceSpan project_origin;
+  SourceSpan config_origin;
+};
+
+/// Whether the node is such a call; `!call:forgather:from_project` is one too.
+bool is_from_project(const yaml::Node& node);
+
+/// Its arguments. Throws Error where one is missing, unknown or of a wrong type.
+FromProject read_from_project(const yaml::Node& node);
+
+namespace {
+
+using jinja::Variable;
+using yaml::Entry;
+using yaml::Node;
+
+Variable variable_of(const std::string& name, const Node& value) {
+  Variable variable;
+  switch (value.kind) {
+    case Node::Kind::null: return variable;
+    case Node::Kind::boolean:
+      variable.kind = Variable::Kind::boolean;
+      variable.boolean = value.boolean;
+      return variable;
+    case Node::Kind::integer:
+      variable.kind = Variable::Kind::integer;
+      variable.integer = value.integer;
+      return variable;
+    case Node::Kind::real:
+      variable.kind = Variable::Kind::real;
+      variable.real = value.real;
+      return variable;
+    case Node::Kind::string:
+      variable.kind = Variable::Kind::string;
+      variable.string = value.text;
+      return variable;
+    case Node::Kind::sequence:
+      variable.kind = Variable::Kind::list;
+      for (const auto& item : value.items) variable.items.push_back(variable_of(name, *item));
+      return variable;
+    case Node::Kind::mapping: break;
+  }
+  throw Error("the variable '" + name + "' is " + describe_kind(value),
+              value.origin,
+              "pp_kwargs holds plain values and lists of them");
+}
+
+std::string required_text(const Node& node, const std::string& key, SourceSpan& origin) {
+  const Node* value = node.find(key);
+  if (!value) throw Error("from_project needs '" + key + "'", node.origin);
+  origin = value->origin;
+  if (!value->is_scalar() || value->text.empty()) {
+    throw Error("'" + key + "' is " + describe_kind(*value), value->origin, "give its name");
+  }
+  return value->text;
+}
+
+}  // namespace
+
+bool is_from_project(const Node& node) {
+  const std::string tag = node.tag.substr(0, node.tag.find('@'));
+  return tag == "!call:forge:from_project" || tag == "!call:forgather:from_project";
+}
+
+FromProject read_from_project(const Node& node) {
+  static const std::vector<std::string> keys = {
+      "project_dir", "config_template", "targets", "pp_kwargs", "pp_debug"};
+  if (!node.is_mapping()) throw Error("from_project takes a mapping of arguments", node.origin);
+  for (const Entry& entry : node.entries) {
+    if (std::find(keys.begin(), keys.end(), entry.key) == keys.end()) {
+      throw Error("from_project has no argument '" + entry.key + "'",
+                  entry.key_origin,
+                  did_you_mean(entry.key, keys));
+    }
+  }
+  FromProject call;
+  call.project_dir = required_text(node, "project_dir", call.project_origin);
+  call.config_template = required_text(node, "config_template", call.config_origin);
+  if (const Entry* targets = node.find_entry("targets")) call.targets = targets->value;
+  const Node* variables = node.find("pp_kwargs");
+  if (variables && variables->is_mapping()) {
+    for (const Entry& entry : variables->entries) {
+      call.variables[entry.key] = variable_of(entry.key, *entry.value);
+    }
+  } else if (variables && !variables->is_null()) {
+    throw Error("'pp_kwargs' is " + describe_kind(*variables), variables->origin);
+  }
+  return call;
+}
+
+namespace {
+
+/// A call of something else than another project's config. A tag that nobody knows is none: it is
+/// a mistake to tell.
+bool is_call(const yaml::Node& node) {
+  if (node.tag.empty() || is_from_project(node)) return false;
+  try {
+    return graph::parse_tag(node).is_call();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+bool is_experiment(const yaml::Node& root) {
+  // Targets that Forgather's tools ask for, which the schema does not have.
+  if (!root.is_mapping() || root.find("meta") || root.find("main")) return false;
+  return std::any_of(root.entries.begin(), root.entries.end(), [](const yaml::Entry& entry) {
+    const std::string first = entry.key.substr(0, entry.key.find('.'));
+    return is_known_path(first) && !is_call(*entry.value);
+  });
+}
+
+void require_experiment(const yaml::Node& root) {
+  if (is_experiment(root)) return;
+  for (const yaml::Entry& entry : root.entries) {
+    if (entry.key != "main" && entry.key != "meta" && !is_call(*entry.value)) continue;
+    throw Error("the config is a graph of Python objects: forge shows it, but cannot train by it",
+                entry.key_origin,
+                "'forge graph', 'targets', 'pp', 'explain' and 'diff' read it; a config that forge "
+                "runs has the sections model and train ('forge keys')");
+  }
+}
+
+namespace {
+
+using jinja::Variables;
+using yaml::Entry;
+using yaml::Node;
+using yaml::NodePtr;
+
+/// The root with its dotted keys applied to the sections they reach into.
+NodePtr apply_dotted(const NodePtr& root) {
+  auto plain = std::make_shared<Node>(*root);
+  plain->entries.clear();
+  for (const Entry& entry : root->entries) {
+    if (!is_dotted(entry.key)) plain->entries.push_back(entry);
+  }
+  NodePtr result = plain;
+  for (const Entry& entry : root->entries) {
+    if (is_dotted(entry.key))
+      result = merge(result, nest(entry.key, entry.key_origin, entry.value));
+  }
+  return result;
+}
+
+/// The root less what declares the arguments of its templates: that is no part of the config.
+NodePtr without_template_arguments(const NodePtr& root) {
+  if (!root->find("dynamic_args")) return root;
+  auto rest = std::make_shared<Node>(*root);
+  rest->entries.clear();
+  for (const Entry& entry : root->entries) {
+    if (entry.key != "dynamic_args") rest->entries.push_back(entry);
+  }
+  return rest;
+}
+
+/// A copy as plain YAML: !list, !tuple and !dict lose their tag, a !dlist becomes the list of its
+/// values less the nulls, a !var its default.
+std::shared_ptr<Node> without_container_tag(const Node& node) {
+  auto copy = std::make_shared<Node>(node);
+  const graph::Tag tag = graph::parse_tag(node);
+  switch (tag.kind) {
+    case graph::Tag::Kind::list:
+    case graph::Tag::Kind::tuple:
+    case graph::Tag::Kind::dict:
+      if (!node.is_scalar()) copy->tag.clear();
+      break;
+    case graph::Tag::Kind::dlist:
+      if (!node.is_mapping()) break;
+      copy->tag.clear();
+      copy->kind = Node::Kind::sequence;
+      copy->entries.clear();
+      for (const Entry& entry : node.entries) {
+        if (!entry.value->is_null()) copy->items.push_back(entry.value);
+      }
+      break;
+    case graph::Tag::Kind::variable:
+      if (const Node* standard = node.find("default")) return without_container_tag(*standard);
+      throw Error("a config of forge has no variables, so '!var' needs a default", node.origin);
+    default: break;
+  }
+  return copy;
+}
+
+/// Replaces calls in a tree, keeping track of the configs that are being expanded.
+class Expander {
+ public:
+  explicit Expander(const jinja::HostEnvironment& host_environment)
+      : host_environment_(host_environment) {}
+
+  NodePtr document(const project::Project& project,
+                   const std::string& config_name,
+                   const Variables& variables) {
+    const project::Config& config = project::config_of(project, config_name);
+    return document(parse_config(project, config, host_environment_, variables));
+  }
+
+  static NodePtr document(const ParsedConfig& parsed) {
+    const NodePtr& root = parsed.root;
+    if (root->is_mapping()) {
+      require_experiment(*root);
+      return without_template_arguments(root);
+    }
+    SourceSpan where = root->origin;
+    if (!where && !parsed.rendered.templates.empty()) {
+      where = make_span(parsed.rendered.templates.front().source, 1, 1);
+    }
+    throw Error("a config is a mapping of keys, not " + describe_kind(*root), where);
+  }
+
+  NodePtr expand(const NodePtr& node, const project::Project& project, int depth = 0) {
+    constexpr int deepest = 64;
+    if (depth == deepest) throw Error("the config is nested too deeply", node->origin);
+    if (is_from_project(*node)) return called(node, project);
+    const auto known = expanded_.find(node);
+    if (known != expanded_.end()) return known->second;
+    const std::shared_ptr<Node> copy = without_container_tag(*node);
+    for (NodePtr& item : copy->items) item = expand(item, project, depth + 1);
+    for (Entry& entry : copy->entries) entry.value = expand(entry.value, project, depth + 1);
+    expanded_[node] = copy;
+    return copy;
+  }
+
+  void enter(const project::Project& project, const std::string& config, const SourceSpan& where) {
+    const std::string name = project.path + ":" + project::without_yaml(config);
+    const auto earlier = std::find(stack_.begin(), stack_.end(), name);
+    if (earlier != stack_.end()) {
+      std::vector<std::string> circle(earlier, stack_.end());
+      circle.push_back(name);
+      throw Error("configs refer to each other in a circle: " + join(circle, " -> "), where);
+    }
+    stack_.push_back(name);
+  }
+  void leave() { stack_.pop_back(); }
+
+ private:
+  NodePtr called(const NodePtr& node, const project::Project& caller) {
+    const FromProject call = read_from_project(*node);
+    const project::Project project = open(call, caller);
+    if (!project.find(call.config_template)) {
+      throw located_unknown_config(project, call);
+    }
+    enter(project, call.config_template, node->origin);
+    const NodePtr root = apply_dotted(document(project, call.config_template, call.variables));
+    NodePtr result;
+    if (!call.targets || (call.targets->is_scalar() && call.targets->text.empty())) {
+      result = expand(root, project);
+    } else if (call.targets->is_sequence()) {
+      result = several(*root, *call.targets, call, project);
+    } else {
+      result = expand(target(*root, *call.targets, call), project);
+    }
+    leave();
+    return result;
+  }
+
+  project::Project open(const FromProject& call, const project::Project& caller) const {
+    const fs::path folder = (caller.folder / call.project_dir).lexically_normal();
+    const auto workspace = project::find_workspace(folder);
+    if (!project::is_project_folder(folder) || !workspace) {
+      throw Error("no project in " + shown_path(folder),
+                  call.project_origin,
+                  "a project is a folder with meta.yaml in a workspace");
+    }
+    return project::load_project(*workspace, folder, host_environment_, caller.shared);
+  }
+
+  static Error located_unknown_config(const project::Project& project, const FromProject& call) {
+    try {
+      project::config_of(project, call.config_template);
+    } catch (const Error& error) {
+      return Error(error.message(), call.config_origin, error.hint());
+    }
+    return Error("unknown config", call.config_origin);
+  }
+
+  static const NodePtr& target(const Node& root, const Node& name, const FromProject& call) {
+    const Entry* entry = name.is_scalar() ? root.find_entry(name.text) : nullptr;
+    if (entry) return entry->value;
+    std::vector<std::string> known;
+    for (const Entry& candidate : root.entries) known.push_back(candidate.key);
+    throw Error("'" + call.config_template + "' has no target " +
+                    (name.is_scalar() ? "'" + name.text + "'" : "that is " + describe_kind(name)),
+                name.origin,
+                "it has " + join(known, ", "));
+  }
+
+  NodePtr several(const Node& root,
+                  const Node& names,
+                  const FromProject& call,
+                  const project::Project& project) {
+    auto mapping = std::make_shared<Node>();
+    mapping->kind = Node::Kind::mapping;
+    mapping->origin = names.origin;
+    for (const NodePtr& name : names.items) {
+      Entry entry;
+      entry.value = expand(target(root, *name, call), project);
+      entry.key = name->text;
+      entry.key_origin = name->origin;
+      mapping->entries.push_back(std::move(entry));
+    }
+    return mapping;
+  }
+
+  const jinja::HostEnvironment& host_environment_;
+  std::vector<std::string> stack_;
+  std::map<NodePtr, NodePtr> expanded_;  ///< holds the keys alive, so that no address is reused
+};
+
+}  // namespace
+
+bool is_dotted(const std::string& key) { return key.find('.') != std::string::npos; }
+
+ParsedConfig parse_config(const project::Project& project,
+                          const project::Config& config,
+                          const jinja::HostEnvironment& host_environment,
+                          const Variables& variables) {
+  ParsedConfig parsed;
+  parsed.rendered = project::render_config(project, config, host_environment, variables);
+  parsed.root = project::parse_rendered(project, parsed.rendered);
+  return parsed;
+}
+
+NodePtr load_document(const project::Project& project,
+                      const std::string& config_name,
+                      const jinja::HostEnvironment& host_environment,
+                      const Variables& variables) {
+  const project::Config& config = project::config_of(project, config_name);
+  return load_document(project,
+                       config.name,
+                       parse_config(project, config, host_environment, variables),
+                       host_environment);
+}
+
+NodePtr load_document(const project::Project& project,
+                      const std::string& config_name,
+                      const ParsedConfig& parsed,
+                      const jinja::HostEnvironment& host_environment) {
+  Expander expander(host_environment);
+  expander.enter(project, project::config_of(project, config_name).name, {});
+  return expander.expand(Expander::document(parsed), project);
+}
+
+}  // namespace forge::config

@@ -1,0 +1,204 @@
+#include "core/data/corpus/corpus_index.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/fields.h"
+#include "core/data/corpus/byte_reader.h"
+#include "core/data/corpus/document_reader.h"
+
+namespace forge::data {
+namespace {
+
+constexpr size_t survey_read_bytes = size_t{1} << 20;
+constexpr int64_t records_between_places = 4096;
+constexpr const char* phase = "reading the text";
+
+void require_text(const fs::path& path, std::string_view bytes, int64_t offset) {
+  const size_t place = bytes.find('\0');
+  if (place == std::string_view::npos) return;
+  throw Error("'" + shown_path(path) + "' is no text: byte " +
+                  with_thousands(offset + static_cast<int64_t>(place)) + " is NUL",
+              {},
+              "text is read as UTF-8; convert other encodings first, e.g. with iconv");
+}
+
+}  // namespace
+
+void hash_files(const TextFiles& files,
+                TextPosition cut,
+                Hasher& hasher,
+                const Progress& progress) {
+  std::string buffer(survey_read_bytes, '\0');
+  const auto total = static_cast<double>(std::max<int64_t>(1, files.bytes()));
+  int64_t done = 0;
+  for (size_t i = 0; i < files.paths.size(); ++i) {
+    const int64_t size = files.sizes[i];
+    if (size == 0) continue;
+    const auto file = static_cast<int64_t>(i);
+    const int64_t before = file < cut.file ? size : (file > cut.file ? 0 : cut.offset);
+    hasher.update(std::to_string(before) + " of " + std::to_string(size) + "\n");
+    const auto reader = open_bytes(files.paths[i]);
+    int64_t offset = 0;
+    while (const size_t got = reader->read(buffer.data(), buffer.size())) {
+      require_text(files.paths[i], {buffer.data(), got}, offset);
+      hasher.update(buffer.data(), got);
+      offset += static_cast<int64_t>(got);
+      if (progress) progress(static_cast<double>(done + offset) / total, phase);
+    }
+    done += size;
+  }
+}
+
+RecordIndex index_records(const TextFiles& files, const Progress& progress) {
+  RecordReader reader(files, files.begin(), files.end());
+  RecordIndex index;
+  const auto total = static_cast<double>(std::max<int64_t>(1, files.bytes()));
+  TextPosition before = reader.position();
+  for (std::string_view record; reader.next(record); before = reader.position()) {
+    if (index.records++ % records_between_places != 0) continue;
+    index.places.push_back(before);
+    if (progress)
+      progress(static_cast<double>(files.bytes_before(before)) / total, "counting documents");
+  }
+  return index;
+}
+
+TextPosition RecordIndex::position_of(int64_t number, const TextFiles& files) const {
+  if (number >= records) return files.end();
+  RecordReader reader(
+      files, places[static_cast<size_t>(number / records_between_places)], files.end());
+  std::string_view record;
+  for (int64_t i = number % records_between_places; i > 0; --i) reader.next(record);
+  return reader.position();
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int survey_version = 1;  // raised where the same files would get another survey
+
+/// Longer than the steps in which any file system counts its times.
+constexpr double settled_seconds = 3;
+
+int64_t nanoseconds(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+/// What tells that a file is another one or has changed; null where that cannot be told yet.
+Json state_of(const fs::path& path, double now) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return nullptr;
+  const int64_t changed = nanoseconds(status.st_ctim);
+  if (now - static_cast<double>(changed) * 1e-9 < settled_seconds) return nullptr;
+  return {fs::absolute(path).string(),
+          status.st_size,
+          status.st_dev,
+          status.st_ino,
+          nanoseconds(status.st_mtim),
+          changed};
+}
+
+/// "" where the state of a file cannot be told.
+std::string state_of(const config::DataConfig& config, double now) {
+  const DocumentRule rule = document_rule(config);
+  Json state = {survey_version,
+                config::name_of(rule.kind),
+                rule.separator,
+                rule.field,
+                config.held_out_fraction,
+                config.training_fraction};
+  for (const std::string& path : {config.path, config.evaluation_path}) {
+    Json files = Json::array();
+    if (!path.empty()) {
+      for (const fs::path& file : list_text_files(path, rule)) files.push_back(state_of(file, now));
+    }
+    for (const Json& file : files) {
+      if (file.is_null()) return "";
+    }
+    state.push_back(std::move(files));
+  }
+  // Names need not be UTF-8.
+  return json_text(state);
+}
+
+size_t count_of_files(const config::DataConfig& config, const std::string& path) {
+  return list_text_files(path, document_rule(config)).size();
+}
+
+/// Whether the survey can be of these files, whatever somebody wrote.
+bool fits(const Survey& survey, const config::DataConfig& config) {
+  const bool divided = config.evaluation_path.empty();
+  const size_t training = count_of_files(config, config.path);
+  const size_t evaluation = divided ? training : count_of_files(config, config.evaluation_path);
+  const auto lies_in = [](const TextPosition& position, const std::vector<int64_t>& sizes) {
+    const auto end = static_cast<int64_t>(sizes.size());
+    if (position.file == end) return position.offset == 0;
+    return position.file >= 0 && position.file < end && position.offset >= 0 &&
+           position.offset < sizes[static_cast<size_t>(position.file)];
+  };
+  return survey.training_sizes.size() == training && survey.evaluation_sizes.size() == evaluation &&
+         lies_in(survey.training_end, survey.training_sizes) &&
+         (lies_in(survey.evaluation_begin, survey.evaluation_sizes) ||
+          survey.evaluation_begin == TextPosition{});
+}
+
+Json to_json(const TextPosition& position) { return {position.file, position.offset}; }
+TextPosition position_from(const Json& json) {
+  return {json.at(0).get<int64_t>(), json.at(1).get<int64_t>()};
+}
+
+}  // namespace
+
+KeptSurvey::KeptSurvey(const fs::path& folder, const config::DataConfig& config, double now)
+    : config_(config), now_(now) {
+  if (folder.empty()) return;
+  state_ = state_of(config, now);
+  if (!state_.empty()) file_ = folder / (hash_hex(state_) + ".json");
+}
+
+std::optional<Survey> KeptSurvey::find() const {
+  if (file_.empty()) return std::nullopt;
+  try {
+    const Json json = parse_json(read_file(file_));
+    Survey survey;
+    json.at("training_sizes").get_to(survey.training_sizes);
+    json.at("evaluation_sizes").get_to(survey.evaluation_sizes);
+    survey.training_end = position_from(json.at("training_end"));
+    survey.evaluation_begin = position_from(json.at("evaluation_begin"));
+    json.at("training_documents").get_to(survey.training_documents);
+    json.at("fingerprint").get_to(survey.fingerprint);
+    if (fits(survey, config_)) return survey;
+    return std::nullopt;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+void KeptSurvey::keep(const Survey& survey) const {
+  if (file_.empty()) return;
+  try {
+    if (state_of(config_, now_) != state_) return;
+    make_directories(file_.parent_path());
+    const Json json = {{"training_sizes", survey.training_sizes},
+                       {"evaluation_sizes", survey.evaluation_sizes},
+                       {"training_end", to_json(survey.training_end)},
+                       {"evaluation_begin", to_json(survey.evaluation_begin)},
+                       {"training_documents", survey.training_documents},
+                       {"fingerprint", survey.fingerprint}};
+    write_file_atomic(file_, json_text(json) + "\n");
+  } catch (const Error&) {
+    // The next run reads the text again.
+  }
+}
+
+}  // namespace forge::data

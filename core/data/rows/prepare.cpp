@@ -1,0 +1,435 @@
+#include "core/data/rows/prepare.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
+#include "core/config/experiment.h"
+#include "core/data/common.h"
+#include "core/data/rows/dataset.h"
+#include "core/data/rows/text_source.h"
+#include "core/data/rows/token_cache.h"
+#include "core/data/tasks/task_rows.h"
+#include "core/data/tasks/task_spec.h"
+#include "core/data/tokenizer/tokenizer.h"
+
+namespace forge::data {
+namespace {
+
+constexpr int64_t most_instances = int64_t{1} << 44;  // that a task can tell apart
+constexpr int64_t looked_at = 8;  // rows: where texts are long, not every row has a target
+
+void require_fitting_model(const tasks::Task& task, const model::ModelConfig& model) {
+  if (task.vocab_size() <= model.vocab_size) return;
+  throw Error("the task " + task.name() + " has " + with_thousands(task.vocab_size()) +
+                  " ids, but model.vocab_size is " + with_thousands(model.vocab_size),
+              {},
+              "set model.vocab_size to " + std::to_string(task.vocab_size()));
+}
+
+void require_scored_targets(const tasks::Task& task, uint64_t seed, Split split, int seq_len) {
+  const tasks::TaskRows rows(task, seed, split, seq_len);
+  std::vector<int32_t> inputs(static_cast<size_t>(seq_len));
+  std::vector<int32_t> targets(inputs.size());
+  for (int64_t row = 0; row < looked_at; ++row) {
+    rows.fill(row, inputs.data(), targets.data());
+    for (const int32_t target : targets) {
+      if (target != unscored_target) return;
+    }
+  }
+  throw Error("no text of the task " + task.name() + " fits a row of train.seq_len " +
+                  with_thousands(seq_len) + (split == Split::evaluation ? " for evaluation" : ""),
+              {},
+              "raise train.seq_len, or make the task smaller");
+}
+
+/// Rows of training that the run consumes. No more instances begin in a row than it has tokens.
+int64_t consumed_rows(const config::TrainConfig& train) {
+  const int64_t steps = std::max<int64_t>(1, train.max_steps);
+  const int64_t step_tokens = train.batch_size * (int64_t{train.seq_len} + 1);
+  if (steps > most_instances / step_tokens) {
+    throw Error("train.max_steps " + with_thousands(steps) + " of " + with_thousands(step_tokens) +
+                    " tokens each need more text of a task than " + with_thousands(most_instances) +
+                    " tokens",
+                {},
+                "lower train.max_steps");
+  }
+  return steps * train.batch_size;
+}
+
+}  // namespace
+
+PreparedData prepare_task(const config::Experiment& experiment) {
+  PreparedData prepared;
+  prepared.task = tasks::make_spec(experiment.data);
+  const auto task = tasks::task_of(prepared.task);
+  require_fitting_model(*task, experiment.model);
+  for (const Split split : {Split::training, Split::evaluation}) {
+    require_scored_targets(*task, experiment.data.seed, split, experiment.train.seq_len);
+  }
+  prepared.data_fingerprint = tasks::spec_fingerprint(prepared.task);
+  prepared.train.push_back({"", 1, "", consumed_rows(experiment.train)});
+  const int64_t reported = experiment.train.eval_rows;
+  prepared.evaluation.push_back({"", 1, "", reported});
+  if (experiment.train.validation_rows > 0)
+    prepared.validation.push_back({"", 1, "", experiment.train.validation_rows, reported});
+  return prepared;
+}
+
+}  // namespace forge::data
+
+/// What prepare() does for a text, alone or as a source of a mixture.
+namespace forge::data {
+
+/// Rows of one text that a run uses.
+struct Demand {
+  int64_t training = 0;    ///< of text without an end: of other text all are used
+  int64_t evaluation = 0;  ///< at most
+  int64_t validation = 0;  ///< behind those of evaluation, of which none may be lacking then
+};
+
+/// How a run's data is prepared, whatever it is made of.
+struct Work {
+  const config::Experiment& experiment;
+  std::filesystem::path folder;   ///< that holds the folders of all texts
+  std::filesystem::path surveys;  ///< for what is kept of texts; "": each is read again
+  const Progress& progress;
+  bool check_content;
+};
+
+PreparedData prepare_text(const Work& work, const TextSource& source, Demand demand);
+
+/// What follows from the tokenizer alone. Throws Error where the experiment cannot have it.
+PreparedData prepared_with(const config::Experiment& experiment, const Tokenizer& tokenizer);
+
+/// What the files of a folder of the cache were made from.
+nlohmann::json words_of(const config::Experiment& experiment);
+
+namespace {
+
+void require_kind(const config::Experiment& experiment, const Tokenizer& tokenizer) {
+  const std::string& kind = experiment.tokenizer.kind;
+  const bool in_characters = tokenizer.vocabulary().alphabet == Alphabet::characters;
+  if (in_characters == (kind == "sentencepiece")) return;
+  throw Error("tokenizer.kind is " + kind + ", but '" + shown_path(experiment.tokenizer.path) +
+                  "' is of BPE over " + (in_characters ? "characters" : "bytes"),
+              {},
+              std::string("set tokenizer.kind to ") +
+                  (in_characters ? "sentencepiece" : "byte_level_bpe or tiktoken"));
+}
+
+/// No id may lie beyond the model's embedding.
+void require_fitting_model(const config::Experiment& experiment, const Tokenizer& tokenizer) {
+  const int model_size = experiment.model.vocab_size;
+  if (tokenizer.vocab_size() <= model_size) return;
+  throw Error("the tokenizer has " + with_thousands(tokenizer.vocab_size()) +
+                  " entries, but model.vocab_size is " + with_thousands(model_size),
+              {},
+              "set model.vocab_size to " + std::to_string(tokenizer.vocab_size()));
+}
+
+/// The id in front of each document, and nowhere else: text never becomes a special id.
+int32_t document_start(const Tokenizer& tokenizer) {
+  if (tokenizer.bos_id() >= 0) return tokenizer.bos_id();
+  throw Error("train.document_mask is true, but the tokenizer has no BOS to begin a document with",
+              {},
+              "set train.document_mask false, or give the tokenizer a token <|BOS|>");
+}
+
+/// What stands behind a document in its row. It is never scored, nor seen by what is, so that any
+/// id would do.
+int32_t pad_id(const Tokenizer& tokenizer) {
+  return std::max({tokenizer.pad_id() >= 0 ? tokenizer.pad_id() : tokenizer.eos_id(), 0});
+}
+
+[[noreturn]] void refuse_as_too_small(const config::Experiment& experiment,
+                                      Split split,
+                                      int64_t tokens) {
+  const config::DataConfig& data = experiment.data;
+  const bool training = split == Split::training;
+  const int64_t needed = experiment.train.seq_len + 1;
+  std::string hint = "give more text";
+  if (tokens > 1) hint += ", or set train.seq_len to at most " + std::to_string(tokens - 1);
+  if (!training && data.evaluation_path.empty()) {
+    hint += ", or raise data.held_out_fraction (" + shortest(data.held_out_fraction) + ")";
+  }
+  const bool other = !training && !data.evaluation_path.empty();
+  throw Error("'" + shown_path(other ? data.evaluation_path : data.path) + "' is too small: its " +
+                  (training ? "training" : "held-out") + " part has " + with_thousands(tokens) +
+                  " tokens, one row of train.seq_len " + with_thousands(experiment.train.seq_len) +
+                  " needs " + with_thousands(needed),
+              {},
+              hint);
+}
+
+/// Rows of the tokens of one text, which are made if they are not there.
+PreparedRows rows_of(Split split,
+                     int64_t wanted,
+                     const config::Experiment& experiment,
+                     const TextSource& source,
+                     const Tokenizer& tokenizer,
+                     const TokenFolder& folder) {
+  const int seq_len = experiment.train.seq_len;
+  const bool padded = experiment.data.rows == config::RowKind::padded;
+  // A source of which a mixture uses no row yet has its file all the same.
+  const int64_t least = std::max<int64_t>(1, wanted);
+  const TokenAmount amount = padded ? TokenAmount{0, least} : TokenAmount{least * seq_len + 1, 0};
+  const TokenAmount held = folder.tokens(split, amount, source, tokenizer);
+  const int64_t rows = padded ? held.documents : rows_of(held.tokens, seq_len, LastRow::whole);
+  if (rows == 0) refuse_as_too_small(experiment, split, held.tokens);
+  // Of text all training rows are used, so that an epoch is the whole text.
+  const bool all = split == Split::training && !source.is_endless();
+  return {"", 1, folder.tokens_path(split), all ? rows : std::min(rows, wanted)};
+}
+
+/// Parts the held-out rows: those that are reported come first, those that runs are chosen by after
+/// them.
+void split_off_validation(const config::Experiment& experiment,
+                          Demand demand,
+                          PreparedData& prepared) {
+  PreparedRows& held_out = prepared.evaluation.back();
+  if (demand.validation == 0) return;
+  const int64_t wanted = demand.evaluation + demand.validation;
+  if (held_out.rows < wanted) {
+    throw Error(
+        "the held-out part of '" +
+            shown_path(experiment.data.evaluation_path.empty() ? experiment.data.path
+                                                               : experiment.data.evaluation_path) +
+            "' has " + with_thousands(held_out.rows) +
+            " rows, train.eval_rows and train.validation_rows need " + with_thousands(wanted),
+        {},
+        "lower one of them, or give more held-out text");
+  }
+  PreparedRows validation = held_out;
+  validation.first_row = demand.evaluation;
+  validation.rows = demand.validation;
+  held_out.rows = demand.evaluation;
+  prepared.validation.push_back(std::move(validation));
+}
+
+}  // namespace
+
+nlohmann::json words_of(const config::Experiment& experiment) {
+  const nlohmann::json all = config::to_json(experiment);
+  return {{"data", all.at("data")}, {"tokenizer", all.at("tokenizer")}};
+}
+
+PreparedData prepared_with(const config::Experiment& experiment, const Tokenizer& tokenizer) {
+  require_kind(experiment, tokenizer);
+  require_fitting_model(experiment, tokenizer);
+  PreparedData prepared;
+  if (experiment.train.document_mask) prepared.document_start = document_start(tokenizer);
+  if (experiment.data.rows == config::RowKind::padded) prepared.pad_id = pad_id(tokenizer);
+  prepared.tokenizer_fingerprint = tokenizer.fingerprint();
+  return prepared;
+}
+
+PreparedData prepare_text(const Work& work, const TextSource& source, Demand demand) {
+  const config::Experiment& experiment = work.experiment;
+  const TokenFolder folder(
+      work.folder / source.folder_name() / tokenizer_folder_name(experiment.tokenizer),
+      work.progress,
+      work.check_content);
+  const Tokenizer tokenizer =
+      folder.tokenizer(experiment.tokenizer, [&] { return source.sample(); });
+  PreparedData prepared = prepared_with(experiment, tokenizer);
+  prepared.tokenizer = folder.tokenizer_path();
+  prepared.data_fingerprint = source.fingerprint();
+  if (experiment.data.is_task()) prepared.task = tasks::make_spec(experiment.data);
+  const auto add = [&](Split split, int64_t wanted, std::vector<PreparedRows>& to) {
+    to.push_back(rows_of(split, wanted, experiment, source, tokenizer, folder));
+  };
+  add(Split::training, demand.training, prepared.train);
+  add(Split::evaluation, demand.evaluation + demand.validation, prepared.evaluation);
+  split_off_validation(experiment, demand, prepared);
+  folder.describe(words_of(experiment));
+  return prepared;
+}
+
+namespace {
+
+constexpr double max_generated_tokens = 1e11;  // 200 GB of token file
+
+/// Rows of training that the run consumes.
+int64_t needed_train_rows(const config::Experiment& experiment) {
+  const config::TrainConfig& train = experiment.train;
+  const int64_t steps = std::max<int64_t>(1, train.max_steps);
+  const double tokens = static_cast<double>(steps) * train.batch_size * train.seq_len;
+  if (tokens > max_generated_tokens) {
+    throw Error("train.max_steps " + with_thousands(train.max_steps) + " of " +
+                    with_thousands(int64_t{train.batch_size} * train.seq_len) +
+                    " tokens each need more generated text than " +
+                    with_thousands(static_cast<int64_t>(max_generated_tokens)) + " tokens",
+                {},
+                "lower train.max_steps, or train on text of your own with data.path");
+  }
+  return steps * train.batch_size;
+}
+
+/// One of the sources of a mixture.
+struct Ingredient {
+  std::string name;
+  double weight;
+  config::Experiment experiment;  ///< with this source as all of its data
+  TextSource source;
+};
+
+/// Runs `action`; an Error of it says which source it is about.
+template <class Action>
+auto naming(const std::string& source, Action action) {
+  try {
+    return action();
+  } catch (const Error& error) {
+    throw Error("data.sources." + source + ": " + error.message(),
+                error.where(),
+                error.hint(),
+                error.exit_code());
+  }
+}
+
+/// Progress that says which source it is about.
+Progress naming(const std::string& source, const Progress& progress) {
+  return [&progress, source](double fraction, const std::string& phase) {
+    if (progress) progress(fraction, source + ": " + phase);
+  };
+}
+
+std::vector<Ingredient> open_sources(const Work& work) {
+  std::vector<Ingredient> ingredients;
+  for (const auto& [name, source] : work.experiment.data.sources) {
+    if (source.weight == 0) continue;
+    config::Experiment alone = work.experiment;
+    alone.data = config::data_of_source(work.experiment.data, source);
+    TextSource text = naming(name, [&, &named = name] {
+      return TextSource(alone.data, naming(named, work.progress), work.surveys);
+    });
+    ingredients.push_back({name, source.weight, std::move(alone), std::move(text)});
+  }
+  return ingredients;
+}
+
+Mixture mixture_of(const std::vector<Ingredient>& ingredients) {
+  std::vector<double> weights;
+  for (const Ingredient& ingredient : ingredients) weights.push_back(ingredient.weight);
+  return Mixture(weights);
+}
+
+std::string fingerprint_of(const std::vector<Ingredient>& ingredients, const Mixture& mixture) {
+  std::string text = "mixture\n";
+  for (size_t i = 0; i < ingredients.size(); ++i) {
+    text += ingredients[i].name + " " + std::to_string(mixture.share(i)) + " " +
+            ingredients[i].source.fingerprint() + "\n";
+  }
+  return hash_hex(text);
+}
+
+/// Text of all sources in proportion, to train one tokenizer on.
+NextDocument sample_of(const std::vector<Ingredient>& ingredients, const Mixture& mixture) {
+  std::vector<NextDocument> samples;
+  for (size_t i = 0; i < ingredients.size(); ++i) {
+    const int64_t bytes = tokenizer_sample_bytes * mixture.share(i) / Mixture::period;
+    samples.push_back(ingredients[i].source.sample(std::max<int64_t>(1, bytes)));
+  }
+  return [samples = std::move(samples), at = size_t{0}](std::string& document) mutable {
+    for (; at < samples.size(); ++at) {
+      if (samples[at](document)) return true;
+    }
+    return false;
+  };
+}
+
+/// The one tokenizer of a mixture, in a folder of its own that names the others.
+fs::path make_tokenizer(const Work& work,
+                        const std::vector<Ingredient>& ingredients,
+                        const Mixture& mixture,
+                        const std::string& fingerprint) {
+  const config::Experiment& experiment = work.experiment;
+  const TokenFolder folder(
+      work.folder / ("mixture-" + fingerprint) / tokenizer_folder_name(experiment.tokenizer),
+      work.progress,
+      work.check_content);
+  const Tokenizer tokenizer =
+      folder.tokenizer(experiment.tokenizer, [&] { return sample_of(ingredients, mixture); });
+  prepared_with(experiment, tokenizer);  // refuses before there is work to do
+  return folder.tokenizer_path();
+}
+
+/// Leaves word in the mixture's folder of where its sources lie.
+void describe_mixture(const Work& work, const PreparedData& prepared) {
+  nlohmann::json words = words_of(work.experiment);
+  for (const PreparedRows& rows : prepared.train) {
+    const fs::path folder = rows.tokens.parent_path();
+    words["parts"][rows.name] = {{"weight", rows.weight},
+                                 {"folder", folder.lexically_relative(work.folder).string()}};
+  }
+  TokenFolder(prepared.tokenizer.parent_path(), work.progress, false).describe(words);
+}
+
+/// Each source lies in the cache as if it were alone and the tokenizer a file that was given.
+PreparedData prepare_mixture(const Work& work) {
+  std::vector<Ingredient> ingredients = open_sources(work);
+  const Mixture mixture = mixture_of(ingredients);
+  PreparedData all;
+  all.data_fingerprint = fingerprint_of(ingredients, mixture);
+  all.tokenizer = make_tokenizer(work, ingredients, mixture, all.data_fingerprint);
+  const bool endless = std::any_of(ingredients.begin(), ingredients.end(), [](const auto& each) {
+    return each.source.is_endless();
+  });
+  const int64_t training = endless ? needed_train_rows(work.experiment) : 0;
+  for (size_t i = 0; i < ingredients.size(); ++i) {
+    Ingredient& ingredient = ingredients[i];
+    config::TokenizerConfig& tokenizer = ingredient.experiment.tokenizer;
+    if (tokenizer.path.empty()) tokenizer.path = all.tokenizer.string();
+    const Progress progress = naming(ingredient.name, work.progress);
+    const config::TrainConfig& train = work.experiment.train;
+    const int64_t reported = mixture.rows_of(i, train.eval_rows);
+    const int64_t held_out = mixture.rows_of(i, int64_t{train.eval_rows} + train.validation_rows);
+    const Demand demand{mixture.rows_of(i, training), reported, held_out - reported};
+    PreparedData one = naming(ingredient.name, [&] {
+      return prepare_text(
+          {ingredient.experiment, work.folder, work.surveys, progress, work.check_content},
+          ingredient.source,
+          demand);
+    });
+    for (auto* rows : {&one.train, &one.evaluation, &one.validation}) {
+      for (PreparedRows& file : *rows) {
+        file.name = ingredient.name;
+        file.weight = ingredient.weight;
+      }
+    }
+    all.document_start = one.document_start;
+    all.pad_id = one.pad_id;
+    all.tokenizer_fingerprint = one.tokenizer_fingerprint;
+    all.train.push_back(one.train[0]);
+    if (one.evaluation[0].rows > 0) all.evaluation.push_back(one.evaluation[0]);
+    if (!one.validation.empty()) all.validation.push_back(one.validation[0]);
+  }
+  describe_mixture(work, all);
+  return all;
+}
+
+}  // namespace
+
+PreparedData prepare(const config::Experiment& experiment,
+                     const fs::path& cache_dir,
+                     const Progress& progress,
+                     bool check_content) {
+  if (experiment.data.has_own_ids()) return prepare_task(experiment);
+  const fs::path surveys = check_content ? fs::path() : cache_dir / "surveys";
+  const Work work{experiment, cache_dir / "data", surveys, progress, check_content};
+  if (experiment.data.source == "mixture") return prepare_mixture(work);
+  const TextSource source(experiment.data, progress, surveys);
+  const int64_t training = source.is_endless() ? needed_train_rows(experiment) : 0;
+  return prepare_text(
+      work, source, {training, experiment.train.eval_rows, experiment.train.validation_rows});
+}
+
+}  // namespace forge::data

@@ -1,0 +1,212 @@
+#include "core/data/rows/text_source.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/data/corpus/document_reader.h"
+#include "core/data/stories/toy_stories.h"
+#include "core/data/tasks/task_spec.h"
+
+namespace forge::data {
+
+void ordered_parallel(int64_t count,
+                      const std::function<std::vector<int32_t>(int64_t)>& make,
+                      const std::function<bool(const std::vector<int32_t>&)>& take) {
+  int64_t started = 0;
+  const auto next = [&]() -> std::optional<int64_t> {
+    if (count >= 0 && started >= count) return std::nullopt;
+    return started++;
+  };
+  ordered_pipeline<int64_t, std::vector<int32_t>>(next, make, take);
+}
+
+namespace {
+
+constexpr uint64_t texts_at_once = 256;  // about a quarter of a megabyte
+constexpr const char* phase = "writing tokens";
+
+/// Some documents' tokens, and where the text behind them begins.
+struct Encoded {
+  std::vector<int32_t> ids;
+  std::vector<int64_t> documents;  ///< their places in ids
+  TextPosition end;
+
+  void begin_document() { documents.push_back(static_cast<int64_t>(ids.size())); }
+};
+
+std::string note_of(TextPosition position) {
+  return json_text(nlohmann::json{{"file", position.file}, {"offset", position.offset}});
+}
+
+TextPosition position_of(const std::string& note) {
+  const nlohmann::json json = parse_json(note);
+  return {json.at("file").get<int64_t>(), json.at("offset").get<int64_t>()};
+}
+
+/// Appends to a writer and saves its work now and then.
+class SavingWriter {
+ public:
+  SavingWriter(TokenFileWriter& writer, int64_t save_every)
+      : writer_(writer), save_every_(save_every), saved_(writer.size()) {}
+
+  void append(const Encoded& encoded) {
+    writer_.append(encoded.ids.data(), encoded.ids.size(), encoded.documents);
+    if (writer_.size() - saved_ < save_every_) return;
+    writer_.save(note_of(encoded.end));
+    saved_ = writer_.size();
+  }
+
+ private:
+  TokenFileWriter& writer_;
+  int64_t save_every_;
+  int64_t saved_;
+};
+
+Encoded encode(const TextFiles& files, const TextChunk& chunk, const Tokenizer& tokenizer) {
+  Encoded encoded;
+  encoded.end = chunk.end;
+  encoded.ids.reserve(chunk.text.size() / 3);
+  for (size_t i = 0; i < chunk.parts.size(); ++i) {
+    const std::string text = document_text(files, chunk, i);
+    const TextChunk::Part& part = chunk.parts[i];
+    if (part.begins_document) {
+      encoded.begin_document();
+      tokenizer.append_beginning(text, encoded.ids);
+    } else {
+      tokenizer.append_continuation(text, encoded.ids);
+    }
+    if (part.ends_document) tokenizer.append_end(encoded.ids);
+  }
+  return encoded;
+}
+
+}  // namespace
+
+void write_generated(const GeneratedText& text_of,
+                     TokenAmount amount,
+                     const Tokenizer& tokenizer,
+                     const Progress& progress,
+                     TokenFileWriter& writer,
+                     int64_t save_every) {
+  int64_t text = writer.resumed_from().empty() ? 0 : position_of(writer.resumed_from()).offset;
+  SavingWriter saving(writer, save_every);
+  const auto is_enough = [&] {
+    return writer.size() >= amount.tokens && writer.documents() >= amount.documents;
+  };
+  const std::function<std::optional<int64_t>()> next = [&] {
+    const int64_t first = text;
+    text += texts_at_once;
+    return std::optional(first);
+  };
+  const std::function<Encoded(const int64_t&)> make = [&](int64_t first) {
+    Encoded encoded;
+    encoded.end = {0, first + static_cast<int64_t>(texts_at_once)};
+    for (int64_t i = first; i < encoded.end.offset; ++i) {
+      encoded.begin_document();
+      tokenizer.append_document(text_of(static_cast<uint64_t>(i)), encoded.ids);
+    }
+    return encoded;
+  };
+  const std::function<bool(const Encoded&)> take = [&](const Encoded& encoded) {
+    saving.append(encoded);
+    const auto part = [](int64_t done, int64_t wanted) {
+      return wanted > 0 ? static_cast<double>(done) / static_cast<double>(wanted) : 1.0;
+    };
+    const double fraction =
+        std::min(part(writer.size(), amount.tokens), part(writer.documents(), amount.documents));
+    if (progress) progress(std::min(1.0, fraction), phase);
+    return !is_enough();
+  };
+  if (!is_enough()) ordered_pipeline(next, make, take);
+}
+
+void write_text(const TextRange& range,
+                const Tokenizer& tokenizer,
+                const Progress& progress,
+                TokenFileWriter& writer,
+                int64_t save_every) {
+  const std::string& note = writer.resumed_from();
+  const TextCut cut = [&](std::string_view text, size_t from) {
+    return tokenizer.next_safe_cut(text, from);
+  };
+  ChunkReader reader(range, cut, note.empty() ? std::nullopt : std::optional(position_of(note)));
+  SavingWriter saving(writer, save_every);
+  const int64_t before = range.files->bytes_before(range.begin);
+  const auto total = static_cast<double>(std::max<int64_t>(1, range.bytes()));
+  const std::function<std::optional<TextChunk>()> next = [&] { return reader.next(); };
+  const std::function<Encoded(const TextChunk&)> make = [&](const TextChunk& chunk) {
+    return encode(*range.files, chunk, tokenizer);
+  };
+  const std::function<bool(const Encoded&)> take = [&](const Encoded& encoded) {
+    saving.append(encoded);
+    const int64_t done = range.files->bytes_before(encoded.end) - before;
+    if (progress) progress(static_cast<double>(done) / total, phase);
+    return true;
+  };
+  ordered_pipeline(next, make, take);
+}
+
+NextDocument generated_sample(const GeneratedText& text_of, int64_t bytes) {
+  return [text_of, bytes, index = uint64_t{0}](std::string& document) mutable {
+    if (bytes <= 0) return false;
+    document = text_of(index++);
+    bytes -= static_cast<int64_t>(document.size());
+    return true;
+  };
+}
+
+TextSource::TextSource(const config::DataConfig& config,
+                       const Progress& progress,
+                       const std::filesystem::path& surveys)
+    : kind_(config.source) {
+  if (kind_ == "toy_stories") {
+    fingerprint_ = hash_hex("toy_stories " + std::to_string(toy_stories_version) + " seed " +
+                            std::to_string(config.seed));
+    generated_ = [seed = config.seed](Split split, uint64_t index) {
+      return toy_story(seed, split, index);
+    };
+  } else if (config.is_task()) {
+    const nlohmann::json spec = tasks::make_spec(config);
+    fingerprint_ = tasks::spec_fingerprint(spec);
+    generated_ = [capo = tasks::capo_of(spec)](Split split, uint64_t index) {
+      return capo.biography(split, index).text;
+    };
+  } else if (kind_ == "text" || kind_ == "jsonl") {
+    if (config.path.empty()) {
+      throw Error("data.source is '" + kind_ + "', but data.path is empty",
+                  {},
+                  "set data.path to a file or a folder of files");
+    }
+    corpus_.emplace(config, progress, surveys);
+    fingerprint_ = corpus_->fingerprint();
+  } else {
+    throw Error("unknown data.source '" + kind_ + "'", {}, "toy_stories, text, jsonl or task");
+  }
+}
+
+GeneratedText TextSource::texts_of(Split split) const {
+  return [this, split](uint64_t index) { return generated_(split, index); };
+}
+
+NextDocument TextSource::sample(int64_t bytes) const {
+  return corpus_ ? corpus_->sample(bytes) : generated_sample(texts_of(Split::training), bytes);
+}
+
+void TextSource::write(Split split,
+                       TokenAmount amount,
+                       const Tokenizer& tokenizer,
+                       const Progress& progress,
+                       TokenFileWriter& writer) const {
+  if (corpus_) {
+    const bool training = split == Split::training;
+    write_text(training ? corpus_->training() : corpus_->evaluation(), tokenizer, progress, writer);
+  } else {
+    write_generated(texts_of(split), amount, tokenizer, progress, writer);
+  }
+}
+
+}  // namespace forge::data

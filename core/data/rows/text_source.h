@@ -1,0 +1,127 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/config/experiment.h"
+#include "core/data/common.h"
+#include "core/data/corpus/corpus.h"
+#include "core/data/corpus/text_files.h"
+#include "core/data/rows/token_file.h"
+#include "core/data/tokenizer/bpe_trainer.h"
+#include "core/data/tokenizer/tokenizer.h"
+
+namespace forge::data {
+
+/// Takes pieces of work from `next`, calls `make` with them on all cores, and `take` with what that
+/// gave, in order, until `take` returns false or `next` gives nothing. `next` and `take` are called
+/// on the calling thread. At most two pieces a core are held at a time. What one of them throws is
+/// thrown here, after the calls that are under way have ended.
+template <class Piece, class Result>
+void ordered_pipeline(const std::function<std::optional<Piece>()>& next,
+                      const std::function<Result(const Piece&)>& make,
+                      const std::function<bool(const Result&)>& take) {
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  // One call more than cores, so that none idles while a result is taken. A future of std::async
+  // waits in its destructor: however this function is left, no call outlives it.
+  std::deque<std::future<Result>> under_way;
+  bool at_end = false;
+  while (true) {
+    while (!at_end && under_way.size() <= cores) {
+      std::optional<Piece> piece = next();
+      at_end = !piece;
+      if (at_end) break;
+      under_way.push_back(std::async(std::launch::async,
+                                     [&make, piece = std::move(*piece)] { return make(piece); }));
+    }
+    if (under_way.empty()) return;
+    const Result result = under_way.front().get();
+    under_way.pop_front();
+    if (!take(result)) return;
+  }
+}
+
+/// Calls `make(0)`, `make(1)`, … on all cores and `take` with what they gave, in order, on the
+/// calling thread, until `take` returns false or `count` results are taken (count < 0: no end). At
+/// most two results a core are held at a time. What either throws is thrown here, after the calls
+/// that are under way have ended.
+void ordered_parallel(int64_t count,
+                      const std::function<std::vector<int32_t>(int64_t)>& make,
+                      const std::function<bool(const std::vector<int32_t>&)>& take);
+
+/// How much is to be written of a text without an end: at least so much of both.
+struct TokenAmount {
+  int64_t tokens = 0;
+  int64_t documents = 0;
+};
+
+/// Writers that are kept save their work after so many tokens: about a second's work of two cores.
+constexpr int64_t tokens_between_saves = int64_t{8} << 20;
+
+/// Text `index` of an endless sequence. Any number of threads may call one.
+using GeneratedText = std::function<std::string(uint64_t index)>;
+
+/// Appends the tokens of whole generated texts, from text 0 on or from where the writer goes on,
+/// until the amount is there. Runs on all cores. Reports the phase "writing tokens".
+void write_generated(const GeneratedText& text_of,
+                     TokenAmount amount,
+                     const Tokenizer& tokenizer,
+                     const Progress& progress,
+                     TokenFileWriter& writer,
+                     int64_t save_every = tokens_between_saves);
+
+/// Appends the tokens of the documents of a range, each with BOS in front, from where the writer
+/// goes on. Text is read as it is needed and encoded on all cores, long documents in parts; the ids
+/// are those of the whole.
+void write_text(const TextRange& range,
+                const Tokenizer& tokenizer,
+                const Progress& progress,
+                TokenFileWriter& writer,
+                int64_t save_every = tokens_between_saves);
+
+/// Text that a tokenizer is trained on, so many bytes: the same whatever a run needs.
+NextDocument generated_sample(const GeneratedText& text_of, int64_t bytes = tokenizer_sample_bytes);
+
+/// The text that one source of an experiment names: generated, or files of the user's own.
+class TextSource {
+ public:
+  /// Reads the user's files once, for their hash, or relies on what `surveys` keeps of them (see
+  /// Corpus). Throws Error where data.source is none that holds text, and where the text is missing
+  /// or not text.
+  TextSource(const config::DataConfig& config,
+             const Progress& progress,
+             const std::filesystem::path& surveys = {});
+
+  bool is_endless() const { return !corpus_; }
+  /// Of the text, what its documents are, and its split.
+  const std::string& fingerprint() const { return fingerprint_; }
+  /// Name of its folder in the cache: "text-<fingerprint>".
+  std::string folder_name() const { return kind_ + "-" + fingerprint_; }
+
+  /// The text that a tokenizer is trained on, about so many bytes.
+  NextDocument sample(int64_t bytes = tokenizer_sample_bytes) const;
+
+  /// `amount` counts for text without an end alone: of other text all is written.
+  void write(Split split,
+             TokenAmount amount,
+             const Tokenizer& tokenizer,
+             const Progress& progress,
+             TokenFileWriter& writer) const;
+
+ private:
+  GeneratedText texts_of(Split split) const;
+
+  std::string kind_;
+  std::optional<Corpus> corpus_;
+  std::function<std::string(Split, uint64_t)> generated_;  ///< where there is no corpus
+  std::string fingerprint_;
+};
+
+}  // namespace forge::data

@@ -1,0 +1,289 @@
+#include "core/data/rows/token_cache.h"
+
+#include <algorithm>
+#include <optional>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/data/rows/token_file.h"
+#include "core/data/tokenizer/tokenizer_file.h"
+#include "core/data/tokenizer/tokenizer_json.h"
+
+namespace forge::data {
+namespace {
+
+/// What `make` gives unless it throws an Error: a file in the cache that cannot be used is as good
+/// as none.
+template <class Make>
+auto if_usable(const fs::path& path, Make make) -> std::optional<decltype(make())> {
+  std::error_code unreadable;
+  if (!fs::exists(path, unreadable)) return std::nullopt;
+  try {
+    return make();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// Nothing where the file is not as it was written: text would get other ids without a sign.
+std::optional<Tokenizer> cached_tokenizer(const fs::path& path, const fs::path& hash_path) {
+  const std::optional<std::string> hash =
+      if_usable(hash_path, [&] { return read_file(hash_path); });
+  return if_usable(path, [&] {
+    if (hash_file(path) != hash) throw Error("'" + shown_path(path) + "' was changed");
+    return load_tokenizer(path);
+  });
+}
+
+// A tenth of a second's reading.
+constexpr int64_t always_checked_bytes = int64_t{256} << 20;
+
+TokenAmount usable(const fs::path& path, const Tokenizer& tokenizer, bool check_content) {
+  const TokenFile file(path);
+  if (file.tokenizer_fingerprint() != tokenizer.fingerprint()) {
+    throw Error("'" + shown_path(path) + "' is of another tokenizer");
+  }
+  if (check_content || file.file_bytes() <= always_checked_bytes) file.check_content();
+  return {file.size(), file.documents()};
+}
+
+TokenAmount write_tokens(Split split,
+                         TokenAmount amount,
+                         const TextSource& source,
+                         const Tokenizer& tokenizer,
+                         const Progress& progress,
+                         const fs::path& path) {
+  const bool training = split == Split::training;
+  const std::string purpose = std::to_string(preparation_version) + " " + source.fingerprint() +
+                              (training ? " training" : " evaluation");
+  TokenFileWriter writer(path, tokenizer.vocab_size(), tokenizer.fingerprint(), purpose);
+  const std::string phase = training ? "writing training tokens" : "writing evaluation tokens";
+  const Progress named = [&](double fraction, const std::string&) {
+    if (progress) progress(fraction, phase);
+  };
+  source.write(split, amount, tokenizer, named, writer);
+  writer.finish();
+  return {writer.size(), writer.documents()};
+}
+
+/// Only the holder of the lock writes here, so what lies aside was left by one that was killed.
+/// What is named .partial is work to go on with.
+void remove_leftovers(const fs::path& folder) {
+  std::vector<fs::path> leftovers;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().find(".tmp-") != std::string::npos) {
+      leftovers.push_back(entry.path());
+    }
+  }
+  if (error) throw system_error("read the folder '" + folder.string() + "'", error.value());
+  for (const fs::path& path : leftovers) remove_tree(path);
+}
+
+const fs::path& made(const fs::path& folder) {
+  make_directories(folder);
+  return folder;
+}
+
+}  // namespace
+
+std::string tokenizer_folder_name(const config::TokenizerConfig& config) {
+  const bool is_trained = config.kind == "byte_level_bpe";
+  if (!is_trained && config.kind != "sentencepiece" && config.kind != "tiktoken") {
+    throw Error("unknown tokenizer.kind '" + config.kind + "'",
+                {},
+                "byte_level_bpe, sentencepiece or tiktoken");
+  }
+  if (!is_trained && config.path.empty()) {
+    throw Error("tokenizer.kind is " + config.kind + ", but tokenizer.path is empty",
+                {},
+                "forge reads such a tokenizer from a file, and trains byte_level_bpe");
+  }
+  const std::string version = "-v" + std::to_string(preparation_version);
+  if (config.path.empty()) {
+    return config.kind + "-" + std::to_string(config.vocab_size) + version;
+  }
+  if (!fs::is_regular_file(config.path)) {
+    throw Error(
+        "there is no file '" + config.path + "'",
+        {},
+        "tokenizer.path names a tokenizer.json, a SentencePiece model or a rank file of tiktoken");
+  }
+  return "file-" + hash_file(config.path) + version;
+}
+
+TokenFolder::TokenFolder(fs::path path, const Progress& progress, bool check_content)
+    : path_(std::move(path)),
+      progress_(progress),
+      check_content_(check_content),
+      lock_(FileLock::acquire(made(path_) / "lock")) {
+  remove_leftovers(path_);
+}
+
+fs::path TokenFolder::tokens_path(Split split) const {
+  return path_ / (split == Split::training ? "train.tokens" : "evaluation.tokens");
+}
+
+Tokenizer TokenFolder::tokenizer(const config::TokenizerConfig& config,
+                                 const std::function<NextDocument()>& sample) const {
+  const fs::path hash_path = path_ / "tokenizer.hash";
+  if (std::optional<Tokenizer> cached = cached_tokenizer(tokenizer_path(), hash_path)) {
+    return std::move(*cached);
+  }
+  Tokenizer tokenizer = config.path.empty()
+                            ? train_byte_level_bpe(sample(), config.vocab_size, progress_)
+                            : read_tokenizer_file(config.path);
+  save_tokenizer(tokenizer, tokenizer_path());
+  write_file_atomic(hash_path, hash_file(tokenizer_path()));
+  return tokenizer;
+}
+
+TokenAmount TokenFolder::tokens(Split split,
+                                TokenAmount wanted,
+                                const TextSource& source,
+                                const Tokenizer& tokenizer) const {
+  const fs::path path = tokens_path(split);
+  const std::optional<TokenAmount> held =
+      if_usable(path, [&] { return usable(path, tokenizer, check_content_); });
+  const bool enough = held && held->tokens >= wanted.tokens && held->documents >= wanted.documents;
+  if (held && (enough || !source.is_endless())) return *held;
+  return write_tokens(split, wanted, source, tokenizer, progress_, path);
+}
+
+void TokenFolder::describe(const nlohmann::json& words) const {
+  const std::string text = json_text(words, 2);
+  write_file_atomic(path_ / "made_from.json", text + "\n");
+}
+
+namespace {
+
+constexpr size_t shown_hash = 8;
+
+/// "text-<32 digits>" with fewer of them.
+std::string short_name(const std::string& name) {
+  const size_t dash = name.rfind('-');
+  if (dash == std::string::npos || name.size() - dash - 1 <= shown_hash) return name;
+  return name.substr(0, dash + 1 + shown_hash);
+}
+
+std::optional<PreparedTokens> tokens_at(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
+  try {
+    const TokenFile file(path);
+    return PreparedTokens{path, file.size(), file.documents()};
+  } catch (const Error&) {
+    return std::nullopt;  // it will be made anew
+  }
+}
+
+void add_files(PreparedFolder& prepared) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(prepared.folder, error)) {
+    struct stat status {};
+    if (::stat(entry.path().c_str(), &status) != 0) continue;
+    prepared.bytes += status.st_size;
+    prepared.modified = std::max<int64_t>(prepared.modified, status.st_mtime);
+    const std::string name = entry.path().filename().string();
+    prepared.unfinished = prepared.unfinished || name.find(".partial") != std::string::npos;
+  }
+}
+
+std::string name_of(const fs::path& folder) {
+  return short_name(folder.parent_path().filename().string()) + "/" + folder.filename().string();
+}
+
+/// `data` is the folder that the parts' folders are relative to.
+void add_parts(const nlohmann::json& words, const fs::path& data, PreparedFolder& prepared) {
+  const auto parts = words.find("parts");
+  if (parts == words.end() || !parts->is_object()) return;
+  for (const auto& [source, json] : parts->items()) {
+    if (!json.is_object() || !json.value("folder", nlohmann::json()).is_string()) continue;
+    const fs::path folder = data / json["folder"].get<std::string>();
+    const nlohmann::json weight = json.value("weight", nlohmann::json(1.0));
+    prepared.parts.push_back({source,
+                              weight.is_number() ? weight.get<double>() : 1.0,
+                              name_of(folder),
+                              tokens_at(folder / "train.tokens"),
+                              tokens_at(folder / "evaluation.tokens")});
+  }
+}
+
+void add_words(PreparedFolder& prepared) {
+  const fs::path path = prepared.folder / "made_from.json";
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return;
+  const nlohmann::json words = try_parse_json(read_file(path));
+  const auto text = [&](const char* key) {
+    const nlohmann::json value = words.value(nlohmann::json::json_pointer(key), nlohmann::json());
+    return value.is_string() ? value.get<std::string>() : "";
+  };
+  if (!words.is_object()) return;
+  prepared.source = text("/data/source");
+  prepared.text_path = text("/data/path");
+  add_parts(words, prepared.folder.parent_path().parent_path(), prepared);
+}
+
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_directory(error)) folders.push_back(entry.path());
+  }
+  return folders;
+}
+
+PreparedFolder look_at(const fs::path& folder) {
+  PreparedFolder prepared;
+  prepared.folder = folder;
+  prepared.name = name_of(folder);
+  prepared.train = tokens_at(folder / "train.tokens");
+  prepared.evaluation = tokens_at(folder / "evaluation.tokens");
+  add_files(prepared);
+  add_words(prepared);
+  return prepared;
+}
+
+}  // namespace
+
+std::vector<PreparedFolder> list_prepared(const fs::path& cache_dir) {
+  std::vector<PreparedFolder> list;
+  for (const fs::path& text : folders_in(cache_dir / "data")) {
+    for (const fs::path& folder : folders_in(text)) list.push_back(look_at(folder));
+  }
+  std::sort(list.begin(), list.end(), [](const PreparedFolder& a, const PreparedFolder& b) {
+    return a.modified != b.modified ? a.modified > b.modified : a.name < b.name;
+  });
+  return list;
+}
+
+PreparedFolder find_prepared(const fs::path& cache_dir, const std::string& name) {
+  std::error_code ignored;
+  if (fs::exists(fs::path(name) / "tokenizer.json", ignored)) {
+    return look_at(fs::absolute(name).lexically_normal());
+  }
+  std::vector<PreparedFolder> found;
+  std::vector<std::string> names;
+  for (PreparedFolder& prepared : list_prepared(cache_dir)) {
+    names.push_back(prepared.name);
+    if (starts_with(prepared.name, name)) found.push_back(std::move(prepared));
+  }
+  if (found.size() == 1) return found[0];
+  if (found.empty()) {
+    const std::string near = did_you_mean(name, names);
+    throw Error("no prepared data is called '" + name + "'",
+                {},
+                near.empty() ? "'forge data ls' lists it" : near);
+  }
+  names.clear();
+  for (const PreparedFolder& prepared : found) names.push_back(prepared.name);
+  throw Error("'" + name + "' is the beginning of several names", {}, join(names, "\n"));
+}
+
+}  // namespace forge::data

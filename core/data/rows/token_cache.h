@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/base/files.h"
+#include "core/config/experiment.h"
+#include "core/data/rows/text_source.h"
+#include "core/data/tokenizer/tokenizer.h"
+
+namespace forge::data {
+
+/// Raised by hand when the same text would get another tokenizer or other ids.
+constexpr int preparation_version = 1;
+
+/// Name of the folder of a tokenizer's files: how it is made, or the content that it is read from.
+std::string tokenizer_folder_name(const config::TokenizerConfig& config);
+
+/// A folder of the cache with a tokenizer and the tokens of one text, held by this process alone.
+/// Files appear whole or not at all; one that turns out damaged is made anew.
+class TokenFolder {
+ public:
+  /// Waits for another process that holds it. `check_content`: of large files too every byte is
+  /// read, not only header and size.
+  TokenFolder(std::filesystem::path path, const Progress& progress, bool check_content);
+
+  std::filesystem::path tokenizer_path() const { return path_ / "tokenizer.json"; }
+  std::filesystem::path tokens_path(Split split) const;
+
+  /// The tokenizer of the folder, read from its file or trained on the sample if it is not there.
+  Tokenizer tokenizer(const config::TokenizerConfig& config,
+                      const std::function<NextDocument()>& sample) const;
+
+  /// Sees to it that the tokens are there, of endless text at least so many; what there is.
+  TokenAmount tokens(Split split,
+                     TokenAmount wanted,
+                     const TextSource& source,
+                     const Tokenizer& tokenizer) const;
+
+  /// Leaves word of what the files were made from, for people who look at the cache.
+  void describe(const nlohmann::json& words) const;
+
+ private:
+  std::filesystem::path path_;
+  const Progress& progress_;
+  bool check_content_;
+  FileLock lock_;
+};
+
+/// A token file of the cache.
+struct PreparedTokens {
+  std::filesystem::path path;
+  int64_t tokens = 0;
+  int64_t documents = 0;
+};
+
+/// One source of a mixture.
+struct PreparedPart {
+  std::string source;
+  double weight = 1;
+  std::string name;  ///< of its folder, as of PreparedFolder
+  std::optional<PreparedTokens> train, evaluation;
+};
+
+/// A folder of prepared data in the cache.
+struct PreparedFolder {
+  std::string name;  ///< "text-0c6e1f2a/byte_level_bpe-2000-v1": below data/, the hash cut short
+  std::filesystem::path folder;
+  std::string source;                   ///< data.source, "" where nobody left word
+  std::string text_path;                ///< data.path
+  int64_t bytes = 0;                    ///< of all files
+  int64_t modified = 0;                 ///< seconds since 1970, of the newest file
+  bool unfinished = false;              ///< work that was broken off lies there
+  std::optional<PreparedTokens> train;  ///< none: missing, or not whole
+  std::optional<PreparedTokens> evaluation;
+  std::vector<PreparedPart> parts;  ///< of a mixture, which has no tokens of its own
+};
+
+/// All prepared data below cache_dir, the newest first.
+std::vector<PreparedFolder> list_prepared(const std::filesystem::path& cache_dir);
+
+/// The prepared data whose name begins so, or of which a folder of that path is. Throws Error where
+/// there is none or are several.
+PreparedFolder find_prepared(const std::filesystem::path& cache_dir, const std::string& name);
+
+}  // namespace forge::data

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/files.h"
+
+namespace forge::data {
+
+/// Ids first … first+count-1 of a token file.
+struct TokenSpan {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+/// A file of token ids, mapped read-only: a header (magic "forgetok", format version, bytes an id
+/// (2 or 4), counts, hash of the content, fingerprint of the tokenizer, hash of the header), the
+/// ids, and for each document the number of its first id, all little-endian.
+/// Opening checks the header and the size against the file and throws Error saying what is wrong.
+class TokenFile {
+ public:
+  explicit TokenFile(const std::filesystem::path& path);
+  int64_t size() const { return count_; }
+  /// Copies ids first … first+count-1. Throws when they are not all there.
+  void read(int64_t first, int64_t count, int32_t* ids) const;
+  /// 0 where the file was written without its documents' places.
+  int64_t documents() const { return documents_; }
+  /// The ids of a document, up to the next one. Throws where there is none of that number.
+  TokenSpan document(int64_t number) const;
+  int bytes_per_id() const { return bytes_per_id_; }
+  int64_t file_bytes() const { return static_cast<int64_t>(file_.size()); }
+  std::string content_hash() const;
+  std::string tokenizer_fingerprint() const;
+  /// Reads all of the file and throws when its hash is not the header's.
+  void check_content() const;
+  /// What was read so far no longer counts as this process's memory.
+  void forget() const { file_.forget(); }
+
+ private:
+  int64_t place(int64_t number) const;
+
+  MappedFile file_;
+  std::filesystem::path path_;
+  int64_t count_ = 0;
+  int64_t documents_ = 0;
+  int bytes_per_id_ = 2;
+  size_t places_begin_ = 0;
+};
+
+/// Writes a token file aside and gives it its name when finished; until then nothing of it is seen.
+class TokenFileWriter {
+ public:
+  /// What is not finished is removed with the writer.
+  TokenFileWriter(std::filesystem::path path, int vocab_size, std::string tokenizer_fingerprint);
+
+  /// A writer whose work outlives it, also by kill -9: a later one of the same `purpose` (a text
+  /// that says what is written from what) goes on after the last save(). It is found beside the
+  /// file as <path>.partial, .partial.documents and .partial.json; what turns out damaged there is
+  /// begun anew. The caller sees to it that there is one writer of a path at a time.
+  TokenFileWriter(std::filesystem::path path,
+                  int vocab_size,
+                  std::string tokenizer_fingerprint,
+                  const std::string& purpose);
+
+  ~TokenFileWriter();
+  TokenFileWriter(const TokenFileWriter&) = delete;
+  TokenFileWriter& operator=(const TokenFileWriter&) = delete;
+
+  /// `documents` are the places within these ids where a document begins, ascending; a document
+  /// may begin behind the last of them. Throws for an id that is negative or too large for the
+  /// vocabulary's bytes an id.
+  void append(const int32_t* ids, size_t count, const std::vector<int64_t>& documents = {});
+  int64_t size() const;
+  int64_t documents() const;
+
+  /// Keeps what is written so far with a note of where to go on.
+  void save(const std::string& note);
+  /// That of the last save of the writer before; "" where there was none.
+  const std::string& resumed_from() const;
+
+  /// Writes documents and header, syncs, renames.
+  void finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace forge::data

@@ -1,0 +1,106 @@
+#include "core/data/stories/toy_stories.h"
+
+#include <map>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "core/data/sections.h"
+#include "core/data/stories/story_grammar.h"
+
+namespace forge::data {
+namespace {
+
+using namespace stories;
+
+constexpr int min_words = 60;
+constexpr int max_words = 250;
+constexpr int numbers_bits = 20;  // each story has 2^20 numbers of the stream to itself
+
+/// `title` of a list of words.txt: "thing noun".
+WordList word_list(const Section& section) {
+  static const std::map<std::string, WordKind> kinds = {{"noun", WordKind::noun},
+                                                        {"verb", WordKind::verb},
+                                                        {"adjective", WordKind::adjective},
+                                                        {"plain", WordKind::plain},
+                                                        {"woman", WordKind::woman},
+                                                        {"man", WordKind::man}};
+  const size_t space = section.title.find(' ');
+  const auto kind = kinds.find(section.title.substr(space + 1));
+  if (kind == kinds.end()) throw Error("the words [" + section.title + "] are of no kind");
+  return {section.title.substr(0, space), kind->second, section.items};
+}
+
+/// With a line's end for each "\\n".
+std::string unescaped(std::string text) {
+  for (size_t at; (at = text.find("\\n")) != std::string::npos;) text.replace(at, 2, "\n");
+  return text;
+}
+
+Grammar read_grammar() {
+  std::vector<WordList> lists;
+  for (const Section& section : read_sections(story_words_text()))
+    lists.push_back(word_list(section));
+  std::vector<VariableText> variables;
+  std::vector<RuleText> rules;
+  for (const Section& section : read_sections(story_rules_text())) {
+    if (section.title != "variables") {
+      RuleText& rule = rules.emplace_back(RuleText{section.title, {}});
+      for (const std::string& item : section.items) rule.alternatives.push_back(unescaped(item));
+      continue;
+    }
+    for (const std::string& item : section.items) {
+      const size_t equals = item.find(" = ");
+      variables.push_back({item.substr(0, equals), item.substr(equals + 3)});
+    }
+  }
+  return Grammar(lists, variables, rules);
+}
+
+const Grammar& grammar() {
+  static const Grammar shared = read_grammar();
+  return shared;
+}
+
+int count_words(const std::string& text) {
+  int words = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool gap = text[i] == ' ' || text[i] == '\n';
+    const bool begins = !gap && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\n');
+    words += begins;
+  }
+  return words;
+}
+
+/// Parts that may be empty leave two spaces, or one at the end of a paragraph.
+void remove_loose_spaces(std::string& text) {
+  size_t kept = 0;
+  for (const char letter : text) {
+    const char before = kept > 0 ? text[kept - 1] : '\n';
+    if (letter == ' ' && (before == ' ' || before == '\n')) continue;
+    if (letter == '\n' && before == ' ') --kept;
+    text[kept++] = letter;
+  }
+  while (kept > 0 && (text[kept - 1] == ' ' || text[kept - 1] == '\n')) --kept;
+  text.resize(kept);
+}
+
+}  // namespace
+
+std::string toy_story(uint64_t seed, Split split, uint64_t index) {
+  static const uint64_t training_stream = stream_number("toy_stories training");
+  static const uint64_t evaluation_stream = stream_number("toy_stories evaluation");
+  RandomStream random(
+      seed, split == Split::training ? training_stream : evaluation_stream, index << numbers_bits);
+  std::string text;
+  text.reserve(1600);
+  int words = 0;
+  do {
+    text.clear();
+    grammar().expand("story", random, text);
+    remove_loose_spaces(text);
+    words = count_words(text);
+  } while (words < min_words || words > max_words);
+  return text;
+}
+
+}  // namespace forge::data

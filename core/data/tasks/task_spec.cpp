@@ -1,0 +1,137 @@
+#include "core/data/tasks/task_spec.h"
+
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/config/experiment.h"
+#include "core/config/fields.h"
+
+namespace forge::data::tasks {
+namespace {
+
+using Json = nlohmann::json;
+
+[[noreturn]] void refuse_key(const char* key) {
+  throw Error(std::string("the task's description has no usable '") + key + "'");
+}
+
+/// Throws Error naming what is missing or of another type.
+template <class T>
+T value_of(const Json& spec, const char* key) {
+  try {
+    return spec.at(key).get<T>();
+  } catch (const Json::exception&) {
+    refuse_key(key);
+  }
+}
+
+/// An int as it stands: the library would round a fraction and wrap what is too large.
+int size_of(const Json& spec, const char* key) {
+  using Limits = std::numeric_limits<int>;
+  const auto value = value_of<Json>(spec, key);
+  if (!value.is_number_integer()) refuse_key(key);
+  const auto number = value.get<double>();
+  if (number < Limits::min() || number > Limits::max()) refuse_key(key);
+  return value.get<int>();
+}
+
+Variant variant_of(const Json& spec) {
+  const auto name = value_of<std::string>(spec, "variant");
+  if (name == "code") return Variant::code;
+  if (name != "paper") refuse_key("variant");
+  return Variant::paper;
+}
+
+TaskConfig config_of(const Json& spec) {
+  const auto name = value_of<std::string>(spec, "name");
+  const Variant variant = variant_of(spec);
+  const auto size = [&](const char* key) { return size_of(spec, key); };
+  if (name == "depo1") return depo1(size("max_nodes"), size("max_hops"));
+  if (name == "depo2") return depo2(size("max_nodes"), size("max_hops"), variant);
+  if (name == "brevo1") return brevo1(size("max_nodes"), variant);
+  if (name == "brevo2") return brevo2(size("max_nodes"), variant);
+  if (name == "mano") return ManoConfig{size("max_operators"), variant};
+  if (name == "copy") return CopyConfig{size("length"), size("scored_tokens")};
+  if (name == "lano") {
+    return LanoConfig{
+        Grammar::parse(json_text(value_of<Json>(spec, "grammar")), "the task's grammar")};
+  }
+  throw Error("there is no task '" + name + "' whose rows are ids of its own");
+}
+
+Grammar grammar_of(const config::TaskConfig& task) {
+  if (!task.grammar.empty()) return Grammar::read(task.grammar);
+  return Grammar::draw({}, task.grammar_seed);
+}
+
+}  // namespace
+
+Json make_spec(const config::DataConfig& data) {
+  const config::TaskConfig& task = data.task;
+  Json spec = {
+      {"name", task.name}, {"seed", data.seed}, {"variant", config::name_of(task.variant)}};
+  for (const config::TaskSize& size : config::sizes_of(task.name)) {
+    spec[size.key] = task.*size.field;
+  }
+  if (task.name == "lano") spec["grammar"] = Json::parse(grammar_of(task).to_json());
+  return spec;
+}
+
+std::string spec_fingerprint(const Json& spec) {
+  return hash_hex("task " + std::to_string(tasks_version) + " " + json_text(spec));
+}
+
+std::unique_ptr<const Task> task_of(const Json& spec) { return make_task(config_of(spec)); }
+
+Capo capo_of(const Json& spec) {
+  return Capo({size_of(spec, "people"), variant_of(spec)}, seed_of(spec));
+}
+
+uint64_t seed_of(const Json& spec) { return value_of<uint64_t>(spec, "seed"); }
+
+bool is_capo(const Json& spec) {
+  return spec.is_object() && spec.contains("name") && spec.at("name") == "capo";
+}
+
+namespace {
+
+Sample sample_of(const Task& task, const Instance& instance) {
+  Sample sample;
+  sample.text = print(task, instance.tokens);
+  sample.ids = instance.tokens;
+  for (const int32_t id : instance.tokens) sample.tokens.push_back(task.token_name(id));
+  sample.scored.assign(instance.scored.begin(), instance.scored.end());
+  return sample;
+}
+
+}  // namespace
+
+std::vector<Sample> samples_of(const config::DataConfig& data, Split split, int count) {
+  if (!data.is_task()) {
+    throw Error("data.source is " + data.source + ", not task",
+                {},
+                "'forge data prepare' makes tokens of text, and 'forge data show' shows them");
+  }
+  const nlohmann::json spec = make_spec(data);
+  std::vector<Sample> samples;
+  if (data.task.is_text()) {
+    const Capo capo = capo_of(spec);
+    for (int i = 0; i < count; ++i) {
+      samples.push_back({capo.biography(split, static_cast<uint64_t>(i)).text, {}, {}, {}});
+    }
+    return samples;
+  }
+  const auto task = task_of(spec);
+  Instance instance;
+  for (int i = 0; i < count; ++i) {
+    task->generate(seed_of(spec), split, static_cast<uint64_t>(i), instance);
+    samples.push_back(sample_of(*task, instance));
+  }
+  return samples;
+}
+
+}  // namespace forge::data::tasks

@@ -1,0 +1,218 @@
+#include "core/huggingface/export_model.h"
+
+#include <unistd.h>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/data/tokenizer/tokenizer_json.h"
+#include "core/model/parameters.h"
+#include "core/model/weights/checkpoint.h"
+#include "core/model/weights/model_files.h"
+
+namespace forge::huggingface {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+struct Role {
+  const char* name;  ///< "bos" of bos_token, bos_token_id
+  int32_t id;        ///< -1: no token has it
+};
+
+std::vector<Role> roles_of(const data::Vocabulary& vocabulary) {
+  return {{"bos", vocabulary.bos_id},
+          {"eos", vocabulary.eos_id},
+          {"unk", vocabulary.unk_id},
+          {"pad", vocabulary.pad_id}};
+}
+
+}  // namespace
+
+OrderedJson special_tokens_map(const data::Tokenizer& tokenizer) {
+  const data::Vocabulary& vocabulary = tokenizer.vocabulary();
+  std::vector<char> has_role(vocabulary.tokens.size(), 0);
+  OrderedJson map = OrderedJson::object();
+  for (const Role& role : roles_of(vocabulary)) {
+    if (role.id < 0) continue;
+    map[std::string(role.name) + "_token"] = vocabulary.tokens[static_cast<size_t>(role.id)];
+    has_role[static_cast<size_t>(role.id)] = 1;
+  }
+  OrderedJson others = OrderedJson::array();
+  for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    if (vocabulary.special[id] && !has_role[id]) others.push_back(vocabulary.tokens[id]);
+  }
+  if (!others.empty()) map["additional_special_tokens"] = others;
+  return map;
+}
+
+OrderedJson tokenizer_config(const data::Tokenizer& tokenizer, int64_t max_positions) {
+  const data::Vocabulary& vocabulary = tokenizer.vocabulary();
+  OrderedJson config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
+  OrderedJson added = OrderedJson::object();
+  for (const data::AddedToken& token : vocabulary.added) {
+    const size_t id = static_cast<size_t>(token.id);
+    added[std::to_string(id)] = {{"content", vocabulary.tokens[id]},
+                                 {"lstrip", token.lstrip},
+                                 {"normalized", token.normalized},
+                                 {"rstrip", token.rstrip},
+                                 {"single_word", token.single_word},
+                                 {"special", vocabulary.special[id] != 0}};
+  }
+  config["added_tokens_decoder"] = added;
+  const OrderedJson roles = special_tokens_map(tokenizer);
+  for (const auto& [role, token] : roles.items()) config[role] = token;
+  config["clean_up_tokenization_spaces"] = false;
+  config["model_max_length"] = max_positions;
+  return config;
+}
+
+OrderedJson generation_config(const data::Tokenizer& tokenizer) {
+  OrderedJson config = OrderedJson::object();
+  OrderedJson ends = OrderedJson::array();
+  for (const int32_t id : {tokenizer.eos_id(), tokenizer.bos_id()}) {
+    if (id >= 0) ends.push_back(id);
+  }
+  if (tokenizer.bos_id() >= 0) config["bos_token_id"] = tokenizer.bos_id();
+  if (!ends.empty()) config["eos_token_id"] = ends;
+  if (tokenizer.pad_id() >= 0) config["pad_token_id"] = tokenizer.pad_id();
+  return config;
+}
+
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+const char* torch_name(weights::Dtype dtype) {
+  switch (dtype) {
+    case weights::Dtype::f32: return "float32";
+    case weights::Dtype::bf16: return "bfloat16";
+    case weights::Dtype::f16: return "float16";
+    default: throw Error("a model is written in float32, bfloat16 or float16");
+  }
+}
+
+/// Without links and a slash at the end: it is the folder itself that is renamed.
+fs::path real_path(const fs::path& folder) {
+  if (folder.empty()) throw Error("the name of the folder is empty");
+  const fs::path path = fs::weakly_canonical(fs::absolute(folder));
+  return path.has_filename() ? path : path.parent_path();
+}
+
+/// Whether a folder holds what the writer of a model folder puts there and nothing that may be
+/// dear to somebody: plain files, among them config.json.
+bool may_be_replaced(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_regular_file()) return false;
+  }
+  return fs::is_regular_file(folder / "config.json");
+}
+
+void require_place(const fs::path& folder, bool replace) {
+  if (!fs::exists(folder)) return;
+  const std::string name = "'" + shown_path(folder) + "'";
+  if (!fs::is_directory(folder)) throw Error(name + " is a file", {}, "name a folder");
+  if (fs::is_empty(folder)) return;
+  if (!replace) throw Error(name + " is not empty", {}, "name another folder, or give --force");
+  if (may_be_replaced(folder)) return;
+  throw Error(name + " is no model folder: it is not replaced, whatever --force says",
+              {},
+              "a model folder holds config.json and other files, and no folders");
+}
+
+std::optional<data::Tokenizer> load_fitting_tokenizer(const ExportSource& source) {
+  if (source.tokenizer.empty()) return std::nullopt;
+  data::Tokenizer tokenizer = data::load_tokenizer(source.tokenizer);
+  if (tokenizer.vocab_size() <= source.model.vocab_size) return tokenizer;
+  throw Error("the tokenizer '" + shown_path(source.tokenizer) + "' has " +
+              with_thousands(tokenizer.vocab_size()) + " entries, the model " +
+              with_thousands(source.model.vocab_size));
+}
+
+/// The files of a model folder as they are written, one after another.
+class Writer {
+ public:
+  explicit Writer(fs::path folder) : folder_(std::move(folder)) { make_directories(folder_); }
+
+  void text(const std::string& name, const std::string& content) {
+    write_file_atomic(folder_ / name, content);
+    files_.push_back({name, static_cast<int64_t>(content.size())});
+  }
+  void json(const std::string& name, const OrderedJson& json) {
+    text(name, json_text(json, 2) + "\n");
+  }
+  void weights(const std::map<std::string, weights::TensorView>& tensors,
+               const ExportOptions& options) {
+    const auto written =
+        weights::write_model_files(folder_, tensors, options.dtype, options.shard_bytes);
+    files_.insert(files_.end(), written.begin(), written.end());
+  }
+  std::vector<weights::WrittenFile> take() { return std::move(files_); }
+
+ private:
+  fs::path folder_;
+  std::vector<weights::WrittenFile> files_;
+};
+
+}  // namespace
+
+weights::Dtype dtype_from_name(const std::string& name) {
+  for (const weights::Dtype dtype :
+       {weights::Dtype::f32, weights::Dtype::bf16, weights::Dtype::f16}) {
+    if (name == torch_name(dtype)) return dtype;
+  }
+  throw Error("'" + name + "' is not one of float32, bfloat16, float16",
+              {},
+              did_you_mean(name, {"float32", "bfloat16", "float16"}));
+}
+
+Exported export_model(const ExportSource& source,
+                      const fs::path& given_folder,
+                      const ExportOptions& options) {
+  const fs::path folder = real_path(given_folder);
+  require_place(folder, options.replace);
+  const std::optional<data::Tokenizer> tokenizer = load_fitting_tokenizer(source);
+  weights::read_checkpoint_state(source.checkpoint);  // every byte as it was written
+  const weights::ModelFiles files(source.checkpoint);
+  const auto tensors = model_weights(source.model, files.tensors());
+
+  ConfigFacts facts;
+  facts.max_positions = source.max_positions;
+  facts.dtype = torch_name(options.dtype);
+  if (tokenizer) {
+    facts.bos_id = tokenizer->bos_id();
+    facts.eos_id = tokenizer->eos_id();
+    facts.pad_id = tokenizer->pad_id();
+  }
+  const WrittenConfig config = write_config(source.model, facts);
+  Exported exported;
+  exported.architecture = config.architecture;
+  exported.forge_keys = config.forge_keys;
+  exported.parameters = model::parameter_count(source.model);
+
+  const fs::path aside = aside_path(folder);
+  make_directories(folder.parent_path());
+  try {
+    Writer writer(aside);
+    writer.json("config.json", config.json);
+    if (tokenizer) {
+      writer.json("generation_config.json", generation_config(*tokenizer));
+      writer.text("tokenizer.json", read_file(source.tokenizer));
+      writer.json("tokenizer_config.json", tokenizer_config(*tokenizer, source.max_positions));
+      writer.json("special_tokens_map.json", special_tokens_map(*tokenizer));
+    } else {
+      writer.json("generation_config.json", OrderedJson::object());
+    }
+    writer.weights(tensors, options);
+    replace_folder(aside, folder);
+    exported.files = writer.take();
+  } catch (...) {
+    std::error_code ignored;  // the first error is the one to tell
+    remove_tree(aside, ignored);
+    throw;
+  }
+  return exported;
+}
+
+}  // namespace forge::huggingface

@@ -1,0 +1,80 @@
+#include "core/huggingface/import_model.h"
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/data/tokenizer/tokenizer_file.h"
+#include "core/model/weights/model_files.h"
+
+namespace forge::huggingface {
+namespace {
+
+constexpr uintmax_t largest_config = 10'000'000;
+
+ReadConfig read_config_file(const fs::path& path) {
+  std::error_code unreadable;
+  const uintmax_t bytes = fs::file_size(path, unreadable);
+  try {
+    if (!unreadable && bytes > largest_config) throw Error("it is impossibly large");
+    const nlohmann::json json = try_parse_json(read_file(path));
+    if (json.is_discarded()) throw Error("it is not JSON");
+    return read_config(json);
+  } catch (const Error& error) {
+    throw Error("cannot use '" + shown_path(path) + "': " + error.message(), {}, error.hint());
+  }
+}
+
+void read_tokenizer(const fs::path& folder, ImportedModel& model) {
+  fs::path path = folder / "tokenizer.json";
+  if (!fs::exists(path)) path = folder / "tokenizer.model";
+  if (!fs::exists(path)) {
+    model.notes.push_back(
+        "there is no tokenizer.json and no tokenizer.model: the run takes token ids only");
+    return;
+  }
+  try {
+    const data::Tokenizer tokenizer = data::read_tokenizer_file(path);
+    if (tokenizer.vocab_size() > model.config.model.vocab_size) {
+      throw Error("it has " + with_thousands(tokenizer.vocab_size()) + " entries, the model " +
+                  with_thousands(model.config.model.vocab_size));
+    }
+    model.tokenizer = path;
+    model.tokenizer_fingerprint = tokenizer.fingerprint();
+  } catch (const Error& error) {
+    model.notes.push_back(error.message() + ": the run takes token ids only");
+  }
+}
+
+}  // namespace
+
+bool is_model_folder(const fs::path& folder) {
+  std::error_code unreadable;
+  return fs::is_regular_file(folder / "config.json", unreadable) &&
+         (fs::exists(folder / weights::model_file, unreadable) ||
+          fs::exists(folder / weights::model_index_file, unreadable));
+}
+
+ImportedModel import_model(const fs::path& folder) {
+  if (!fs::is_directory(folder)) {
+    throw Error("there is no folder '" + shown_path(folder) + "'",
+                {},
+                "name a folder with config.json and model.safetensors");
+  }
+  ReadConfig config = read_config_file(folder / "config.json");
+  ImportedModel model{std::move(config), weights::ModelFiles(folder), {}, {}, {}, {}};
+  try {
+    model.weights = model_weights(model.config.model, model.files.tensors());
+  } catch (const Error& error) {
+    throw Error("cannot use '" + shown_path(folder) + "': " + error.message(), {}, error.hint());
+  }
+  if (!model.config.unknown.empty()) {
+    model.notes.push_back("config.json has keys that forge does not know and passed over: " +
+                          join(model.config.unknown, ", "));
+  }
+  model.notes.insert(model.notes.end(), model.config.notes.begin(), model.config.notes.end());
+  read_tokenizer(folder, model);
+  return model;
+}
+
+}  // namespace forge::huggingface

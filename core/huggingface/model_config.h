@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/config/experiment.h"
+
+/// Models in the folders that Hugging Face's transformers reads and writes.
+namespace forge::huggingface {
+
+/// Whose code computes the function that a config.json describes.
+enum class Architecture {
+  llama,        ///< LlamaForCausalLM of transformers
+  llama_canon,  ///< LlamaCanonForCausalLM of PhysicsLM4 (github.com/facebookresearch/PhysicsLM4)
+  forge,        ///< forge alone: a key `forge_model` says what the others have no key for
+};
+/// "LlamaForCausalLM" and so on, as `architectures` of config.json spells it.
+const char* class_name(Architecture architecture);
+
+/// What config.json says besides the model.
+struct ConfigFacts {
+  int64_t max_positions = 0;  ///< longest row that was trained on
+  std::string dtype;          ///< of the weights: float32, bfloat16 or float16
+  int32_t bos_id = -1;        ///< -1: none
+  int32_t eos_id = -1;
+  int32_t pad_id = -1;
+};
+
+struct WrittenConfig {
+  nlohmann::ordered_json json;
+  Architecture architecture = Architecture::llama;
+  /// Keys of the schema, with their values, for which the architecture's own code has no key.
+  std::vector<std::string> forge_keys;
+};
+
+/// config.json of a model: plain Llama where that says it all, else with the keys of LlamaCanon,
+/// else, where those cannot say it either (NoPE, QK-norm per head), under a model_type of forge's
+/// own, so that no other program loads it and computes something else. How the weights were drawn
+/// (model.init…) is no part of it.
+WrittenConfig write_config(const model::ModelConfig& model, const ConfigFacts& facts);
+
+struct ReadConfig {
+  model::ModelConfig model;  ///< complete; init is huggingface
+  Architecture architecture = Architecture::llama;
+  int64_t max_positions = 0;
+  std::vector<std::string> unknown;  ///< keys that forge does not know and passed over
+  std::vector<std::string> notes;    ///< what was set aside, and why that changes no logit
+};
+
+/// Reads config.json. Keys that are missing have the value that the architecture's own code gives
+/// them; sizes must be there. Throws Error naming the key: another architecture, a value that makes
+/// no model, or one under which transformers computes something that forge does not (rope_scaling,
+/// attention_bias, mlp_bias, another hidden_act, sliding_window, …).
+ReadConfig read_config(const nlohmann::json& json);
+
+}  // namespace forge::huggingface

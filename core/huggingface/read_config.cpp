@@ -1,0 +1,359 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/experiment.h"
+#include "core/config/fields.h"
+#include "core/model/kinds.h"
+#include "core/huggingface/model_config.h"
+
+namespace forge::huggingface {
+
+/// A value as it may stand in a message: no deep tree is walked and no screen filled.
+std::string shown(const nlohmann::json& value);
+
+/// The keys of a config.json. Each accessor checks the value's type and remembers the key; a
+/// missing key is as good as null. Throws Error naming the key.
+class ConfigKeys {
+ public:
+  /// `json` is an object and outlives this.
+  explicit ConfigKeys(const nlohmann::json& json) : json_(json) {}
+  explicit ConfigKeys(nlohmann::json&& json) = delete;
+
+  const nlohmann::json& value(const char* key);
+  /// A size from 1 on; 0 for `otherwise`: it must be there.
+  int size(const char* key, int64_t otherwise = 0);
+  /// A number above 0.
+  double number(const char* key, double otherwise);
+  bool flag(const char* key, bool otherwise);
+  std::string text(const char* key, const std::string& otherwise);
+
+  /// Throws Error with the reason at a key under whose value transformers computes something that
+  /// forge does not.
+  void refuse_what_changes_the_function();
+  /// Keys that nobody asked for, but for those that are known to change no logit.
+  std::vector<std::string> unknown() const;
+
+ private:
+  const nlohmann::json& json_;
+  std::set<std::string> used_;
+};
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// Keys that change no logit: about training, about loading, about generation.
+const std::set<std::string>& keys_without_effect() {
+  static const std::set<std::string> keys = {"_attn_implementation",
+                                             "_attn_implementation_autoset",
+                                             "_name_or_path",
+                                             "architectures",
+                                             "auto_map",
+                                             "bos_token_id",
+                                             "dtype",
+                                             "eos_token_id",
+                                             "initializer_range",
+                                             "is_decoder",
+                                             "model_type",
+                                             "pad_token_id",
+                                             "pretraining_tp",
+                                             "torch_dtype",
+                                             "transformers_version",
+                                             "use_cache"};
+  return keys;
+}
+
+/// A key under which something else is computed unless it has one of a few values.
+struct Refusal {
+  const char* key;
+  std::vector<Json> harmless;  ///< besides null
+  const char* reason;
+};
+
+const std::vector<Refusal>& refusals() {
+  static const std::vector<Refusal> list = {
+      {"hidden_act", {"silu", "swish"}, "forge's MLP is gated by silu"},
+      {"attention_bias", {false}, "forge's projections have no bias"},
+      {"mlp_bias", {false}, "forge's projections have no bias"},
+      {"canon_bias", {false}, "forge's Canon layers have no bias"},
+      {"sliding_window", {false}, "forge's attention sees the whole row"},
+      {"use_sliding_window", {false}, "forge's attention sees the whole row"},
+      {"quantization_config", {}, "forge reads floating-point weights"},
+      {"attn_logit_softcapping", {}, "forge does not cap logits"},
+      {"final_logit_softcapping", {}, "forge does not cap logits"},
+      {"num_local_experts", {0, 1}, "forge's MLP has no experts"},
+      {"num_experts", {0, 1}, "forge's MLP has no experts"},
+      {"logit_scale", {1}, "forge does not scale logits"},
+      {"is_encoder_decoder", {false}, "forge's models are decoders"},
+      {"add_cross_attention", {false}, "forge's models are decoders"},
+      {"embedding_multiplier", {1}, "forge does not scale embeddings"},
+      {"residual_multiplier", {1}, "forge does not scale residual branches"},
+      {"attention_multiplier", {}, "forge scales scores by 1/sqrt(head_dim)"},
+      {"logits_scaling", {1}, "forge does not scale logits"}};
+  return list;
+}
+
+[[noreturn]] void refuse(const std::string& key, const Json& json, const char* wanted) {
+  if (json.is_null()) throw Error("'" + key + "' is missing: " + wanted);
+  throw Error("'" + key + "' is " + shown(json) + ", not " + wanted);
+}
+
+}  // namespace
+
+std::string shown(const Json& value) {
+  if (value.is_structured()) return value.is_array() ? "a list" : "an object";
+  return json_text(value).substr(0, 80);
+}
+
+const Json& ConfigKeys::value(const char* key) {
+  static const Json null;
+  used_.insert(key);
+  const auto found = json_.find(key);
+  return found == json_.end() ? null : *found;
+}
+
+int ConfigKeys::size(const char* key, int64_t otherwise) {
+  constexpr int64_t largest = std::numeric_limits<int>::max();
+  const Json& json = value(key);
+  if (json.is_null() && otherwise > 0 && otherwise <= largest) return static_cast<int>(otherwise);
+  if (!json.is_number_integer() || json < 1 || json > largest)
+    refuse(key, json, "a size from 1 on");
+  return json.get<int>();
+}
+
+double ConfigKeys::number(const char* key, double otherwise) {
+  const Json& json = value(key);
+  if (json.is_null()) return otherwise;
+  if (!json.is_number() || !(json.get<double>() > 0)) refuse(key, json, "a number above 0");
+  return json.get<double>();
+}
+
+bool ConfigKeys::flag(const char* key, bool otherwise) {
+  const Json& json = value(key);
+  if (json.is_null()) return otherwise;
+  if (!json.is_boolean()) refuse(key, json, "true or false");
+  return json.get<bool>();
+}
+
+std::string ConfigKeys::text(const char* key, const std::string& otherwise) {
+  const Json& json = value(key);
+  if (json.is_null()) return otherwise;
+  if (!json.is_string()) refuse(key, json, "text");
+  return json.get<std::string>();
+}
+
+void ConfigKeys::refuse_what_changes_the_function() {
+  for (const Refusal& refusal : refusals()) {
+    const Json& given = value(refusal.key);
+    const std::vector<Json>& harmless = refusal.harmless;
+    if (given.is_null()) continue;
+    if (std::find(harmless.begin(), harmless.end(), given) != harmless.end()) continue;
+    throw Error(std::string("'") + refusal.key + "' is " + shown(given), {}, refusal.reason);
+  }
+}
+
+std::vector<std::string> ConfigKeys::unknown() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json_.items()) {
+    if (used_.count(key) == 0 && keys_without_effect().count(key) == 0) keys.push_back(key);
+  }
+  return keys;
+}
+
+namespace {
+
+using model::ModelConfig;
+using Json = nlohmann::json;
+
+Architecture read_architecture(ConfigKeys& keys) {
+  const std::string type = keys.text("model_type", "");
+  Architecture architecture = Architecture::llama;
+  if (type == "LlamaCanon") {
+    architecture = Architecture::llama_canon;
+  } else if (type == "forge_llama_canon") {
+    architecture = Architecture::forge;
+  } else if (type != "llama") {
+    throw Error("model_type is '" + type + "'", {}, "forge reads llama and LlamaCanon");
+  }
+  const Json& classes = keys.value("architectures");
+  const std::string wanted = class_name(architecture);
+  if (classes.is_null() || (classes.is_array() && classes.size() == 1 && classes[0] == wanted)) {
+    return architecture;
+  }
+  throw Error("architectures is " +
+                  (classes.is_array() && classes.size() == 1 ? shown(classes[0]) : shown(classes)) +
+                  " where model_type " + type + " asks for \"" + wanted + "\"",
+              {},
+              "forge reads models that predict the next token");
+}
+
+/// rope_scaling, or rope_parameters as transformers calls it from version 5 on, may say only that
+/// nothing is scaled.
+void refuse_scaled_rotation(ConfigKeys& keys, const char* key) {
+  const Json& scaling = keys.value(key);
+  if (scaling.is_null()) return;
+  if (!scaling.is_object()) throw Error(std::string("'") + key + "' is " + shown(scaling));
+  for (const auto& [name, value] : scaling.items()) {
+    const bool known = name == "rope_theta" || name == "partial_rotary_factor" ||
+                       ((name == "rope_type" || name == "type") && value == "default");
+    if (known || value.is_null()) continue;
+    throw Error(std::string("'") + key + "' has " + name + " " + shown(value),
+                {},
+                "forge's rotary frequencies are theta^(-2i/r), without scaling");
+  }
+}
+
+void read_position(ConfigKeys& keys, ModelConfig& model, Architecture architecture) {
+  refuse_scaled_rotation(keys, "rope_scaling");
+  refuse_scaled_rotation(keys, "rope_parameters");
+  const Json& parameters = keys.value("rope_parameters");
+  const Json none = Json::object();
+  ConfigKeys inner(parameters.is_object() ? parameters : none);
+  model.attention.position.theta = keys.number("rope_theta", inner.number("rope_theta", 10000));
+  const double factor =
+      keys.number("partial_rotary_factor", inner.number("partial_rotary_factor", 1));
+  if (architecture == Architecture::llama) {
+    if (factor != 1) {
+      throw Error("'partial_rotary_factor' is " + shortest(factor),
+                  {},
+                  "Llama rotates whole heads; LlamaCanon has rope_dim");
+    }
+    return;
+  }
+  const Json& rope_dim = keys.value("rope_dim");
+  if (!rope_dim.is_null()) {
+    const int dim = keys.size("rope_dim");
+    if (dim % 2 != 0 || dim > model.attention.head_dim) {
+      throw Error("'rope_dim' is " + std::to_string(dim) + ", not an even number up to head_dim " +
+                  std::to_string(model.attention.head_dim));
+    }
+    if (dim < model.attention.head_dim) model.attention.position.rope_dim = dim;
+  }
+  const double rotated = model.attention.position.rope_dim.value_or(model.attention.head_dim);
+  if (factor != 1 && std::abs(factor * model.attention.head_dim - rotated) > 1e-6) {
+    throw Error("'partial_rotary_factor' " + shortest(factor) + " disagrees with rope_dim " +
+                shown(rope_dim) + " of head_dim " + std::to_string(model.attention.head_dim));
+  }
+  const std::string version = keys.text("rope_version", "huggingface");
+  if (version != "huggingface" && version != "lingua") {
+    throw Error("'rope_version' is '" + version + "', not huggingface or lingua");
+  }
+  if (version == "lingua") model.attention.position.pairing = model::RopePairing::lingua;
+}
+
+/// LlamaCanon asks whether a letter is in the text; order, repetition and others count for nothing.
+void read_canon(ConfigKeys& keys, ModelConfig& model, std::vector<std::string>& notes) {
+  const std::string letters = keys.text("canon_set", "");
+  for (const char position : {'A', 'B', 'C', 'D'}) {
+    if (letters.find(position) != std::string::npos) model.canon.set += position;
+  }
+  if (letters.find_first_not_of("ABCD") != std::string::npos) {
+    notes.push_back("canon_set '" + letters + "' is '" + model.canon.set +
+                    "': LlamaCanon passes over other letters");
+  }
+  const int kernel = keys.size("canon_kernel", 4);
+  const bool residual = keys.flag("canon_residual", true);
+  const bool activation = keys.flag("canon_activation", false);
+  if (!model.canon.set.empty()) {
+    if (kernel < 2 || kernel > 4) {
+      throw Error("'canon_kernel' is " + std::to_string(kernel), {}, "forge's Canon has 2, 3 or 4");
+    }
+    model.canon.kernel = kernel;
+    model.canon.residual = residual;
+    if (activation) model.canon.activation = model::Activation::silu;
+  }
+  if (keys.flag("qk_norm", false)) model.attention.qk_norm = model::QkNorm::full;
+}
+
+void read_sizes(ConfigKeys& keys, ModelConfig& model, Architecture architecture) {
+  model.vocab_size = keys.size("vocab_size");
+  model.hidden_size = keys.size("hidden_size");
+  // LlamaCanon takes 8/3 of the width where config.json names none.
+  const bool derived = architecture == Architecture::llama_canon;
+  model.mlp.intermediate_size =
+      keys.size("intermediate_size", derived ? int64_t{model.hidden_size} * 8 / 3 : 0);
+  model.num_layers = keys.size("num_hidden_layers");
+  model.attention.num_heads = keys.size("num_attention_heads");
+  model.attention.num_kv_heads = keys.size("num_key_value_heads", model.attention.num_heads);
+  if (model.attention.num_heads % model.attention.num_kv_heads != 0) {
+    throw Error("'num_key_value_heads' " + std::to_string(model.attention.num_kv_heads) +
+                " does not divide num_attention_heads " + std::to_string(model.attention.num_heads));
+  }
+  if (keys.value("head_dim").is_null() && model.hidden_size % model.attention.num_heads != 0) {
+    throw Error("'num_attention_heads' " + std::to_string(model.attention.num_heads) +
+                " does not divide hidden_size " + std::to_string(model.hidden_size) +
+                ", and head_dim is missing");
+  }
+  model.attention.head_dim = keys.size("head_dim", model.hidden_size / model.attention.num_heads);
+}
+
+/// Holds every number of the model against the limits of forge's schema.
+struct LimitsCheck {
+  template <class T>
+  void field(const char* key, T& value, const char*, schema::Limits limits = {}) {
+    if constexpr (std::is_arithmetic_v<T>) {
+      const auto number = static_cast<double>(value);
+      if (number >= limits.low && number <= limits.high) return;
+      throw Error("model." + std::string(key) + " would be " + shortest(number) + ", not from " +
+                  shortest(limits.low) + " to " + shortest(limits.high));
+    }
+  }
+  template <class T>
+  void section(const char*, T& value, const char*) {
+    fields(*this, value);
+  }
+};
+
+/// The model with what `forge_model` says on top.
+ModelConfig with_forge_keys(const ModelConfig& model, const Json& forge_model) {
+  config::Experiment experiment;
+  experiment.model = model;
+  Json tree = config::to_json(experiment);
+  tree["model"].merge_patch(forge_model);
+  try {
+    return config::experiment_from_json(tree).model;
+  } catch (const Error& error) {
+    throw Error("'forge_model': " + error.message(), {}, error.hint());
+  }
+}
+
+}  // namespace
+
+ReadConfig read_config(const Json& json) {
+  if (!json.is_object()) throw Error("it is not a JSON object");
+  ConfigKeys keys(json);
+  ReadConfig read;
+  ModelConfig& model = read.model;
+  read.architecture = read_architecture(keys);
+  keys.refuse_what_changes_the_function();
+  read_sizes(keys, model, read.architecture);
+  read_position(keys, model, read.architecture);
+  if (read.architecture != Architecture::llama) read_canon(keys, model, read.notes);
+  model.norm.eps = keys.number("rms_norm_eps", 1e-6);
+  model.tie_embeddings = keys.flag("tie_word_embeddings", false);
+  model.init = model::ModelInit::huggingface;
+  read.max_positions = keys.size("max_position_embeddings", 2048);
+  const Json& dropout = keys.value("attention_dropout");
+  if (!dropout.is_null() && dropout != 0) {
+    read.notes.push_back("attention_dropout " + shown(dropout) +
+                         " is of their training; forge trains without dropout");
+  }
+  const Json& forge_model = keys.value("forge_model");
+  if (!forge_model.is_null()) model = with_forge_keys(model, forge_model);
+  LimitsCheck limits;
+  fields(limits, model);
+  model::complete_model(model);
+  read.unknown = keys.unknown();
+  return read;
+}
+
+}  // namespace forge::huggingface

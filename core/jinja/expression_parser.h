@@ -1,0 +1,83 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/jinja/ast.h"
+#include "core/jinja/lexer.h"
+
+namespace forge::jinja {
+
+/// Which of the names that Jinja defines on demand a part of a template uses.
+struct NameUses {
+  bool loop = false, caller = false, kwargs = false, varargs = false, self = false, super = false;
+};
+
+/// Parses expressions by Jinja's grammar (note: `**` is left-associative and binds tighter than
+/// filters bind to what is left of it; `-2 ** 2` is 4).
+class ExpressionParser {
+ public:
+  explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
+
+  /// A whole expression with inline `if`.
+  ast::ExpressionPtr parse();
+  /// An expression, or a tuple without parentheses; `end_name` (as "in") ends it too.
+  ast::ExpressionPtr parse_tuple(bool with_conditional = true, std::string_view end_name = "");
+  /// The filters `name(…) | name(…)` on a text that comes later.
+  ast::ExpressionPtr parse_filter_chain();
+  /// `uses` are updated with the names read until it is removed again.
+  void begin_tracking(NameUses* uses) { trackers_.push_back(uses); }
+  void end_tracking() { trackers_.pop_back(); }
+  /// Takes all trackers away (a block's body is nobody else's) and returns them.
+  std::vector<NameUses*> swap_trackers(std::vector<NameUses*> trackers);
+  void note_loop_use();
+
+  /// Inside `if` an unknown filter is an error only when it runs.
+  int conditional_depth = 0;
+
+ private:
+  using Ptr = ast::ExpressionPtr;
+  class Nesting;
+
+  Ptr parse_conditional();
+  Ptr parse_items(bool with_conditional, std::string_view end_name);
+  Ptr checked(Ptr expression);
+  void note_unknown(const std::string& message, uint32_t position, std::string hint);
+  Ptr parse_or();
+  Ptr parse_and();
+  Ptr parse_not();
+  Ptr parse_comparison();
+  Ptr parse_sum();
+  Ptr parse_concatenation();
+  Ptr parse_product();
+  Ptr parse_power();
+  Ptr parse_unary(bool with_filters);
+  Ptr parse_primary();
+  Ptr parse_name();
+  Ptr parse_string();
+  Ptr parse_number();
+  Ptr parse_parentheses();
+  Ptr parse_list();
+  Ptr parse_dict();
+  Ptr parse_postfix(Ptr expression);
+  Ptr parse_filters_and_tests(Ptr expression);
+  Ptr parse_attribute(Ptr object);
+  Ptr parse_subscript(Ptr object);
+  Ptr parse_call(Ptr callee);
+  Ptr parse_filter(Ptr input);
+  Ptr parse_test(Ptr input);
+  std::string parse_dotted_name();
+  ast::CallArguments parse_arguments();
+  void parse_argument(ast::CallArguments& arguments);
+  bool at_tuple_end(std::string_view end_name) const;
+
+  TokenStream& tokens_;
+  std::vector<NameUses*> trackers_;
+  /// An unknown filter or test outside of every condition met so far.
+  std::optional<SyntaxError> unknown_;
+  int nesting_ = 0;
+};
+
+}  // namespace forge::jinja

@@ -1,0 +1,249 @@
+#include <algorithm>
+
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/config/experiment.h"
+#include "core/config/resolve.h"
+#include "core/data/corpus/text_files.h"
+#include "core/data/tokenizer/tokenizer_file.h"
+#include "core/lint/rules.h"
+
+namespace forge::lint {
+
+void check_project(const project::Project& project, Findings& findings) {
+  static const std::vector<std::string> keys = {
+      "name", "description", "searchdir", "config_prefix", "default_config", "system_path"};
+  for (const project::UnknownKey& unknown : project.unknown_keys) {
+    std::string hint = did_you_mean(unknown.key, keys);
+    // Names that other tools have for the same.
+    if (starts_with(unknown.key, "search")) hint = "did you mean 'searchdir'?";
+    if (hint.empty()) hint = "the keys of meta.yaml are " + join(keys, ", ");
+    findings.push_back({Severity::warning,
+                        "unknown-meta-key",
+                        unknown.origin,
+                        "unknown key '" + unknown.key + "': it is ignored",
+                        hint,
+                        unknown.key});
+  }
+}
+
+namespace {
+
+using config::Problem;
+
+const char* rule_of(Problem::Kind kind) {
+  switch (kind) {
+    case Problem::Kind::unknown_key: return "unknown-key";
+    case Problem::Kind::wrong_value: return "wrong-value";
+    case Problem::Kind::missing_key: return "missing-key";
+    case Problem::Kind::disagreement: return "disagreement";
+    case Problem::Kind::missing_file: return "missing-file";
+    case Problem::Kind::unsupported: return "unsupported";
+  }
+  return "";
+}
+
+/// The config may be as meant and this machine the wrong one.
+Severity severity_of(Problem::Kind kind) {
+  switch (kind) {
+    case Problem::Kind::missing_file: return Severity::warning;
+    case Problem::Kind::unsupported: return Severity::note;
+    default: return Severity::error;
+  }
+}
+
+SourceSpan origin_of(const config::ResolvedConfig& resolved, const std::string& key) {
+  return resolved.origins.at(key).set_by.origin;
+}
+
+/// A tokenizer of the user's own: that it can be read, and has as many entries as the config says.
+void check_tokenizer(const config::ResolvedConfig& resolved, Findings& findings) {
+  const config::TokenizerConfig& tokenizer = resolved.experiment.tokenizer;
+  std::error_code ignored;
+  const bool is_read = fs::exists(tokenizer.path, ignored);
+  if (!is_read) return;
+  const SourceSpan where = origin_of(resolved, "tokenizer.path");
+  try {
+    const int entries = data::read_tokenizer_file(tokenizer.path).vocab_size();
+    if (entries <= resolved.experiment.model.vocab_size) return;
+    findings.push_back({Severity::error,
+                        "disagreement",
+                        where,
+                        "the tokenizer has " + with_thousands(entries) +
+                            " entries, but model.vocab_size is " +
+                            with_thousands(resolved.experiment.model.vocab_size),
+                        "set model.vocab_size to " + std::to_string(entries),
+                        "tokenizer.path"});
+  } catch (const Error& error) {
+    findings.push_back({Severity::error,
+                        "unusable-tokenizer",
+                        where,
+                        error.message(),
+                        error.hint(),
+                        "tokenizer.path"});
+  }
+}
+
+/// A folder of text must hold some, and none that forge does not read.
+void check_text(const config::ResolvedConfig& resolved,
+                const std::string& section,
+                const config::DataConfig& data,
+                Findings& findings) {
+  const auto check = [&](const std::string& key, const std::string& path) {
+    std::error_code ignored;
+    if (path.empty() || !fs::exists(path, ignored)) return;  // resolving it has said that
+    try {
+      data::list_text_files(path, data::document_rule(data));
+    } catch (const Error& error) {
+      findings.push_back({Severity::error,
+                          "missing-file",
+                          origin_of(resolved, key),
+                          error.message(),
+                          error.hint(),
+                          key});
+    }
+  };
+  check(section + ".path", data.path);
+  check(section + ".evaluation_path", data.evaluation_path);
+}
+
+void check_texts(const config::ResolvedConfig& resolved, Findings& findings) {
+  const config::DataConfig& data = resolved.experiment.data;
+  check_text(resolved, "data", data, findings);
+  for (const auto& [name, source] : data.sources) {
+    check_text(resolved, "data.sources." + name, config::data_of_source(data, source), findings);
+  }
+}
+
+}  // namespace
+
+void check_experiment(const CheckedConfig& checked, Findings& findings) {
+  config::ResolveOptions options;
+  options.host_environment = checked.host_environment;
+  options.variables = checked.variables;
+  bool wrong = false;
+  options.on_problem = [&](const Problem& problem) {
+    wrong = wrong || !problem.only_hinders_running();
+    Finding finding = finding_of(problem.error, rule_of(problem.kind));
+    finding.severity = severity_of(problem.kind);
+    findings.push_back(std::move(finding));
+  };
+  try {
+    const config::ResolvedConfig resolved =
+        config::resolve(checked.project, checked.config.name, checked.parsed, options);
+    if (wrong || !resolved.trains) return;
+    check_texts(resolved, findings);
+    check_tokenizer(resolved, findings);
+  } catch (const Error& error) {
+    findings.push_back(finding_of(error, "does-not-resolve"));
+  }
+}
+
+namespace {
+
+/// What stands behind a tag's word, from ':' or '@' on.
+std::string suffix_of(const std::string& tag) {
+  const size_t at = tag.find_first_of(":@");
+  return at == std::string::npos ? "" : tag.substr(at);
+}
+
+/// Behind the word one character is dropped, whatever it is: `!call@x` calls x.
+void check_tag(const yaml::Node& node, Findings& findings) {
+  const std::string suffix = suffix_of(node.tag);
+  if (!starts_with(suffix, "@") || starts_with(node.tag, "!!")) return;
+  const std::string word = node.tag.substr(0, node.tag.size() - suffix.size());
+  const std::string name = suffix.substr(1);
+  const bool is_container =
+      word == "!tuple" || word == "!list" || word == "!dict" || word == "!dlist";
+  if (is_container) {
+    findings.push_back({Severity::warning,
+                        "lost-identity",
+                        node.origin,
+                        "the identity '" + name + "' of " + node.tag + " is lost",
+                        "write " + word + ":" + suffix,
+                        name});
+  } else if (word != "!var") {
+    findings.push_back({Severity::warning,
+                        "identity-as-constructor",
+                        node.origin,
+                        node.tag + " names the constructor '" + name + "', not an identity",
+                        "write " + word + ":CONSTRUCTOR" + suffix,
+                        name});
+  }
+}
+
+}  // namespace
+
+void check_graph(const CheckedConfig& checked, Findings& findings) {
+  for (const yaml::Node* node : checked.nodes) {
+    if (!node->tag.empty()) check_tag(*node, findings);
+  }
+  if (checked.graph_problem) {
+    findings.push_back(finding_of(*checked.graph_problem, "invalid-graph"));
+  }
+}
+
+void check_arguments(const CheckedConfig& checked, Findings& findings) {
+  if (checked.arguments_problem) {
+    findings.push_back(finding_of(*checked.arguments_problem, "invalid-arguments"));
+  }
+  for (const project::TemplateArgument& argument : checked.arguments) {
+    if (!argument.has_stray_quote) continue;
+    const std::string name = argument.names.empty() ? argument.variable : argument.names.front();
+    findings.push_back({Severity::warning,
+                        "stray-quote",
+                        argument.origin,
+                        "the name of the argument " + name + " ends with a quote",
+                        "take the quote off",
+                        argument.variable});
+  }
+}
+
+namespace {
+
+using jinja::TemplateAnalysis;
+
+const TemplateAnalysis* part_of(const CheckedConfig& checked, const SourceSpan& span) {
+  for (const TemplateAnalysis* part : checked.parts) {
+    if (part->source == span.source) return part;
+  }
+  return nullptr;
+}
+
+/// Whether nothing suggests that the second was meant to replace the first: both stand, without a
+/// condition, in the same block of the same template.
+bool looks_accidental(const CheckedConfig& checked,
+                      const SourceSpan& first,
+                      const SourceSpan& second) {
+  if (!first || first.source != second.source || first.line >= second.line) return false;
+  const TemplateAnalysis* part = part_of(checked, first);
+  if (!part || part->block_at(first.line) != part->block_at(second.line)) return false;
+  return !part->is_conditional(first.line) && !part->is_conditional(second.line);
+}
+
+void check_entry(const CheckedConfig& checked, const yaml::Entry& entry, Findings& findings) {
+  if (starts_with(entry.key, ".")) return;
+  const size_t repeats = std::min(entry.repeats, entry.overridden.size());
+  for (size_t i = 0; i < repeats; ++i) {
+    const SourceSpan& first = entry.overridden[i]->origin;
+    if (!looks_accidental(checked, first, entry.value->origin)) continue;
+    findings.push_back({Severity::warning,
+                        "repeated-key",
+                        entry.key_origin,
+                        "'" + entry.key + "' is given twice here: line " +
+                            std::to_string(first.line) + " is overridden",
+                        "keep one of them",
+                        entry.key});
+    return;
+  }
+}
+
+}  // namespace
+
+void check_repeated_keys(const CheckedConfig& checked, Findings& findings) {
+  for (const yaml::Node* node : checked.nodes) {
+    for (const yaml::Entry& entry : node->entries) check_entry(checked, entry, findings);
+  }
+}
+
+}  // namespace forge::lint

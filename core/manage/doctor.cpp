@@ -1,0 +1,355 @@
+#include "core/manage/doctor.h"
+
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/parallel.h"
+#include "core/base/text.h"
+#include "core/results/store/result_store.h"
+#include "core/run/queue/queue.h"
+
+namespace forge::manage {
+namespace {
+
+constexpr double gib = double(int64_t{1} << 30);
+
+std::string shown_figure(double number, const char* form = "%.1f") {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, form, number);
+  return digits;
+}
+
+std::string first_line(const std::string& text) { return split(text, '\n').front(); }
+
+/// "" where the file cannot be read.
+std::string text_of(const fs::path& file) {
+  std::ifstream stream(file);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+/// Bytes of a line "Name:  123 kB" of /proc/meminfo; nothing where there is none.
+std::optional<double> memory_line(const std::string& meminfo, const std::string& name) {
+  for (const std::string& line : split(meminfo, '\n')) {
+    if (starts_with(line, name + ":"))
+      return 1024 * std::strtod(line.c_str() + name.size() + 1, nullptr);
+  }
+  return std::nullopt;
+}
+
+Finding check_memory(const fs::path& proc) {
+  const std::string meminfo = text_of(proc / "meminfo");
+  const auto available = memory_line(meminfo, "MemAvailable"),
+             total = memory_line(meminfo, "MemTotal");
+  Finding finding{"memory", Health::ok, "", ""};
+  if (!available || !total) {
+    finding.text = "not known";
+    return finding;
+  }
+  finding.text = human_bytes(*available) + " of " + human_bytes(*total) + " available";
+  if (*available >= gib) return finding;
+  finding.health = *available < gib / 4 ? Health::problem : Health::warning;
+  finding.hint =
+      "close other programs, or lower train.batch_size; the kernel kills workers where "
+      "memory runs out";
+  return finding;
+}
+
+Finding check_cores(const fs::path& proc) {
+  const int usable = usable_cores();
+  const int all = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  Finding finding{"cores", Health::ok, std::to_string(usable), ""};
+  if (usable < all) finding.text += " of " + std::to_string(all) + " may be used";
+  const double load = std::strtod(text_of(proc / "loadavg").c_str(), nullptr);
+  finding.text += ", load " + shown_figure(load);
+  if (load <= 1.5 * usable) return finding;
+  finding.health = Health::warning;
+  finding.hint = "other programs compute, too: runs are slower, and speeds measured now say little";
+  return finding;
+}
+
+/// The nearest folder upwards that exists.
+fs::path existing(fs::path folder) {
+  std::error_code ignored;
+  while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
+  return folder;
+}
+
+/// A folder of this process's own, removed at the end of its scope.
+class Probe {
+ public:
+  explicit Probe(const fs::path& folder)
+      : path_(folder / (std::string(aside_prefix) + "doctor-" + std::to_string(::getpid()))) {
+    make_directories(path_);
+  }
+  ~Probe() {
+    std::error_code ignored;
+    remove_tree(path_, ignored);
+  }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+Finding check_locks(const fs::path& folder) {
+  Finding finding{"locks", Health::ok, "two programs cannot hold the same lock", ""};
+  const auto first = FileLock::try_acquire(folder / "lock");
+  const bool held =
+      first && FileLock::is_held(folder / "lock") && !FileLock::try_acquire(folder / "lock");
+  const queue::LeaseDevice device{"device", 1};
+  const auto lease = queue::Lease::try_acquire(folder, device, 1);
+  const bool leased = lease && !queue::Lease::try_acquire(folder, device, 1);
+  if (held && leased) return finding;
+  finding.health = Health::problem;
+  finding.text = held ? "leases of devices do not exclude each other here"
+                      : "flock does not exclude a second program here";
+  finding.hint =
+      "two supervisors could run one run: set FORGE_RUNS_DIR to a folder on a local disk";
+  return finding;
+}
+
+Finding check_syncs(const fs::path& folder) {
+  Finding finding{"syncs", Health::ok, "", ""};
+  constexpr int times = 7;
+  std::vector<double> seconds;
+  for (int i = 0; i < times; ++i) {
+    const double began = steady_seconds();
+    write_file_atomic(folder / "file", std::string(4096, 'x'));
+    seconds.push_back(steady_seconds() - began);
+  }
+  std::sort(seconds.begin(), seconds.end());
+  const double median = seconds[times / 2];
+  finding.text = "a file is written and synced in " + shown_figure(1000 * median) + " ms";
+  if (median < 0.1) return finding;
+  finding.health = Health::warning;
+  finding.hint =
+      "events are synced five times a second, and checkpoints once each: a faster disk "
+      "for FORGE_RUNS_DIR helps";
+  return finding;
+}
+
+Finding failed(const std::string& what, const Error& problem) {
+  return {what, Health::problem, first_line(problem.message()), first_line(problem.hint())};
+}
+
+bool has_library(const nlohmann::json& libraries, const std::string& part) {
+  const auto blas = libraries.find("blas");
+  if (blas == libraries.end() || !blas->is_array()) return false;
+  return std::any_of(blas->begin(), blas->end(), [&](const nlohmann::json& path) {
+    return path.is_string() && path.get<std::string>().find(part) != std::string::npos;
+  });
+}
+
+Finding check_blas(const BackendReport& report) {
+  const nlohmann::json& libraries = report.info->environment.libraries;
+  Finding finding{report.name + ": matrix products", Health::ok, "", ""};
+  std::vector<std::string> names;
+  for (const nlohmann::json& path : libraries.value("blas", nlohmann::json::array())) {
+    if (path.is_string()) names.push_back(fs::path(path.get<std::string>()).filename().string());
+  }
+  finding.text = names.empty() ? "linked into Torch" : join(names, ", ");
+  const auto text_at = [&](const char* key) {
+    const auto found = libraries.find(key);
+    return found != libraries.end() && found->is_string() ? found->get<std::string>() : "";
+  };
+  const std::string products = text_at("matrix_products"), simd = text_at("simd");
+  if (!products.empty()) finding.text = "by " + products + "; " + finding.text;
+  if (!simd.empty()) finding.text += "; " + simd;
+  if (has_library(libraries, "openblas-pthread")) {
+    finding.health = Health::warning;
+    finding.text +=
+        "; the pthread flavour of OpenBLAS, whose threads and Torch's are in each "
+        "other's way: training is about 40 % slower";
+    finding.hint = "sudo apt install libopenblas0-openmp";
+  } else if (has_library(libraries, "/blas/libblas") || has_library(libraries, "/libblas.so")) {
+    if (has_library(libraries, "openblas") || has_library(libraries, "mkl")) return finding;
+    finding.health = Health::warning;
+    finding.text += "; the reference BLAS, which is many times slower";
+    finding.hint = "sudo apt install libopenblas0-openmp";
+  }
+  return finding;
+}
+
+}  // namespace
+
+const std::string& name_of(Health health) {
+  static const std::string names[] = {"ok", "warning", "problem"};
+  return names[static_cast<size_t>(health)];
+}
+
+nlohmann::json to_json(const Finding& finding) {
+  return {{"what", finding.what},
+          {"health", name_of(finding.health)},
+          {"text", finding.text},
+          {"hint", finding.hint}};
+}
+
+std::vector<Finding> check_backend(const BackendReport& report, bool is_own) {
+  const std::string what = "backend " + report.name;
+  if (!report.info) {
+    return {{what,
+             is_own ? Health::problem : Health::ok,
+             "not here: " + first_line(report.problem),
+             is_own ? "install forge's worker, or build forge with FORGE_WITH_TORCH=ON" : ""}};
+  }
+  const worker::BackendInfo& info = *report.info;
+  Finding finding{what, Health::ok, info.hello.backend_version, ""};
+  for (const auto& [key, name] :
+       {std::pair("torch", "Torch"), std::pair("cxx", "compiler"), std::pair("python", "Python")}) {
+    const auto version = info.environment.libraries.find(key);
+    if (version != info.environment.libraries.end() && version->is_string())
+      finding.text += std::string(", ") + name + " " + version->get<std::string>();
+  }
+  finding.text += ", on " + info.environment.device_name;
+  if (info.environment.device_type == "cpu")
+    finding.text += ", " + std::to_string(info.environment.threads) +
+                    (info.environment.threads == 1 ? " thread" : " threads");
+  std::vector<Finding> findings = {finding};
+  if (info.environment.libraries.contains("blas")) findings.push_back(check_blas(report));
+  return findings;
+}
+
+std::vector<Finding> check_machine(const fs::path& proc) {
+  return {check_cores(proc), check_memory(proc)};
+}
+
+Finding check_gpu(const std::vector<BackendReport>& backends,
+                  const fs::path& proc,
+                  const fs::path& dev) {
+  Finding finding{"GPU", Health::ok, "none", ""};
+  int count = 0;
+  while (fs::exists(dev / ("nvidia" + std::to_string(count)))) ++count;
+  const std::string driver =
+      std::string(trim(first_line(text_of(proc / "driver" / "nvidia" / "version"))));
+  if (count == 0) {
+    if (driver.empty()) return finding;
+    finding.health = Health::warning;
+    finding.text = "a driver and no device: " + driver;
+    finding.hint = "nvidia-smi tells more; in a container devices have to be passed in";
+    return finding;
+  }
+  finding.text = std::to_string(count) + (driver.empty() ? "" : "; " + driver);
+  const bool seen = std::any_of(backends.begin(), backends.end(), [](const BackendReport& report) {
+    return report.info && report.info->environment.devices.size() > 1;
+  });
+  if (seen) return finding;
+  finding.health = Health::warning;
+  finding.text += "; no backend sees one";
+  finding.hint =
+      "build the worker with a LibTorch for CUDA whose version the driver knows, and see "
+      "CUDA_VISIBLE_DEVICES";
+  return finding;
+}
+
+Finding check_space(const std::string& what, double free_bytes, const std::string& where) {
+  Finding finding{what, Health::ok, human_bytes(free_bytes) + " free at " + where, ""};
+  if (free_bytes >= 10 * gib) return finding;
+  finding.health = free_bytes < gib ? Health::problem : Health::warning;
+  finding.hint = "'forge gc' says what can be freed; FORGE_RUNS_DIR names another folder";
+  return finding;
+}
+
+std::vector<Finding> check_runs_folder(const fs::path& runs_dir) {
+  std::vector<Finding> findings;
+  const fs::path folder = existing(fs::absolute(runs_dir));
+  struct statvfs space {};
+  if (::statvfs(folder.c_str(), &space) == 0) {
+    findings.push_back(check_space(
+        "disk of the runs", double(space.f_bavail) * double(space.f_frsize), shown_path(runs_dir)));
+  }
+  struct statfs system {};
+  if (::statfs(folder.c_str(), &system) == 0 && store::is_remote_file_system(system.f_type)) {
+    findings.push_back({"file system of the runs",
+                        Health::warning,
+                        "on other machines, or behind another program",
+                        "runs work there, with their index in the user's cache; locks between "
+                        "machines depend on the server"});
+  }
+  try {
+    const Probe probe(folder);
+    findings.push_back(check_locks(probe.path()));
+    findings.push_back(check_syncs(probe.path()));
+  } catch (const Error& problem) {
+    findings.push_back(failed("folder of the runs", problem));
+    if (findings.back().hint.empty())
+      findings.back().hint = "FORGE_RUNS_DIR names a folder that you may write to";
+  }
+  return findings;
+}
+
+Finding check_cache(const fs::path& cache_dir) {
+  try {
+    make_directories(cache_dir);
+    const Probe probe(cache_dir);
+    write_file_atomic(probe.path() / "file", "x");
+  } catch (const Error& problem) {
+    Finding finding = failed("cache", problem);
+    finding.hint = "prepared data cannot be kept: FORGE_CACHE_DIR names another folder";
+    return finding;
+  }
+  struct statvfs space {};
+  if (::statvfs(cache_dir.c_str(), &space) != 0)
+    return {"cache", Health::ok, "can be written: " + cache_dir.string(), ""};
+  Finding finding =
+      check_space("cache", double(space.f_bavail) * double(space.f_frsize), shown_path(cache_dir));
+  if (finding.health != Health::ok)
+    finding.hint =
+        "'forge gc --cache' says what can be freed; FORGE_CACHE_DIR names another folder";
+  return finding;
+}
+
+Finding check_store(const fs::path& runs_dir) {
+  Finding finding{"index of the runs", Health::ok, "no runs yet", ""};
+  if (!fs::exists(runs_dir)) return finding;
+  try {
+    store::ResultStore store(store::store_path(runs_dir));
+    const store::SyncReport report = store.sync(runs_dir);
+    store::RunFilter all;
+    all.archived = true;
+    finding.text = std::to_string(store.runs(all).size()) + " runs in " + shown_path(store.path());
+    if (report.warnings.empty()) return finding;
+    finding.health = Health::warning;
+    finding.text += "; " + first_line(report.warnings.front());
+    if (report.warnings.size() > 1)
+      finding.text += " and " + std::to_string(report.warnings.size() - 1) + " more";
+    finding.hint = "what is named is left out; 'forge store reindex' lists all of it";
+  } catch (const Error& problem) {
+    finding = failed("index of the runs", problem);
+    if (finding.hint.empty()) finding.hint = "'forge store reindex' builds it anew from the runs";
+  }
+  return finding;
+}
+
+Finding check_build_tools(const std::string& path_variable) {
+  std::vector<std::string> here, missing;
+  for (const std::string program : {"ccache", "mold"}) {
+    bool found = false;
+    for (const std::string& folder : split(path_variable, ':'))
+      found = found || ::access((folder + "/" + program).c_str(), X_OK) == 0;
+    (found ? here : missing).push_back(program);
+  }
+  Finding finding{"build tools", Health::ok, "", ""};
+  if (!here.empty())
+    finding.text = join(here, " and ") + (here.size() == 1 ? " is" : " are") + " here";
+  if (missing.empty()) return finding;
+  if (!finding.text.empty()) finding.text += "; ";
+  finding.text += "without " + join(missing, " and ") + " building forge takes longer";
+  finding.hint = "sudo apt install " + join(missing, " ");
+  return finding;
+}
+
+}  // namespace forge::manage

@@ -1,0 +1,260 @@
+#include "core/manage/garbage.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/experiment.h"
+#include "core/data/rows/token_cache.h"
+#include "core/manage/run_edits.h"
+#include "core/model/weights/checkpoint.h"
+#include "core/run/run_folder.h"
+#include "core/worker/messages.h"
+
+namespace forge::manage {
+namespace {
+
+constexpr double day = 86400;
+
+/// Seconds since 1970 of the last change to a file, or to the names in a folder.
+double changed(const fs::path& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return 1e18;  // it is gone: never old enough
+  return double(status.st_mtim.tv_sec);
+}
+
+std::string days_text(double seconds) {
+  const long long days = std::llround(std::floor(seconds / day));
+  return days == 1 ? "1 day" : std::to_string(days) + " days";
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error))
+    entries.push_back(entry->path());
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+/// Names of what is on its way in or out: ".tmp-…", "….tmp-1234", ".reindex-1234".
+bool is_aside(const std::string& name) {
+  return starts_with(name, aside_prefix) || starts_with(name, ".reindex-") ||
+         name.find(".tmp-") != std::string::npos;
+}
+
+class GarbageFinder {
+ public:
+  GarbageFinder(const fs::path& runs_dir, const GarbageOptions& options)
+      : runs_dir_(runs_dir), options_(options) {}
+
+  std::vector<Garbage> run(const std::function<void(double)>& progress) {
+    look_at_trash();
+    add_leftovers(runs_dir_, "");
+    add_leftovers(runs_dir_ / ".queue" / "entries", "");
+    const std::vector<run::RunFolder> folders = run::list_runs(runs_dir_);
+    for (size_t i = 0; i < folders.size(); ++i) {
+      look_at_run(folders[i]);
+      if (progress) progress(double(i + 1) / double(folders.size()));
+    }
+    if (!options_.cache_dir.empty()) look_at_cache(folders);
+    return std::move(found_);
+  }
+
+ private:
+  void add(GarbageKind kind,
+           const fs::path& path,
+           const std::string& run,
+           const std::string& reason) {
+    found_.push_back({kind, path, tree_bytes(path), run, reason});
+  }
+
+  void look_at_trash() {
+    for (const fs::path& removal : entries_of(trash_folder(runs_dir_))) {
+      const fs::path record = removal / "removed.json";
+      const double age = options_.now - changed(fs::exists(record) ? record : removal);
+      if (age < options_.days * day) continue;
+      // Another collector was killed here: the removal has lost its name already.
+      if (is_aside(removal.filename().string())) {
+        add(GarbageKind::leftover, removal, "", days_text(age) + " old");
+        continue;
+      }
+      for (const fs::path& run : entries_of(removal)) {
+        if (run.filename() != "removed.json")
+          add(GarbageKind::removed_run, run, "", "removed " + days_text(age) + " ago");
+      }
+    }
+  }
+
+  void add_leftovers(const fs::path& folder, const std::string& run) {
+    for (const fs::path& entry : entries_of(folder)) {
+      const double age = options_.now - changed(entry);
+      if (is_aside(entry.filename().string()) && age >= day)
+        add(GarbageKind::leftover, entry, run, "broken off " + days_text(age) + " ago");
+    }
+  }
+
+  void look_at_run(const run::RunFolder& folder) {
+    if (FileLock::is_held(folder.lock_file()) || queue::is_queued(runs_dir_, folder.id())) return;
+    add_leftovers(folder.path(), folder.id());
+    add_leftovers(folder.checkpoints(), folder.id());
+    std::set<fs::path> damaged;
+    for (const fs::path& checkpoint : weights::list_checkpoints(folder.checkpoints())) {
+      const std::string problem = damage_of(checkpoint);
+      if (problem.empty()) continue;
+      damaged.insert(checkpoint);
+      add(GarbageKind::damaged_checkpoint, checkpoint, folder.id(), problem);
+    }
+    if (folder.state() != run::RunState::completed) return;
+    const std::optional<weights::Retention> retention = retention_of(folder);
+    if (!retention || !damaged.empty()) return;  // one round for each
+    for (const fs::path& checkpoint :
+         weights::surplus_checkpoints(folder.checkpoints(), *retention)) {
+      add(GarbageKind::surplus_checkpoint,
+          checkpoint,
+          folder.id(),
+          "the run is asked to keep " + std::to_string(retention->newest) +
+              (retention->best ? " and the best" : ""));
+    }
+  }
+
+  /// "" where it is whole, as far as it is looked at.
+  std::string damage_of(const fs::path& checkpoint) const {
+    try {
+      if (options_.read_all) {
+        weights::read_checkpoint_state(checkpoint);
+      } else {
+        weights::check_checkpoint_sizes(checkpoint);
+      }
+      return "";
+    } catch (const Error& problem) {
+      return problem.message();
+    }
+  }
+
+  /// What the run was asked to keep when it was last begun.
+  static std::optional<weights::Retention> retention_of(const run::RunFolder& folder) {
+    try {
+      const bool requested = fs::exists(folder.request_file());
+      const nlohmann::json experiment =
+          requested ? worker::request_from_line(read_file(folder.request_file())).experiment
+                    : parse_json(read_file(folder.config_file()));
+      const config::TrainConfig train = config::experiment_from_json(experiment).train;
+      return weights::Retention{train.keep_checkpoints, train.keep_best};
+    } catch (const std::exception&) {
+      return std::nullopt;  // an unreadable request keeps all checkpoints
+    }
+  }
+
+  /// Prepared data that no run here still has to be trained with, and that is not new.
+  void look_at_cache(const std::vector<run::RunFolder>& folders) {
+    std::set<fs::path> needed;
+    for (const run::RunFolder& folder : folders) {
+      if (folder.state() == run::RunState::completed) continue;
+      try {
+        const worker::Request request = worker::request_from_line(read_file(folder.request_file()));
+        for (const auto* sources :
+             {&request.train_tokens, &request.evaluation_tokens, &request.validation_tokens}) {
+          for (const worker::TokenSource& source : *sources)
+            needed.insert(fs::path(source.path).parent_path());
+        }
+      } catch (const Error&) {
+        // It is prepared anew when that run is begun.
+      }
+    }
+    for (const data::PreparedFolder& prepared : data::list_prepared(options_.cache_dir)) {
+      const double age = options_.now - double(prepared.modified);
+      if (age < options_.days * day || needed.count(prepared.folder) > 0) continue;
+      found_.push_back({GarbageKind::prepared_data,
+                        prepared.folder,
+                        prepared.bytes,
+                        "",
+                        "not changed for " + days_text(age)});
+    }
+  }
+
+  const fs::path& runs_dir_;
+  const GarbageOptions& options_;
+  std::vector<Garbage> found_;
+};
+
+/// Takes its name away first: what is half removed must not look like something whole. Returns the
+/// name to remove, "" where it is gone already.
+fs::path move_aside(const fs::path& path) {
+  if (is_aside(path.filename().string())) return path;
+  const fs::path aside = aside_path(path, "gc");
+  rename_path(path, aside);
+  return aside;
+}
+
+/// Throws Error where it is in use.
+void free_one(const fs::path& runs_dir, const Garbage& garbage) {
+  fs::path aside;
+  if (garbage.kind == GarbageKind::prepared_data) {
+    // A process that prepares it holds the lock; one that reads it has mapped it.
+    const auto lock = FileLock::try_acquire(garbage.path / "lock");
+    if (!lock) throw Error("is being prepared");
+    aside = move_aside(garbage.path);
+  } else {
+    const queue::Queue queue(runs_dir);
+    std::optional<FileLock> lock;
+    if (!garbage.run.empty())
+      lock = lock_idle_run(queue, run::RunFolder(runs_dir / garbage.run), "nothing is freed");
+    aside = move_aside(garbage.path);
+  }
+  remove_tree(aside);
+}
+
+}  // namespace
+
+const std::string& name_of(GarbageKind kind) {
+  static const std::string names[] = {
+      "removed_run", "surplus_checkpoint", "damaged_checkpoint", "leftover", "prepared_data"};
+  return names[static_cast<size_t>(kind)];
+}
+
+nlohmann::json to_json(const Garbage& garbage) {
+  return {{"kind", name_of(garbage.kind)},
+          {"path", garbage.path.string()},
+          {"bytes", garbage.bytes},
+          {"run", garbage.run},
+          {"reason", garbage.reason}};
+}
+
+std::vector<Garbage> find_garbage(const fs::path& runs_dir,
+                                  const GarbageOptions& options,
+                                  const std::function<void(double)>& progress) {
+  return GarbageFinder(runs_dir, options).run(progress);
+}
+
+Freed free_garbage(const fs::path& runs_dir, const std::vector<Garbage>& garbage) {
+  Freed freed;
+  for (const Garbage& item : garbage) {
+    try {
+      std::error_code gone;
+      if (!fs::exists(fs::symlink_status(item.path, gone))) continue;
+      free_one(runs_dir, item);
+    } catch (const Error& problem) {
+      freed.kept.push_back(item.path.string() + ": " + problem.message());
+      continue;
+    }
+    ++freed.count;
+    freed.bytes += item.bytes;
+    if (item.kind != GarbageKind::removed_run) continue;
+    // removed.json goes with the last run of its removal.
+    const fs::path removal = item.path.parent_path();
+    const std::vector<fs::path> rest = entries_of(removal);
+    std::error_code ignored;
+    if (rest.size() == 1 && rest[0].filename() == "removed.json") remove_tree(removal, ignored);
+  }
+  return freed;
+}
+
+}  // namespace forge::manage

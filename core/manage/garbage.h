@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace forge::manage {
+
+/// Why something is not needed any more.
+enum class GarbageKind {
+  removed_run,         ///< in the trash for long enough
+  surplus_checkpoint,  ///< beyond what its completed run was asked to keep
+  damaged_checkpoint,  ///< no run can go on from it
+  leftover,            ///< of work that was broken off
+  prepared_data,       ///< of the user's cache: it is made again when it is needed
+};
+const std::string& name_of(GarbageKind kind);
+
+struct Garbage {
+  GarbageKind kind = GarbageKind::leftover;
+  std::filesystem::path path;
+  int64_t bytes = 0;
+  std::string run;     ///< id of the run whose lock keeps it, ""
+  std::string reason;  ///< "removed 9 days ago"
+};
+nlohmann::json to_json(const Garbage& garbage);
+
+struct GarbageOptions {
+  double days = 7;  ///< for how long removed runs, and prepared data that nobody used, are kept
+  bool read_all = false;  ///< every byte of checkpoints, not only their manifests and sizes
+  std::filesystem::path cache_dir;  ///< whose prepared data is looked at, "": none is
+  double now = 0;                   ///< seconds since 1970
+};
+
+/// What could be freed below `runs_dir`, and in the cache. Nothing of a run that runs or waits in
+/// the queue. Changes nothing. `progress` is told the fraction done.
+std::vector<Garbage> find_garbage(const std::filesystem::path& runs_dir,
+                                  const GarbageOptions& options,
+                                  const std::function<void(double)>& progress = {});
+
+struct Freed {
+  int64_t count = 0;
+  int64_t bytes = 0;
+  std::vector<std::string> kept;  ///< what could not be freed, and why
+};
+
+/// Frees what was found. What has been taken up since then stays.
+Freed free_garbage(const std::filesystem::path& runs_dir, const std::vector<Garbage>& garbage);
+
+}  // namespace forge::manage

@@ -1,0 +1,207 @@
+#include "core/manage/pack.h"
+
+#include <unistd.h>
+
+#include "core/base/archive.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/config/experiment.h"
+#include "core/manage/run_edits.h"
+#include "core/model/weights/checkpoint.h"
+#include "core/run/event_log.h"
+#include "core/run/run_folder.h"
+
+namespace forge::manage {
+namespace {
+
+using Json = nlohmann::json;
+
+/// A folder of this process's own in the runs folder, removed at the end of its scope.
+class Aside {
+ public:
+  explicit Aside(const fs::path& runs_dir)
+      : path_(runs_dir / (std::string(aside_prefix) + "import-" + std::to_string(::getpid()))) {
+    remove_tree(path_);
+    make_directories(path_);
+  }
+  ~Aside() {
+    std::error_code ignored;
+    remove_tree(path_, ignored);
+  }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+Error refused(const std::string& what, const std::string& hint = "") {
+  return Error(what, {}, hint, ExitCode::failed);
+}
+
+bool is_plain_file(const fs::path& path) {
+  std::error_code unreadable;
+  return fs::is_regular_file(fs::symlink_status(path, unreadable));
+}
+
+Json json_of(const fs::path& file) {
+  const Json json = try_parse_json(read_file(file));
+  if (!json.is_object()) throw refused("'" + shown_path(file) + "' is no JSON object");
+  return json;
+}
+
+/// Every file below a folder, by its path from there.
+void list_files(const fs::path& folder, const std::string& below, std::vector<std::string>& names) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = below + entry.path().filename().string();
+    if (fs::is_directory(entry.symlink_status())) {
+      list_files(entry.path(), name + "/", names);
+    } else {
+      names.push_back(name);
+    }
+  }
+}
+
+/// Throws where a file of an unpacked pack is not what pack.json says.
+void check_pack(const fs::path& folder) {
+  const Json manifest = json_of(folder / pack_manifest);
+  if (manifest.value("pack", Json()) != pack_version)
+    throw refused("the pack is of another version of forge",
+                  "this one reads version " + std::to_string(pack_version));
+  const Json files = manifest.value("files", Json::object());
+  if (!files.is_object()) throw refused("'files' of pack.json is no object");
+  std::vector<std::string> there;
+  list_files(folder, "", there);
+  for (const std::string& name : there) {
+    if (name != pack_manifest && !files.contains(name))
+      throw refused("the pack holds '" + name + "', of which pack.json does not know");
+  }
+  for (const auto& [name, entry] : files.items()) {
+    require_inner_path(name);
+    const fs::path file = folder / name;
+    if (!is_plain_file(file)) throw refused("the pack lacks '" + name + "'");
+    const bool same = entry.is_object() && entry.value("bytes", Json()) == fs::file_size(file) &&
+                      entry.value("hash", Json()) == hash_file(file);
+    if (!same) throw refused("'" + name + "' of the pack is not what was packed");
+  }
+}
+
+/// The run folder at the origin; a pack's is unpacked aside.
+fs::path find_run_folder(const fs::path& origin, const fs::path& aside) {
+  std::error_code error;
+  if (fs::is_regular_file(origin, error)) {
+    if (!is_archive(origin))
+      throw refused("'" + shown_path(origin) + "' is no pack", "'forge pack RUN' makes one");
+    extract_archive(origin, aside);
+    if (!fs::exists(aside / pack_manifest))
+      throw refused("'" + shown_path(origin) + "' is no pack: it has no pack.json");
+    check_pack(aside);
+    return aside / "run";
+  }
+  if (fs::exists(origin / pack_manifest, error)) {
+    check_pack(origin);
+    return origin / "run";
+  }
+  if (fs::exists(origin / "run.json", error)) return origin;
+  if (!fs::exists(origin, error)) throw refused("there is no '" + shown_path(origin) + "'");
+  const bool model = fs::exists(origin / "config.json", error);
+  throw refused("'" + shown_path(origin) + "' is no run folder: it has no run.json",
+                model ? "'forge import-hf' reads model folders of Hugging Face"
+                      : "give the folder of one run, or a pack");
+}
+
+/// Throws where the files do not belong together.
+run::RunRecord checked_record(const run::RunFolder& folder, std::vector<std::string>& notes) {
+  for (const auto& file : {folder.record_file(), folder.config_file()}) {
+    if (!is_plain_file(file)) throw refused("'" + shown_path(file) + "' is missing");
+  }
+  run::RunRecord record = folder.record();
+  if (!is_plain_name(record.id))
+    throw refused("'" + record.id.substr(0, 120) + "' is no name for a run");
+  if (record.key != run::run_key(record.identity)) {
+    throw refused("the key of run '" + record.id + "' is not that of what run.json says it is",
+                  "run.json was changed, or made by another version of forge");
+  }
+  const Json config = json_of(folder.config_file());
+  config::experiment_from_json(config);
+  if (run::identity_config(config) != record.identity.experiment)
+    notes.push_back("config.json differs from what the run's identity says");
+  run::read_events(folder.events_file());
+  return record;
+}
+
+void copy_plain_file(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::copy_file(from, to, error);
+  if (error)
+    throw system_error("copy '" + from.string() + "' to '" + to.string() + "'", error.value());
+  sync_path(to);
+}
+
+void copy_checkpoint(const fs::path& from, const fs::path& to) {
+  make_directories(to);
+  for (const auto& entry : fs::directory_iterator(from)) {
+    if (is_plain_file(entry.path())) copy_plain_file(entry.path(), to / entry.path().filename());
+  }
+}
+
+void copy_run(const run::RunFolder& from,
+              const run::RunFolder& to,
+              std::vector<std::string>& notes) {
+  make_directories(to.path());
+  for (const std::string& name : files_of_run()) {
+    if (is_plain_file(from.path() / name)) copy_plain_file(from.path() / name, to.path() / name);
+  }
+  for (const fs::path& checkpoint : weights::list_checkpoints(from.checkpoints())) {
+    const fs::path copy = to.checkpoints() / checkpoint.filename();
+    copy_checkpoint(checkpoint, copy);
+    try {
+      weights::read_checkpoint_state(copy);
+    } catch (const Error& problem) {
+      notes.push_back("left out: " + problem.message());
+      remove_tree(copy);
+    }
+  }
+}
+
+/// Whether the run that is here is the one that is to come.
+bool is_same(const run::RunRecord& here, const run::RunRecord& coming) {
+  return here.key == coming.key && here.created == coming.created;
+}
+
+}  // namespace
+
+ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir) {
+  const Aside aside(runs_dir);
+  const fs::path unpacked = aside.path() / "pack";
+  make_directories(unpacked);
+  const run::RunFolder source(find_run_folder(fs::absolute(origin), unpacked));
+  if (FileLock::is_held(source.lock_file()))
+    throw refused("run '" + source.id() + "' is running: its files still change",
+                  "'forge runs stop' stops it");
+  ImportResult imported{run::RunFolder(""), false, {}, {}};
+  const run::RunRecord record = checked_record(source, imported.notes);
+  imported.folder = run::RunFolder(runs_dir / record.id);
+  for (RequiredData& need :
+       required_data(config::experiment_from_json(json_of(source.config_file())))) {
+    if (!need.is_here) imported.missing.push_back(std::move(need));
+  }
+  const run::RunFolder copy(aside.path() / record.id);
+  if (!fs::exists(imported.folder.path())) copy_run(source, copy, imported.notes);
+  const queue::Queue one_at_a_time(runs_dir);
+  if (fs::exists(imported.folder.path())) {
+    if (fs::exists(imported.folder.record_file()) && is_same(imported.folder.record(), record))
+      return imported;
+    throw refused("there is another run '" + record.id + "' in " + shown_path(runs_dir),
+                  "'forge runs rm " + record.id + "' makes room, and can be undone");
+  }
+  rename_path(copy.path(), imported.folder.path());
+  sync_path(runs_dir);
+  imported.created = true;
+  return imported;
+}
+
+}  // namespace forge::manage

@@ -1,0 +1,209 @@
+#include "core/manage/pack.h"
+
+#include <algorithm>
+
+#include "core/base/archive.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/config/experiment.h"
+#include "core/data/fetch/public_texts.h"
+#include "core/manage/run_edits.h"
+#include "core/model/weights/checkpoint.h"
+
+namespace forge::manage {
+namespace {
+
+/// The public text that a path is of: that of a corpus under forge's own folder, wherever it lay.
+std::string public_text_of(const fs::path& path) {
+  for (const data::PublicText& text : data::public_texts()) {
+    const std::string folder = "corpora/" + text.name;
+    const std::string whole = path.string() + "/";
+    if (whole.find("/" + folder + "/") != std::string::npos) return text.name;
+  }
+  return "";
+}
+
+void add_text(const std::string& source,
+              const std::string& path,
+              std::vector<RequiredData>& needs) {
+  if (path.empty()) return;
+  std::error_code unreadable;
+  RequiredData need{source, path, "", fs::exists(path, unreadable)};
+  const std::string known = public_text_of(path);
+  need.how = known.empty()
+                 ? "a text of the run's owner: bring it here and name it with --set data.path=…; "
+                   "the data fingerprint tells whether it is the same"
+                 : "forge data get " + known;
+  needs.push_back(std::move(need));
+}
+
+void add(const config::DataConfig& data,
+         const std::string& name,
+         std::vector<RequiredData>& needs) {
+  if (data.source == "mixture") {
+    for (const auto& [source, part] : data.sources) {
+      if (part.weight > 0) add(config::data_of_source(data, part), source, needs);
+    }
+    return;
+  }
+  if (data.path.empty()) {
+    needs.push_back(
+        {name.empty() ? data.source : name, "", "forge makes it from the config", true});
+    return;
+  }
+  add_text(name.empty() ? data.source : name, data.path, needs);
+  add_text(name.empty() ? data.source : name, data.evaluation_path, needs);
+}
+
+}  // namespace
+
+nlohmann::json to_json(const RequiredData& need) {
+  return {{"source", need.source}, {"path", need.path}, {"how", need.how}, {"here", need.is_here}};
+}
+
+std::vector<RequiredData> required_data(const config::Experiment& experiment) {
+  std::vector<RequiredData> needs;
+  add(experiment.data, "", needs);
+  add_text("tokenizer", experiment.tokenizer.path, needs);
+  return needs;
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// What goes into the pack: a file of the disk, or a text.
+struct PackEntry {
+  std::string name;
+  fs::path file;  ///< "": it is the text
+  std::string text;
+};
+
+/// Of a sound checkpoint all files, or all but the optimizer's state, with a manifest of their own.
+void add_checkpoint(const fs::path& checkpoint, bool whole, std::vector<PackEntry>& entries) {
+  const std::string below = "run/checkpoints/" + checkpoint.filename().string() + "/";
+  std::vector<std::string> files;
+  for (const auto& file : fs::directory_iterator(checkpoint)) {
+    const std::string name = file.path().filename().string();
+    if (name == weights::manifest_file || !file.is_regular_file()) continue;
+    const bool has_weights = fs::exists(checkpoint / weights::weights_file);
+    if (!whole && has_weights && name == weights::optimizer_file) continue;
+    files.push_back(name);
+  }
+  std::sort(files.begin(), files.end());
+  for (const std::string& name : files) entries.push_back({below + name, checkpoint / name, ""});
+  if (whole) {
+    entries.push_back({below + weights::manifest_file, checkpoint / weights::manifest_file, ""});
+  } else {
+    const weights::CheckpointState state = weights::read_checkpoint_manifest(checkpoint);
+    entries.push_back(
+        {below + weights::manifest_file, "", weights::manifest_text(state, checkpoint, files)});
+  }
+}
+
+void add_checkpoints(const run::RunFolder& folder,
+                     bool all,
+                     std::vector<PackEntry>& entries,
+                     std::vector<std::string>& notes) {
+  const std::vector<fs::path> folders = weights::list_checkpoints(folder.checkpoints());
+  for (auto checkpoint = folders.rbegin(); checkpoint != folders.rend(); ++checkpoint) {
+    try {
+      weights::read_checkpoint_state(*checkpoint);
+    } catch (const Error& problem) {
+      notes.push_back("left out: " + problem.message());
+      continue;
+    }
+    add_checkpoint(*checkpoint, all, entries);
+    if (!all) {
+      notes.push_back(
+          "of the checkpoints only the weights of the newest are in it; --checkpoints "
+          "packs all, with the optimizer's state");
+      return;
+    }
+  }
+}
+
+Json manifest_of(const run::RunFolder& folder, const PackOptions& options) {
+  const run::RunRecord record = folder.record();
+  Json needs = Json::array();
+  for (const RequiredData& need :
+       required_data(config::experiment_from_json(parse_json(read_file(folder.config_file()))))) {
+    Json json = to_json(need);
+    json.erase("here");
+    needs.push_back(json);
+  }
+  return {{"pack", pack_version},
+          {"forge", options.forge_version},
+          {"run", record.id},
+          {"config", record.config},
+          {"project", record.project},
+          {"created", record.created},
+          {"command", record.command},
+          {"revision", record.revision},
+          {"key", record.key},
+          {"data",
+           {{"fingerprint", record.identity.data_fingerprint},
+            {"tokenizer_fingerprint", record.identity.tokenizer_fingerprint},
+            {"sources", needs}}},
+          {"files", Json::object()}};
+}
+
+}  // namespace
+
+const std::vector<std::string>& files_of_run() {
+  static const std::vector<std::string> names = {"run.json",
+                                                 "config.json",
+                                                 "config.origin.json",
+                                                 "request.json",
+                                                 "tokenizer.json",
+                                                 "events.jsonl",
+                                                 "stderr.log",
+                                                 "env.json",
+                                                 "remarks.json",
+                                                 "DONE"};
+  return names;
+}
+
+Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
+  const FileLock lock = [&] {
+    const queue::Queue queue(folder.path().parent_path());
+    return lock_idle_run(queue, folder, "its files still change");
+  }();
+  Packed packed;
+  Json manifest = manifest_of(folder, options);
+  manifest["status"] = fs::exists(folder.done_file()) ? "completed" : "unfinished";
+  std::vector<PackEntry> entries;
+  for (const std::string& name : files_of_run()) {
+    if (fs::is_regular_file(fs::symlink_status(folder.path() / name)))
+      entries.push_back({"run/" + name, folder.path() / name, ""});
+  }
+  // A run that is to go on needs the optimizer's state.
+  const bool all = options.checkpoints || !fs::exists(folder.done_file());
+  add_checkpoints(folder, all, entries, packed.notes);
+  manifest["optimizer"] = all;
+  for (const auto& [name, file] : options.templates)
+    entries.push_back({"templates/" + name, file, ""});
+  for (const PackEntry& entry : entries) {
+    const bool is_text = entry.file.empty();
+    manifest["files"][entry.name] = {
+        {"bytes", is_text ? entry.text.size() : fs::file_size(entry.file)},
+        {"hash", is_text ? hash_hex(entry.text) : hash_file(entry.file)}};
+  }
+  ArchiveWriter archive(options.file);
+  archive.add_text(pack_manifest, json_text(manifest, 2) + "\n");
+  for (const PackEntry& entry : entries) {
+    if (entry.file.empty()) {
+      archive.add_text(entry.name, entry.text);
+    } else {
+      archive.add_file(entry.name, entry.file);
+    }
+  }
+  archive.finish();
+  packed.files = static_cast<int64_t>(entries.size()) + 1;
+  packed.bytes = static_cast<int64_t>(fs::file_size(options.file));
+  return packed;
+}
+
+}  // namespace forge::manage

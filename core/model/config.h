@@ -1,0 +1,122 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/schema.h"
+#include "core/model/attention/attention.h"
+#include "core/model/mlp/mlp.h"
+
+/// The section `model` of a config: a stack of layers, each a mixer and an MLP behind norms. Every
+/// kind of block has its own section, described in its own folder.
+namespace forge::model {
+
+enum class NormKind { rms_norm };
+/// Where RMSNorm rounds in low precision: the normalised value before the product with the weight,
+/// or the product alone.
+enum class NormRounding { huggingface, lingua };
+enum class Activation { none, silu };
+enum class ModelInit { forgather, huggingface, lingua };
+/// What the matrices that end a residual branch are divided by under lingua's initialisation.
+enum class InitStdFactor { disabled, global_depth, current_depth, dim_ratio };
+
+struct NormConfig {
+  NormKind kind = NormKind::rms_norm;
+  double eps = 1e-5;
+  NormRounding rounding = NormRounding::huggingface;
+};
+
+struct CanonConfig {
+  std::string set;  ///< canonical: letters of ABCD, each at most once, in order; "" = no Canon
+  int kernel = 4;
+  bool residual = true;
+  Activation activation = Activation::none;
+  bool bias = false;  ///< always false: the layer has none
+
+  bool has(char position) const { return set.find(position) != std::string::npos; }
+};
+
+struct ModelConfig {
+  int vocab_size = 0;
+  int hidden_size = 0;
+  int num_layers = 0;
+  bool tie_embeddings = false;
+  std::vector<std::string> layers = {"attention"};  ///< kinds of mixers, repeated up to num_layers
+  AttentionConfig attention;
+  MlpConfig mlp;
+  NormConfig norm;
+  CanonConfig canon;
+  ModelInit init = ModelInit::forgather;
+  std::optional<double> init_base_std;                      ///< lingua; none: 1/sqrt(fan-in)
+  InitStdFactor init_std_factor = InitStdFactor::disabled;  ///< lingua
+
+  /// The kind of the mixer in layer `layer`, counted from 0.
+  const std::string& mixer(int layer) const {
+    return layers[static_cast<size_t>(layer) % layers.size()];
+  }
+};
+
+inline const schema::Names& names_of(NormKind) {
+  static const schema::Names names = {"rms_norm"};
+  return names;
+}
+inline const schema::Names& names_of(NormRounding) {
+  static const schema::Names names = {"huggingface", "lingua"};
+  return names;
+}
+inline const schema::Names& names_of(Activation) {
+  static const schema::Names names = {"none", "silu"};
+  return names;
+}
+inline const schema::Names& names_of(ModelInit) {
+  static const schema::Names names = {"forgather", "huggingface", "lingua"};
+  return names;
+}
+inline const schema::Names& names_of(InitStdFactor) {
+  static const schema::Names names = {"disabled", "global_depth", "current_depth", "dim_ratio"};
+  return names;
+}
+
+template <class Visitor>
+void fields(Visitor& visit, NormConfig& c) {
+  visit.field("kind", c.kind, "rms_norm: x / sqrt(mean(x^2) + eps) * weight");
+  visit.field("eps", c.eps, "added to the mean square", schema::above(0));
+  visit.field("rounding",
+              c.rounding,
+              "low precision: huggingface rounds before the product with the weight, lingua after");
+}
+
+template <class Visitor>
+void fields(Visitor& visit, CanonConfig& c) {
+  visit.field("set", c.set, "positions with a Canon layer: letters of ABCD; empty: none");
+  visit.field("kernel", c.kernel, "taps of the causal convolution", schema::between(2, 4));
+  visit.field("residual", c.residual, "add the input to the convolution's output");
+  visit.field("activation", c.activation, "applied to the convolution's output");
+  visit.field("bias", c.bias, "false: a Canon layer has no bias");
+}
+
+template <class Visitor>
+void fields(Visitor& visit, ModelConfig& c) {
+  using namespace schema;
+  visit.field("vocab_size", c.vocab_size, "entries of the vocabulary", required(up_to(1 << 24)));
+  visit.field(
+      "hidden_size", c.hidden_size, "width of the residual stream", required(up_to(1 << 18)));
+  visit.field("num_layers", c.num_layers, "layers, each a mixer and an MLP", required(up_to(1 << 12)));
+  visit.field("tie_embeddings", c.tie_embeddings, "one matrix as embedding and output projection");
+  visit.field("layers", c.layers, "kinds of mixers, a list repeated up to num_layers: [attention]");
+  visit.section("attention", c.attention, "softmax attention");
+  visit.section("mlp", c.mlp, "MLP of every layer");
+  visit.section("norm", c.norm, "norms before the blocks and the output projection");
+  visit.section("canon", c.canon, "Canon layers");
+  visit.field("init", c.init, "scheme of the initial weights");
+  visit.field("init_base_std",
+              c.init_base_std,
+              "init lingua: standard deviation; null: 1 / sqrt(fan-in)",
+              above(0));
+  visit.field("init_std_factor",
+              c.init_std_factor,
+              "init lingua: what divides the deviation at the end of a residual branch");
+}
+
+}  // namespace forge::model

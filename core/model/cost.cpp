@@ -1,0 +1,194 @@
+#include "core/model/cost.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/model/kinds.h"
+
+namespace forge::model {
+namespace {
+
+constexpr int64_t bytes_of_id = 4;
+
+bool is_canon(const std::string& part) { return starts_with(part, "canon_"); }
+
+int64_t bytes_of(Precision precision) {
+  switch (precision) {
+    case Precision::float32: return 4;
+    case Precision::float64: return 8;
+    case Precision::bfloat16: return 2;
+  }
+  throw Error("train.precision is none of float32, float64, bfloat16");
+}
+
+/// Of a statistic, such as a root of a mean square, and of a logit: never less than float32.
+int64_t bytes_of_wide(Precision precision) { return std::max<int64_t>(bytes_of(precision), 4); }
+
+/// Weights, gradients and AdamW's state. Moments are as exact as the computation and float32 at
+/// least; so are the weights of norms and Canon layers, which are few.
+void add_state(TrainingBytes& bytes, const ModelConfig& model, const TrainingShape& shape) {
+  const int64_t size = bytes_of(shape.precision), wide = bytes_of_wide(shape.precision);
+  int64_t matrices = 0, others = 0;
+  for (const Parameter& parameter : parameters(model))
+    (parameter.is_matrix ? matrices : others) += parameter.count();
+  const int64_t all = matrices + others;
+  bytes.optimizer = 2 * all * wide;
+  if (shape.bfloat16_weights == Bfloat16Weights::none) {
+    bytes.weights = all * wide;
+    bytes.gradients = all * wide;
+    if (size < wide) bytes.weights += matrices * size;  // the copies that products are made of
+    return;
+  }
+  bytes.weights = matrices * size + others * wide;
+  bytes.gradients = bytes.weights;
+  if (shape.bfloat16_weights == Bfloat16Weights::master_copies) bytes.optimizer += matrices * wide;
+}
+
+}  // namespace
+
+int64_t ParameterCounts::of(const std::string& part) const {
+  for (const auto& [name, count] : parts_) {
+    if (name == part) return count;
+  }
+  return 0;
+}
+
+void ParameterCounts::add(const std::string& part, int64_t count) {
+  for (Part& known : parts_) {
+    if (known.first != part) continue;
+    known.second += count;
+    return;
+  }
+  parts_.emplace_back(part, count);
+}
+
+int64_t ParameterCounts::canon() const {
+  int64_t sum = 0;
+  for (const auto& [name, count] : parts_) sum += is_canon(name) ? count : 0;
+  return sum;
+}
+
+int64_t ParameterCounts::total() const {
+  int64_t sum = 0;
+  for (const auto& [name, count] : parts_) sum += count;
+  return sum;
+}
+
+ParameterCounts count_parameters(const ModelConfig& model) {
+  ParameterCounts counts;
+  for (const Parameter& parameter : parameters(model))
+    counts.add(parameter.part, parameter.count());
+  return counts;
+}
+
+double TokenFlops::forward() const {
+  double sum = projections + canon + lm_head;
+  for (const auto& [kind, operations] : mixing) sum += operations;
+  return sum;
+}
+
+TokenFlops flops_per_token(const ModelConfig& model, int64_t seq_len) {
+  TokenFlops flops;
+  // Every weight of a projection and every tap of a Canon layer is used once for each token.
+  for (const Parameter& parameter : parameters(model)) {
+    const double operations = 2.0 * static_cast<double>(parameter.count());
+    if (is_canon(parameter.part)) flops.canon += operations;
+    const bool is_end = parameter.part == "embedding" || parameter.part == "lm_head";
+    if (parameter.is_matrix && !is_end) flops.projections += operations;
+  }
+  flops.lm_head = 2.0 * static_cast<double>(model.vocab_size) * model.hidden_size;
+  for (const BlockKind* mixer : mixer_kinds()) {
+    double operations = 0;
+    for (int layer = 0; layer < model.num_layers; ++layer) {
+      if (model.mixer(layer) == mixer->name) operations += mixer->mixing_flops(model, seq_len);
+    }
+    if (operations > 0) flops.mixing.emplace_back(mixer->name, operations);
+  }
+  return flops;
+}
+
+bool is_unfused_canon(const ModelConfig& model, char position) {
+  return model.canon.has(position) && model.canon.activation != Activation::none;
+}
+
+SavedActivations saved_by_projection(const ModelConfig& model, char position) {
+  const int64_t hidden = model.hidden_size;
+  if (!is_unfused_canon(model, position)) return {hidden, 0};
+  return {3 * hidden, 1};  // norm: input and root; Canon: input; projection: input
+}
+
+int64_t canon_state(const ModelConfig& model, char position, int64_t channels) {
+  return model.canon.has(position) ? (model.canon.kernel - 1) * channels : 0;
+}
+
+int64_t activation_bytes(const ModelConfig& model, const TrainingShape& shape) {
+  SavedActivations saved;
+  for (int layer = 0; layer < model.num_layers; ++layer) {
+    for (const BlockKind* block : blocks_of_layer(model, layer))
+      saved += block->saved_activations(model);
+  }
+  // Final norm: its input and the root; output projection and loss: the gradient of their input.
+  saved += {2 * int64_t{model.hidden_size}, 1};
+  int64_t rows_of_ids = 2;  // inputs and targets
+  // The documents, and where the document of each token begins.
+  if (shape.document_mask) rows_of_ids += 2;
+  return shape.rows * shape.seq_len *
+         (saved.values * bytes_of(shape.precision) +
+          saved.statistics * bytes_of_wide(shape.precision) + rows_of_ids * bytes_of_id);
+}
+
+int64_t loss_chunk_rows(int64_t vocab_size) {
+  constexpr int64_t numbers = int64_t{1} << 20, least_rows = 64;
+  return least_rows * std::max<int64_t>(1, numbers / (vocab_size * least_rows));
+}
+
+TrainingBytes training_bytes(const ModelConfig& model, const TrainingShape& shape) {
+  TrainingBytes bytes;
+  add_state(bytes, model, shape);
+  bytes.activations = activation_bytes(model, shape);
+  const int64_t rows = std::min(shape.rows * shape.seq_len, loss_chunk_rows(model.vocab_size));
+  bytes.logits_gradient = rows * model.vocab_size * bytes_of_wide(shape.precision);
+  return bytes;
+}
+
+StateSize generation_state(const ModelConfig& model) {
+  StateSize size;
+  for (int layer = 0; layer < model.num_layers; ++layer) {
+    for (const BlockKind* block : blocks_of_layer(model, layer)) size += block->state(model);
+  }
+  return size;
+}
+
+nlohmann::json cost_to_json(const ModelConfig& model, const TrainingShape& shape) {
+  // Whole numbers as long as they are exact in a double, which those of any real model are.
+  const auto whole = [](double count) { return static_cast<int64_t>(count); };
+  const ParameterCounts counts = count_parameters(model);
+  nlohmann::json parameters;
+  for (const auto& [part, count] : counts.parts()) parameters[part] = count;
+  parameters["total"] = counts.total();
+  const TokenFlops flops = flops_per_token(model, shape.seq_len);
+  nlohmann::json forward = {{"projections", whole(flops.projections)},
+                            {"canon", whole(flops.canon)},
+                            {"lm_head", whole(flops.lm_head)},
+                            {"total", whole(flops.forward())}};
+  for (const auto& [kind, operations] : flops.mixing) forward[kind] = whole(operations);
+  const TrainingBytes bytes = training_bytes(model, shape);
+  const StateSize state = generation_state(model);
+  return {{"parameters", parameters},
+          {"flops_per_token",
+           {{"forward", forward},
+            {"backward", whole(flops.backward())},
+            {"total", whole(flops.total())}}},
+          {"bytes",
+           {{"weights", bytes.weights},
+            {"gradients", bytes.gradients},
+            {"optimizer", bytes.optimizer},
+            {"activations", bytes.activations},
+            {"logits_gradient", bytes.logits_gradient},
+            {"total", bytes.total()}}},
+          {"generation_state", {{"per_token", state.per_token}, {"fixed", state.fixed}}}};
+}
+
+}  // namespace forge::model

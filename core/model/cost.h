@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/model/config.h"
+
+/// What a model weighs and costs, without building it.
+namespace forge::model {
+
+/// Number of weights by part, in the order in which a token meets them. Tied embeddings count once,
+/// as embedding.
+class ParameterCounts {
+ public:
+  using Part = std::pair<std::string, int64_t>;
+  /// 0 for a part that the model does not have.
+  int64_t of(const std::string& part) const;
+  void add(const std::string& part, int64_t count);
+  /// The Canon layers at all positions together.
+  int64_t canon() const;
+  int64_t total() const;
+  const std::vector<Part>& parts() const { return parts_; }
+
+ private:
+  std::vector<Part> parts_;
+};
+
+ParameterCounts count_parameters(const ModelConfig& model);
+
+/// Floating-point operations for one token of training, 2 per multiply-add, averaged over a row of
+/// `seq_len` tokens. Counted are matrix products (lm_head included, tied or not), Canon's taps and
+/// what mixers compute between tokens (causal attention: half of the full square); not counted are
+/// norms, softmax, rotations, activations and the optimizer, which are no multiply-adds of weights
+/// and below a few per cent.
+struct TokenFlops {
+  double projections = 0;  ///< the matrices of all blocks
+  std::vector<std::pair<std::string, double>> mixing;  ///< between tokens, by kind of mixer
+  double canon = 0;
+  double lm_head = 0;
+
+  double forward() const;
+  /// Twice the forward: gradients of the inputs and of the weights.
+  double backward() const { return 2 * forward(); }
+  double total() const { return forward() + backward(); }
+};
+
+TokenFlops flops_per_token(const ModelConfig& model, int64_t seq_len);
+
+enum class Precision { float32, float64, bfloat16 };
+/// How weights are kept under precision bfloat16: in float32, of which each step computes with
+/// rounded copies; in bfloat16 beside a float32 copy that the optimizer updates; or in bfloat16
+/// alone, each update rounded up or down at random, by the distance.
+enum class Bfloat16Weights { none, master_copies, stochastic_rounding };
+
+inline const schema::Names& names_of(Precision) {
+  static const schema::Names names = {"float32", "float64", "bfloat16"};
+  return names;
+}
+inline const schema::Names& names_of(Bfloat16Weights) {
+  static const schema::Names names = {"none", "master_copies", "stochastic_rounding"};
+  return names;
+}
+
+/// What of a training decides its memory.
+struct TrainingShape {
+  int64_t rows = 0;  ///< computed at once
+  int64_t seq_len = 0;
+  Precision precision = Precision::float32;
+  Bfloat16Weights bfloat16_weights = Bfloat16Weights::none;
+  bool document_mask = false;
+};
+
+/// Bytes that training holds. Weights and moments are there from the first step to the last,
+/// activations between the forward and the backward pass, gradients from there to the update. They
+/// grow while activations are given back, so the total is a little above the peak: 4 % for Llama
+/// 4M.
+struct TrainingBytes {
+  int64_t weights = 0;          ///< with the bfloat16 copies of float32 weights
+  int64_t gradients = 0;        ///< as exact as the weights
+  int64_t optimizer = 0;        ///< AdamW: two moments; float32 copies of bfloat16 weights
+  int64_t activations = 0;      ///< see activation_bytes
+  int64_t logits_gradient = 0;  ///< logits of loss_chunk_rows, made their gradient in place
+
+  int64_t total() const { return weights + gradients + optimizer + activations + logits_gradient; }
+};
+
+/// Rows of hidden states whose logits the loss holds at a time: about a million numbers, so that
+/// they stay in a CPU's cache.
+int64_t loss_chunk_rows(int64_t vocab_size);
+
+TrainingBytes training_bytes(const ModelConfig& model, const TrainingShape& shape);
+
+/// What one forward pass keeps for the backward pass: every input that an operation needs again,
+/// with the fused operations of backends/libtorch. docs/MATHEMATICS.md lists the tensors.
+int64_t activation_bytes(const ModelConfig& model, const TrainingShape& shape);
+
+/// What a row keeps while text is generated, in all layers.
+StateSize generation_state(const ModelConfig& model);
+
+/// {"parameters": {part: weights, …, "total"}, "flops_per_token": {"forward": {…, "total"},
+/// "backward", "total"}, "bytes": {"weights", …, "total"}, "generation_state": {"per_token",
+/// "fixed"}}; the last in numbers.
+nlohmann::json cost_to_json(const ModelConfig& model, const TrainingShape& shape);
+
+}  // namespace forge::model

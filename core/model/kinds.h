@@ -1,0 +1,31 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/model/block.h"
+#include "core/model/config.h"
+
+namespace forge::model {
+
+/// Every kind of mixer that model.layers can name.
+const std::vector<const BlockKind*>& mixer_kinds();
+
+/// Throws Error for a name of none.
+const BlockKind& mixer_kind(const std::string& name);
+
+/// The blocks of a layer in the order in which a token passes them: its mixer and its MLP.
+std::array<const BlockKind*, 2> blocks_of_layer(const ModelConfig& model, int layer);
+
+/// Each kind of block that the model has, once, in the order of first use.
+std::vector<const BlockKind*> kinds_in(const ModelConfig& model);
+
+/// Fills in what follows from other keys and checks what concerns several: the kinds of
+/// model.layers, each block's section, Canon positions, settings that nothing reads.
+void complete_model(ModelConfig& model, ConfigChecks& checks);
+
+/// Without places: throws Error at the first mistake. For models that no config file holds.
+void complete_model(ModelConfig& model);
+
+}  // namespace forge::model

@@ -1,0 +1,381 @@
+#include "core/model/weights/checkpoint.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+
+namespace forge::weights {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr int manifest_version = 1;
+constexpr uintmax_t largest_manifest = 64'000'000;
+
+Json file_entry(const fs::path& path, const OnBytes& on_bytes) {
+  std::error_code error;
+  const uintmax_t bytes = fs::file_size(path, error);
+  if (error) throw system_error("read '" + path.string() + "'", error.value());
+  return {{"bytes", bytes}, {"hash", hash_file(path, on_bytes)}};
+}
+
+/// The one way of writing a manifest, so that a reader can ask for exactly these bytes.
+std::string text_of(const Json& manifest) {
+  const Json whole = {{"manifest", manifest}, {"hash", hash_hex(json_text(manifest))}};
+  return json_text(whole, 2) + "\n";
+}
+
+std::string bounded_text(const fs::path& path) {
+  std::error_code error;
+  const uintmax_t bytes = fs::file_size(path, error);
+  if (error) throw Error(std::string(manifest_file) + " cannot be read: " + error.message());
+  if (bytes > largest_manifest) throw Error(std::string(manifest_file) + " is impossibly large");
+  return read_file(path);
+}
+
+/// The inner object of a manifest whose every byte is as forge wrote it.
+Json checked_object(const std::string& text) {
+  const Json whole = try_parse_json(text);
+  const auto manifest = whole.is_object() ? whole.find("manifest") : whole.end();
+  if (manifest == whole.end() || text_of(*manifest) != text) {
+    throw Error(std::string(manifest_file) + " is not what was written");
+  }
+  return *manifest;
+}
+
+void check_version(const Json& manifest) {
+  const int version = manifest.value("version", 0);
+  if (version == manifest_version) return;
+  throw Error(std::string(manifest_file) + " has version " + std::to_string(version) +
+                  " and this program reads version " + std::to_string(manifest_version),
+              {},
+              "it was written by another version of forge");
+}
+
+/// A name must not lead out of the folder.
+void check_name(const std::string& name) {
+  const bool plain = !name.empty() && name != "." && name != ".." &&
+                     name.find_first_of(std::string("/\0", 2)) == std::string::npos;
+  if (!plain) throw Error(std::string(manifest_file) + " lists '" + name + "', which is no file");
+}
+
+void check_file(const fs::path& path, const Json& entry, Content content) {
+  const std::string name = path.filename().string();
+  std::error_code error;
+  const uintmax_t bytes = fs::file_size(path, error);
+  if (error) throw Error(name + " cannot be read: " + error.message());
+  const auto expected = entry.at("bytes").get<uintmax_t>();
+  if (bytes != expected) {
+    throw Error(name + " has " + std::to_string(bytes) + " bytes instead of " +
+                std::to_string(expected));
+  }
+  if (content == Content::checked && hash_file(path) != entry.at("hash").get<std::string>()) {
+    throw Error("the content of " + name + " is not what was written");
+  }
+}
+
+}  // namespace
+
+std::string manifest_text(const CheckpointState& state,
+                          const fs::path& folder,
+                          const std::vector<std::string>& files,
+                          const OnBytes& on_bytes) {
+  Json entries = Json::object();
+  for (const std::string& file : files) entries[file] = file_entry(folder / file, on_bytes);
+  const Json loss = state.eval_loss ? Json(*state.eval_loss) : Json(nullptr);
+  const Json written_state = {{"step", state.step},
+                              {"rows_served", state.rows_served},
+                              {"elapsed_seconds", state.elapsed_seconds},
+                              {"identity", state.identity},
+                              {"eval_loss", loss},
+                              {"extra", state.extra}};
+  return text_of({{"version", manifest_version}, {"state", written_state}, {"files", entries}});
+}
+
+CheckpointState read_manifest(const fs::path& folder, Content content) {
+  const Json manifest = checked_object(bounded_text(folder / manifest_file));
+  try {
+    check_version(manifest);
+    for (const auto& [name, entry] : manifest.at("files").items()) {
+      check_name(name);
+      if (content != Content::as_it_is) check_file(folder / name, entry, content);
+    }
+    const Json& state = manifest.at("state");
+    CheckpointState read;
+    state.at("step").get_to(read.step);
+    state.at("rows_served").get_to(read.rows_served);
+    state.at("elapsed_seconds").get_to(read.elapsed_seconds);
+    // Checkpoints of earlier versions of forge have neither.
+    read.identity = state.value("identity", "");
+    if (state.contains("eval_loss") && !state.at("eval_loss").is_null())
+      read.eval_loss = state.at("eval_loss").get<double>();
+    read.extra = state.at("extra");
+    return read;
+  } catch (const Json::exception& problem) {
+    throw Error(std::string(manifest_file) + " lacks a part: " + problem.what());
+  }
+}
+
+namespace {
+
+/// Folders get such a name when they are whole: one that lacks a file is damaged, not unfinished.
+bool is_checkpoint(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  const bool digits = name.size() >= 9 && name.find_first_not_of("0123456789") == std::string::npos;
+  std::error_code unreadable;
+  return digits && fs::is_directory(folder, unreadable);
+}
+
+CheckpointState state_of(const fs::path& folder, Content content) {
+  try {
+    return read_manifest(folder, content);
+  } catch (const Error& error) {
+    throw Error("checkpoint '" + shown_path(folder) + "' is damaged: " + error.message(),
+                {},
+                error.hint(),
+                ExitCode::failed);
+  }
+}
+
+int64_t step_of(const fs::path& folder) {
+  try {
+    return std::stoll(folder.filename().string());
+  } catch (const std::out_of_range&) {
+    return std::numeric_limits<int64_t>::max();  // a number that no run ever gave
+  }
+}
+
+/// The folder with the lowest eval_loss, the later of two equal ones; "" where none has any.
+fs::path best_of(const std::vector<fs::path>& folders) {
+  fs::path best;
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const fs::path& folder : folders) {
+    try {
+      const std::optional<double> loss = read_checkpoint_manifest(folder).eval_loss;
+      if (!loss || !(*loss <= lowest)) continue;
+      lowest = *loss;
+      best = folder;
+    } catch (const Error&) {
+      // What cannot be read is not the best.
+    }
+  }
+  return best;
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> entries;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw system_error("list '" + folder.string() + "'", error.value());
+  }
+  return entries;
+}
+
+/// The files directly in a folder, by name. Throws Error where there is anything else: a link might
+/// lead anywhere.
+std::vector<std::string> plain_files_of(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::path& entry : entries_of(folder)) {
+    std::error_code unreadable;
+    if (!fs::is_regular_file(fs::symlink_status(entry, unreadable)))
+      throw Error("'" + shown_path(entry) + "' is no plain file", {}, "", ExitCode::failed);
+    names.push_back(entry.filename().string());
+  }
+  return names;
+}
+
+/// Of checkpoints, oldest first, those that are not to be kept.
+std::vector<fs::path> surplus_of(const std::vector<fs::path>& folders, const Retention& retention) {
+  if (retention.newest < 0)
+    throw Error("cannot keep " + std::to_string(retention.newest) + " checkpoints");
+  const fs::path best = retention.best ? best_of(folders) : fs::path();
+  const size_t kept = std::min(folders.size(), static_cast<size_t>(retention.newest));
+  std::vector<fs::path> surplus;
+  for (size_t i = 0; i + kept < folders.size(); ++i) {
+    if (folders[i] != best) surplus.push_back(folders[i]);
+  }
+  return surplus;
+}
+
+}  // namespace
+
+std::string checkpoint_name(int64_t step) {
+  std::string digits = std::to_string(step);
+  if (digits.size() < 9) digits.insert(0, 9 - digits.size(), '0');
+  return digits;
+}
+
+void seal_checkpoint(const fs::path& folder, const CheckpointState& state) {
+  std::error_code unreadable;
+  if (fs::exists(folder / manifest_file, unreadable) || !fs::is_directory(folder, unreadable))
+    return;
+  const std::vector<std::string> files = plain_files_of(folder);
+  write_file_atomic(folder / manifest_file, manifest_text(state, folder, files));
+}
+
+fs::path write_checkpoint(const fs::path& checkpoints,
+                          const CheckpointState& state,
+                          const std::map<std::string, TensorView>& weights,
+                          const std::map<std::string, TensorView>& optimizer,
+                          int64_t* bytes,
+                          const OnBytes& on_bytes) {
+  if (state.step < 0) throw Error("a checkpoint cannot be of step " + std::to_string(state.step));
+  if (!fs::exists(checkpoints)) {
+    make_directories(checkpoints);
+    if (checkpoints.has_parent_path()) sync_path(checkpoints.parent_path());
+  }
+  fs::path folder = checkpoints / checkpoint_name(state.step);
+  const fs::path aside = aside_path(folder);
+  try {
+    remove_tree(aside);
+    make_directories(aside);
+    int64_t total = write_safetensors(aside / weights_file, weights, {}, {}, on_bytes);
+    total += write_safetensors(aside / optimizer_file, optimizer, {}, {}, on_bytes);
+    const std::string manifest =
+        manifest_text(state, aside, {weights_file, optimizer_file}, on_bytes);
+    total += static_cast<int64_t>(manifest.size());
+    write_file_atomic(aside / manifest_file, manifest);
+    replace_folder(aside, folder);
+    if (bytes) *bytes = total;
+  } catch (...) {
+    std::error_code ignored;  // the first error is the one to tell
+    remove_tree(aside, ignored);
+    throw;
+  }
+  return folder;
+}
+
+CheckpointState read_checkpoint_state(const fs::path& folder) {
+  return state_of(folder, Content::checked);
+}
+
+CheckpointState read_checkpoint_manifest(const fs::path& folder) {
+  return state_of(folder, Content::as_it_is);
+}
+
+std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
+  std::vector<fs::path> folders;
+  for (const fs::path& entry : entries_of(checkpoints)) {
+    if (is_checkpoint(entry)) folders.push_back(entry);
+  }
+  std::sort(folders.begin(), folders.end(), [](const fs::path& a, const fs::path& b) {
+    const std::string left = a.filename().string();
+    const std::string right = b.filename().string();
+    return left.size() != right.size() ? left.size() < right.size() : left < right;
+  });
+  return folders;
+}
+
+CheckpointState check_checkpoint_sizes(const fs::path& folder) {
+  return state_of(folder, Content::sizes);
+}
+
+std::vector<fs::path> surplus_checkpoints(const fs::path& checkpoints, const Retention& retention) {
+  return surplus_of(list_checkpoints(checkpoints), retention);
+}
+
+void prune_checkpoints(const fs::path& checkpoints, const Retention& retention, int64_t last_step) {
+  std::vector<fs::path> folders = list_checkpoints(checkpoints);
+  std::vector<fs::path> removed;
+  while (!folders.empty() && step_of(folders.back()) > last_step) {
+    removed.push_back(folders.back());
+    folders.pop_back();
+  }
+  const std::vector<fs::path> surplus = surplus_of(folders, retention);
+  removed.insert(removed.end(), surplus.begin(), surplus.end());
+  for (const fs::path& folder : removed) {
+    // Renamed first: a folder that is half removed must not look like a checkpoint.
+    rename_path(folder, aside_path(folder, "old"));
+  }
+  for (const fs::path& entry : entries_of(checkpoints)) {
+    if (starts_with(entry.filename().string(), aside_prefix)) remove_tree(entry);
+  }
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What is left to go on from.
+std::string earlier_ones(const fs::path& checkpoints) {
+  try {
+    const std::vector<fs::path> folders = list_checkpoints(checkpoints);
+    if (!folders.empty()) return "checkpoint " + folders.back().filename().string() + " is whole";
+  } catch (const Error&) {
+    // What hinders writing may hinder reading, too.
+  }
+  return "there is none before it";
+}
+
+WrittenCheckpoint write(const fs::path& checkpoints,
+                        const Retention& retention,
+                        const CheckpointState& state,
+                        const CheckpointWriter::Tensors& weights,
+                        const CheckpointWriter::Tensors& optimizer,
+                        const OnBytes& on_bytes) {
+  WrittenCheckpoint written;
+  written.step = state.step;
+  try {
+    written.folder =
+        write_checkpoint(checkpoints, state, weights, optimizer, &written.bytes, on_bytes);
+    prune_checkpoints(checkpoints, retention, state.step);
+  } catch (const Error& error) {
+    throw Error("the checkpoint of step " + std::to_string(state.step) +
+                    " could not be written: " + error.message(),
+                {},
+                earlier_ones(checkpoints) + "; make room and start the run again",
+                ExitCode::storage);
+  }
+  return written;
+}
+
+int64_t bytes_of(const CheckpointWriter::Tensors& tensors) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.bytes);
+  return bytes;
+}
+
+}  // namespace
+
+void CheckpointWriter::start(CheckpointState state, Tensors weights, Tensors optimizer) {
+  if (is_busy()) throw Error("a checkpoint is being written already");
+  bytes_to_handle_ = 2 * (bytes_of(weights) + bytes_of(optimizer));
+  bytes_handled_ = 0;
+  pending_ = std::async(
+      std::launch::async,
+      [this,
+       state = std::move(state),
+       weights = std::move(weights),
+       optimizer = std::move(optimizer)] {
+        return write(checkpoints_, retention_, state, weights, optimizer, [this](int64_t bytes) {
+          bytes_handled_ += bytes;
+        });
+      });
+}
+
+double CheckpointWriter::fraction() const {
+  if (bytes_to_handle_ == 0) return 1;
+  return std::min(1.0, double(bytes_handled_) / double(bytes_to_handle_));
+}
+
+std::optional<WrittenCheckpoint> CheckpointWriter::take_written(double seconds) {
+  if (!is_busy()) return std::nullopt;
+  const std::chrono::duration<double> patience(seconds);
+  if (pending_.wait_for(patience) != std::future_status::ready) return std::nullopt;
+  return pending_.get();
+}
+
+}  // namespace forge::weights

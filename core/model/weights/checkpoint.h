@@ -1,0 +1,146 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <future>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/model/weights/safetensors.h"
+
+namespace forge::weights {
+
+/// Files of a checkpoint folder. manifest.json is written last, with the state of the job and the
+/// size and hash of the other two.
+constexpr const char* weights_file = "weights.safetensors";
+constexpr const char* optimizer_file = "optimizer.safetensors";
+constexpr const char* manifest_file = "manifest.json";
+
+/// Where a job stands besides its tensors.
+struct CheckpointState {
+  int64_t step = 0;                                 ///< steps done
+  int64_t rows_served = 0;                          ///< position in the data
+  double elapsed_seconds = 0;                       ///< wall time of training so far
+  std::string identity = "";                        ///< key of the run that it belongs to
+  std::optional<double> eval_loss = {};             ///< of an evaluation after this very step
+  nlohmann::json extra = nlohmann::json::object();  ///< backend's own (measures that go on)
+};
+
+/// Writes folder `checkpoints/<step, 9 digits>` aside, syncs, renames: after a crash at any moment
+/// the folder is there whole or not at all. A checkpoint of the same step is replaced. Returns the
+/// folder's path; `bytes`, where given, receives its size. `on_bytes` is told of each tensor's
+/// bytes twice, when they are written and when they are hashed. After an error nothing is left
+/// behind.
+std::filesystem::path write_checkpoint(const std::filesystem::path& checkpoints,
+                                       const CheckpointState& state,
+                                       const std::map<std::string, TensorView>& weights,
+                                       const std::map<std::string, TensorView>& optimizer,
+                                       int64_t* bytes = nullptr,
+                                       const OnBytes& on_bytes = {});
+
+/// Name of the folder of a step's checkpoint: the step in nine digits at least.
+std::string checkpoint_name(int64_t step);
+
+/// Writes the manifest of a checkpoint whose writer left that to forge: of every file in the folder
+/// as it is now. Does nothing where there is a manifest, or no folder. Throws Error where the
+/// folder holds anything but plain files, or cannot be written.
+void seal_checkpoint(const std::filesystem::path& folder, const CheckpointState& state);
+
+/// Reads the manifest and checks size and hash of every file; throws Error naming what is damaged.
+CheckpointState read_checkpoint_state(const std::filesystem::path& folder);
+
+/// Checkpoint folders below `checkpoints`, oldest first; unfinished ones are not listed. They are
+/// not read: whether one is whole, read_checkpoint_state tells.
+std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& checkpoints);
+
+/// The same without reading the files: they may be damaged, the state is what was written.
+CheckpointState read_checkpoint_manifest(const std::filesystem::path& folder);
+
+/// The same with a look at the files' sizes: it finds what is missing or cut short.
+CheckpointState check_checkpoint_sizes(const std::filesystem::path& folder);
+
+/// Which checkpoints are kept.
+struct Retention {
+  int newest = 2;    ///< so many of the last ones
+  bool best = true;  ///< and the one with the lowest eval_loss, the later of two equal ones
+};
+
+/// The checkpoints that are not to be kept.
+std::vector<std::filesystem::path> surplus_checkpoints(const std::filesystem::path& checkpoints,
+                                                       const Retention& retention);
+
+/// Removes the checkpoints that are not to be kept, every unfinished one, and those of steps after
+/// `last_step`: a run that stands there has left their course, because they were damaged. For the
+/// process that writes them, since it takes another's unfinished checkpoint for an abandoned one.
+void prune_checkpoints(const std::filesystem::path& checkpoints,
+                       const Retention& retention,
+                       int64_t last_step);
+
+/// Text of manifest.json for the state and the named files of `folder`, which are read for their
+/// hashes:
+///
+///     {"manifest": {"version": 1, "state": {…}, "files": {"weights.safetensors": {"bytes": N,
+///      "hash": "…"}, …}}, "hash": "…"}
+///
+/// The last hash is that of the inner object, so that damage to the manifest itself is found.
+/// `on_bytes`, where given, is told of the files' bytes as they are hashed.
+std::string manifest_text(const CheckpointState& state,
+                          const std::filesystem::path& folder,
+                          const std::vector<std::string>& files,
+                          const OnBytes& on_bytes = {});
+
+/// How far the files that a manifest lists are looked at, too: read, only their sizes, not at all.
+enum class Content { checked, sizes, as_it_is };
+
+/// Reads manifest.json of `folder` and checks it and, where asked to, every file that it lists.
+/// Throws Error saying which is damaged or missing.
+CheckpointState read_manifest(const std::filesystem::path& folder, Content content);
+
+/// A checkpoint that is whole under its final name.
+struct WrittenCheckpoint {
+  int64_t step = 0;
+  std::filesystem::path folder;
+  int64_t bytes = 0;
+};
+
+/// Writes the checkpoints of a run from a thread of its own, one at a time, and removes those that
+/// are not to be kept. Used by one thread.
+class CheckpointWriter {
+ public:
+  using Tensors = std::map<std::string, TensorView>;
+
+  CheckpointWriter(std::filesystem::path checkpoints, const Retention& retention)
+      : checkpoints_(std::move(checkpoints)), retention_(retention) {}
+  /// Waits for a write that is under way.
+  ~CheckpointWriter() = default;
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// Begins to write. What the views show must stay as it is until take_written() has given this
+  /// checkpoint. Nothing else may be under way.
+  void start(CheckpointState state, Tensors weights, Tensors optimizer);
+
+  /// Whether a checkpoint was begun that take_written() has not given yet.
+  bool is_busy() const { return pending_.valid(); }
+
+  /// How much of what was begun last is done, from 0 to 1: whoever waits sees that it goes on.
+  double fraction() const;
+
+  /// The checkpoint that was begun, once it is written: waits for it, at most `seconds`. Throws
+  /// Error with ExitCode::storage when it could not be written; those before it are untouched then.
+  std::optional<WrittenCheckpoint> take_written(double seconds = 0);
+
+ private:
+  std::filesystem::path checkpoints_;
+  Retention retention_;
+  int64_t bytes_to_handle_ = 0;            ///< each is written and hashed
+  std::atomic<int64_t> bytes_handled_{0};  ///< by the thread
+  std::future<WrittenCheckpoint> pending_;
+};
+
+}  // namespace forge::weights

@@ -1,0 +1,182 @@
+#include "core/project/project_page.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/yaml/graph/read.h"
+#include "core/yaml/graph/write.h"
+
+namespace forge::project {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// The text up to the first section: what a README says of the whole, less its title.
+std::string beginning_of(const std::string& readme) {
+  constexpr size_t most = 40;
+  std::vector<std::string> kept;
+  for (const std::string& line : split(readme, '\n')) {
+    if (starts_with(line, "# ") && kept.empty()) continue;
+    if (starts_with(line, "#") || kept.size() == most) break;
+    if (!kept.empty() || !trim(line).empty()) kept.push_back(line);
+  }
+  while (!kept.empty() && trim(kept.back()).empty()) kept.pop_back();
+  return join(kept, "\n");
+}
+
+std::string readme_of(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path file = folder / "README.md";
+  return fs::is_regular_file(file, ignored) ? beginning_of(read_file(file)) : "";
+}
+
+std::string shown(const fs::path& folder, const fs::path& here) {
+  return folder.lexically_relative(here).generic_string();
+}
+
+std::string search_path_markdown(const MetaPage& page, const fs::path& here) {
+  std::string text;
+  for (const SearchFolder& folder : page.search_path) {
+    text += "- " + shown(folder.folder, here) + (folder.exists ? "" : " (does not exist)") + "\n";
+  }
+  return text.empty() ? "None.\n" : text;
+}
+
+/// One line of text as Markdown's own.
+std::string one_line(const std::string& text) {
+  std::string line = text;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
+std::string config_markdown(const ConfigEntry& config, const Project& project) {
+  const ConfigSummary& summary = config.listed.summary;
+  std::string text = "- **" + config.config.name + "**";
+  if (config.config.name == project.default_config) text += " (default)";
+  if (config.listed.problem) {
+    const Error& problem = *config.listed.problem;
+    const std::string place = problem.where().describe();
+    return text + ": broken: " + (place.empty() ? "" : place + ": ") + one_line(problem.message()) +
+           "\n";
+  }
+  text += ": " + one_line(summary.name);
+  if (!summary.description.empty()) text += ". " + one_line(summary.description);
+  text += "\n";
+  for (const TemplateArgument& argument : config.arguments) {
+    text += "    - `" + usage_of(argument) + "`";
+    text += (argument.help.empty() ? "" : " " + one_line(argument.help)) + "\n";
+  }
+  return text;
+}
+
+json to_json(const ConfigEntry& config, const Project& project) {
+  const ConfigSummary& summary = config.listed.summary;
+  json object = {{"config", config.config.name},
+                 {"name", summary.name},
+                 {"description", summary.description},
+                 {"trains", summary.trains},
+                 {"default", config.config.name == project.default_config},
+                 {"arguments", to_json(config.arguments)}};
+  if (config.listed.problem) object["problem"] = describe(*config.listed.problem);
+  return object;
+}
+
+}  // namespace
+
+MetaPage meta_page(const Project& project,
+                   const Workspace& workspace,
+                   const jinja::HostEnvironment& host_environment) {
+  const jinja::RenderedText rendered = render_meta(project, workspace, host_environment);
+  MetaPage page;
+  page.project = project;
+  page.keys = graph::read_graph(parse_rendered(project, rendered));
+  page.templates = template_tree(rendered.templates, project.folder);
+  for (const fs::path& folder : project.search_path) {
+    std::error_code ignored;
+    page.search_path.push_back({folder, fs::is_directory(folder, ignored)});
+  }
+  return page;
+}
+
+ProjectPage project_page(const Project& project,
+                         const Workspace& workspace,
+                         const jinja::HostEnvironment& host_environment) {
+  ProjectPage page;
+  page.meta = meta_page(project, workspace, host_environment);
+  page.readme = readme_of(project.folder);
+  const ListedProject listed = list_configs({project}, host_environment).front();
+  for (size_t i = 0; i < project.configs.size(); ++i) {
+    ConfigEntry config{project.configs[i], listed.configs[i], {}};
+    try {
+      if (!config.listed.problem) {
+        config.arguments = template_arguments_of(project, config.config, host_environment);
+      }
+    } catch (const Error& error) {
+      config.listed.problem = error;
+    }
+    page.configs.push_back(std::move(config));
+  }
+  return page;
+}
+
+bool ProjectPage::all_configs_valid() const {
+  return std::none_of(configs.begin(), configs.end(), [](const ConfigEntry& config) {
+    return config.listed.problem.has_value();
+  });
+}
+
+std::string to_markdown(const MetaPage& page, const fs::path& here) {
+  std::string text = "# " + page.project.name + "\n\n";
+  text += "Folder: " + page.project.path + "\n\n";
+  text += "## Keys of meta.yaml\n\n```yaml\n" + write_yaml(page.keys) + "```\n\n";
+  text += "## Templates of meta.yaml\n\n" + tree_as_markdown(page.templates) + "\n";
+  return text + "## Search path of templates\n\n" + search_path_markdown(page, here);
+}
+
+std::string to_markdown(const ProjectPage& page, const fs::path& here) {
+  const Project& project = page.meta.project;
+  std::string text = "# " + project.name + "\n\n";
+  if (!project.description.empty()) text += one_line(project.description) + "\n\n";
+  if (!page.readme.empty()) text += page.readme + "\n\n";
+  text += "Folder: " + project.path + "\n\n## Configs\n\n";
+  for (const ConfigEntry& config : page.configs) text += config_markdown(config, project);
+  if (page.configs.empty()) text += "None.\n";
+  text += "\n## Templates of meta.yaml\n\n" + tree_as_markdown(page.meta.templates) + "\n";
+  return text + "## Search path of templates\n\n" + search_path_markdown(page.meta, here);
+}
+
+nlohmann::ordered_json to_json(const MetaPage& page) {
+  const Project& project = page.project;
+  const json keys = graph::to_json(page.keys);
+  json unknown = json::array();
+  for (const UnknownKey& key : project.unknown_keys) {
+    unknown.push_back({{"key", key.key}, {"at", key.origin.describe()}});
+  }
+  json folders = json::array();
+  for (const SearchFolder& folder : page.search_path) {
+    folders.push_back({{"folder", folder.folder.generic_string()}, {"exists", folder.exists}});
+  }
+  return {{"project", project.path},
+          {"name", project.name},
+          {"description", project.description},
+          {"folder", project.folder.generic_string()},
+          {"keys", keys.contains("targets") ? keys.at("targets") : json::object()},
+          {"unknown_keys", std::move(unknown)},
+          {"templates", to_json(page.templates)},
+          {"search_path", std::move(folders)}};
+}
+
+nlohmann::ordered_json to_json(const ProjectPage& page) {
+  json object = to_json(page.meta);
+  object["readme"] = page.readme;
+  object["default_config"] = page.meta.project.default_config;
+  object["configs"] = json::array();
+  for (const ConfigEntry& config : page.configs) {
+    object["configs"].push_back(to_json(config, page.meta.project));
+  }
+  return object;
+}
+
+}  // namespace forge::project

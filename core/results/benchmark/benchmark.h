@@ -1,0 +1,206 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/worker/launcher.h"
+#include "core/worker/messages.h"
+
+/// Measured speed: how it is measured, what is kept of it, and where.
+namespace forge::benchmark {
+
+/// A worker to be measured, with a request of the job `bench`.
+struct BenchTarget {
+  std::string name;
+  worker::WorkerCommand command;
+  worker::Request request;
+};
+
+/// What a worker said of itself, its windows, and the numbers it left with.
+struct Measurement {
+  worker::Hello hello;
+  worker::Environment environment;
+  worker::Ready ready;
+  std::vector<worker::Window> windows;
+  nlohmann::json result;
+};
+
+/// The part of all the work that is done, and what is being done.
+using OnProgress = std::function<void(double fraction, const std::string& text)>;
+
+/// Measures subjects in turns: all are started and warmed up one after the other; then each
+/// measures one window, then each its second one, and so on, so that a machine that grows slower or
+/// faster meanwhile does so for all of them; then each finishes. Only one works at a time. Throws
+/// Error that names the subject which failed, as worker::JobSession does, or which does not measure
+/// in windows.
+std::vector<Measurement> measure_interleaved(worker::Launcher& launcher,
+                                             const std::vector<BenchTarget>& subjects,
+                                             int windows,
+                                             const OnProgress& on_progress);
+
+/// What a few seconds of training say of a config.
+struct Probe {
+  double seconds_per_step = 0;  ///< of the faster of two windows
+  int64_t memory_bytes = 0;     ///< held by tensors at the peak, 0: not said
+};
+
+/// Trains on the subject's own rows for two windows and keeps nothing. Throws Error as
+/// measure_interleaved does.
+Probe probe(worker::Launcher& launcher, const BenchTarget& subject, const OnProgress& on_progress);
+
+enum class Kind {
+  training,   ///< training steps of a config
+  operations  ///< single operations of a backend
+};
+const std::vector<std::string>& names_of(Kind);
+
+/// The call of forge that measured: the same for all records that it made.
+struct BenchInvocation {
+  std::string id;        ///< "20261121T164512Z-1a2b3c4d"
+  std::string created;   ///< UTC
+  std::string command;   ///< as typed
+  std::string revision;  ///< git commit of the workspace, ""
+  std::string forge_version;
+  std::string host;
+  std::vector<std::string> configs;  ///< all that were measured in turns, in their order
+};
+
+/// What was measured on.
+struct BenchDevice {
+  std::string type;  ///< cpu | cuda
+  std::string name;
+  int threads = 0;
+  nlohmann::json libraries = nlohmann::json::object();
+  std::string backend;
+  std::string backend_version;
+  int numerics_version = 0;
+};
+
+/// Highest speed of a matrix product that the device was seen to reach.
+struct PeakFlops {
+  double flops = 0;  ///< a second
+  std::string how;   ///< in words: what was measured
+};
+
+/// Seconds of a step's parts: medians of steps in which the device was waited for between them, so
+/// that they may sum up to more than a step.
+struct StepBreakdown {
+  double data = 0;  ///< to get a batch and have it on the device
+  double forward = 0;
+  double backward = 0;
+  double optimizer = 0;  ///< with the clip of the gradients
+};
+
+/// Speed against the first config of the call, window by window.
+struct Ratio {
+  std::string config;
+  double median = 1;
+  double spread = 0;
+};
+
+/// What one measurement found: a file of JSON, the same in forge's answer and in its store.
+struct Record {
+  std::string id;  ///< "<time>-<config>": the file's name without .json
+  Kind kind = Kind::training;
+  BenchInvocation call;
+  BenchDevice device;
+
+  // Of training steps:
+  std::string project;  ///< path below the workspace
+  std::string config;
+  std::string profile;
+  std::string config_hash;  ///< of the resolved config, less what cannot change a number
+  std::string precision;    ///< of operations too
+  nlohmann::json model = nlohmann::json::object();  ///< section of the resolved config
+  nlohmann::json train = nlohmann::json::object();  ///< keys that decide the speed
+  int64_t window_steps = 0;
+  int64_t tokens_per_step = 0;
+  std::vector<double> windows;   ///< tokens a second of each
+  double tokens_per_second = 0;  ///< their median
+  double spread = 0;             ///< half of their interquartile range over the median
+  double step_seconds = 0;
+  std::optional<StepBreakdown> parts;  ///< none: they could not be measured
+  int64_t peak_memory_bytes = 0;       ///< as peak_memory says
+  std::string peak_memory;             ///< "tensors" or "reserved by the allocator"
+  int64_t peak_resident_bytes = 0;     ///< of the process
+  double flops_per_token = 0;  ///< of the model, forward and backward, nothing computed twice
+  std::optional<PeakFlops> ceiling;
+  std::optional<double> mfu;  ///< model FLOPs utilisation against the ceiling, 0 to 1
+  std::optional<Ratio> ratio;
+
+  // Of operations:
+  std::vector<nlohmann::json> operations;
+  nlohmann::json ceilings = nlohmann::json::object();
+};
+
+/// A config that was measured.
+struct MeasuredConfig {
+  std::string project;
+  std::string config;
+  nlohmann::json experiment;  ///< resolved
+};
+
+/// Records of what measure_interleaved gave, in its order. MFU is taken against the highest ceiling
+/// that any of them measured on the device in the config's precision. Throws Error where a worker's
+/// result lacks a number.
+std::vector<Record> make_records(const BenchInvocation& call,
+                                 const std::vector<MeasuredConfig>& configs,
+                                 const std::vector<Measurement>& measurements);
+
+/// The keys of `train` that may decide the speed of a step, with optimizer.type.
+nlohmann::json speed_keys(const nlohmann::json& experiment);
+
+/// A name for a call of now that no other one has.
+std::string new_call_id(const std::string& created);
+
+BenchDevice device_of(const worker::Hello& hello, const worker::Environment& environment);
+
+nlohmann::json to_json(const Record& record);
+/// Throws Error naming what is missing or wrong.
+Record record_from_json(const nlohmann::json& json);
+
+/// Has a worker measure its operations one after the other, each beside plain operations of its
+/// library. `on_case` gets the numbers of each as they come (docs/PROTOCOL.md: bench_ops). Throws
+/// Error as worker::run_job does.
+Record measure_operations(worker::Launcher& launcher,
+                          const worker::WorkerCommand& command,
+                          const worker::Request& request,
+                          const BenchInvocation& call,
+                          const std::function<void(const nlohmann::json&)>& on_case);
+
+/// The folder of a runs folder where measurements lie, one file of JSON each: the truth, of which
+/// the store has an index.
+std::filesystem::path benchmarks_dir(const std::filesystem::path& runs_dir);
+
+/// Gives the record its id, from its call's time and its config, and writes its file, aside and
+/// then renamed; another file is never replaced. Returns the path. Makes the folder where it is
+/// missing.
+std::filesystem::path write_record(const std::filesystem::path& runs_dir, Record& record);
+
+/// Throws Error naming the file where it cannot be read.
+Record read_record(const std::filesystem::path& file);
+
+/// The files of all measurements, by name.
+std::vector<std::filesystem::path> list_records(const std::filesystem::path& runs_dir);
+
+/// The value below which a share of the values lies, 0 to 1, between two of them by linear
+/// interpolation (numpy's default); NaN for no values.
+double quantile(std::vector<double> values, double share);
+
+double median(const std::vector<double>& values);
+
+/// Half of the interquartile range over the median: what the middle half of the windows lies
+/// within, as a fraction. A single slow window does not move it. 0 for fewer than two values.
+double spread(const std::vector<double>& values);
+
+/// Values over those measured beside them, pair by pair, as far as both go: what slows the machine
+/// for a while slows both and leaves the ratio alone.
+std::vector<double> ratios(const std::vector<double>& own, const std::vector<double>& others);
+
+}  // namespace forge::benchmark

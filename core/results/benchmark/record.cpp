@@ -1,0 +1,323 @@
+#include <unistd.h>
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/experiment.h"
+#include "core/model/cost.h"
+#include "core/results/benchmark/benchmark.h"
+#include "core/run/identity.h"
+#include "core/worker/json_fields.h"
+
+namespace forge::benchmark {
+
+double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return std::nan("");
+  std::sort(values.begin(), values.end());
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(place);
+  const size_t above = std::min(below + 1, values.size() - 1);
+  const double part = place - static_cast<double>(below);
+  return values[below] + part * (values[above] - values[below]);
+}
+
+double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+
+double spread(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  return (quantile(values, 0.75) - quantile(values, 0.25)) / 2 / median(values);
+}
+
+std::vector<double> ratios(const std::vector<double>& own, const std::vector<double>& others) {
+  std::vector<double> result;
+  for (size_t i = 0; i < std::min(own.size(), others.size()); ++i) {
+    result.push_back(own[i] / others[i]);
+  }
+  return result;
+}
+
+template <class Visitor>
+void fields(Visitor& visit, BenchInvocation& call) {
+  visit.field("id", call.id);
+  visit.field("created", call.created);
+  visit.field("command", call.command);
+  visit.optional("revision", call.revision);
+  visit.optional("forge_version", call.forge_version);
+  visit.optional("host", call.host);
+  visit.optional("configs", call.configs);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, BenchDevice& device) {
+  visit.field("type", device.type);
+  visit.field("name", device.name);
+  visit.field("threads", device.threads);
+  visit.optional("libraries", device.libraries);
+  visit.optional("backend", device.backend);
+  visit.optional("backend_version", device.backend_version);
+  visit.optional("numerics_version", device.numerics_version);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, PeakFlops& ceiling) {
+  visit.field("flops", ceiling.flops);
+  visit.optional("how", ceiling.how);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, StepBreakdown& parts) {
+  visit.field("data", parts.data);
+  visit.field("forward", parts.forward);
+  visit.field("backward", parts.backward);
+  visit.field("optimizer", parts.optimizer);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Ratio& ratio) {
+  visit.field("config", ratio.config);
+  visit.field("median", ratio.median);
+  visit.field("spread", ratio.spread);
+}
+
+template <class Visitor>
+void training_fields(Visitor& visit, Record& record) {
+  visit.field("project", record.project);
+  visit.field("config", record.config);
+  visit.optional("profile", record.profile);
+  visit.optional("config_hash", record.config_hash);
+  visit.field("model", record.model);
+  visit.field("train", record.train);
+  visit.field("window_steps", record.window_steps);
+  visit.field("tokens_per_step", record.tokens_per_step);
+  visit.field("windows", record.windows);
+  visit.field("tokens_per_second", record.tokens_per_second);
+  visit.field("spread", record.spread);
+  visit.field("step_seconds", record.step_seconds);
+  visit.optional("parts", record.parts);
+  visit.field("peak_memory_bytes", record.peak_memory_bytes);
+  visit.optional("peak_memory", record.peak_memory);
+  visit.optional("peak_resident_bytes", record.peak_resident_bytes);
+  visit.optional("flops_per_token", record.flops_per_token);
+  visit.optional("ceiling", record.ceiling);
+  visit.optional("mfu", record.mfu);
+  visit.optional("ratio", record.ratio);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, Record& record) {
+  visit.field("id", record.id);
+  visit.field("kind", record.kind);
+  visit.field("call", record.call);
+  visit.field("device", record.device);
+  visit.optional("precision", record.precision);
+  if (record.kind == Kind::training) training_fields(visit, record);
+  if (record.kind == Kind::operations) {
+    visit.field("operations", record.operations);
+    visit.optional("ceilings", record.ceilings);
+  }
+}
+
+namespace {
+
+/// What a worker says at the end of the job `bench`.
+struct WorkerResult {
+  std::optional<StepBreakdown> parts;
+  int64_t peak_memory_bytes = 0;
+  std::string peak_memory;
+  int64_t peak_resident_bytes = 0;
+  std::optional<PeakFlops> ceiling;
+  std::optional<int64_t> micro_batch_size;
+};
+
+template <class Visitor>
+void fields(Visitor& visit, WorkerResult& result) {
+  visit.optional("parts", result.parts);
+  visit.field("peak_memory_bytes", result.peak_memory_bytes);
+  visit.optional("peak_memory", result.peak_memory);
+  visit.optional("peak_resident_bytes", result.peak_resident_bytes);
+  visit.optional("ceiling", result.ceiling);
+  visit.optional("micro_batch_size", result.micro_batch_size);
+}
+
+Record make_record(const BenchInvocation& call,
+                   const MeasuredConfig& measured,
+                   const Measurement& measurement) {
+  const config::Experiment experiment = config::experiment_from_json(measured.experiment);
+  const auto result = worker::read_fields<WorkerResult>(measurement.result, "the worker's result");
+  Record record;
+  record.call = call;
+  record.device = device_of(measurement.hello, measurement.environment);
+  record.project = measured.project;
+  record.config = measured.config;
+  record.profile = experiment.profile;
+  record.config_hash = hash_hex(json_text(run::identity_config(measured.experiment)));
+  record.precision = measured.experiment.at("train").at("precision").get<std::string>();
+  record.model = measured.experiment.at("model");
+  record.train = speed_keys(measured.experiment);
+  // Where memory ran out, fewer than the config asks for.
+  if (result.micro_batch_size) record.train["micro_batch_size"] = *result.micro_batch_size;
+  record.window_steps = measurement.ready.window_steps;
+  record.tokens_per_step = measurement.ready.tokens_per_step;
+  for (const worker::Window& window : measurement.windows) {
+    record.windows.push_back(static_cast<double>(window.steps * record.tokens_per_step) /
+                             window.seconds);
+  }
+  record.tokens_per_second = median(record.windows);
+  record.spread = spread(record.windows);
+  record.step_seconds = static_cast<double>(record.tokens_per_step) / record.tokens_per_second;
+  record.parts = result.parts;
+  record.peak_memory_bytes = result.peak_memory_bytes;
+  record.peak_memory = result.peak_memory;
+  record.peak_resident_bytes = result.peak_resident_bytes;
+  record.flops_per_token =
+      model::flops_per_token(experiment.model, experiment.train.seq_len).total();
+  record.ceiling = result.ceiling;
+  return record;
+}
+
+/// A ceiling is the highest speed seen, so the highest one of the call is everyone's.
+void share_ceilings(std::vector<Record>& records) {
+  std::map<std::string, PeakFlops> highest;  // by precision; all run on one device
+  for (const Record& record : records) {
+    if (!record.ceiling) continue;
+    PeakFlops& ceiling = highest[record.precision];
+    if (record.ceiling->flops > ceiling.flops) ceiling = *record.ceiling;
+  }
+  for (Record& record : records) {
+    if (!record.ceiling || !(highest[record.precision].flops > 0)) continue;
+    record.ceiling = highest[record.precision];
+    record.mfu = record.flops_per_token * record.tokens_per_second / record.ceiling->flops;
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& names_of(Kind) {
+  static const std::vector<std::string> names = {"training", "operations"};
+  return names;
+}
+
+std::vector<Record> make_records(const BenchInvocation& call,
+                                 const std::vector<MeasuredConfig>& configs,
+                                 const std::vector<Measurement>& measurements) {
+  std::vector<Record> records;
+  for (size_t i = 0; i < measurements.size(); ++i) {
+    records.push_back(make_record(call, configs.at(i), measurements[i]));
+  }
+  share_ceilings(records);
+  for (size_t i = 1; i < records.size(); ++i) {
+    const std::vector<double> of_windows = ratios(records[i].windows, records[0].windows);
+    records[i].ratio = {records[0].config, median(of_windows), benchmark::spread(of_windows)};
+  }
+  return records;
+}
+
+nlohmann::json speed_keys(const nlohmann::json& experiment) {
+  nlohmann::json keys = experiment.at("train");
+  for (const char* key : {"max_steps",
+                          "max_tokens",
+                          "log_every",
+                          "eval_every",
+                          "checkpoint_every",
+                          "keep_checkpoints",
+                          "keep_best",
+                          "max_bad_steps",
+                          "hung_after_seconds",
+                          "eval_rows",
+                          "validation_rows",
+                          "eval_batch_size",
+                          "eval_prompts",
+                          "initial_weights"}) {
+    keys.erase(key);
+  }
+  keys["optimizer"] = experiment.at("optimizer").at("type");
+  return keys;
+}
+
+std::string new_call_id(const std::string& created) {
+  const std::string unique =
+      created + std::to_string(::getpid()) + std::to_string(steady_seconds());
+  return compact_timestamp(created) + "-" + hash_hex(unique).substr(0, 8);
+}
+
+BenchDevice device_of(const worker::Hello& hello, const worker::Environment& environment) {
+  return {environment.device_type,
+          environment.device_name,
+          environment.threads,
+          environment.libraries,
+          hello.backend,
+          hello.backend_version,
+          hello.numerics_version};
+}
+
+nlohmann::json to_json(const Record& record) { return worker::write_fields(record); }
+
+Record record_from_json(const nlohmann::json& json) {
+  if (!json.is_object()) throw Error("a benchmark is a JSON object");
+  return worker::read_fields<Record>(json, "benchmark");
+}
+
+namespace {
+
+/// A config of a folder below templates/configs has a slash in its name.
+std::string as_file_name(std::string name) {
+  std::replace(name.begin(), name.end(), '/', '-');
+  return name;
+}
+
+}  // namespace
+
+fs::path benchmarks_dir(const fs::path& runs_dir) { return runs_dir / "benchmarks"; }
+
+fs::path write_record(const fs::path& runs_dir, Record& record) {
+  const fs::path folder = benchmarks_dir(runs_dir);
+  make_directories(folder);
+  const FileLock lock = FileLock::acquire(folder / ".lock");  // no two take one name
+  const std::string what = record.kind == Kind::operations ? "ops" : record.config;
+  const std::string name = compact_timestamp(record.call.created) + "-" + as_file_name(what);
+  record.id = name;
+  for (int number = 2; fs::exists(folder / (record.id + ".json")); ++number) {
+    record.id = name + "-" + std::to_string(number);
+  }
+  const fs::path file = folder / (record.id + ".json");
+  write_file_atomic(file, json_text(to_json(record), 2) + "\n");
+  return file;
+}
+
+Record read_record(const fs::path& file) {
+  const auto refuse = [&](const std::string& why) -> Error {
+    return Error("'" + file.string() + "' is no benchmark: " + why, {}, "", ExitCode::failed);
+  };
+  try {
+    Record record = record_from_json(parse_json(read_file(file)));
+    if (record.id != file.stem().string()) throw Error("it calls itself '" + record.id + "'");
+    return record;
+  } catch (const nlohmann::json::exception& problem) {
+    throw refuse(problem.what());
+  } catch (const Error& error) {
+    throw refuse(error.message());
+  }
+}
+
+std::vector<fs::path> list_records(const fs::path& runs_dir) {
+  std::vector<fs::path> files;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(benchmarks_dir(runs_dir), missing)) {
+    const fs::path& path = entry.path();
+    if (path.extension() == ".json" && !starts_with(path.filename().string(), ".")) {
+      files.push_back(path);
+    }
+  }
+  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
+    return a.stem().string() < b.stem().string();
+  });
+  return files;
+}
+
+}  // namespace forge::benchmark

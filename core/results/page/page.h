@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/results/page/assets.h"
+#include "core/results/statistics/sample.h"
+#include "core/results/store/run_summary.h"
+#include "core/results/tables/ablation.h"
+#include "core/results/tables/sheet.h"
+
+namespace forge::page {
+
+struct CurvePoint {
+  int64_t tokens = 0;  ///< trained on
+  double seconds = 0;  ///< of wall time since training began; NaN: not known
+  double loss = 0;     ///< NaN: no number
+};
+
+/// By tokens.
+using Curve = std::vector<CurvePoint>;
+
+/// At most `limit` points of the curve, at least 5: the first, the last, and of each stretch
+/// between them the lowest, the highest, and the first without a number. So no spike is lost and
+/// none moves, which a choice by the area of triangles (LTTB) does not promise.
+Curve downsampled(const Curve& curve, size_t limit);
+
+/// For the page's script: {"count", "tokens", "seconds", "seconds_digits", "loss", "loss_digits"}.
+/// Numbers are whole multiples of 10^-digits, of which the differences (of tokens and seconds the
+/// differences of those) stand in base64 VLQ, as in source maps; "~" is no number. Losses keep four
+/// decimals, or four digits of the lowest where that is more.
+nlohmann::ordered_json encoded(const Curve& curve);
+
+/// The values of a config by dotted key, as they are shown.
+using FlatConfig = std::map<std::string, std::string>;
+
+/// Several configs as what most of them have and what each has of its own.
+struct Configs {
+  FlatConfig common;                            ///< for every key the value that most configs have
+  std::vector<FlatConfig> changes;              ///< of each config, where it has another value
+  std::vector<std::vector<std::string>> lacks;  ///< keys of `common` that a config does not have
+  std::vector<std::string> harmless;            ///< keys that changed no metric of any of the runs
+  std::vector<size_t> of_run;                   ///< which config each run has
+};
+
+/// Of the resolved configs of runs. The seed, the name and the description make no other config.
+Configs compare_configs(const std::vector<nlohmann::json>& of_runs);
+
+nlohmann::ordered_json to_json(const Configs& configs);
+
+}  // namespace forge::page
+
+/// A project's results as one HTML file that asks nothing of any network.
+namespace forge::page {
+
+/// Which values of a column are the better ones.
+enum class Better { unknown, lower, higher };
+
+/// How a column's values are written: as they are, as a percentage, in GiB.
+enum class Unit { plain, share, bytes };
+
+/// What a column's metrics are to a reader who weighs one against another.
+struct ColumnInfo {
+  Better better = Better::unknown;
+  bool is_cost = false;  ///< speed, memory, parameters: what quality is paid with
+  Unit unit = Unit::plain;
+  /// Of each row that of the mean over its seeds, where it is known; empty: of none.
+  std::vector<std::optional<statistics::Interval>> intervals = {};
+};
+
+/// What stands behind a row of a table.
+struct RowSource {
+  std::string name;                 ///< of the row, unlike those of all others
+  std::vector<std::string> runs;    ///< their ids; the first is the one that the row shows
+  std::vector<std::string> breaks;  ///< why it is compared with no other row; empty: it is
+};
+
+/// A table as it is shown.
+struct Table {
+  std::string name;
+  tables::Sheet sheet;
+  std::vector<ColumnInfo> columns;     ///< of each column
+  std::vector<RowSource> row_sources;  ///< of each row
+  std::vector<tables::SetupEntry> setup;
+};
+
+struct Run {
+  store::RunSummary summary;
+  nlohmann::json config;  ///< resolved; null: not known
+  Curve training;
+  Curve evaluations;
+  size_t total_points =
+      0;  ///< points of training that there are, of which `training` may be a choice
+};
+
+struct Page {
+  std::string title;
+  std::string project;
+  std::vector<Table> tables;
+  std::vector<Run> runs;
+  std::vector<std::string> commands;  ///< make every number again
+};
+
+/// The file. The same page gives the same bytes. Throws Error where `assets` lack uPlot.
+std::string to_html(const Page& page, const Assets& assets = embedded_assets());
+
+/// What the page's script reads, before it is escaped for HTML.
+nlohmann::ordered_json to_json(const Page& page);
+
+/// The page of a project: its tables as they are, the curves and configs of all its runs below
+/// `runs_dir` that are not archived, as the store has them. A curve keeps at most a thousand
+/// points, fewer where there are more than a hundred runs.
+Page collect_page(const std::string& project,
+                  const std::string& title,
+                  const std::vector<tables::Ablation>& tables,
+                  const std::filesystem::path& runs_dir);
+
+}  // namespace forge::page

@@ -1,0 +1,280 @@
+#include "core/results/statistics/sample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <boost/math/distributions/students_t.hpp>
+#include <boost/math/special_functions/beta.hpp>
+#include <boost/math/special_functions/gamma.hpp>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "core/base/text.h"
+
+// The one file that includes Boost.Math, which takes its time to compile.
+namespace forge::statistics {
+namespace {
+
+namespace policies = boost::math::policies;
+// Double throughout: what `long double` is differs between machines.
+using Policy = policies::policy<policies::promote_double<false>,
+                                policies::overflow_error<policies::ignore_error>,
+                                policies::underflow_error<policies::ignore_error>>;
+using StudentT = boost::math::students_t_distribution<double, Policy>;
+
+}  // namespace
+
+double student_t_two_sided_p(double t, double degrees_of_freedom) {
+  if (std::isinf(t)) return 0;
+  // By the incomplete beta function, in each part by the argument that has all its digits.
+  const double square = t * t;
+  const double half = degrees_of_freedom / 2;
+  const double within = square / (degrees_of_freedom + square);
+  if (square < 1) return 1 - boost::math::ibeta(0.5, half, within, Policy());
+  if (square < degrees_of_freedom) return boost::math::ibetac(0.5, half, within, Policy());
+  return boost::math::ibeta(half, 0.5, 1 / (1 + square / degrees_of_freedom), Policy());
+}
+
+double student_t_cdf(double t, double degrees_of_freedom) {
+  const double tail = student_t_two_sided_p(t, degrees_of_freedom) / 2;
+  return t < 0 ? tail : 1 - tail;
+}
+
+double student_t_reach(double confidence, double degrees_of_freedom) {
+  const double tail = (1 - confidence) / 2;
+  return boost::math::quantile(boost::math::complement(StudentT(degrees_of_freedom), tail));
+}
+
+double small_sample_correction(double degrees_of_freedom) {
+  const double half = degrees_of_freedom / 2;
+  return boost::math::tgamma_delta_ratio(half, -0.5, Policy()) / std::sqrt(half);
+}
+
+namespace {
+
+/// Deviations from the mean: sums of them keep the digits that sums of the values would lose. The
+/// mean is rounded, so what is left of it is taken off as well.
+std::vector<double> deviations(const std::vector<double>& values, double mean) {
+  std::vector<double> result;
+  result.reserve(values.size());
+  for (const double value : values) result.push_back(value - mean);
+  const std::optional<Moments> rest = moments_of(result);
+  for (double& deviation : result) deviation -= rest ? rest->mean : 0;
+  return result;
+}
+
+/// Uniform numbers below `count` without bias (D. Lemire's multiply-and-reject), two of each random
+/// word: making these is most of the work.
+class Draws {
+ public:
+  Draws(size_t count, uint64_t seed)
+      : random_(seed, stream_number("bootstrap")),
+        count_(static_cast<uint32_t>(count)),
+        rejected_below_(halves % count_) {}
+
+  size_t next() {
+    while (true) {
+      word_ = first_half_ ? random_.next_u32() : word_ >> 16;
+      first_half_ = !first_half_;
+      const uint32_t product = word_ % halves * count_;
+      if (product % halves >= rejected_below_) return product / halves;
+    }
+  }
+
+  static constexpr uint32_t halves = 0x10000;  ///< values that half a word has
+
+ private:
+  RandomStream random_;
+  uint32_t count_;
+  uint32_t rejected_below_;
+  uint32_t word_ = 0;
+  bool first_half_ = true;
+};
+
+/// Means of the resamples.
+std::vector<double> resampled_means(const std::vector<double>& values, uint64_t seed) {
+  Draws draws(values.size(), seed);
+  const auto n = static_cast<double>(values.size());
+  std::vector<double> means(bootstrap_resamples);
+  for (double& mean : means) {
+    double sum = 0;
+    for (size_t k = 0; k < values.size(); ++k) sum += values[draws.next()];
+    mean = sum / n;
+  }
+  return means;
+}
+
+/// The place of the estimate, which is 0, among the means of the resamples, as a normal quantile:
+/// what the bootstrap is off to one side. Those that equal it but for rounding count half.
+double bias(const std::vector<double>& means, double standard_deviation) {
+  const double rounding = 1e-12 * standard_deviation;
+  double below = 0;
+  for (const double mean : means) below += mean < -rounding ? 1 : mean <= rounding ? 0.5 : 0;
+  const double count = static_cast<double>(means.size());
+  return normal_quantile(std::clamp(below / count, 0.5 / count, 1 - 0.5 / count));
+}
+
+/// A sixth of the skewness of the mean, from leaving out one value at a time: how fast its standard
+/// error changes with it.
+double acceleration(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::fabs(value));
+  double squares = 0;
+  double cubes = 0;
+  for (const double value : values) {
+    const double scaled = value / largest;
+    squares += scaled * scaled;
+    cubes += scaled * scaled * scaled;
+  }
+  return cubes / (6 * squares * std::sqrt(squares));
+}
+
+/// The share of the resamples below an end of the interval that lies `reach` standard errors from
+/// the middle where nothing is biased or skewed.
+double share_below(double reach, double bias, double acceleration) {
+  const double shifted = bias + reach;
+  const double scale = 1 - acceleration * shifted;
+  if (scale <= 0) return shifted < 0 ? 0 : 1;  // a skewness that no finite quantile answers
+  return normal_cdf(bias + shifted / scale);
+}
+
+/// Below it lies that share of the values: between two of them by linear interpolation. Reorders
+/// them.
+double quantile(std::vector<double>& values, double share) {
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto nth = values.begin() + static_cast<std::ptrdiff_t>(place);
+  std::nth_element(values.begin(), nth, values.end());
+  if (nth + 1 == values.end()) return *nth;
+  return *nth + (place - std::floor(place)) * (*std::min_element(nth + 1, values.end()) - *nth);
+}
+
+}  // namespace
+
+Interval bootstrap_interval(const std::vector<double>& values, uint64_t seed, double confidence) {
+  if (!(confidence > 0 && confidence < 1))
+    throw Error("a confidence lies between 0 and 1, " + shortest(confidence) + " does not");
+  const std::optional<Moments> moments = moments_of(values);
+  if (!moments || moments->n < 2)
+    throw Error("a bootstrap needs at least two values, all of them finite");
+  if (moments->n >= Draws::halves)
+    throw Error("a bootstrap takes less than 65,536 values, not " + std::to_string(moments->n));
+  const double mean = moments->mean;
+  if (moments->standard_deviation == 0) return {mean, mean};
+  const std::vector<double> centred = deviations(values, mean);
+  std::vector<double> means = resampled_means(centred, seed);
+  const double off = bias(means, moments->standard_deviation);
+  const double skew = acceleration(centred);
+  // Resamples vary like the sample with n below, not n − 1, and know nothing of its few values.
+  const auto n = static_cast<double>(moments->n);
+  const double reach = std::sqrt(n / (n - 1)) * student_t_reach(confidence, n - 1);
+  return {mean + quantile(means, share_below(-reach, off, skew)),
+          mean + quantile(means, share_below(reach, off, skew))};
+}
+
+namespace {
+
+/// Neumaier's compensated sum: its error does not grow with the number of terms.
+class Sum {
+ public:
+  void add(double term) {
+    const double next = total_ + term;
+    compensation_ +=
+        std::fabs(total_) >= std::fabs(term) ? (total_ - next) + term : (term - next) + total_;
+    total_ = next;
+  }
+  double value() const { return total_ + compensation_; }
+
+ private:
+  double total_ = 0;
+  double compensation_ = 0;
+};
+
+/// Mean of the deviations from `origin`.
+double mean_deviation(const std::vector<double>& values, double origin) {
+  Sum sum;
+  for (const double value : values) sum.add(value - origin);
+  return sum.value() / static_cast<double>(values.size());
+}
+
+double standard_deviation(const std::vector<double>& values, double mean) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::fabs(value - mean));
+  if (largest == 0) return 0;
+  // In units of the largest deviation: squares neither overflow nor vanish.
+  Sum squares;
+  for (const double value : values) {
+    const double deviation = (value - mean) / largest;
+    squares.add(deviation * deviation);
+  }
+  // The mean is rounded; what that adds to the squares is taken off again.
+  const double n = static_cast<double>(values.size());
+  const double rest = mean_deviation(values, mean) / largest;
+  const double variance = std::max(0.0, squares.value() - n * rest * rest) / (n - 1);
+  return largest * std::sqrt(variance);
+}
+
+}  // namespace
+
+double Moments::standard_error() const {
+  return standard_deviation / std::sqrt(static_cast<double>(n));
+}
+
+std::optional<Moments> moments_of(const std::vector<double>& values) {
+  if (values.empty()) return std::nullopt;
+  // From the first value on, so that equal values have no spread, and once more from there.
+  double mean = values.front() + mean_deviation(values, values.front());
+  mean += mean_deviation(values, mean);
+  Moments moments{values.size(), mean, 0};
+  if (values.size() > 1) moments.standard_deviation = standard_deviation(values, mean);
+  if (!std::isfinite(mean) || !std::isfinite(moments.standard_deviation)) return std::nullopt;
+  return moments;
+}
+
+const char* name_of(IntervalMethod method) {
+  return method == IntervalMethod::student_t ? "Student t" : "bootstrap";
+}
+
+Interval wilson_interval(double fraction, int64_t count) {
+  if (count <= 0) return {0, 1};
+  constexpr double z = 1.959963984540054;  // the normal distribution's 97.5 % quantile
+  const double n = static_cast<double>(count);
+  fraction = std::clamp(fraction, 0.0, 1.0);
+  const double centre = (fraction + z * z / (2 * n)) / (1 + z * z / n);
+  const double half =
+      z / (1 + z * z / n) * std::sqrt(fraction * (1 - fraction) / n + z * z / (4 * n * n));
+  return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
+}
+
+Interval student_t_interval(double estimate,
+                            double standard_error,
+                            double degrees_of_freedom,
+                            double confidence) {
+  if (!(confidence > 0 && confidence < 1))
+    throw Error("a confidence lies between 0 and 1, " + shortest(confidence) + " does not");
+  if (standard_error == 0) return {estimate, estimate};
+  const double reach = student_t_reach(confidence, degrees_of_freedom) * standard_error;
+  return {estimate - reach, estimate + reach};
+}
+
+Summary summarize(const std::vector<double>& values, uint64_t seed, double confidence) {
+  Summary summary;
+  summary.n = values.size();
+  summary.mean = std::numeric_limits<double>::quiet_NaN();
+  const std::optional<Moments> moments = moments_of(values);
+  if (!moments) return summary;
+  summary.mean = moments->mean;
+  if (moments->n < 2) return summary;
+  summary.standard_deviation = moments->standard_deviation;
+  summary.standard_error = moments->standard_error();
+  if (moments->n < bootstrap_from) {
+    summary.interval = student_t_interval(
+        moments->mean, moments->standard_error(), static_cast<double>(moments->n - 1), confidence);
+  } else {
+    summary.method = IntervalMethod::bootstrap;
+    summary.interval = bootstrap_interval(values, seed, confidence);
+  }
+  return summary;
+}
+
+}  // namespace forge::statistics

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace forge::statistics {
+
+/// The confidence of intervals where nobody asks for another.
+constexpr double usual_confidence = 0.95;
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+
+  /// Half of its length: how far it reaches to either side of its middle.
+  double reach() const { return (high - low) / 2; }
+  bool contains(double value) const { return low <= value && value <= high; }
+};
+
+/// Mean and spread of at least one finite number.
+struct Moments {
+  size_t n = 0;
+  double mean = 0;
+  double standard_deviation = 0;  ///< with n − 1 below; 0 for one number
+
+  double standard_error() const;  ///< of the mean
+};
+
+/// None for no numbers, where one is not finite, and where they are too far apart for a double.
+/// Numbers that are all the same have exactly that mean and a standard deviation of exactly 0.
+std::optional<Moments> moments_of(const std::vector<double>& values);
+
+/// How an interval was found.
+enum class IntervalMethod { student_t, bootstrap };
+const char* name_of(IntervalMethod method);  ///< "Student t", "bootstrap"
+
+/// From so many values on the interval of a mean is a bootstrap's: below, resamples of so few
+/// values vary too little.
+constexpr size_t bootstrap_from = 20;
+
+/// What is known of the mean of something from a sample of it.
+struct Summary {
+  size_t n = 0;
+  double mean = 0;                           ///< NaN where a value is not finite and for none
+  std::optional<double> standard_deviation;  ///< with n − 1 below; none for one value
+  std::optional<double> standard_error;      ///< of the mean
+  std::optional<Interval> interval;          ///< of the mean; none for one value
+  IntervalMethod method = IntervalMethod::student_t;
+};
+
+/// The interval is Student's t below `bootstrap_from` values and a bootstrap's from there on
+/// whose random numbers depend on `seed` alone. Of values that are
+/// not all finite only n is known. Throws Error for a confidence outside of 0 to 1 and for 65,536
+/// values or more.
+Summary summarize(const std::vector<double>& values,
+                  uint64_t seed,
+                  double confidence = usual_confidence);
+
+/// Wilson's 95 % score interval for the true fraction, given the fraction of `count` independent
+/// cases: within [0, 1], all of it without cases. E. B. Wilson, JASA 22 (1927) 209.
+Interval wilson_interval(double fraction, int64_t count);
+
+/// The interval of something that was estimated with a standard error of so many degrees of
+/// freedom. Throws Error for a confidence outside of 0 to 1.
+Interval student_t_interval(double estimate,
+                            double standard_error,
+                            double degrees_of_freedom,
+                            double confidence = usual_confidence);
+
+}  // namespace forge::statistics
+
+/// The distributions that the tests of this folder need.
+namespace forge::statistics {
+
+/// P(|T| >= |t|) for Student's t with `degrees_of_freedom` > 0, exact far into the tail: the test's
+/// two-sided p. 0 for an infinite t.
+double student_t_two_sided_p(double t, double degrees_of_freedom);
+
+/// P(T <= t).
+double student_t_cdf(double t, double degrees_of_freedom);
+
+/// The t with P(|T| <= t) = confidence, for 0 < confidence < 1: so many standard errors an interval
+/// reaches to either side.
+double student_t_reach(double confidence, double degrees_of_freedom);
+
+/// Γ(m/2) / (√(m/2) Γ((m−1)/2)) for m > 1: by what a standardised difference is multiplied so that
+/// a standard deviation of m degrees of freedom does not make it too large. L. V. Hedges,
+/// J. Educational Statistics 6 (1981) 107, where it is c(m).
+double small_sample_correction(double degrees_of_freedom);
+
+/// So often a sample is drawn anew. Another seed moves the ends of a 95 % interval by some 2 % of
+/// its width; more resamples would cost tables of a thousand runs their speed.
+constexpr int bootstrap_resamples = 2000;
+
+/// Interval of the mean by the bias-corrected and accelerated bootstrap (B. Efron, JASA 82 (1987)
+/// 171): skewed samples get skewed intervals. By itself it is too narrow for few values, holding
+/// the mean in 92 % of samples of 20 for 95 %, so its ends are those of Student's t for normal
+/// values (the expanded percentiles of T. C. Hesterberg, American Statistician 69 (2015) 371). The
+/// resamples come from counter-based random numbers: the same values in the same order with the
+/// same seed give the same interval. Equal values give one of width 0. Throws Error for fewer than
+/// two values or one that is not finite, and for a confidence outside of 0 to 1.
+Interval bootstrap_interval(const std::vector<double>& values,
+                            uint64_t seed,
+                            double confidence = usual_confidence);
+
+}  // namespace forge::statistics

@@ -1,0 +1,142 @@
+#include "core/results/statistics/significance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/results/statistics/sample.h"
+
+namespace forge::statistics {
+namespace {
+
+std::optional<Moments> moments_that_tell(const std::vector<double>& values) {
+  const std::optional<Moments> moments = moments_of(values);
+  return moments && moments->n > 1 ? moments : std::nullopt;
+}
+
+double degrees(const Moments& moments) { return static_cast<double>(moments.n - 1); }
+
+/// Of a standard error made of two independent ones (B. L. Welch; F. E. Satterthwaite, Biometrics
+/// Bulletin 2 (1946) 110).
+double joint_degrees(const Moments& own, const Moments& baseline, double standard_error) {
+  if (standard_error == 0) return degrees(own) + degrees(baseline);
+  const double own_share = std::pow(own.standard_error() / standard_error, 4);
+  const double other_share = std::pow(baseline.standard_error() / standard_error, 4);
+  return 1 / (own_share / degrees(own) + other_share / degrees(baseline));
+}
+
+/// None where the standard deviation is 0 or has too few degrees of freedom for its inverse to have
+/// a mean.
+std::optional<double> hedges_g(double difference, double deviation, double degrees_of_freedom) {
+  if (deviation == 0 || !(degrees_of_freedom > 1)) return std::nullopt;
+  return difference / deviation * small_sample_correction(degrees_of_freedom);
+}
+
+/// What r² of more than two pairs says of the squared correlation: less than itself, since it is
+/// never 0 by chance (M. Ezekiel's adjusted r²).
+double squared_correlation(const std::vector<double>& a,
+                           const Moments& of_a,
+                           const std::vector<double>& b,
+                           const Moments& of_b) {
+  if (of_a.standard_deviation == 0 || of_b.standard_deviation == 0) return 0;
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    sum += (a[i] - of_a.mean) / of_a.standard_deviation *
+           ((b[i] - of_b.mean) / of_b.standard_deviation);
+  const double r = std::min(1.0, std::fabs(sum / degrees(of_a)));
+  return std::max(0.0, 1 - (1 - r * r) * degrees(of_a) / (degrees(of_a) - 1));
+}
+
+}  // namespace
+
+Difference student_t_test(double estimate,
+                          double standard_error,
+                          double degrees_of_freedom,
+                          double confidence) {
+  Difference result;
+  result.difference = estimate;
+  result.standard_error = standard_error;
+  result.degrees_of_freedom = degrees_of_freedom;
+  result.interval = student_t_interval(estimate, standard_error, degrees_of_freedom, confidence);
+  if (standard_error == 0 && estimate == 0) return result;
+  result.t = standard_error == 0 ? std::copysign(std::numeric_limits<double>::infinity(), estimate)
+                                 : estimate / standard_error;
+  result.p = student_t_two_sided_p(result.t, degrees_of_freedom);
+  return result;
+}
+
+std::optional<Difference> welch_test(const std::vector<double>& own,
+                                     const std::vector<double>& baseline,
+                                     double confidence) {
+  const std::optional<Moments> a = moments_that_tell(own);
+  const std::optional<Moments> b = moments_that_tell(baseline);
+  if (!a || !b) return std::nullopt;
+  const double difference = a->mean - b->mean;
+  const double standard_error = std::hypot(a->standard_error(), b->standard_error());
+  Difference result =
+      student_t_test(difference, standard_error, joint_degrees(*a, *b, standard_error), confidence);
+  const double both = degrees(*a) + degrees(*b);
+  const double pooled = std::hypot(a->standard_deviation * std::sqrt(degrees(*a) / both),
+                                   b->standard_deviation * std::sqrt(degrees(*b) / both));
+  result.effect_size = hedges_g(difference, pooled, both);
+  return result;
+}
+
+std::optional<Difference> paired_test(const std::vector<double>& own,
+                                      const std::vector<double>& baseline,
+                                      double confidence) {
+  if (own.size() != baseline.size())
+    throw Error("pairs need samples of one size, not of " + std::to_string(own.size()) + " and " +
+                std::to_string(baseline.size()) + " values");
+  std::vector<double> differences;
+  differences.reserve(own.size());
+  for (size_t i = 0; i < own.size(); ++i) differences.push_back(own[i] - baseline[i]);
+  std::optional<Difference> result = one_sample_test(differences, 0, confidence);
+  const std::optional<Moments> a = moments_that_tell(own);
+  const std::optional<Moments> b = moments_that_tell(baseline);
+  if (!result || !a || !b) return std::nullopt;
+  if (own.size() < 3)
+    return result;  // two pairs correlate fully, which leaves one degree of freedom
+  const double deviation =
+      std::hypot(a->standard_deviation, b->standard_deviation) / std::sqrt(2.0);
+  const double freedom = 2 * degrees(*a) / (1 + squared_correlation(own, *a, baseline, *b));
+  result->effect_size = hedges_g(result->difference, deviation, freedom);
+  return result;
+}
+
+std::optional<Difference> one_sample_test(const std::vector<double>& values,
+                                          double reference,
+                                          double confidence) {
+  const std::optional<Moments> moments = moments_that_tell(values);
+  if (!moments || !std::isfinite(reference)) return std::nullopt;
+  const double difference = moments->mean - reference;
+  Difference result =
+      student_t_test(difference, moments->standard_error(), degrees(*moments), confidence);
+  result.effect_size = hedges_g(difference, moments->standard_deviation, degrees(*moments));
+  return result;
+}
+
+std::vector<std::optional<double>> holm_adjusted(const std::vector<std::optional<double>>& p) {
+  std::vector<size_t> tested;
+  for (size_t i = 0; i < p.size(); ++i) {
+    if (!p[i] || std::isnan(*p[i])) continue;
+    if (*p[i] < 0 || *p[i] > 1) throw Error("a p lies in 0 to 1, " + shortest(*p[i]) + " does not");
+    tested.push_back(i);
+  }
+  std::stable_sort(tested.begin(), tested.end(), [&](size_t a, size_t b) { return *p[a] < *p[b]; });
+
+  // The smallest is multiplied by the number of tests, the next by one less; none may fall below
+  // one before it.
+  std::vector<std::optional<double>> adjusted(p.size());
+  double floor = 0;
+  for (size_t rank = 0; rank < tested.size(); ++rank) {
+    const double multiplied = static_cast<double>(tested.size() - rank) * *p[tested[rank]];
+    floor = std::max(floor, std::min(1.0, multiplied));
+    adjusted[tested[rank]] = floor;
+  }
+  return adjusted;
+}
+
+}  // namespace forge::statistics

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/results/statistics/sample.h"
+
+namespace forge::statistics {
+
+/// What two samples say of the difference of their means, or one of how far its mean is from a
+/// number.
+struct Difference {
+  double difference = 0;      ///< own mean − the baseline's
+  double standard_error = 0;  ///< of the difference
+  double degrees_of_freedom = 0;
+  double t = 0;       ///< difference ÷ standard error; ±infinity where only that is 0
+  double p = 1;       ///< two-sided: how often chance alone is as far off
+  Interval interval;  ///< of the difference
+  /// Hedges' g: the difference in standard deviations. None where nothing varies or too few values
+  /// say how much.
+  std::optional<double> effect_size;
+};
+
+/// Welch's test, which lets the two samples vary differently (B. L. Welch, Biometrika 34 (1947)
+/// 28). The effect size is (own − baseline) / s · c(m) with the pooled standard deviation s of m =
+/// n₁ + n₂ − 2 degrees of freedom and Hedges' correction c (distributions.h).
+///
+/// None where a sample has fewer than two values, which tell nothing about their spread, or one
+/// that is not finite. Where neither sample varies, equal means have p = 1 and others p = 0, both
+/// with an interval of width 0 and n₁ + n₂ − 2 degrees of freedom. Throws Error for a confidence
+/// outside of 0 to 1.
+std::optional<Difference> welch_test(const std::vector<double>& own,
+                                     const std::vector<double>& baseline,
+                                     double confidence = usual_confidence);
+
+/// Student's test on the differences of pairs, such as runs of the same seed: own[i] belongs to
+/// baseline[i]. The effect size is standardised by what the samples vary, not by what the
+/// differences vary, so that it compares with that of welch_test: s² is the mean of both variances,
+/// of m = 2 (n − 1) / (1 + ρ²) degrees of freedom for a correlation ρ (D. Cousineau and
+/// J.-C. Goulet-Pelletier, Quantitative Methods for Psychology 17 (2021) 51), with the adjusted r²
+/// of the pairs, 1 − (1 − r²)(n − 1)/(n − 2) but not below 0, for ρ². None for two pairs, which
+/// always have r = ±1.
+///
+/// Degenerate samples as in welch_test, with n − 1 degrees of freedom. Throws Error for samples of
+/// different sizes.
+std::optional<Difference> paired_test(const std::vector<double>& own,
+                                      const std::vector<double>& baseline,
+                                      double confidence = usual_confidence);
+
+/// Student's test of whether the mean of `values` is `reference`; `difference` is how far it is
+/// off. The effect size is standardised by the standard deviation of the values, of n − 1 degrees
+/// of freedom. Degenerate samples as in paired_test.
+std::optional<Difference> one_sample_test(const std::vector<double>& values,
+                                          double reference,
+                                          double confidence = usual_confidence);
+
+/// The test of whether something is 0 that was estimated with a standard error of so many degrees
+/// of freedom. Without an effect size.
+Difference student_t_test(double estimate,
+                          double standard_error,
+                          double degrees_of_freedom,
+                          double confidence = usual_confidence);
+
+/// The p of several tests, adjusted for their number by Holm's step-down procedure (S. Holm,
+/// Scandinavian J. Statistics 6 (1979) 65), in the order given: who calls those real that are at
+/// most 0.05 errs in at most 5 % of tables in any of their rows, however the tests depend on each
+/// other. Equal p stay equal. What was not tested (none or NaN) stays none and does not count as a
+/// test. Throws Error for a p outside of 0 to 1.
+std::vector<std::optional<double>> holm_adjusted(const std::vector<std::optional<double>>& p);
+
+}  // namespace forge::statistics

@@ -1,0 +1,204 @@
+#include "core/results/store/database.h"
+
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstdlib>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <sqlite3.h>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/results/metrics.h"
+#include "core/results/store/result_store.h"
+
+namespace forge::store {
+namespace fs = std::filesystem;
+namespace {
+
+/// f_type values, from statfs(2) and <linux/magic.h>; the clusters' own from their kernel modules.
+constexpr int64_t remote_types[] = {
+    0x6969,      // NFS
+    0x517B,      // SMB
+    0xFF534D42,  // CIFS
+    0xFE534D42,  // SMB2
+    0x65735546,  // FUSE: sshfs, s3fs, virtiofs, …
+    0x0BD00BD0,  // Lustre
+    0x47504653,  // GPFS
+    0x19830326,  // BeeGFS
+    0x00C36400,  // Ceph
+    0xAAD7AAEA,  // PanFS
+    0x5346414F,  // AFS
+    0x6B414653,  // kAFS
+    0x01161970,  // GFS2
+    0x7461636F,  // OCFS2
+    0x01021997,  // 9P
+    0x73757245,  // Coda
+};
+
+/// The nearest folder upwards that exists: the runs folder itself may not have been made yet.
+fs::path existing_folder(fs::path folder) {
+  std::error_code ignored;
+  while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
+  return folder;
+}
+
+}  // namespace
+
+bool is_remote_file_system(int64_t type) {
+  // Kernels give the 32-bit numbers with or without sign extension.
+  const int64_t magic = type & 0xFFFFFFFF;
+  return std::find(std::begin(remote_types), std::end(remote_types), magic) !=
+         std::end(remote_types);
+}
+
+fs::path cached_store_path(const fs::path& runs_dir) {
+  const std::string name = hash_hex(fs::weakly_canonical(runs_dir).string()).substr(0, 16);
+  return user_cache_dir() / "stores" / (name + ".sqlite");
+}
+
+fs::path store_path(const fs::path& runs_dir) {
+  const fs::path folder = existing_folder(fs::absolute(runs_dir));
+  struct statfs status {};
+  const bool remote =
+      ::statfs(folder.c_str(), &status) == 0 && is_remote_file_system(status.f_type);
+  if (remote || ::access(folder.c_str(), W_OK) != 0) return cached_store_path(runs_dir);
+  return runs_dir / "forge.sqlite";
+}
+
+extern const char* const schema_sql;  // schema.sql, embedded by CMake
+namespace {
+
+/// schema.sql with a column for each metric of a run.
+std::string whole_schema() {
+  std::string sql = schema_sql;
+  for (const results::Metric& metric : results::metrics()) {
+    if (metric.source == results::Source::run)
+      sql += "ALTER TABLE runs ADD COLUMN " + metric.name + " REAL;\n";
+  }
+  return sql;
+}
+
+/// "frge": tells a results store from any other SQLite file.
+constexpr int application_id = 0x66726765;
+
+int read_pragma(SQLite::Database& database, const std::string& name) {
+  return database.execAndGet("PRAGMA " + name).getInt();
+}
+
+void refuse_foreign(const SQLite::Database& database) {
+  throw Error("'" + database.getFilename() + "' is an SQLite database but no results store",
+              {},
+              "move it away; forge then builds its own from the run folders",
+              ExitCode::failed);
+}
+
+}  // namespace
+
+int schema_version() {
+  static const int version = std::stoi(hash_hex(whole_schema()).substr(0, 7), nullptr, 16);
+  return version;
+}
+
+namespace {
+
+bool has_current_schema(SQLite::Database& database) {
+  return read_pragma(database, "user_version") == schema_version() &&
+         read_pragma(database, "application_id") == application_id;
+}
+
+/// In one transaction, which another process waits for that would do the same.
+void bring_up_to_date(SQLite::Database& database) {
+  if (has_current_schema(database)) return;
+  SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+  if (has_current_schema(database)) return;
+  const bool empty = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
+  if (!empty && read_pragma(database, "application_id") != application_id) refuse_foreign(database);
+  std::vector<std::string> tables;
+  SQLite::Statement names(database, "SELECT name FROM sqlite_master WHERE type = 'table'");
+  while (names.executeStep()) tables.push_back(names.getColumn(0).getString());
+  names.reset();
+  for (const std::string& table : tables) database.exec("DROP TABLE " + table);
+  database.exec(whole_schema());
+  database.exec("PRAGMA application_id = " + std::to_string(application_id));
+  database.exec("PRAGMA user_version = " + std::to_string(schema_version()));
+  transaction.commit();
+}
+
+}  // namespace
+
+namespace {
+
+/// Batches of writers take milliseconds; one that waits this long waits for something stuck.
+constexpr int busy_timeout_ms = 30000;
+
+fs::path beside(const fs::path& path, const char* suffix) { return path.string() + suffix; }
+
+/// Held while a database is opened or replaced: a connection that opened the old file must not
+/// meet the new file's log. Released at once, so it never waits for a running query.
+FileLock opening_lock(const fs::path& path) { return FileLock::acquire(beside(path, ".lock")); }
+
+}  // namespace
+
+std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
+  if (path.has_parent_path()) make_directories(path.parent_path());
+  const FileLock lock = opening_lock(path);
+  return with_store_errors(path, [&] {
+    // A connection is one thread's: SQLite's own locks cost a fifth of reading rows.
+    auto database = std::make_unique<SQLite::Database>(
+        path.string(),
+        SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX,
+        busy_timeout_ms);
+    bring_up_to_date(*database);  // first: a file that is refused stays untouched
+    database->exec("PRAGMA journal_mode = WAL");
+    database->exec("PRAGMA synchronous = NORMAL");
+    database->exec(
+        "PRAGMA cache_size = -16384");  // KiB: a batch of writes fits, and no page is written twice
+    return database;
+  });
+}
+
+void remove_database(const fs::path& path) {
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) remove_tree(beside(path, suffix));
+}
+
+void replace_database(const fs::path& built, const fs::path& path) {
+  const FileLock lock = opening_lock(path);
+  // The old log goes first: beside the new file SQLite would take it for the new file's own.
+  for (const char* suffix : {"-wal", "-shm", "-journal"}) remove_tree(beside(path, suffix));
+  std::error_code problem;
+  fs::rename(built, path, problem);
+  if (problem) {
+    throw system_error("rename '" + built.string() + "' to '" + path.string() + "'",
+                       problem.value());
+  }
+  sync_path(fs::absolute(path).parent_path());
+}
+
+Error store_error(const fs::path& path, const SQLite::Exception& problem) {
+  std::string hint;
+  ExitCode exit_code = ExitCode::failed;
+  switch (problem.getErrorCode()) {
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+      hint = "'forge store reindex' builds it anew from the run folders; no result is lost";
+      break;
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+      hint =
+          "the disk is full or fails; the run folders are unharmed, 'forge store reindex' builds "
+          "the store anew from them";
+      exit_code = ExitCode::storage;
+      break;
+    case SQLITE_BUSY: hint = "another process holds the store; try again when it is done"; break;
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM: hint = "check the permissions of the file and of its folder"; break;
+    default: break;
+  }
+  return Error("the results store '" + path.string() + "': " + problem.what(), {}, hint, exit_code);
+}
+
+}  // namespace forge::store

@@ -1,0 +1,169 @@
+#include "core/results/store/overview.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/parallel.h"
+#include "core/results/store/result_store.h"
+#include "core/run/queue/queue.h"
+#include "core/run/run_folder.h"
+
+namespace forge::store {
+const RunSummary* newest_like(const std::vector<RunSummary>& past, const Likeness& likeness) {
+  const auto is_like = [&](const RunSummary& run) {
+    return run.status == run::RunState::completed && run.config == likeness.config &&
+           run.project == likeness.project && run.tokens_per_step == likeness.tokens_per_step &&
+           (!likeness.device_name || run.device_name == *likeness.device_name) &&
+           run.max_steps > 0 && run.metric(results::wall_seconds_name).value_or(0) > 0;
+  };
+  const auto found = std::find_if(past.begin(), past.end(), is_like);
+  return found == past.end() ? nullptr : &*found;
+}
+
+double seconds_for(int64_t steps, const RunSummary& run) {
+  return run.metric(results::wall_seconds_name).value_or(0) * double(steps) / double(run.max_steps);
+}
+
+Forecast forecast(const std::vector<RunSummary>& past,
+                  const run::PlannedRun& planned,
+                  const run::RunInputs& inputs) {
+  const nlohmann::json& train = inputs.experiment.at("train");
+  const int64_t tokens_per_step =
+      train.at("batch_size").get<int64_t>() * train.at("seq_len").get<int64_t>();
+  Forecast forecast;
+  forecast.steps = train.at("max_steps").get<int64_t>();
+  if (planned.action == run::Action::cached) forecast.steps = 0;
+  for (const RunSummary& run : past) {
+    if (run.id == planned.record.id && forecast.steps > 0)
+      forecast.steps = std::max<int64_t>(forecast.steps - run.step, 0);
+  }
+  const RunSummary* like = newest_like(
+      past,
+      {inputs.project, inputs.config, tokens_per_step, inputs.backend.environment.device_name});
+  if (!like) return forecast;
+  forecast.seconds = seconds_for(forecast.steps, *like);
+  if (const auto memory = like->metric(results::peak_memory_name))
+    forecast.memory_bytes = std::llround(*memory);
+  return forecast;
+}
+
+namespace {
+
+bool is_locked(const fs::path& runs_dir, const std::string& run) {
+  return FileLock::is_held(run::RunFolder(runs_dir / run).lock_file());
+}
+
+/// Queue and runs as they were at one moment.
+struct Snapshot {
+  std::vector<queue::QueueEntry> entries;
+  std::vector<RunSummary> runs;
+  std::vector<std::string> warnings;
+};
+
+/// The queue is read before the runs, so that no run is missed that begins in between. Where one
+/// ends meanwhile, both are read again: the next one may have begun already.
+Snapshot take_snapshot(ResultStore& store, const fs::path& runs_dir) {
+  constexpr int max_attempts = 20;
+  Snapshot snapshot;
+  for (int attempt = 0; attempt < max_attempts; ++attempt) {
+    snapshot = {};
+    snapshot.entries = queue::read_entries(runs_dir, &snapshot.warnings);
+    const SyncReport synced = store.sync(runs_dir);
+    snapshot.warnings.insert(
+        snapshot.warnings.end(), synced.warnings.begin(), synced.warnings.end());
+    snapshot.runs = store.runs();
+    const bool one_has_ended =
+        std::any_of(snapshot.runs.begin(), snapshot.runs.end(), [&](const RunSummary& run) {
+          return run.status == run::RunState::running && !is_locked(runs_dir, run.id);
+        });
+    if (!one_has_ended) break;
+  }
+  return snapshot;
+}
+
+std::vector<DeviceUse> devices_in_use(const fs::path& runs_dir) {
+  const fs::path folder = queue::leases_folder(runs_dir);
+  std::vector<DeviceUse> devices;
+  std::error_code missing;
+  for (const auto& file : fs::directory_iterator(folder, missing)) {
+    queue::LeaseDevice device{file.path().filename().string(), queue::gpu_units};
+    if (device.name == "cpu") device.units = usable_cores();
+    devices.push_back({device, queue::used_units(folder, device)});
+  }
+  std::sort(devices.begin(), devices.end(), [](const DeviceUse& a, const DeviceUse& b) {
+    return a.device.name < b.device.name;
+  });
+  return devices;
+}
+
+/// The step that the run is at, which its events know only once in a logging window.
+int64_t step_of(const run::RunFolder& folder, const RunSummary& run) {
+  try {
+    const auto event =
+        worker::event_from_json(worker::object_from_line(read_file(folder.progress_file())));
+    if (const auto* progress = std::get_if<worker::Progress>(&event))
+      return std::max(progress->step, run.step);
+  } catch (const Error&) {
+    // It has said nothing yet, or is just being written.
+  }
+  return run.step;
+}
+
+RunningRun running(const RunSummary& run, const run::RunFolder& folder, const std::string& device) {
+  RunningRun running{run, device, step_of(folder, run), std::nullopt};
+  const double speed = run.metric(results::tokens_per_second_name).value_or(0);
+  if (speed > 0 && run.max_steps > running.step)
+    running.seconds_left = double((run.max_steps - running.step) * run.tokens_per_step) / speed;
+  return running;
+}
+
+WaitingRun waiting(const queue::QueueEntry& entry,
+                   const std::vector<RunSummary>& runs,
+                   const ResultStore& store) {
+  WaitingRun waiting{entry, "", 0, std::nullopt};
+  const auto found = std::find_if(
+      runs.begin(), runs.end(), [&](const RunSummary& run) { return run.id == entry.run; });
+  const nlohmann::json config = store.config(entry.run);
+  if (found == runs.end() || !config.is_object()) return waiting;
+  waiting.config = found->config;
+  const nlohmann::json train = config.value("train", nlohmann::json::object());
+  waiting.steps_left = std::max<int64_t>(train.value("max_steps", int64_t{0}) - found->step, 0);
+  const int64_t tokens = train.value("batch_size", int64_t{0}) * train.value("seq_len", int64_t{0});
+  const RunSummary* like = newest_like(runs, {found->project, found->config, tokens, {}});
+  if (like) waiting.seconds = seconds_for(waiting.steps_left, *like);
+  return waiting;
+}
+
+}  // namespace
+
+Overview overview(ResultStore& store, const fs::path& runs_dir, size_t most_ended) {
+  Snapshot snapshot = take_snapshot(store, runs_dir);
+  Overview overview;
+  overview.warnings = std::move(snapshot.warnings);
+  overview.devices = devices_in_use(runs_dir);
+  std::map<std::string, const queue::QueueEntry*> queued;
+  for (const queue::QueueEntry& entry : snapshot.entries) queued[entry.run] = &entry;
+  for (const RunSummary& run : snapshot.runs) {
+    if (run.status == run::RunState::running) {
+      const auto entry = queued.find(run.id);
+      const std::string device = entry == queued.end() ? "" : entry->second->device;
+      overview.running.push_back(running(run, run::RunFolder(runs_dir / run.id), device));
+      if (entry != queued.end()) queued.erase(entry);
+    } else if (is_final(run.status)) {
+      if (overview.ended.size() < most_ended) overview.ended.push_back(run);
+      // It may have ended since the queue was read.
+      if (!queue::is_queued(runs_dir, run.id)) queued.erase(run.id);
+    }
+  }
+  for (const queue::QueueEntry& entry : snapshot.entries) {
+    if (queued.count(entry.run) > 0)
+      overview.waiting.push_back(waiting(entry, snapshot.runs, store));
+  }
+  std::reverse(overview.running.begin(), overview.running.end());
+  return overview;
+}
+
+}  // namespace forge::store

@@ -1,0 +1,250 @@
+#include "core/results/store/result_store.h"
+
+#include <map>
+
+#include "core/base/json.h"
+#include "core/base/parallel.h"
+#include "core/base/text.h"
+#include "core/results/store/database.h"
+#include "core/results/store/ingest.h"
+
+namespace forge::store {
+namespace {
+
+/// The conditions of the filter.
+WhereClause where(const RunFilter& filter) {
+  WhereClause where;
+  where.one_of("config", filter.configs);
+  where.equal("project", filter.project);
+  where.equal("profile", filter.profile);
+  if (filter.status) where.equal("status", run::name_of(*filter.status));
+  if (!filter.archived) where.add("archived = 0");
+  return where;
+}
+
+void read_score(RowReader& row, Scores& scores) {
+  std::string name;
+  row.value(name);
+  worker::Score& score = scores[name];
+  row.value(score.value);
+  row.value(score.count);
+}
+
+int64_t count_of(SQLite::Database& database, const WhereClause& condition) {
+  SQLite::Statement statement(database, "SELECT count(*) FROM runs" + condition.sql());
+  condition.bind(statement);
+  return statement.executeStep() ? statement.getColumn(0).getInt64() : 0;
+}
+
+/// Runs with their last scores, read in one transaction.
+std::vector<RunSummary> select_runs(SQLite::Database& database, const WhereClause& condition) {
+  SQLite::Transaction transaction(database);
+  std::map<std::string, Scores> scores;
+  SQLite::Statement of_last_evaluation(
+      database,
+      "SELECT run_id, scores.name, value, count FROM runs JOIN scores ON run_id = id AND "
+      "scores.step = eval_step" +
+          condition.sql());
+  condition.bind(of_last_evaluation);
+  while (of_last_evaluation.executeStep()) {
+    std::string run_id;
+    RowReader row(of_last_evaluation);
+    row.value(run_id);
+    read_score(row, scores[run_id]);
+  }
+  SQLite::Statement statement(database,
+                              "SELECT " + join(column_names(), ", ") + " FROM runs" +
+                                  condition.sql() + " ORDER BY created DESC, id DESC");
+  condition.bind(statement);
+  std::vector<RunSummary> runs;
+  runs.reserve(static_cast<size_t>(count_of(database, condition)));
+  while (statement.executeStep()) {
+    RunSummary& run = runs.emplace_back(read_run(statement));
+    const auto found = scores.find(run.id);
+    if (found != scores.end()) run.scores = std::move(found->second);
+  }
+  return runs;
+}
+
+/// The scores of a run by the step of their evaluation.
+std::map<int64_t, Scores> select_scores(SQLite::Database& database, const std::string& run_id) {
+  SQLite::Statement statement(database,
+                              "SELECT step, name, value, count FROM scores WHERE run_id = ?");
+  statement.bind(1, run_id);
+  std::map<int64_t, Scores> scores;
+  while (statement.executeStep()) {
+    int64_t step = 0;
+    RowReader row(statement);
+    row.value(step);
+    read_score(row, scores[step]);
+  }
+  return scores;
+}
+
+std::vector<LossPoint> select_losses(SQLite::Database& database,
+                                     const std::string& sql,
+                                     const std::string& run_id) {
+  SQLite::Statement statement(database, sql);
+  statement.bind(1, run_id);
+  std::vector<LossPoint> points;
+  while (statement.executeStep()) {
+    LossPoint& point = points.emplace_back();
+    RowReader row(statement);
+    row.value(point.step);
+    row.value(point.tokens);
+    row.value(point.loss);
+    row.value(point.elapsed_seconds);
+  }
+  return points;
+}
+
+constexpr const char* select_config = "SELECT config FROM configs WHERE run_id = ?";
+constexpr const char* select_environment = "SELECT environment FROM environments WHERE run_id = ?";
+
+nlohmann::json json_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::json(nullptr) : parse_json(text);
+}
+
+/// The text that a statement gives for each run, "" for none.
+std::vector<std::string> select_texts(SQLite::Database& database,
+                                      const std::string& sql,
+                                      const std::vector<RunSummary>& runs) {
+  SQLite::Statement statement(database, sql);
+  std::vector<std::string> texts;
+  for (const RunSummary& run : runs) {
+    statement.reset();
+    statement.bind(1, run.id);
+    texts.push_back(statement.executeStep() ? statement.getColumn(0).getString() : "");
+  }
+  return texts;
+}
+
+nlohmann::json select_json(SQLite::Database& database,
+                           const std::string& sql,
+                           const std::string& run_id) {
+  SQLite::Statement statement(database, sql);
+  statement.bind(1, run_id);
+  return statement.executeStep() ? json_or_null(statement.getColumn(0).getString()) : nullptr;
+}
+
+}  // namespace
+
+ResultStore::ResultStore(fs::path path) : path_(std::move(path)), database_(open_database(path_)) {}
+ResultStore::~ResultStore() = default;
+ResultStore::ResultStore(ResultStore&&) noexcept = default;
+ResultStore& ResultStore::operator=(ResultStore&&) noexcept = default;
+
+std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
+  return with_store_errors(path_, [&] { return select_runs(*database_, where(filter)); });
+}
+
+std::vector<ConfiguredRun> ResultStore::configured_runs(const RunFilter& filter) const {
+  std::vector<RunSummary> found = runs(filter);
+  const auto texts_of = [&](const std::string& sql) {
+    return with_store_errors(path_, [&] { return select_texts(*database_, sql, found); });
+  };
+  const std::vector<std::string> configs = texts_of(select_config);
+  const std::vector<std::string> environments = texts_of(select_environment);
+  std::vector<ConfiguredRun> configured(found.size());
+  // Parsing takes most of the time of a table of a thousand runs.
+  parallel_for(found.size(), [&](size_t i) {
+    configured[i] = {std::move(found[i]), json_or_null(configs[i]), json_or_null(environments[i])};
+  });
+  return configured;
+}
+
+std::optional<RunSummary> ResultStore::run(const std::string& run_id) const {
+  return with_store_errors(path_, [&]() -> std::optional<RunSummary> {
+    WhereClause where;
+    where.equal("id", run_id);
+    std::vector<RunSummary> found = select_runs(*database_, where);
+    if (found.empty()) return std::nullopt;
+    return std::move(found.front());
+  });
+}
+
+std::vector<worker::TrainMetrics> ResultStore::train_metrics(const std::string& run_id) const {
+  return with_store_errors(path_, [&] {
+    SQLite::Statement statement(*database_,
+                                std::string("SELECT ") + train_metrics_columns +
+                                    " FROM train_metrics WHERE run_id = ? ORDER BY step");
+    statement.bind(1, run_id);
+    std::vector<worker::TrainMetrics> rows;
+    while (statement.executeStep()) {
+      worker::TrainMetrics& metrics = rows.emplace_back();
+      RowReader row(statement);
+      row.value(metrics.step);
+      row.value(metrics.tokens);
+      row.value(metrics.loss);
+      row.value(metrics.learning_rate);
+      row.value(metrics.gradient_norm);
+      row.value(metrics.tokens_per_second);
+      row.value(metrics.elapsed_seconds);
+    }
+    return rows;
+  });
+}
+
+std::vector<worker::Evaluation> ResultStore::evaluations(const std::string& run_id) const {
+  return with_store_errors(path_, [&] {
+    SQLite::Transaction transaction(*database_);
+    std::map<int64_t, Scores> scores = select_scores(*database_, run_id);
+    SQLite::Statement statement(
+        *database_,
+        "SELECT step, loss, tokens, seconds FROM evaluations WHERE run_id = ? ORDER BY step");
+    statement.bind(1, run_id);
+    std::vector<worker::Evaluation> rows;
+    while (statement.executeStep()) {
+      worker::Evaluation& evaluation = rows.emplace_back();
+      RowReader row(statement);
+      row.value(evaluation.step);
+      row.value(evaluation.loss);
+      row.value(evaluation.tokens);
+      row.value(evaluation.seconds);
+      evaluation.scores = std::move(scores[evaluation.step]);
+    }
+    return rows;
+  });
+}
+
+std::vector<LossPoint> ResultStore::training_losses(const std::string& run_id) const {
+  return with_store_errors(path_, [&] {
+    return select_losses(*database_,
+                         "SELECT step, tokens, loss, elapsed_seconds FROM train_metrics "
+                         "WHERE run_id = ? ORDER BY step",
+                         run_id);
+  });
+}
+
+std::vector<LossPoint> ResultStore::evaluation_losses(const std::string& run_id) const {
+  return with_store_errors(path_, [&] {
+    return select_losses(*database_,
+                         "SELECT evaluations.step, evaluations.step * tokens_per_step, loss, NULL "
+                         "FROM evaluations JOIN runs ON id = run_id WHERE run_id = ? ORDER BY 1",
+                         run_id);
+  });
+}
+
+nlohmann::json ResultStore::config(const std::string& run_id) const {
+  return with_store_errors(path_, [&] { return select_json(*database_, select_config, run_id); });
+}
+
+std::vector<benchmark::Record> ResultStore::benchmarks(const BenchmarkFilter& filter) const {
+  return with_store_errors(path_, [&] {
+    WhereClause where;
+    where.one_of("config", filter.configs);
+    where.equal("project", filter.project);
+    if (filter.kind)
+      where.equal("kind", benchmark::names_of(*filter.kind)[static_cast<size_t>(*filter.kind)]);
+    SQLite::Statement statement(
+        *database_, "SELECT record FROM benchmarks" + where.sql() + " ORDER BY created DESC, id");
+    where.bind(statement);
+    std::vector<benchmark::Record> records;
+    while (statement.executeStep())
+      records.push_back(
+          benchmark::record_from_json(parse_json(statement.getColumn(0).getString())));
+    return records;
+  });
+}
+
+}  // namespace forge::store

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/results/benchmark/benchmark.h"
+#include "core/results/store/run_summary.h"
+#include "core/worker/messages.h"
+
+namespace forge::store {
+
+/// Whether a file system of this type (f_type of statfs) lies on other machines or reaches the disk
+/// through another program. SQLite's write-ahead log needs shared memory and locks that such file
+/// systems do not give.
+bool is_remote_file_system(int64_t type);
+
+/// Where the index over the runs of `runs_dir` is kept: `runs_dir`/forge.sqlite, or a file of the
+/// user's cache folder when `runs_dir` is on a remote file system or cannot be written.
+std::filesystem::path store_path(const std::filesystem::path& runs_dir);
+
+/// The file of the user's cache folder for `runs_dir`.
+std::filesystem::path cached_store_path(const std::filesystem::path& runs_dir);
+
+}  // namespace forge::store
+
+namespace SQLite {
+class Database;
+}
+
+namespace forge::store {
+
+/// What a synchronisation did.
+struct SyncReport {
+  int added = 0;
+  int updated = 0;
+  int removed = 0;
+  int benchmarks = 0;                 ///< ingested, new or changed
+  std::vector<std::string> warnings;  ///< damaged lines and runs that cannot be read, one text each
+};
+
+/// Which runs a query wants; an empty field asks nothing.
+struct RunFilter {
+  std::vector<std::string> configs;  ///< any of these
+  std::string project;
+  std::string profile;
+  std::optional<run::RunState> status;
+  bool archived = false;  ///< archived runs too
+};
+
+/// Which measurements a query wants; an empty field asks nothing.
+struct BenchmarkFilter {
+  std::vector<std::string> configs;  ///< any of these
+  std::string project;
+  std::optional<benchmark::Kind> kind;
+};
+
+/// A run with its resolved configuration and what it ran on (null where that is not known).
+struct ConfiguredRun {
+  RunSummary summary;
+  nlohmann::json config;
+  nlohmann::json environment;
+};
+
+/// A point of a loss curve.
+struct LossPoint {
+  int64_t step = 0;
+  int64_t tokens = 0;          ///< trained on
+  double loss = 0;             ///< NaN: no number
+  double elapsed_seconds = 0;  ///< wall time since training began; NaN: not known
+};
+
+/// An SQLite index over run folders and files of measurements. The files are the truth: the store
+/// can be thrown away at any time and is rebuilt from them. One object for one thread; any number
+/// of objects, threads and processes may work on one file at once. Every failure is an Error that
+/// names the file.
+class ResultStore {
+ public:
+  /// Opens or creates the database. One with another version's schema is emptied: the next sync
+  /// rebuilds it. Throws for a database that is not a results store.
+  explicit ResultStore(std::filesystem::path path);
+  ~ResultStore();
+  ResultStore(ResultStore&&) noexcept;
+  ResultStore& operator=(ResultStore&&) noexcept;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Ingests new events and measurements below `runs_dir` and removes runs whose folder was
+  /// removed. An unchanged run costs three calls of stat.
+  SyncReport sync(const std::filesystem::path& runs_dir);
+
+  /// Newest first.
+  std::vector<RunSummary> runs(const RunFilter& filter = {}) const;
+  std::vector<ConfiguredRun> configured_runs(const RunFilter& filter = {}) const;
+  std::optional<RunSummary> run(const std::string& run_id) const;
+
+  /// By step. Empty for a run that the store does not know.
+  std::vector<worker::TrainMetrics> train_metrics(const std::string& run_id) const;
+  std::vector<worker::Evaluation> evaluations(const std::string& run_id) const;
+  /// By step: what a curve needs of them, which is less to read.
+  std::vector<LossPoint> training_losses(const std::string& run_id) const;
+  std::vector<LossPoint> evaluation_losses(const std::string& run_id) const;
+  /// The resolved configuration; null where there is none.
+  nlohmann::json config(const std::string& run_id) const;
+
+  /// Newest first.
+  std::vector<benchmark::Record> benchmarks(const BenchmarkFilter& filter = {}) const;
+
+ private:
+  std::filesystem::path path_;
+  std::unique_ptr<SQLite::Database> database_;
+};
+
+/// Rebuilds the store at `path` from the run folders, also if the old one is damaged. The new store
+/// is built beside it and renamed, so an interruption leaves the old one.
+SyncReport reindex(const std::filesystem::path& path, const std::filesystem::path& runs_dir);
+
+/// The columns of a run by name, missing values as null.
+nlohmann::json columns_of(const RunSummary& run);
+
+/// Throws Error for a name that is no column's, with near misses.
+void require_columns(const std::vector<std::string>& names);
+
+/// Which runs are wanted, and in which order.
+struct RunQuery {
+  /// Any of them must match the run's id or config: patterns with * and ?, or beginnings.
+  std::vector<std::string> patterns;
+  /// All must hold: COLUMN=VALUE, COLUMN!=VALUE, or with <, <=, >, >= for numbers and for texts by
+  /// their bytes. A column without a value meets none of them. tag=x: one of its tags is x.
+  std::vector<std::string> conditions;
+  /// Columns, the first counts most; "-column" puts large values first. Runs without a value come
+  /// last. None: as they were.
+  std::vector<std::string> order;
+  size_t limit = 0;  ///< at most so many; 0: all
+};
+
+/// Throws Error for an unknown column, with near misses, and for a condition that is none.
+std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query);
+
+/// What the run has of a column or of a dotted key of its config; null where it has no value.
+nlohmann::json value_of(const ConfiguredRun& run, const std::string& name);
+
+/// Throws Error for a name that is neither a column nor a key of the config, with near misses.
+void require_names(const std::vector<std::string>& names);
+
+/// The runs that meet all conditions, which may be on keys of the config too:
+/// model.canon.set=AC, optimizer.lr>1e-3.
+std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs,
+                                  const std::vector<std::string>& conditions);
+
+}  // namespace forge::store

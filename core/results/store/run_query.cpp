@@ -1,0 +1,228 @@
+#include "core/results/store/result_store.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/keys.h"
+
+namespace forge::store {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Columns as JSON: all, or `only` one.
+struct ToJson {
+  std::string only = {};
+  Json json = Json::object();
+
+  template <class T>
+  void column(const char* name, const T& value) {
+    if (only.empty() || only == name) json[name] = as_json(value);
+  }
+  template <class Values>
+  void metric(const results::Metric& metric, const Values& values) {
+    if (!only.empty() && only != metric.name) return;
+    const auto found = values.find(metric.name);
+    Json& value = json[metric.name];
+    if (found == values.end()) return;
+    if (metric.unit == results::Unit::bytes && std::isfinite(found->second)) {
+      value = std::llround(found->second);
+    } else {
+      value = found->second;
+    }
+  }
+
+ private:
+  static Json as_json(run::RunState status) { return run::name_of(status); }
+  template <class T>
+  static Json as_json(const std::optional<T>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  }
+  template <class T>
+  static Json as_json(const T& value) {
+    return value;
+  }
+};
+
+std::string known_column(const std::string& name) {
+  const std::vector<std::string>& known = column_names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) return name;
+  const std::string near = did_you_mean(name, known);
+  throw Error("a run has no column '" + name + "'",
+              {},
+              near.empty() ? "its columns: " + join(known, ", ") : near,
+              ExitCode::usage);
+}
+
+struct ColumnCondition {
+  std::string column, sign, value;
+};
+
+/// A column, or a leaf of the config.
+std::string known_name(const std::string& name) {
+  const std::vector<std::string>& columns = column_names();
+  if (std::find(columns.begin(), columns.end(), name) != columns.end()) return name;
+  if (config::find_key(name)) return name;
+  std::vector<std::string> known = columns;
+  for (const std::string& key : config::key_paths_near(name)) known.push_back(key);
+  const std::string near = did_you_mean(name, known);
+  throw Error("'" + name + "' is neither a column of a run nor a key of its config",
+              {},
+              near.empty() ? "for example config, seed, eval_loss or model.canon.set" : near,
+              ExitCode::usage);
+}
+
+ColumnCondition parse_condition(const std::string& text, bool of_config = false) {
+  const size_t at = text.find_first_of("=<>!");
+  if (at == std::string::npos || at == 0) {
+    throw Error("'" + text + "' is no condition",
+                {},
+                "a condition compares a column: seed=42, eval_loss<0.52, status!=failed",
+                ExitCode::usage);
+  }
+  const size_t end = at + 1 < text.size() && text[at + 1] == '=' ? at + 2 : at + 1;
+  ColumnCondition condition{text.substr(0, at), text.substr(at, end - at), text.substr(end)};
+  if (condition.sign == "!")
+    throw Error("'" + text + "' is no condition", {}, "'not equal' is !=", ExitCode::usage);
+  if (condition.column == "tag") condition.column = "tags";
+  of_config ? known_name(condition.column) : known_column(condition.column);
+  return condition;
+}
+
+/// -1, 0 or 1; nothing where the column has no value, or a number is compared with a text.
+std::optional<int> compare(const Json& column, const std::string& value) {
+  if (column.is_null()) return std::nullopt;
+  if (column.is_boolean()) {
+    const int order = column.dump().compare(value);
+    return order < 0 ? -1 : order > 0 ? 1 : 0;
+  }
+  if (column.is_string()) {
+    const int order = column.get_ref<const std::string&>().compare(value);
+    return order < 0 ? -1 : order > 0 ? 1 : 0;
+  }
+  const Json other = try_parse_json(value);
+  if (!other.is_number()) return std::nullopt;
+  return column < other ? -1 : other < column ? 1 : 0;
+}
+
+/// Of several values any may be equal.
+bool holds_of(const Json& values, const ColumnCondition& condition) {
+  const bool has = std::find(values.begin(), values.end(), condition.value) != values.end();
+  if (condition.sign == "=" || condition.sign == "==") return has;
+  if (condition.sign == "!=") return !has;
+  throw Error(
+      "'" + condition.column + "' can only be compared by = and !=", {}, "", ExitCode::usage);
+}
+
+bool holds(const ColumnCondition& condition, const Json& column) {
+  if (column.is_array()) return holds_of(column, condition);
+  const std::optional<int> order = compare(column, condition.value);
+  if (!order) return false;
+  const std::string& sign = condition.sign;
+  if (sign == "=" || sign == "==") return *order == 0;
+  if (sign == "!=") return *order != 0;
+  if (sign == "<") return *order < 0;
+  if (sign == "<=") return *order <= 0;
+  if (sign == ">") return *order > 0;
+  return *order >= 0;
+}
+
+bool matches(const std::string& pattern, const std::string& name) {
+  return starts_with(name, pattern) || ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+struct Row {
+  RunSummary run;
+  Json columns;
+};
+
+void sort_by(std::vector<Row>& rows, const std::string& wanted) {
+  const bool descending = starts_with(wanted, "-");
+  const std::string column = known_column(descending ? wanted.substr(1) : wanted);
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
+    const Json &left = a.columns.at(column), &right = b.columns.at(column);
+    if (left.is_null() || right.is_null()) return !left.is_null() && right.is_null();
+    return descending ? right < left : left < right;
+  });
+}
+
+}  // namespace
+
+Json columns_of(const RunSummary& run) {
+  ToJson visitor;
+  columns(visitor, run);
+  return std::move(visitor.json);
+}
+
+void require_columns(const std::vector<std::string>& names) {
+  for (const std::string& name : names) known_column(name);
+}
+
+std::vector<RunSummary> select(std::vector<RunSummary> runs, const RunQuery& query) {
+  std::vector<ColumnCondition> conditions;
+  for (const std::string& text : query.conditions) conditions.push_back(parse_condition(text));
+  const bool by_column = !conditions.empty() || !query.order.empty();
+  if (!by_column && query.patterns.empty()) {
+    if (query.limit > 0 && runs.size() > query.limit) runs.resize(query.limit);
+    return runs;
+  }
+  std::vector<Row> rows;
+  for (RunSummary& run : runs) {
+    const bool named =
+        query.patterns.empty() ||
+        std::any_of(query.patterns.begin(), query.patterns.end(), [&](const std::string& pattern) {
+          return matches(pattern, run.id) || matches(pattern, run.config);
+        });
+    if (!named) continue;
+    Row row{std::move(run), {}};
+    if (by_column) row.columns = columns_of(row.run);
+    const bool wanted =
+        std::all_of(conditions.begin(), conditions.end(), [&](const ColumnCondition& condition) {
+          return holds(condition, row.columns.at(condition.column));
+        });
+    if (wanted) rows.push_back(std::move(row));
+  }
+  for (auto column = query.order.rbegin(); column != query.order.rend(); ++column)
+    sort_by(rows, *column);
+  if (query.limit > 0 && rows.size() > query.limit) rows.resize(query.limit);
+  std::vector<RunSummary> selected;
+  for (Row& row : rows) selected.push_back(std::move(row.run));
+  return selected;
+}
+
+Json value_of(const ConfiguredRun& run, const std::string& name) {
+  const std::vector<std::string>& known = column_names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) {
+    ToJson visitor{name};
+    columns(visitor, run.summary);
+    return std::move(visitor.json.at(name));
+  }
+  const Json* const value = find_value(run.config, name);
+  return value ? *value : Json(nullptr);
+}
+
+void require_names(const std::vector<std::string>& names) {
+  for (const std::string& name : names) known_name(name);
+}
+
+std::vector<ConfiguredRun> select(std::vector<ConfiguredRun> runs,
+                                  const std::vector<std::string>& texts) {
+  std::vector<ColumnCondition> conditions;
+  for (const std::string& text : texts) conditions.push_back(parse_condition(text, true));
+  const auto is_unwanted = [&](const ConfiguredRun& run) {
+    return !std::all_of(
+        conditions.begin(), conditions.end(), [&](const ColumnCondition& condition) {
+          return holds(condition, value_of(run, condition.column));
+        });
+  };
+  runs.erase(std::remove_if(runs.begin(), runs.end(), is_unwanted), runs.end());
+  return runs;
+}
+
+}  // namespace forge::store

@@ -1,0 +1,185 @@
+#include "core/results/store/run_summary.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace forge::store {
+
+run::RunState status_from_name(const std::string& name) {
+  const std::vector<std::string>& names = run::names_of(run::RunState{});
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw Error("'" + name + "' is not one of " + join(names, ", "));
+  return static_cast<run::RunState>(found - names.begin());
+}
+
+bool is_final(run::RunState status) {
+  return status != run::RunState::queued && status != run::RunState::running;
+}
+
+int progress_percent(const RunSummary& run) {
+  if (run.max_steps <= 0) return 0;
+  const double part = static_cast<double>(run.step) / static_cast<double>(run.max_steps);
+  return static_cast<int>(100 * std::clamp(part, 0.0, 1.0));
+}
+
+std::optional<double> RunSummary::metric(const std::string& metric_name) const {
+  if (metric_name == results::parameters_name) return static_cast<double>(parameters);
+  if (const auto found = metrics.find(metric_name); found != metrics.end()) return found->second;
+  const auto score = scores.find(metric_name);
+  return score == scores.end() ? std::nullopt : std::optional<double>(score->second.value);
+}
+
+const Scores::value_type* headline(const Scores& scores) {
+  const auto is_whole = [](const auto& score) {
+    return score.first.find('.') == std::string::npos;
+  };
+  const auto found = std::find_if(scores.begin(), scores.end(), is_whole);
+  return found == scores.end() ? nullptr : &*found;
+}
+
+namespace {
+
+/// Collects the names of columns.
+struct NameCollector {
+  std::vector<std::string> names = {};
+  template <class T>
+  void column(const char* name, const T&) {
+    names.emplace_back(name);
+  }
+  template <class Values>
+  void metric(const results::Metric& metric, const Values&) {
+    names.push_back(metric.name);
+  }
+};
+
+}  // namespace
+
+const std::vector<std::string>& column_names() {
+  static const std::vector<std::string> names = [] {
+    NameCollector collector;
+    const RunSummary any;
+    columns(collector, any);
+    return std::move(collector.names);
+  }();
+  return names;
+}
+
+namespace {
+
+/// Product of two counts; a worker may claim any number, so it stops at the largest.
+int64_t product(int64_t a, int64_t b) {
+  int64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
+}
+
+/// Updates the summary by the events that say something about the run as a whole.
+class SummaryUpdate {
+ public:
+  SummaryUpdate(RunSummary& run, const worker::Event& event) : run_(run), event_(event) {}
+
+  void operator()(const worker::Hello& hello) {
+    run_.backend_version = hello.backend_version;
+    run_.numerics_version = hello.numerics_version;
+  }
+  void operator()(const worker::Environment& environment) {
+    run_.device_type = environment.device_type;
+    run_.device_name = environment.device_name;
+  }
+  void operator()(const worker::Started& started) {
+    run_.parameters = started.parameters;
+    run_.max_steps = started.max_steps;
+    run_.tokens_per_step = started.tokens_per_step;
+    run_.micro_batch_size = started.micro_batch_size;
+    run_.step = started.first_step;
+    run_.tokens = product(started.first_step, started.tokens_per_step);
+  }
+  void operator()(const worker::TrainMetrics& metrics) {
+    run_.step = metrics.step;
+    run_.tokens = metrics.tokens;
+    set(results::train_loss_name, metrics.loss);
+    set(results::tokens_per_second_name, metrics.tokens_per_second);
+    set(results::wall_seconds_name, metrics.elapsed_seconds);
+  }
+  void operator()(const worker::Evaluation& evaluation) {
+    run_.step = evaluation.step;
+    run_.eval_step = evaluation.step;
+    set_metrics();
+  }
+  void operator()(const worker::Finished& finished) {
+    run_.step = finished.step;
+    run_.tokens = product(finished.step, run_.tokens_per_step);
+    if (finished.eval_loss) run_.eval_step = finished.step;
+    run_.parameters = finished.parameters;
+    run_.shared_device = finished.shared_device ? 1 : 0;
+    set_metrics();
+  }
+  void operator()(const worker::MicroBatch& reduced) {
+    if (reduced.phase == "train") run_.micro_batch_size = reduced.rows;
+  }
+  template <class Other>
+  void operator()(const Other&) {}
+
+ private:
+  void set(std::string_view name, double value) {
+    const auto found = run_.metrics.find(name);
+    if (found != run_.metrics.end()) {
+      found->second = value;
+    } else {
+      run_.metrics.emplace(name, value);
+    }
+  }
+
+  void set_metrics() {
+    for (const auto& [name, value] : worker::metrics_of(event_)) {
+      const results::Metric* const metric = results::find_metric(name);
+      if (metric && metric->source == results::Source::run) set(name, value);
+    }
+  }
+
+  RunSummary& run_;
+  const worker::Event& event_;
+};
+
+std::optional<int64_t> integer_of(const nlohmann::json& line, const char* key) {
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<int64_t>();
+}
+
+/// Times add up over all attempts, so the highest load counts.
+void update_machine_load(const nlohmann::json& line, RunSummary& run) {
+  const auto found = line.find("busy_elsewhere");
+  if (found == line.end() || !found->is_number()) return;
+  run.busy_elsewhere = std::max(run.busy_elsewhere.value_or(0), found->get<double>());
+}
+
+}  // namespace
+
+void apply(const run::StoredEvent& stored, RunSummary& run) {
+  if (stored.name == "attempt") {
+    run.attempts = stored.attempt;
+    run.exit_status.reset();
+    run.exit_signal.reset();
+  } else if (stored.name == "ended") {
+    run.exit_status = integer_of(stored.json, "exit_status");
+    run.exit_signal = integer_of(stored.json, "signal");
+    update_machine_load(stored.json, run);
+  }
+  if (stored.event) std::visit(SummaryUpdate(run, *stored.event), *stored.event);
+}
+
+void apply_times(const std::vector<ReadLine>& lines, RunSummary& run) {
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const double time = line->event ? line->event->time : -1;
+    const bool before_year_10000 = time >= 0 && time < 253402300800.0;
+    if (!before_year_10000) continue;
+    run.updated = utc_timestamp(time);
+    return;
+  }
+}
+
+}  // namespace forge::store

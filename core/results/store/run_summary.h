@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/results/metrics.h"
+#include "core/results/store/event_reader.h"
+#include "core/run/event_log.h"
+#include "core/run/run_folder.h"
+#include "core/worker/messages.h"
+
+namespace forge::store {
+
+using Scores = std::map<std::string, worker::Score>;
+
+/// What a run is and how far it got: its row of the table `runs`, whose columns have the fields'
+/// and metrics' names, and the scores of its last evaluation.
+struct RunSummary {
+  std::string id;
+  std::string project;
+  std::string config;
+  std::string key;
+  std::string name;
+  std::string description;
+  std::string command;
+  std::string revision;  ///< git commit of the workspace, ""
+  std::string created;   ///< UTC
+  std::string updated;   ///< UTC, of the newest event
+  std::string profile;
+  std::string backend;
+  std::string backend_version;
+  std::string device_type;
+  std::string device_name;
+  int64_t threads = 0;
+  int64_t numerics_version = 0;
+  int64_t seed = 0;
+  std::string data_fingerprint;
+  std::string tokenizer_fingerprint;
+  std::string evaluation;  ///< e.g. "500 rows of 512 tokens"
+  run::RunState status = run::RunState::queued;
+  int64_t attempts = 0;
+  int64_t step = 0;
+  int64_t max_steps = 0;
+  int64_t tokens_per_step = 0;
+  int64_t tokens = 0;  ///< trained on
+  int64_t parameters = 0;
+  std::optional<int64_t> eval_step;  ///< step of eval_loss; none: not evaluated yet
+  std::optional<int64_t> exit_status;
+  std::optional<int64_t> exit_signal;
+  std::string failure_reason;  ///< why it failed or stopped, ""
+  std::string failure_hint;
+  int64_t archived = 0;  ///< 1: not in lists and tables
+  std::string note;
+  std::vector<std::string> tags;            ///< sorted
+  std::optional<int64_t> micro_batch_size;  ///< rows computed at once; none: all of a step
+  /// Fraction of the machine's cores that other processes kept busy, the largest of all attempts;
+  /// none: not known.
+  std::optional<double> busy_elsewhere;
+  int64_t shared_device = 0;  ///< 1: another process held memory of the GPU at the end
+  /// Last values of the metrics that the run has reported (Source::run), by name. NaN where an
+  /// evaluation's loss was not a number.
+  std::map<std::string, double, std::less<>> metrics;
+  Scores scores;  ///< at eval_step; rows of the table `scores`
+
+  /// The last value of a metric of any source; none: not measured.
+  std::optional<double> metric(const std::string& metric_name) const;
+};
+
+/// The columns of the table, once, in its order: `visit.column(name, field)` for each field and
+/// `visit.metric(metric, run.metrics)` for each metric of a run.
+template <class Visitor, class Run>
+void columns(Visitor& visit, Run& run) {
+  visit.column("id", run.id);
+  visit.column("project", run.project);
+  visit.column("config", run.config);
+  visit.column("key", run.key);
+  visit.column("name", run.name);
+  visit.column("description", run.description);
+  visit.column("command", run.command);
+  visit.column("revision", run.revision);
+  visit.column("created", run.created);
+  visit.column("updated", run.updated);
+  visit.column("profile", run.profile);
+  visit.column("backend", run.backend);
+  visit.column("backend_version", run.backend_version);
+  visit.column("device_type", run.device_type);
+  visit.column("device_name", run.device_name);
+  visit.column("threads", run.threads);
+  visit.column("numerics_version", run.numerics_version);
+  visit.column("seed", run.seed);
+  visit.column("data_fingerprint", run.data_fingerprint);
+  visit.column("tokenizer_fingerprint", run.tokenizer_fingerprint);
+  visit.column("evaluation", run.evaluation);
+  visit.column("status", run.status);
+  visit.column("attempts", run.attempts);
+  visit.column("step", run.step);
+  visit.column("max_steps", run.max_steps);
+  visit.column("tokens_per_step", run.tokens_per_step);
+  visit.column("tokens", run.tokens);
+  visit.column("parameters", run.parameters);
+  visit.column("eval_step", run.eval_step);
+  visit.column("exit_status", run.exit_status);
+  visit.column("exit_signal", run.exit_signal);
+  visit.column("failure_reason", run.failure_reason);
+  visit.column("failure_hint", run.failure_hint);
+  visit.column("archived", run.archived);
+  visit.column("note", run.note);
+  visit.column("tags", run.tags);
+  visit.column("micro_batch_size", run.micro_batch_size);
+  visit.column("busy_elsewhere", run.busy_elsewhere);
+  visit.column("shared_device", run.shared_device);
+  for (const results::Metric& metric : results::metrics()) {
+    if (metric.source == results::Source::run) visit.metric(metric, run.metrics);
+  }
+}
+
+/// The score that summarizes an evaluation in one line: the first that is not a part of another, as
+/// "answer_accuracy.hop_8" is. Null for none.
+const Scores::value_type* headline(const Scores& scores);
+
+/// Names of all columns, in the table's order.
+const std::vector<std::string>& column_names();
+
+/// Inverse of run::name_of. Throws Error for another word.
+run::RunState status_from_name(const std::string& name);
+/// Whether nothing about the run changes any more unless its event log grows.
+bool is_final(run::RunState status);
+
+/// Steps done of all steps, in percent, rounded down; 0 where the number of steps is not known.
+int progress_percent(const RunSummary& run);
+
+/// Updates the summary by a line of events.jsonl. Later lines win. The status is not set here:
+/// RunFolder::status() knows it from more than the log.
+void apply(const run::StoredEvent& stored, RunSummary& run);
+
+/// The newest time of these lines becomes that of the run.
+void apply_times(const std::vector<ReadLine>& lines, RunSummary& run);
+
+}  // namespace forge::store

@@ -1,0 +1,129 @@
+-- The results store: an index over run folders and files of measurements, which are the truth.
+-- database.cpp adds a REAL column to `runs` for each metric of Source::run (metrics.cpp). A store
+-- that another schema made is emptied and rebuilt from the run folders. Rows of a run refer to it
+-- by run_id; the ingester removes them together. Numbers that are not finite are NULL.
+
+CREATE TABLE runs (
+  id                    TEXT PRIMARY KEY,   -- name of the run's folder
+  project               TEXT NOT NULL,
+  config                TEXT NOT NULL,
+  key                   TEXT NOT NULL,      -- hash of what identifies the run
+  name                  TEXT NOT NULL,
+  description           TEXT NOT NULL,
+  command               TEXT NOT NULL,
+  revision              TEXT NOT NULL,      -- git commit of the workspace, or ''
+  created               TEXT NOT NULL,      -- UTC
+  updated               TEXT NOT NULL,      -- UTC, of the newest event
+  profile               TEXT NOT NULL,
+  backend               TEXT NOT NULL,
+  backend_version       TEXT NOT NULL,
+  device_type           TEXT NOT NULL,
+  device_name           TEXT NOT NULL,
+  threads               INTEGER NOT NULL,   -- on a CPU, else 0
+  numerics_version      INTEGER NOT NULL,
+  seed                  INTEGER NOT NULL,
+  data_fingerprint      TEXT NOT NULL,
+  tokenizer_fingerprint TEXT NOT NULL,
+  evaluation            TEXT NOT NULL,      -- e.g. "500 rows of 512 tokens"
+  status                TEXT NOT NULL
+    CHECK (status IN ('queued', 'running', 'completed', 'stopped', 'failed')),
+  attempts              INTEGER NOT NULL,
+  step                  INTEGER NOT NULL,
+  max_steps             INTEGER NOT NULL,
+  tokens_per_step       INTEGER NOT NULL,
+  tokens                INTEGER NOT NULL,   -- trained on
+  parameters            INTEGER NOT NULL,
+  eval_step             INTEGER,            -- step of eval_loss; NULL: not evaluated yet
+  exit_status           INTEGER,
+  exit_signal           INTEGER,
+  failure_reason        TEXT NOT NULL,      -- why it failed or stopped, or ''
+  failure_hint          TEXT NOT NULL,
+  archived              INTEGER NOT NULL,   -- 1: not in lists and tables
+  note                  TEXT NOT NULL,
+  tags                  TEXT NOT NULL,      -- with commas between
+  micro_batch_size      INTEGER,            -- rows computed at once; NULL: all rows of a step
+  busy_elsewhere        REAL,               -- fraction of the cores that other processes kept busy
+  shared_device         INTEGER NOT NULL    -- 1: another process held memory of the GPU
+) STRICT;
+
+CREATE INDEX runs_by_config ON runs (config, created);
+CREATE INDEX runs_by_created ON runs (created DESC, id DESC);
+
+-- How far a run's files have been read.
+CREATE TABLE sources (
+  run_id              TEXT PRIMARY KEY,
+  record_size         INTEGER NOT NULL,
+  record_modified_ns  INTEGER NOT NULL,
+  record_inode        INTEGER NOT NULL,
+  events_size         INTEGER NOT NULL,
+  events_modified_ns  INTEGER NOT NULL,
+  events_inode        INTEGER NOT NULL,
+  remarks_size        INTEGER NOT NULL,
+  remarks_modified_ns INTEGER NOT NULL,
+  remarks_inode       INTEGER NOT NULL,
+  events_offset       INTEGER NOT NULL      -- first byte of events.jsonl that has not been read
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE configs (
+  run_id TEXT PRIMARY KEY,
+  config TEXT NOT NULL CHECK (json_valid(config))
+) STRICT;
+
+CREATE TABLE environments (
+  run_id      TEXT PRIMARY KEY,
+  environment TEXT NOT NULL CHECK (json_valid(environment))
+) STRICT;
+
+-- Training metrics of the window of steps that ends with `step`.
+CREATE TABLE train_metrics (
+  run_id            TEXT NOT NULL,
+  step              INTEGER NOT NULL,
+  tokens            INTEGER NOT NULL,
+  loss              REAL,
+  learning_rate     REAL,
+  gradient_norm     REAL,
+  tokens_per_second REAL,
+  elapsed_seconds   REAL,
+  PRIMARY KEY (run_id, step)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE evaluations (
+  run_id  TEXT NOT NULL,
+  step    INTEGER NOT NULL,
+  loss    REAL,
+  tokens  INTEGER NOT NULL,
+  seconds REAL,
+  PRIMARY KEY (run_id, step)
+) STRICT, WITHOUT ROWID;
+
+-- Scores of a task at an evaluation.
+CREATE TABLE scores (
+  run_id TEXT NOT NULL,
+  step   INTEGER NOT NULL,
+  name   TEXT NOT NULL,                     -- e.g. "answer_accuracy.hop_8"
+  value  REAL,
+  count  INTEGER NOT NULL,                  -- cases that the value is the mean of
+  PRIMARY KEY (run_id, step, name)
+) STRICT, WITHOUT ROWID;
+
+-- Measured speed: an index over the files of the folder benchmarks.
+CREATE TABLE benchmarks (
+  id                TEXT PRIMARY KEY,       -- name of the file, without .json
+  kind              TEXT NOT NULL CHECK (kind IN ('training', 'operations')),
+  call              TEXT NOT NULL,          -- the same for all that one command measured
+  created           TEXT NOT NULL,          -- UTC
+  project           TEXT NOT NULL,          -- '' for operations
+  config            TEXT NOT NULL,          -- '' for operations
+  device_type       TEXT NOT NULL,
+  device_name       TEXT NOT NULL,
+  threads           INTEGER NOT NULL,
+  precision         TEXT NOT NULL,
+  tokens_per_second REAL,                   -- median of the windows; NULL for operations
+  spread            REAL,                   -- half of their interquartile range over the median
+  record            TEXT NOT NULL CHECK (json_valid(record)),  -- the whole file
+  file_size         INTEGER NOT NULL,
+  file_modified_ns  INTEGER NOT NULL,
+  file_inode        INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX benchmarks_by_config ON benchmarks (config, created);

@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/results/tables/ablation.h"
+
+namespace forge::tables {
+namespace {
+
+using benchmark::Record;
+
+/// The records of one call, by config.
+struct CallRecords {
+  std::string created;
+  std::map<std::string, const Record*> of_config;
+
+  using Score = std::tuple<size_t, bool, std::string>;
+  Score score(const TableSpec& table) const {
+    return {of_config.size(), of_config.count(table.baseline) > 0, created};
+  }
+};
+
+std::map<std::string, CallRecords> calls_of(const TableSpec& table,
+                                            const std::vector<Record>& records) {
+  std::set<std::string> configs;
+  for (const RowSpec& row : table.rows) configs.insert(row.config);
+  std::map<std::string, CallRecords> calls;
+  for (const Record& record : records) {
+    if (record.kind != benchmark::Kind::training || configs.count(record.config) == 0) continue;
+    CallRecords& call = calls[record.call.id];
+    call.created = record.call.created;
+    call.of_config.emplace(record.config, &record);
+  }
+  return calls;
+}
+
+const Record* newest_of(const std::string& config,
+                        const std::map<std::string, CallRecords>& calls) {
+  const Record* newest = nullptr;
+  for (const auto& [id, call] : calls) {
+    const auto found = call.of_config.find(config);
+    if (found == call.of_config.end()) continue;
+    if (!newest || found->second->call.created > newest->call.created) newest = found->second;
+  }
+  return newest;
+}
+
+std::string device_text(const benchmark::BenchDevice& device) {
+  const std::string name = device.name.empty() ? device.type : device.name;
+  if (device.type != "cpu") return name;
+  return name + ", " + std::to_string(device.threads) +
+         (device.threads == 1 ? " thread" : " threads");
+}
+
+/// "batch_size" of "/batch_size", "z_loss.kind" of "/z_loss/kind".
+std::string dotted(const std::string& pointer) {
+  return join(split(std::string_view(pointer).substr(1), '/'), ".");
+}
+
+/// What keeps a measurement from being compared with another one; "" for nothing.
+std::string difference(const Record& record, const Record& reference) {
+  std::vector<std::string> parts;
+  if (record.call.id != reference.call.id) {
+    parts.push_back("measured in another call, on " + record.call.created.substr(0, 10));
+  }
+  if (device_text(record.device) != device_text(reference.device)) {
+    parts.push_back("on " + device_text(record.device));
+  }
+  const nlohmann::json own = record.train.flatten();
+  const nlohmann::json others = reference.train.flatten();
+  for (const auto& [pointer, value] : own.items()) {
+    const auto other = others.find(pointer);
+    if (other != others.end() && *other != value) {
+      parts.push_back("train." + dotted(pointer) + " " + json_text(value) + " where others have " +
+                      other->dump());
+    }
+  }
+  return join(parts, ", ");
+}
+
+std::string percent(double fraction) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * fraction);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::optional<MeasuredSpeed>> choose_speeds(const TableSpec& table,
+                                                        const std::vector<Record>& records) {
+  const std::map<std::string, CallRecords> calls = calls_of(table, records);
+  std::vector<std::optional<MeasuredSpeed>> speeds(table.rows.size());
+  const auto best = std::max_element(calls.begin(), calls.end(), [&](const auto& a, const auto& b) {
+    return a.second.score(table) < b.second.score(table);
+  });
+  if (best == calls.end()) return speeds;
+  const auto& chosen = best->second.of_config;
+  const auto of_baseline = chosen.find(table.baseline);
+  const Record& reference =
+      of_baseline != chosen.end() ? *of_baseline->second : *chosen.begin()->second;
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const std::string& config = table.rows[i].config;
+    const auto found = chosen.find(config);
+    const Record* record = found != chosen.end() ? found->second : newest_of(config, calls);
+    if (record) speeds[i] = {*record, difference(*record, reference)};
+  }
+  return speeds;
+}
+
+std::string describe_speeds(const std::vector<std::optional<MeasuredSpeed>>& speeds) {
+  const Record* any = nullptr;
+  double spread = 0;
+  for (const std::optional<MeasuredSpeed>& speed : speeds) {
+    if (!speed || !speed->otherwise.empty()) continue;
+    if (!any) any = &speed->record;
+    spread = std::max(spread, speed->record.spread);
+  }
+  if (!any) return "";
+  return "forge bench on " + any->call.created.substr(0, 10) + ", " + device_text(any->device) +
+         ", " + json_text(any->train.value("batch_size", nlohmann::json(0))) + " \u00d7 " +
+         json_text(any->train.value("seq_len", nlohmann::json(0))) + " tokens, " + any->precision +
+         ", median of " + std::to_string(any->windows.size()) + " windows, spread at most " +
+         percent(spread);
+}
+
+std::string bench_command(const TableSpec& table) {
+  std::vector<std::string> configs;
+  for (const RowSpec& row : table.rows) configs.push_back(row.config);
+  return "forge bench " + join(configs, " ");
+}
+
+namespace {
+
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+double tokens_of(const AblationRow& row) { return static_cast<double>(row.run->tokens); }
+
+/// Seconds for a token; NaN where the row's speed says nothing beside the others'.
+double seconds_per_token(const AblationRow& row, const Ablation& ablation) {
+  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.division);
+  const std::optional<double> speed = tokens_per_second_of(row, ablation.table);
+  if (!baseline || !speed || !(*speed > 0)) return unknown;
+  const bool measured = ablation.table.tokens_per_second == SpeedSource::benchmark;
+  if (measured ? !row.speed->otherwise.empty() : !computed_alike(row, *baseline)) return unknown;
+  return 1 / *speed;
+}
+
+/// What each row pays for a token, NaN where that is not known, and the losses that come of it.
+class Budget {
+ public:
+  Budget(const Ablation& ablation, std::vector<double> cost_of_a_token)
+      : cost_of_a_token_(std::move(cost_of_a_token)) {
+    for (size_t i = 0; i < cost_of_a_token_.size(); ++i) {
+      const AblationRow& row = ablation.rows[i];
+      if (!row.completed() || !row.is_controlled() || std::isnan(cost_of_a_token_[i])) continue;
+      const double cost = cost_of_a_token_[i] * tokens_of(row);
+      if (cost < smallest_) {
+        smallest_ = cost;
+        whose_ = row.spec.name;
+      }
+    }
+  }
+
+  std::vector<double> losses(size_t index,
+                             const AblationRow& row,
+                             const Evaluations& evaluations) const {
+    std::vector<double> losses;
+    if (!row.is_controlled() || std::isnan(cost_of_a_token_[index])) return losses;
+    const double tokens = std::min(smallest_ / cost_of_a_token_[index], tokens_of(row));
+    for (const store::RunSummary& run : row.runs)
+      losses.push_back(loss_after(tokens, evaluations(run.id)));
+    const bool known =
+        std::none_of(losses.begin(), losses.end(), [](double loss) { return std::isnan(loss); });
+    return known ? losses : std::vector<double>();
+  }
+
+  bool is_known() const { return !whose_.empty(); }
+  double amount() const { return smallest_; }
+  const std::string& whose() const { return whose_; }
+
+ private:
+  std::vector<double> cost_of_a_token_;
+  double smallest_ = std::numeric_limits<double>::infinity();
+  std::string whose_;
+};
+
+std::string short_number(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", number);
+  return text;
+}
+
+}  // namespace
+
+double loss_after(double tokens, const std::vector<store::LossPoint>& evaluations) {
+  const auto after = std::lower_bound(evaluations.begin(),
+                                      evaluations.end(),
+                                      tokens,
+                                      [](const store::LossPoint& point, double wanted) {
+                                        return static_cast<double>(point.tokens) < wanted;
+                                      });
+  if (evaluations.empty()) return unknown;
+  if (after == evaluations.end()) return evaluations.back().loss;
+  if (static_cast<double>(after->tokens) == tokens) return after->loss;
+  if (after == evaluations.begin()) return unknown;
+  const store::LossPoint& before = *(after - 1);
+  const double from = std::log(static_cast<double>(before.tokens));
+  const double to = std::log(static_cast<double>(after->tokens));
+  const double way = (std::log(tokens) - from) / (to - from);
+  return before.loss + way * (after->loss - before.loss);
+}
+
+void add_equal_budgets(Ablation& ablation,
+                       const Evaluations& evaluations,
+                       const std::function<double(const store::RunSummary&)>& flops_per_token) {
+  std::vector<double> seconds, operations;
+  for (const AblationRow& row : ablation.rows) {
+    seconds.push_back(row.completed() ? seconds_per_token(row, ablation) : unknown);
+    operations.push_back(row.completed() ? flops_per_token(*row.run) : unknown);
+  }
+  const Budget time(ablation, seconds), compute(ablation, operations);
+  for (size_t i = 0; i < ablation.rows.size(); ++i) {
+    AblationRow& row = ablation.rows[i];
+    row.loss_at_equal_time = time.losses(i, row, evaluations);
+    row.loss_at_equal_flops = compute.losses(i, row, evaluations);
+  }
+  if (!time.is_known() && !compute.is_known()) return;
+  std::vector<std::string> parts;
+  if (time.is_known())
+    parts.push_back(human_duration(time.amount()) + " of training, all that " + time.whose() +
+                    " takes");
+  if (compute.is_known())
+    parts.push_back(short_number(compute.amount()) + " FLOPs, those of " + compute.whose());
+  ablation.setup.push_back({"Equal budgets", join(parts, "; "), ""});
+}
+
+}  // namespace forge::tables

@@ -1,0 +1,179 @@
+#include "core/results/tables/expression.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace forge::tables {
+namespace {
+
+/// The place in a text that no file is known of.
+SourceSpan place_in(const std::string& text, size_t offset) {
+  auto source = std::make_shared<SourceText>();
+  source->name = "expression";
+  source->text = text;
+  const std::string before = text.substr(0, offset);
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+  return make_span(source, static_cast<int>(line), static_cast<int>(offset - line_start) + 1);
+}
+
+}  // namespace
+
+Error expression_error(const std::string& message,
+                       const std::string& text,
+                       size_t offset,
+                       const SourceSpan& where,
+                       const std::string& hint) {
+  if (!where) return Error(message, place_in(text, offset), hint);
+  const std::string line = where.line_text();
+  for (const size_t quote : {0, 1}) {
+    const size_t begin = static_cast<size_t>(std::max(where.column, 1)) - 1 + quote;
+    if (begin > line.size() || line.compare(begin, text.size(), text) != 0) continue;
+    SourceSpan exact = where;
+    exact.column = static_cast<int>(begin + offset) + 1;
+    return Error(message, exact, hint);
+  }
+  return Error(
+      message + " (column " + std::to_string(offset + 1) + " of '" + text + "')", where, hint);
+}
+
+namespace {
+
+double result_of(const Step& step, const double* values) {
+  const double* end = values + step.arguments;
+  switch (step.operation) {
+    case Operation::negate: return -values[0];
+    case Operation::add: return values[0] + values[1];
+    case Operation::subtract: return values[0] - values[1];
+    case Operation::multiply: return values[0] * values[1];
+    case Operation::divide: return values[0] / values[1];
+    case Operation::power: return std::pow(values[0], values[1]);
+    case Operation::absolute: return std::fabs(values[0]);
+    case Operation::minimum: return *std::min_element(values, end);
+    case Operation::maximum: return *std::max_element(values, end);
+    case Operation::logarithm: return std::log(values[0]);
+    case Operation::exponential: return std::exp(values[0]);
+    case Operation::square_root: return std::sqrt(values[0]);
+    case Operation::number:
+    case Operation::name: break;
+  }
+  return step.number;
+}
+
+void collect_names(const Expression& expression, std::vector<Name>& names) {
+  for (const Step& step : expression.steps) {
+    if (step.operation != Operation::name) continue;
+    if (std::find(names.begin(), names.end(), step.name) == names.end()) names.push_back(step.name);
+  }
+}
+
+bool is_among(const std::string& word, const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+std::string hint_for(const std::string& word,
+                     const std::vector<std::string>& known,
+                     const std::string& what) {
+  const std::string near = did_you_mean(word, known);
+  return near.empty() ? what + join(known, ", ") : near;
+}
+
+}  // namespace
+
+std::string text_of(const Name& name) {
+  switch (name.row) {
+    case Name::Row::own: break;
+    case Name::Row::baseline: return "baseline." + name.metric;
+    case Name::Row::of_config: return name.metric + "[" + name.config + "]";
+  }
+  return name.metric;
+}
+
+const char* text_of(Relation relation) {
+  switch (relation) {
+    case Relation::less: return "<";
+    case Relation::at_most: return "<=";
+    case Relation::greater: return ">";
+    case Relation::at_least: return ">=";
+  }
+  return "";
+}
+
+Expression difference_of(const Comparison& comparison) {
+  Expression difference = comparison.left;
+  difference.steps.insert(
+      difference.steps.end(), comparison.right.steps.begin(), comparison.right.steps.end());
+  Step subtract;
+  subtract.operation = Operation::subtract;
+  subtract.arguments = 2;
+  difference.steps.push_back(subtract);
+  return difference;
+}
+
+std::vector<Name> names_of(const Expression& expression) {
+  std::vector<Name> names;
+  collect_names(expression, names);
+  return names;
+}
+
+std::vector<Name> names_of(const Comparison& comparison) {
+  std::vector<Name> names;
+  collect_names(comparison.left, names);
+  collect_names(comparison.right, names);
+  return names;
+}
+
+void check_names(const Expression& expression,
+                 const std::vector<std::string>& metrics,
+                 const std::vector<std::string>& configs) {
+  for (const Step& step : expression.steps) {
+    if (step.operation != Operation::name) continue;
+    const Name& name = step.name;
+    if (!is_among(name.metric, metrics)) {
+      throw expression_error("there is no metric '" + name.metric + "'",
+                             expression.text,
+                             step.offset,
+                             expression.where,
+                             hint_for(name.metric, metrics, "metrics are "));
+    }
+    if (name.row == Name::Row::of_config && !is_among(name.config, configs)) {
+      throw expression_error("'" + name.config + "' has no row in this table",
+                             expression.text,
+                             step.offset,
+                             expression.where,
+                             hint_for(name.config, configs, "rows are "));
+    }
+  }
+}
+
+void check_names(const Comparison& comparison,
+                 const std::vector<std::string>& metrics,
+                 const std::vector<std::string>& configs) {
+  check_names(comparison.left, metrics, configs);
+  check_names(comparison.right, metrics, configs);
+}
+
+std::optional<double> evaluate(const Expression& expression, const Lookup& lookup) {
+  std::vector<double> values;
+  for (const Step& step : expression.steps) {
+    if (values.size() < step.arguments) return std::nullopt;  // no parser made this
+    double result = 0;
+    if (step.operation == Operation::name) {
+      const std::optional<double> found = lookup(step.name);
+      if (!found) return std::nullopt;
+      result = *found;
+    } else {
+      result = result_of(step, values.data() + (values.size() - step.arguments));
+    }
+    if (!std::isfinite(result)) return std::nullopt;
+    values.resize(values.size() - step.arguments);
+    values.push_back(result);
+  }
+  return values.size() == 1 ? std::optional<double>(values.front()) : std::nullopt;
+}
+
+}  // namespace forge::tables

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+
+/// Arithmetic over the metrics of a table, for its columns and claims (docs/TABLES.md):
+///
+///     100*(tokens_per_second/baseline.tokens_per_second - 1)
+///     eval_loss[nope] - eval_loss[nope_canon] > eval_loss[rope] - eval_loss[rope_canon]
+namespace forge::tables {
+
+/// A metric of a row. `answer_accuracy.hop_8` is that of the row at hand, `baseline.eval_loss` the
+/// baseline's, `eval_loss[copy/rope_1l_16d]` that of the row of a config.
+struct Name {
+  enum class Row { own, baseline, of_config };
+
+  std::string metric;
+  Row row = Row::own;
+  std::string config = {};  ///< for `of_config`
+
+  bool operator==(const Name& other) const {
+    return metric == other.metric && row == other.row && config == other.config;
+  }
+};
+
+/// As it is written in an expression.
+std::string text_of(const Name& name);
+
+enum class Operation {
+  number,
+  name,
+  negate,
+  add,
+  subtract,
+  multiply,
+  divide,
+  power,
+  absolute,
+  minimum,
+  maximum,
+  logarithm,
+  exponential,
+  square_root,
+};
+
+/// One operation on the values of those before it.
+struct Step {
+  Operation operation = Operation::number;
+  double number = 0;     ///< for `number`
+  Name name = {};        ///< for `name`
+  size_t arguments = 0;  ///< how many values it takes
+  size_t offset = 0;     ///< byte of the text at which it is written
+};
+
+/// A parsed expression: operands before what is done to them, so that evaluating needs no
+/// recursion.
+struct Expression {
+  std::string text;  ///< the whole text that it was read from
+  SourceSpan where;  ///< where that text begins
+  std::vector<Step> steps;
+};
+
+enum class Relation { less, at_most, greater, at_least };
+const char* text_of(Relation relation);  ///< "<", "<=", ">", ">="
+
+/// Two expressions and what is claimed of them.
+struct Comparison {
+  Expression left;
+  Relation relation = Relation::less;
+  Expression right;
+};
+
+/// Longest text, deepest nesting and most operations that are taken: nobody writes more by hand.
+constexpr size_t max_expression_bytes = 2000;
+constexpr int max_expression_depth = 50;
+constexpr size_t max_expression_steps = 500;
+
+/// Numbers, names, + - * / ^ (which binds tightest, to the right), parentheses, and the functions
+/// abs, min, max, log (natural), exp, sqrt. `where` is the place of the text in its file. Throws
+/// Error at the column of what is wrong.
+Expression parse_expression(const std::string& text, const SourceSpan& where = {});
+
+/// The same with exactly one of < <= > >= between two expressions that name at least one metric.
+Comparison parse_comparison(const std::string& text, const SourceSpan& where = {});
+
+/// left − right: positive where the left side is the greater one.
+Expression difference_of(const Comparison& comparison);
+
+/// The names that are used, each once, in the order of the text.
+std::vector<Name> names_of(const Expression& expression);
+std::vector<Name> names_of(const Comparison& comparison);
+
+/// Throws Error at the first name whose metric is none of `metrics` or whose config none of
+/// `configs`, with what it may have meant.
+void check_names(const Expression& expression,
+                 const std::vector<std::string>& metrics,
+                 const std::vector<std::string>& configs);
+void check_names(const Comparison& comparison,
+                 const std::vector<std::string>& metrics,
+                 const std::vector<std::string>& configs);
+
+using Lookup = std::function<std::optional<double>(const Name&)>;
+
+/// None where a metric is missing, and where a result on the way is no finite number: a division by
+/// zero, the logarithm of a negative number.
+std::optional<double> evaluate(const Expression& expression, const Lookup& lookup);
+
+}  // namespace forge::tables
+
+/// Private to the expressions of core/report.
+namespace forge::tables {
+
+/// An Error at byte `offset` of an expression whose text begins at `where`. Where the file shows
+/// the text as it is, the caret stands under the byte itself; else the message says the column.
+Error expression_error(const std::string& message,
+                       const std::string& text,
+                       size_t offset,
+                       const SourceSpan& where,
+                       const std::string& hint);
+
+}  // namespace forge::tables

@@ -1,0 +1,338 @@
+#include <cmath>
+#include <map>
+
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/results/tables/comparability.h"
+#include "core/results/tables/estimate.h"
+#include "core/results/tables/provenance.h"
+#include "core/results/tables/row_comparison.h"
+#include "core/results/tables/sheet.h"
+
+namespace forge::tables {
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv_line(const std::vector<std::string>& fields) { return join(fields, ",") + "\r\n"; }
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json value_or_null(const std::optional<T>& value) {
+  if (!value) return nullptr;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!std::isfinite(*value)) return shortest(*value);  // as in the worker's protocol
+  }
+  return *value;
+}
+
+Json whole_or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(std::llround(*value)) : value_or_null(value);
+}
+
+/// The mean over the row's runs; null where one does not have the metric. Of one run it is its
+/// metric as it stands, of several bytes are rounded.
+Json mean_or_null(const AblationRow& row, const std::string& metric, bool whole = false) {
+  double sum = 0;
+  for (const store::RunSummary& run : row.runs) {
+    const std::optional<double> value = run.metric(metric);
+    if (!value) return nullptr;
+    sum += *value;
+  }
+  if (row.runs.empty()) return nullptr;
+  const double mean = sum / static_cast<double>(row.runs.size());
+  return whole ? whole_or_null(mean) : value_or_null(std::optional<double>(mean));
+}
+
+/// The metrics of a row that both formats give, in their order: means over its seeds.
+Json metrics_json(const AblationRow& row, const TableSpec& table) {
+  Json metrics;
+  metrics["eval_loss"] = mean_or_null(row, results::eval_loss_name);
+  metrics["train_loss"] = mean_or_null(row, results::train_loss_name);
+  metrics["tokens_per_second"] = value_or_null(tokens_per_second_of(row, table));
+  metrics["peak_memory_bytes"] = mean_or_null(row, results::peak_memory_name, true);
+  metrics["peak_resident_bytes"] =
+      row.completed() ? whole_or_null(row.run->metric(results::peak_resident_name)) : Json(nullptr);
+  metrics["wall_seconds"] = mean_or_null(row, results::wall_seconds_name);
+  metrics["parameters"] = row.completed() ? Json(row.run->parameters) : Json(nullptr);
+  metrics["throughput_change"] = value_or_null(row.throughput_change);
+  metrics["memory_change"] = value_or_null(row.memory_change);
+  metrics["micro_batch_size"] = row.run ? value_or_null(row.run->micro_batch_size) : Json(nullptr);
+  metrics["disturbance"] = disturbance_of(row);
+  return metrics;
+}
+
+/// What is said of a metric over seeds.
+Json statistics_json(const Cell& cell) {
+  Json json;
+  json["n"] = cell.summary.n;
+  json["mean"] = value_or_null(std::optional<double>(cell.summary.mean));
+  json["standard_deviation"] = value_or_null(cell.summary.standard_deviation);
+  json["low"] = nullptr;
+  json["high"] = nullptr;
+  if (cell.summary.interval) {
+    json["low"] = cell.summary.interval->low;
+    json["high"] = cell.summary.interval->high;
+    json["interval"] = statistics::name_of(cell.summary.method);
+  }
+  json["values"] = Json::array();
+  for (const double value : cell.values)
+    json["values"].push_back(value_or_null(std::optional<double>(value)));
+  if (cell.difference) {
+    const statistics::Difference& difference = *cell.difference;
+    json["difference"] = {{"mean", difference.difference},
+                          {"low", difference.interval.low},
+                          {"high", difference.interval.high},
+                          {"test", cell.paired ? "paired" : "Welch"},
+                          {"degrees_of_freedom", difference.degrees_of_freedom},
+                          {"p", difference.p},
+                          {"p_holm", value_or_null(cell.p)},
+                          {"effect_size", value_or_null(difference.effect_size)}};
+  }
+  json["standing"] = name_of(cell.standing);
+  json["best"] = cell.best;
+  if (cell.noise) json["noise"] = *cell.noise;
+  return json;
+}
+
+/// Of the metrics that both formats give with what the seeds say of them.
+std::vector<std::string> sampled_metrics(const TableSpec& table) {
+  std::vector<std::string> metrics = {results::eval_loss_name};
+  if (table.tokens_per_second == SpeedSource::runs)
+    metrics.emplace_back(results::tokens_per_second_name);
+  for (const ColumnSpec& column : table.columns) {
+    const auto metric = metric_of(column);
+    if (metric && metric->source == results::Source::table) metrics.push_back(metric->name);
+  }
+  for (const std::string& score : scores_of(table)) metrics.push_back(score);
+  return metrics;
+}
+
+Json scores_json(const AblationRow& row) {
+  Json scores = Json::object();
+  if (!row.completed()) return scores;
+  for (const auto& [name, score] : row.run->scores) {
+    scores[name]["value"] = mean_or_null(row, name);
+    scores[name]["count"] = score.count;
+  }
+  return scores;
+}
+
+std::string status_of(const std::optional<store::RunSummary>& run) {
+  return run ? run::name_of(run->status) : "missing";
+}
+
+/// The value of best_of that the row shows, and all that it was chosen from.
+Json best_of_json(const AblationRow& row, const Ablation& ablation) {
+  Json points = Json::array();
+  for (const Point& point : row.points) {
+    Json json;
+    json["value"] = point.value;
+    json["status"] = status_of(point.run);
+    json["run_id"] = point.run ? Json(point.run->id) : Json(nullptr);
+    json["figure"] = nullptr;
+    if (point.completed()) {
+      AblationRow of_point;
+      static_cast<Sample&>(of_point) = point;
+      json["figure"] = mean_or_null(of_point, ablation.table.best_of->by);
+      json["seeds"] = point.runs.size();
+    }
+    if (!point.run) json["command"] = command_for(row, ablation, point.value);
+    points.push_back(std::move(json));
+  }
+  return {{"value", value_or_null(row.varied)}, {"points", std::move(points)}};
+}
+
+/// The measurement that tokens_per_second is of; null for none.
+Json benchmark_json(const AblationRow& row) {
+  if (!row.speed) return nullptr;
+  const benchmark::Record& record = row.speed->record;
+  return {{"id", record.id},
+          {"call", record.call.id},
+          {"created", record.call.created},
+          {"device_name", record.device.name},
+          {"spread", record.spread},
+          {"otherwise", row.speed->otherwise}};
+}
+
+Json published_of(const AblationRow& row) {
+  if (!row.published) return nullptr;
+  Json metrics;
+  metrics["eval_loss"] = value_or_null(row.published->eval_loss);
+  metrics["tokens_per_second"] = value_or_null(row.published->tokens_per_second);
+  metrics["peak_memory_gib"] = value_or_null(row.published->peak_memory_gib);
+  return metrics;
+}
+
+Json runs_json(const AblationRow& row) {
+  Json runs = Json::array();
+  for (const store::RunSummary& run : row.runs) {
+    runs.push_back(
+        {{"run_id", run.id},
+         {"seed", run.seed},
+         {"eval_loss", value_or_null(run.metric(results::eval_loss_name))},
+         {"tokens_per_second", value_or_null(run.metric(results::tokens_per_second_name))}});
+  }
+  return runs;
+}
+
+Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& ablation) {
+  const AblationRow& row = ablation.rows[index];
+  Json json;
+  json["config"] = row.spec.config;
+  json["name"] = row.spec.name;
+  json["positions"] = row.spec.positions;
+  json["notes"] = row.spec.notes;
+  if (!ablation.table.by.empty()) json[ablation.table.by] = row.division;
+  json["status"] = status_of(row.run);
+  json["run_id"] = row.run ? Json(row.run->id) : Json(nullptr);
+  json.update(metrics_json(row, ablation.table));
+  json["scores"] = scores_json(row);
+  json["runs"] = runs_json(row);
+  json["statistics"] = Json::object();
+  for (const auto& [metric, cells] : samples) {
+    if (cells[index].summary.n > 0) json["statistics"][metric] = statistics_json(cells[index]);
+  }
+  json["breaks"] = row.breaks;
+  if (ablation.table.tokens_per_second == SpeedSource::benchmark) {
+    json["benchmark"] = benchmark_json(row);
+  }
+  if (ablation.table.best_of) json["best_of"] = best_of_json(row, ablation);
+  if (row.run && !row.completed()) {
+    json["progress_percent"] = store::progress_percent(*row.run);
+    json["failure_reason"] = row.run->failure_reason;
+  }
+  if (!row.run && !ablation.table.best_of) json["command"] = command_for(row, ablation);
+  if (ablation.published) json["published"] = published_of(row);
+  return json;
+}
+
+std::string csv_value(const Json& value) {
+  if (value.is_null()) return "";
+  return csv_field(plain_text(value));
+}
+
+/// The scores of a table's row, value and count of each in turn.
+std::vector<std::string> csv_scores(const AblationRow& row, const TableSpec& table) {
+  const Json scores = scores_json(row);
+  std::vector<std::string> fields;
+  for (const std::string& name : scores_of(table)) {
+    const auto found = scores.find(name);
+    const bool has = found != scores.end();
+    fields.push_back(has ? csv_value(found->at("value")) : "");
+    fields.push_back(has ? csv_value(found->at("count")) : "");
+  }
+  return fields;
+}
+
+/// Standard deviation, interval, adjusted p and standing; empty where they are not known.
+std::vector<std::string> csv_statistics(const Cell& cell) {
+  std::vector<std::string> fields = {csv_value(value_or_null(cell.summary.standard_deviation))};
+  const std::optional<statistics::Interval>& interval = cell.summary.interval;
+  fields.push_back(interval ? csv_value(Json(interval->low)) : "");
+  fields.push_back(interval ? csv_value(Json(interval->high)) : "");
+  fields.push_back(csv_value(value_or_null(cell.p)));
+  fields.emplace_back(cell.summary.n == 0 ? "" : name_of(cell.standing));
+  return fields;
+}
+
+}  // namespace
+
+Json to_json(const Ablation& ablation) {
+  Json json;
+  json["table"] = ablation.table.name;
+  json["title"] = ablation.table.title;
+  json["baseline"] = ablation.table.baseline;
+  json["profile"] = ablation.profile;
+  json["setup"] = Json::object();
+  for (const SetupEntry& entry : ablation.setup) json["setup"][entry.name] = entry.value;
+  if (ablation.table.best_of) {
+    const BestOfSpec& best_of = *ablation.table.best_of;
+    json["best_of"] = {{"key", best_of.key},
+                       {"by", best_of.by},
+                       {"take", names_of(best_of.take)[static_cast<size_t>(best_of.take)]}};
+  }
+  if (!ablation.table.by.empty()) json["by"] = ablation.table.by;
+  json["rows"] = Json::array();
+  const CellsByMetric samples = cells_by_metric(ablation, sampled_metrics(ablation.table));
+  for (size_t i = 0; i < ablation.rows.size(); ++i)
+    json["rows"].push_back(row_to_json(i, samples, ablation));
+  json["left_out"] = Json::array();
+  for (const LeftOut& entry : ablation.left_out) {
+    json["left_out"].push_back(
+        {{"config", entry.config}, {"reason", entry.reason}, {"runs", entry.runs}});
+  }
+  if (!ablation.table.claims.empty()) {
+    json["claims"] = Json::array();
+    for (const Verdict& verdict : judge_claims(ablation)) {
+      json["claims"].push_back({{"claim", verdict.claim},
+                                {"verdict", name_of(verdict.kind)},
+                                {"reason", verdict.reason}});
+    }
+  }
+  if (ablation.published) {
+    const Published& published = *ablation.published;
+    json["published"] = {
+        {"source", published.source}, {"url", published.url}, {"setup", published.setup}};
+  }
+  return json;
+}
+
+std::string to_csv(const Ablation& ablation) {
+  std::vector<std::string> header = {"config", "name", "positions", "status", "run_id"};
+  const std::vector<std::string> published = {"eval_loss", "tokens_per_second", "peak_memory_gib"};
+  const Json no_metrics = metrics_json({}, ablation.table);
+  for (const auto& [name, value] : no_metrics.items()) header.push_back(name);
+  for (const std::string& name : scores_of(ablation.table)) {
+    header.push_back(name);
+    header.push_back(name + "_count");
+  }
+  const CellsByMetric samples = cells_by_metric(ablation, sampled_metrics(ablation.table));
+  header.emplace_back("seeds");
+  for (const auto& [metric, cells] : samples) {
+    for (const char* what : {"_sd", "_low", "_high", "_p", "_standing"})
+      header.push_back(metric + what);
+  }
+  header.emplace_back("breaks");
+  if (ablation.table.best_of) header.push_back(ablation.table.best_of->key);
+  if (!ablation.table.by.empty()) header.push_back(ablation.table.by);
+  if (ablation.published) {
+    for (const std::string& name : published) header.push_back("published_" + name);
+  }
+  std::string text = csv_line(header);
+  for (size_t i = 0; i < ablation.rows.size(); ++i) {
+    const AblationRow& row = ablation.rows[i];
+    std::vector<std::string> line = {csv_field(row.spec.config),
+                                     csv_field(row.spec.name),
+                                     csv_field(row.spec.positions),
+                                     status_of(row.run),
+                                     csv_field(row.run ? row.run->id : "")};
+    const Json metrics = metrics_json(row, ablation.table);
+    for (const auto& [name, value] : metrics.items()) line.push_back(csv_value(value));
+    for (const std::string& field : csv_scores(row, ablation.table)) line.push_back(field);
+    line.push_back(std::to_string(row.runs.size()));
+    for (const auto& [metric, cells] : samples) {
+      for (std::string& field : csv_statistics(cells[i])) line.push_back(std::move(field));
+    }
+    line.push_back(csv_field(join(row.breaks, "; ")));
+    if (ablation.table.best_of) line.push_back(csv_value(value_or_null(row.varied)));
+    if (!ablation.table.by.empty()) line.push_back(csv_field(row.division));
+    if (ablation.published) {
+      const Json theirs = published_of(row);
+      for (const std::string& name : published) {
+        line.push_back(theirs.is_null() ? "" : csv_value(theirs[name]));
+      }
+    }
+    text += csv_line(line);
+  }
+  return text;
+}
+
+}  // namespace forge::tables

@@ -1,0 +1,264 @@
+#include "core/results/tables/pivot.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/parallel.h"
+#include "core/base/text.h"
+#include "core/results/metrics.h"
+#include "core/results/store/result_store.h"
+#include "core/run/identity.h"
+
+namespace forge::tables {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using store::ConfiguredRun;
+
+/// What a run is made from but for its seed.
+struct Parts {
+  nlohmann::json config;
+  std::array<std::string, 6> others;
+};
+constexpr std::array<const char*, 6> names_of_others = {
+    "data", "tokenizer", "evaluation", "backend", "numerics", "device"};
+
+/// A run with what the table asks of it, found out once.
+struct Looked {
+  const ConfiguredRun* run = nullptr;
+  nlohmann::json row;
+  nlohmann::json column;
+  Parts parts;
+};
+
+/// The label of a row or column: nothing and an empty text can be told apart.
+std::string label_of(const nlohmann::json& value) {
+  if (value.is_null()) return "\u2014";
+  if (value == "") return "\"\"";
+  return plain_text(value);
+}
+
+/// Numbers before texts, each in their order.
+bool comes_before(const nlohmann::json& a, const nlohmann::json& b) {
+  if (a.is_number() != b.is_number()) return a.is_number();
+  return a < b;
+}
+
+/// The values, each once, in order.
+std::vector<nlohmann::json> each_once(std::vector<nlohmann::json> values) {
+  std::sort(values.begin(), values.end(), comes_before);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+Parts parts_of(const ConfiguredRun& run) {
+  const store::RunSummary& summary = run.summary;
+  Parts parts{run::identity_config(run.config),
+              {summary.data_fingerprint,
+               summary.tokenizer_fingerprint,
+               summary.evaluation,
+               summary.backend,
+               std::to_string(summary.numerics_version),
+               summary.device_name + ", " + std::to_string(summary.threads) + " threads"}};
+  parts.config.erase("seed");
+  return parts;
+}
+
+/// Adds the dotted names of the values in which two configs differ.
+void add_differing(const nlohmann::json& a,
+                   const nlohmann::json& b,
+                   const std::string& path,
+                   std::set<std::string>& names) {
+  if (a == b) return;
+  if (!a.is_object() || !b.is_object()) {
+    names.insert(path);
+    return;
+  }
+  const std::string prefix = path.empty() ? "" : path + ".";
+  for (const auto& [key, value] : a.items()) {
+    const auto found = b.find(key);
+    if (found == b.end()) {
+      names.insert(prefix + key);
+    } else {
+      add_differing(value, *found, prefix + key, names);
+    }
+  }
+  for (const auto& [key, value] : b.items()) {
+    if (!a.contains(key)) names.insert(prefix + key);
+  }
+}
+
+/// The names of what differs between runs.
+std::set<std::string> differing(const std::vector<const Looked*>& runs) {
+  std::set<std::string> names;
+  if (runs.empty()) return names;
+  const Parts& first = runs.front()->parts;
+  for (const Looked* looked : runs) {
+    add_differing(first.config, looked->parts.config, "", names);
+    for (size_t i = 0; i < first.others.size(); ++i) {
+      if (first.others[i] != looked->parts.others[i]) names.insert(names_of_others[i]);
+    }
+  }
+  return names;
+}
+
+/// Names of parts without those that a key of the table is, or is a part of.
+std::vector<std::string> beside(const std::set<std::string>& names, const PivotOptions& options) {
+  std::vector<std::string> others;
+  for (const std::string& name : names) {
+    const auto is_key = [&](const std::string& key) {
+      return !key.empty() && (name == key || starts_with(name, key + "."));
+    };
+    if (!is_key(options.rows) && !is_key(options.columns)) others.push_back(name);
+  }
+  return others;
+}
+
+/// A metric that no run has is most likely a misspelt one.
+void require_metric(const std::vector<ConfiguredRun>& runs, const std::string& metric) {
+  std::vector<std::string> known = results::run_metric_names();
+  for (const ConfiguredRun& run : runs) {
+    for (const auto& [name, score] : run.summary.scores) {
+      if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+    }
+  }
+  if (std::find(known.begin(), known.end(), metric) != known.end()) return;
+  const std::string near = did_you_mean(metric, known);
+  throw Error("no run has the metric '" + metric + "'",
+              {},
+              near.empty() ? "metrics: " + join(known, ", ") : near);
+}
+
+PivotCell cell_of(const std::vector<const Looked*>& runs, const std::string& metric) {
+  PivotCell cell;
+  std::vector<double> values;
+  for (const Looked* looked : runs) {
+    cell.runs.push_back(looked->run->summary.id);
+    values.push_back(*looked->run->summary.metric(metric));
+  }
+  if (!values.empty()) cell.summary = statistics::summarize(values, 0);
+  return cell;
+}
+
+SheetCell shown_cell(const PivotCell& cell, const std::string& metric) {
+  if (cell.summary.n == 0) return {"\u2014", std::nullopt};
+  std::string text = results::text(cell.summary.mean, results::metric_named(metric));
+  if (const auto& interval = cell.summary.interval)
+    text += " \u00b1 " + results::text(interval->reach(), results::metric_named(metric));
+  if (cell.summary.n > 1) text += " (" + std::to_string(cell.summary.n) + ")";
+  return {text, cell.summary.mean};
+}
+
+}  // namespace
+
+Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& options) {
+  store::require_names({options.rows});
+  if (!options.columns.empty()) store::require_names({options.columns});
+  require_metric(runs, options.metric);
+  Pivot pivot;
+  pivot.options = options;
+  std::vector<Looked> completed;
+  for (const ConfiguredRun& run : runs) {
+    if (run.summary.status != run::RunState::completed) continue;
+    if (run.summary.metric(options.metric)) {
+      completed.push_back({&run, {}, {}, {}});
+    } else {
+      ++pivot.without;
+    }
+  }
+  parallel_for(completed.size(), [&](size_t i) {
+    const ConfiguredRun& run = *completed[i].run;
+    completed[i].row = store::value_of(run, options.rows);
+    if (!options.columns.empty()) completed[i].column = store::value_of(run, options.columns);
+    completed[i].parts = parts_of(run);
+  });
+  std::vector<nlohmann::json> rows, columns;
+  std::vector<const Looked*> all;
+  for (const Looked& looked : completed) {
+    rows.push_back(looked.row);
+    columns.push_back(looked.column);
+    all.push_back(&looked);
+  }
+  rows = each_once(std::move(rows));
+  columns = each_once(std::move(columns));
+  std::set<std::string> pooled;
+  for (const nlohmann::json& row : rows) {
+    pivot.row_values.push_back(label_of(row));
+    pivot.cells.emplace_back();
+    for (const nlohmann::json& column : columns) {
+      std::vector<const Looked*> own;
+      for (const Looked* looked : all) {
+        if (looked->row == row && looked->column == column) own.push_back(looked);
+      }
+      for (const std::string& name : differing(own)) pooled.insert(name);
+      pivot.cells.back().push_back(cell_of(own, options.metric));
+    }
+  }
+  for (const nlohmann::json& column : columns)
+    pivot.column_values.push_back(options.columns.empty() ? "" : label_of(column));
+  pivot.pooled = beside(pooled, options);
+  for (const std::string& name : beside(differing(all), options)) {
+    if (pooled.count(name) == 0) pivot.varying.push_back(name);
+  }
+  return pivot;
+}
+
+Sheet make_sheet(const Pivot& pivot) {
+  const PivotOptions& options = pivot.options;
+  Sheet sheet;
+  sheet.title = options.metric + " by " + options.rows +
+                (options.columns.empty() ? "" : " and " + options.columns);
+  sheet.columns.push_back({options.rows, false, false});
+  for (const std::string& value : pivot.column_values)
+    sheet.columns.push_back({value.empty() ? options.metric : value, true, false});
+  for (size_t i = 0; i < pivot.row_values.size(); ++i) {
+    sheet.rows.push_back({{pivot.row_values[i], std::nullopt}});
+    for (const PivotCell& cell : pivot.cells[i])
+      sheet.rows.back().push_back(shown_cell(cell, options.metric));
+  }
+  if (!pivot.pooled.empty())
+    sheet.footnotes.push_back("runs of one cell differ in more than the seed: " +
+                              join(pivot.pooled, ", ") + "; \u00b1 is no interval over seeds then");
+  if (!pivot.varying.empty())
+    sheet.footnotes.push_back("the cells differ in more than the table shows: " +
+                              join(pivot.varying, ", "));
+  if (pivot.without > 0)
+    sheet.footnotes.push_back("completed runs without " + options.metric + ": " +
+                              std::to_string(pivot.without));
+  return sheet;
+}
+
+Json to_json(const Pivot& pivot) {
+  Json json;
+  json["rows"] = pivot.options.rows;
+  json["columns"] = pivot.options.columns;
+  json["metric"] = pivot.options.metric;
+  json["cells"] = Json::array();
+  for (size_t i = 0; i < pivot.row_values.size(); ++i) {
+    for (size_t k = 0; k < pivot.column_values.size(); ++k) {
+      const PivotCell& cell = pivot.cells[i][k];
+      if (cell.summary.n == 0) continue;
+      Json entry = {{"row", pivot.row_values[i]},
+                    {"column", pivot.column_values[k]},
+                    {"n", cell.summary.n},
+                    {"mean", cell.summary.mean},
+                    {"low", nullptr},
+                    {"high", nullptr},
+                    {"runs", cell.runs}};
+      if (cell.summary.interval) {
+        entry["low"] = cell.summary.interval->low;
+        entry["high"] = cell.summary.interval->high;
+      }
+      json["cells"].push_back(std::move(entry));
+    }
+  }
+  json["pooled"] = pivot.pooled;
+  json["varying"] = pivot.varying;
+  json["without"] = pivot.without;
+  return json;
+}
+
+}  // namespace forge::tables

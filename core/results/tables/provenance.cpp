@@ -1,0 +1,237 @@
+#include "core/results/tables/provenance.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "core/base/text.h"
+#include "core/config/experiment.h"
+
+namespace forge::tables {
+namespace {
+
+using store::ConfiguredRun;
+using store::RunSummary;
+
+/// A fingerprint as long as a reader can compare it.
+std::string shortened(const std::string& fingerprint) { return fingerprint.substr(0, 12); }
+
+std::string training_of(const ConfiguredRun& run) {
+  const RunSummary& summary = run.summary;
+  return with_thousands(summary.max_steps) + " steps of " +
+         with_thousands(summary.tokens_per_step) + " tokens: " + with_thousands(summary.tokens) +
+         " tokens";
+}
+
+std::string data_of(const ConfiguredRun& run) {
+  const config::DataConfig data = config::experiment_from_json(run.config).data;
+  const std::string& what = data.is_task() ? data.task.name : data.path;
+  std::string name = what.empty() ? data.source : data.source + " " + what;
+  std::vector<std::string> mixed;
+  for (const auto& [source, config] : data.sources) {
+    if (config.weight > 0) mixed.push_back(source + " " + shortest(config.weight));
+  }
+  if (!mixed.empty()) name += " of " + join(mixed, ", ");
+  return name + " (" + shortened(run.summary.data_fingerprint) + ")";
+}
+
+/// "" where the ids are no tokenizer's.
+std::string tokenizer_of(const ConfiguredRun& run) {
+  const config::Experiment experiment = config::experiment_from_json(run.config);
+  if (experiment.data.has_own_ids()) return "";
+  const config::TokenizerConfig& tokenizer = experiment.tokenizer;
+  return tokenizer.kind + ", " + with_thousands(tokenizer.vocab_size) + " entries (" +
+         shortened(run.summary.tokenizer_fingerprint) + ")";
+}
+
+std::string device_of(const ConfiguredRun& run) {
+  const RunSummary& summary = run.summary;
+  const std::string name = summary.device_name.empty() ? summary.device_type : summary.device_name;
+  if (summary.threads <= 0) return name;
+  return name + ", " + std::to_string(summary.threads) +
+         (summary.threads == 1 ? " thread" : " threads");
+}
+
+/// Backend and libraries; what a library is known by only as a path says nothing to a reader.
+std::string versions_of(const ConfiguredRun& run) {
+  const RunSummary& summary = run.summary;
+  std::string text = summary.backend + " " + summary.backend_version + " (numerics " +
+                     std::to_string(summary.numerics_version) + ")";
+  const auto libraries = run.environment.find("libraries");
+  if (!run.environment.is_object() || libraries == run.environment.end()) return text;
+  for (const auto& [name, version] : libraries->items()) {
+    if (!version.is_string()) continue;
+    const std::string shown = version.get<std::string>();
+    if (!shown.empty() && shown.find('/') == std::string::npos) text += ", " + name + " " + shown;
+  }
+  return text;
+}
+
+/// The values of all runs, each once, in the order of the rows.
+std::string all_values(const std::vector<const ConfiguredRun*>& runs,
+                       const std::function<std::string(const ConfiguredRun&)>& value_of) {
+  std::vector<std::string> values;
+  for (const ConfiguredRun* run : runs) {
+    std::string value = value_of(*run);
+    if (value.empty()) continue;
+    if (std::find(values.begin(), values.end(), value) == values.end()) {
+      values.push_back(std::move(value));
+    }
+  }
+  return join(values, "; ");
+}
+
+/// "1, 2, 3", sorted; many as a range.
+std::string seeds_of(const std::vector<const ConfiguredRun*>& runs) {
+  std::set<int64_t> seeds;
+  for (const ConfiguredRun* run : runs) seeds.insert(run->summary.seed);
+  std::vector<std::string> texts;
+  for (const int64_t seed : seeds) texts.push_back(std::to_string(seed));
+  constexpr size_t most_listed = 10;
+  if (texts.size() <= most_listed) return join(texts, ", ");
+  return std::to_string(texts.size()) + " from " + texts.front() + " to " + texts.back();
+}
+
+std::string parameter_range(const std::vector<const ConfiguredRun*>& runs) {
+  const auto fewer = [](const ConfiguredRun* a, const ConfiguredRun* b) {
+    return a->summary.parameters < b->summary.parameters;
+  };
+  const auto [least, most] = std::minmax_element(runs.begin(), runs.end(), fewer);
+  const int64_t low = (*least)->summary.parameters;
+  const int64_t high = (*most)->summary.parameters;
+  if (low == high) return with_thousands(low);
+  return with_thousands(low) + " to " + with_thousands(high);
+}
+
+std::string newest_date(const std::vector<const ConfiguredRun*>& runs) {
+  std::string newest;
+  for (const ConfiguredRun* run : runs) newest = std::max(newest, run->summary.updated);
+  return newest.substr(0, 10);
+}
+
+}  // namespace
+
+std::vector<SetupEntry> describe_setup(const std::vector<const ConfiguredRun*>& runs) {
+  if (runs.empty()) return {};
+  const std::string profile = all_values(runs, [](const auto& run) { return run.summary.profile; });
+  const std::string training = all_values(runs, training_of);
+  const std::string evaluation =
+      all_values(runs, [](const auto& run) { return run.summary.evaluation; });
+  const std::string data = all_values(runs, data_of);
+  const std::string seeds = seeds_of(runs);
+  const bool several_seeds = seeds.find_first_not_of("0123456789-") != std::string::npos;
+  const std::string device = all_values(runs, device_of);
+  const std::string revision =
+      all_values(runs, [](const auto& run) { return run.summary.revision; });
+  std::vector<SetupEntry> setup = {
+      {"Profile", profile, "profile " + profile},
+      {"Training", training, training},
+      {"Evaluation", evaluation, "evaluated on " + evaluation},
+      {"Data", data, data},
+      {"Tokenizer", all_values(runs, tokenizer_of), ""},
+      {several_seeds ? "Seeds" : "Seed", seeds, (several_seeds ? "seeds " : "seed ") + seeds},
+      {"Device", device, device},
+      {"Parameters", parameter_range(runs), ""},
+      {"Versions", all_values(runs, versions_of), ""},
+      {"Revision", revision, ""},
+      {"Newest run", newest_date(runs), ""},
+  };
+  const auto is_empty = [](const SetupEntry& entry) { return entry.value.empty(); };
+  setup.erase(std::remove_if(setup.begin(), setup.end(), is_empty), setup.end());
+  return setup;
+}
+
+namespace {
+
+std::string run_command(const std::vector<std::string>& configs,
+                        const Ablation& ablation,
+                        std::optional<double> value) {
+  std::string command = "forge run " + join(configs, " ");
+  if (const auto& best_of = ablation.table.best_of; best_of && best_of->validation_rows > 0)
+    command += " --set train.validation_rows=" + std::to_string(best_of->validation_rows);
+  if (value) command += " --set " + ablation.table.best_of->key + "=" + shortest(*value);
+  if (!ablation.profile.empty()) command += " --set profile=" + ablation.profile;
+  return command;
+}
+
+/// For each value of best_of the command that runs the rows whose point is wanted.
+std::vector<std::string> commands_by_value(const Ablation& ablation,
+                                           const std::function<bool(const Point&)>& is_wanted) {
+  std::vector<std::string> commands;
+  if (!ablation.table.best_of) return commands;
+  for (const double value : ablation.table.best_of->values) {
+    std::vector<std::string> configs;
+    for (const AblationRow& row : ablation.rows) {
+      for (const Point& point : row.points) {
+        if (point.value == value && is_wanted(point)) configs.push_back(row.spec.config);
+      }
+    }
+    if (!configs.empty()) commands.push_back(run_command(configs, ablation, value));
+  }
+  return commands;
+}
+
+}  // namespace
+
+std::string command_for(const AblationRow& row,
+                        const Ablation& ablation,
+                        std::optional<double> value) {
+  return run_command({row.spec.config}, ablation, value);
+}
+
+std::vector<std::string> best_of_commands(const Ablation& ablation) {
+  return commands_by_value(ablation, [](const Point&) { return true; });
+}
+
+std::vector<std::string> missing_commands(const Ablation& ablation) {
+  std::vector<std::string> commands =
+      commands_by_value(ablation, [](const Point& point) { return !point.run; });
+  if (ablation.table.best_of) return commands;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.run) commands.push_back(command_for(row, ablation));
+  }
+  return commands;
+}
+
+std::vector<store::RunSummary> shown_runs(const std::vector<Ablation>& ablations) {
+  std::vector<store::RunSummary> runs;
+  std::set<std::string> seen;
+  const auto add = [&](const Sample& sample) {
+    for (const store::RunSummary& run : sample.runs) {
+      if (seen.insert(run.id).second) runs.push_back(run);
+    }
+  };
+  for (const Ablation& ablation : ablations) {
+    for (const AblationRow& row : ablation.rows) {
+      add(row);
+      for (const Point& point : row.points) add(point);
+    }
+  }
+  return runs;
+}
+
+std::string as_typed(const store::RunSummary& run) {
+  const size_t space = std::min(run.command.find(' '), run.command.size());
+  const size_t slash = run.command.rfind('/', space);
+  return slash == std::string::npos ? run.command : run.command.substr(slash + 1);
+}
+
+std::vector<std::string> reproduction_commands(const std::vector<Ablation>& ablations) {
+  std::vector<std::string> commands;
+  std::set<std::string> seen;
+  for (const store::RunSummary& run : shown_runs(ablations)) {
+    const std::string command = as_typed(run);
+    if (!command.empty() && seen.insert(command).second) commands.push_back(command);
+  }
+  if (commands.empty()) {
+    commands.push_back("forge run --all");
+    for (const Ablation& ablation : ablations) {
+      for (const std::string& command : best_of_commands(ablation)) commands.push_back(command);
+    }
+  }
+  for (const Ablation& ablation : ablations)
+    commands.push_back("forge compare --table " + ablation.table.name);
+  return commands;
+}
+
+}  // namespace forge::tables

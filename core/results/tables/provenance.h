@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/results/tables/ablation.h"
+
+namespace forge::tables {
+
+/// What the runs of a table have in common, each as a name and a value: profile, training,
+/// evaluation, data, tokenizer, seed, device, parameters, versions, date of the newest run. Where
+/// runs differ in one, all its values are given. Empty for no runs.
+std::vector<SetupEntry> describe_setup(const std::vector<const store::ConfiguredRun*>& runs);
+
+}  // namespace forge::tables
+
+/// The commands that make the runs of a table.
+namespace forge::tables {
+
+/// The command that makes the run of a row whose run is missing, with `value` for what best_of
+/// varies.
+std::string command_for(const AblationRow& row,
+                        const Ablation& ablation,
+                        std::optional<double> value = std::nullopt);
+
+/// The commands that make the runs which best_of asks for, one for each value; none without it.
+std::vector<std::string> best_of_commands(const Ablation& ablation);
+
+/// The commands that make every run that the table lacks.
+std::vector<std::string> missing_commands(const Ablation& ablation);
+
+/// Those that make every run of the tables and print them.
+std::vector<std::string> reproduction_commands(const std::vector<Ablation>& ablations);
+
+/// All completed runs whose metrics tables show or chose from, each once, in the order of the rows.
+std::vector<store::RunSummary> shown_runs(const std::vector<Ablation>& ablations);
+
+/// The command that made the run, without the folder that forge lay in.
+std::string as_typed(const store::RunSummary& run);
+
+}  // namespace forge::tables

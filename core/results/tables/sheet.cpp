@@ -1,0 +1,401 @@
+#include "core/results/tables/sheet.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "core/base/text.h"
+#include "core/results/metrics.h"
+#include "core/results/tables/comparability.h"
+#include "core/results/tables/estimate.h"
+#include "core/results/tables/provenance.h"
+#include "core/results/tables/row_comparison.h"
+
+namespace forge::tables {
+namespace {
+
+const char* const missing_text = "\u2014";
+
+bool is_text(ColumnKind kind) {
+  return kind == ColumnKind::model || kind == ColumnKind::positions || kind == ColumnKind::notes ||
+         kind == ColumnKind::by;
+}
+
+bool is_benchmark(const ColumnSpec& column, const Ablation& ablation) {
+  return column.kind == ColumnKind::metric && column.metric == results::tokens_per_second_name &&
+         ablation.table.tokens_per_second == SpeedSource::benchmark;
+}
+
+/// Columns that say how good a model is.
+bool is_quality(const ColumnSpec& column) {
+  return column.kind == ColumnKind::metric && results::metric_named(column.metric).is_quality();
+}
+
+/// Columns whose values come from the row's runs.
+bool is_measured(const ColumnSpec& column, const Ablation& ablation) {
+  return !is_text(column.kind) && column.kind != ColumnKind::published &&
+         !is_benchmark(column, ablation);
+}
+
+SheetCell of_text(const std::string& text) {
+  return {text.empty() ? missing_text : text, std::nullopt};
+}
+
+template <class T, class Format>
+SheetCell of_number(const std::optional<T>& metric, Format format) {
+  if (!metric) return of_text(missing_text);
+  const auto value = static_cast<double>(*metric);
+  return {format(value), value};
+}
+
+/// Sorted by the throughput.
+SheetCell overhead_cell(const AblationRow& row, const Ablation& ablation) {
+  if (row.spec.config == ablation.table.baseline) return {"baseline", 0};
+  std::vector<std::string> parts;
+  if (row.throughput_change)
+    parts.push_back("throughput " + results::change_text(*row.throughput_change));
+  if (row.memory_change) parts.push_back("memory " + results::change_text(*row.memory_change));
+  return {parts.empty() ? missing_text : join(parts, ", "), row.throughput_change};
+}
+
+/// Whether another column says how the metric differs from the baseline's.
+bool has_difference_beside(const ColumnSpec& column, const Ablation& ablation) {
+  const std::vector<ColumnSpec>& columns = ablation.table.columns;
+  return std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& other) {
+    return other.kind == ColumnKind::difference && other.metric == column.metric;
+  });
+}
+
+/// The mean over seeds with its interval, and \u2248 where it differs from the baseline's by noise
+/// alone, unless a column of differences says so.
+SheetCell mean_cell(const Cell& cell, const ColumnSpec& column, const Ablation& ablation) {
+  if (cell.summary.n == 0) return of_text(missing_text);
+  const results::Metric metric = *metric_of(column);
+  SheetCell shown{results::text(cell.summary.mean, metric), cell.summary.mean};
+  if (metric.unit == results::Unit::bytes || metric.unit == results::Unit::count) return shown;
+  if (cell.summary.interval)
+    shown.text += " \u00b1 " + results::half_width_text(
+                                   cell.summary.interval->reach(), cell.summary.mean, metric);
+  if (cell.standing == Standing::tie && metric.is_quality() &&
+      !has_difference_beside(column, ablation))
+    shown.text += " \u2248";
+  shown.bold = cell.best;
+  return shown;
+}
+
+/// The difference to the baseline: alone where it is significant, in parentheses where it is noise.
+SheetCell difference_cell(const Cell& cell, const Cell& baseline, const ColumnSpec& column) {
+  if (cell.standing == Standing::baseline) return {"baseline", 0.0};
+  if (cell.standing == Standing::not_alike || cell.summary.n == 0) return of_text(missing_text);
+  const results::Metric metric = *metric_of(column);
+  const double difference = cell.summary.mean - baseline.summary.mean;
+  std::string text =
+      (difference < 0 ? "\u2212" : "+") + results::text(std::abs(difference), metric);
+  if (cell.difference)
+    text += " \u00b1 " + results::text(cell.difference->interval.reach(), metric) + ", " +
+            results::p_value_text(*cell.p);
+  if (cell.standing == Standing::tie) text = "\u2248 (" + text + ")";
+  if (cell.standing == Standing::one_seed) text += " ?";
+  return {text, difference};
+}
+
+/// An expression's value with its interval, where seeds tell one.
+SheetCell derived_cell(const AblationRow& row, const ColumnSpec& column, const Ablation& ablation) {
+  const Estimate found = estimate(column.expression, samples_for(ablation, row));
+  if (!found.value) return of_text(missing_text);
+  const std::string unit = column.unit.empty() ? "" : " " + column.unit;
+  std::string text = results::fixed_text(*found.value, column.precision);
+  if (found.interval)
+    text += " \u00b1 " + results::fixed_text(found.interval->reach(), column.precision);
+  return {text + unit, *found.value};
+}
+
+SheetCell measured_cell(size_t index,
+                        const ColumnSpec& column,
+                        const CellsByMetric& cells,
+                        const Ablation& ablation) {
+  const AblationRow& row = ablation.rows[index];
+  if (is_benchmark(column, ablation))
+    return of_number(tokens_per_second_of(row, ablation.table), results::throughput_text);
+  if (!row.completed()) return of_text(missing_text);
+  switch (column.kind) {
+    case ColumnKind::overhead: return overhead_cell(row, ablation);
+    case ColumnKind::varied: return of_number(row.varied, shortest);
+    case ColumnKind::seeds:
+      return {with_thousands(static_cast<int64_t>(row.runs.size())),
+              static_cast<double>(row.runs.size())};
+    case ColumnKind::difference: {
+      const std::vector<Cell>& of_metric = cells.at(column.metric);
+      const AblationRow* baseline = find_row(ablation, ablation.table.baseline, row.division);
+      if (!baseline) return of_text(missing_text);
+      const auto place = static_cast<size_t>(baseline - ablation.rows.data());
+      return difference_cell(of_metric[index], of_metric[place], column);
+    }
+    case ColumnKind::derived: return derived_cell(row, column, ablation);
+    default: return mean_cell(cells.at(column.metric)[index], column, ablation);
+  }
+}
+
+SheetCell published_cell(const std::optional<PublishedResult>& result, const std::string& metric) {
+  if (!result) return of_text(missing_text);
+  if (metric == results::eval_loss_name) return of_number(result->eval_loss, results::loss_text);
+  if (metric == results::tokens_per_second_name)
+    return of_number(result->tokens_per_second, results::throughput_text);
+  return of_number(result->peak_memory_gib,
+                   [](double gib) { return human_bytes(gib * (int64_t{1} << 30)); });
+}
+
+/// Of a row without notes it is empty: nothing is missing.
+SheetCell spec_cell(const RowSpec& row, ColumnKind kind) {
+  switch (kind) {
+    case ColumnKind::model: return {row.name, std::nullopt};
+    case ColumnKind::positions: return of_text(row.positions);
+    default: return {row.notes, std::nullopt};
+  }
+}
+
+SheetCell cell_of(size_t index,
+                  const ColumnSpec& column,
+                  const CellsByMetric& cells_of_metric,
+                  const Ablation& ablation) {
+  const AblationRow& row = ablation.rows[index];
+  if (column.kind == ColumnKind::by) return of_text(row.division);
+  if (is_text(column.kind)) return spec_cell(row.spec, column.kind);
+  if (column.kind == ColumnKind::published) return published_cell(row.published, column.metric);
+  return measured_cell(index, column, cells_of_metric, ablation);
+}
+
+/// What a completed row is the best of, where runs are lacking; else "".
+std::string lacking_values(const AblationRow& row, const Ablation& ablation) {
+  const std::vector<std::string> values = open_values(row);
+  if (values.empty()) return "";
+  return "the best of " + std::to_string(row.points.size() - values.size()) + " of " +
+         std::to_string(row.points.size()) + "; not completed with " + ablation.table.best_of->key +
+         " " + join(values, ", ");
+}
+
+/// That a better value may lie beyond those that were tried; "" where the best lies between others.
+std::string edge_note(const AblationRow& row, const Ablation& ablation) {
+  if (!row.completed() || !row.varied) return "";
+  const std::vector<double>& values = ablation.table.best_of->values;
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  if (values.size() < 2 || (*row.varied != *least && *row.varied != *most)) return "";
+  return "the best " + ablation.table.best_of->key + " is the " +
+         (*row.varied == *least ? "smallest" : "largest") +
+         " of those tried: a better one may lie beyond";
+}
+
+/// Why the row has no metrics, in a sentence; "" where its state says all.
+std::string footnote_of(const AblationRow& row, const Ablation& ablation) {
+  if (!row.run) return "";
+  if (row.completed()) return lacking_values(row, ablation);
+  const store::RunSummary& run = *row.run;
+  if (run.status == run::RunState::stopped) {
+    return run.config + ": stopped; 'forge run " + run.config + "' goes on where it was";
+  }
+  if (run.status != run::RunState::failed) return "";
+  const std::string reason =
+      run.failure_reason.empty() ? "no reason was recorded" : run.failure_reason;
+  const std::string hint = run.failure_hint.empty() ? "" : " (" + run.failure_hint + ")";
+  return run.config + ": " + reason + hint;
+}
+
+bool lacks_score(const AblationRow& row, const ColumnSpec& column) {
+  return column.kind == ColumnKind::metric && row.completed() &&
+         results::metric_named(column.metric).source == results::Source::task &&
+         !row.run->metric(column.metric);
+}
+
+/// Which scores of the columns a completed row does not have, in a sentence; "" where it has all.
+std::string lacking_scores(const AblationRow& row, const std::vector<ColumnSpec>& columns) {
+  std::vector<std::string> scores;
+  for (const ColumnSpec& column : columns) {
+    if (lacks_score(row, column)) scores.push_back(column.metric);
+  }
+  if (scores.empty()) return "";
+  return "no " + join(scores, ", ") + " in the run's last evaluation";
+}
+
+/// What is to be said of a measured speed, in a sentence; "" for nothing.
+std::string speed_note(const AblationRow& row, const Ablation& ablation) {
+  if (row.speed) return row.speed->otherwise;
+  return "not measured; '" + bench_command(ablation.table) + "' measures all rows in one call";
+}
+
+/// How many rows the runs computed at once, the fewest of them, where their throughput and memory
+/// are no comparison for it; else "".
+std::string micro_batch_note(const AblationRow& row) {
+  if (row.same_micro_batch) return "";
+  std::optional<int64_t> rows;
+  for (const store::RunSummary& run : row.runs) {
+    if (run.micro_batch_size)
+      rows = std::min(rows.value_or(std::numeric_limits<int64_t>::max()), *run.micro_batch_size);
+  }
+  const std::string count = rows ? std::to_string(*rows) : "all";
+  return count + (rows == 1 ? " row of a step was" : " rows of a step were") + " computed at once" +
+         ", unlike the baseline's: its throughput and memory are not comparable";
+}
+
+/// Columns whose values depend on the micro-batch size.
+bool depends_on_micro_batch(const ColumnSpec& column, const Ablation& ablation) {
+  return column.kind == ColumnKind::metric && !is_benchmark(column, ablation) &&
+         results::metric_named(column.metric).depends_on_device;
+}
+
+/// Columns that show a timing or are computed from one.
+bool depends_on_time(const ColumnSpec& column, const Ablation& ablation) {
+  if (ablation.table.tokens_per_second == SpeedSource::benchmark) return false;
+  if (column.kind == ColumnKind::overhead) return true;
+  if (const auto metric = metric_of(column)) return metric->is_timing;
+  const std::vector<Name> names = names_of(column.expression);
+  return std::any_of(names.begin(), names.end(), [](const Name& name) {
+    return results::metric_named(name.metric).is_timing;
+  });
+}
+
+/// What else the machine did while the row's runs trained, in a sentence; "" for nothing.
+std::string disturbance_note(const AblationRow& row) {
+  const std::string text = disturbance_of(row);
+  if (text.empty()) return "";
+  return row.spec.config + ": " + text +
+         ": its times decide nothing; run it again (--force) on a quiet machine, or measure with "
+         "'forge bench'";
+}
+
+/// The mark that leads to a footnote, which is added where it is not there; "" for none.
+std::string mark_of(const std::string& footnote, std::vector<std::string>& footnotes) {
+  if (footnote.empty()) return "";
+  const auto found = std::find(footnotes.begin(), footnotes.end(), footnote);
+  const auto number = found - footnotes.begin() + 1;
+  if (found == footnotes.end()) footnotes.push_back(footnote);
+  return " [" + std::to_string(number) + "]";
+}
+
+/// In what the row must not differ from the table, in a sentence; "" for nothing.
+std::string broken_note(const AblationRow& row) {
+  if (row.is_controlled()) return "";
+  return row.spec.config + " cannot be compared: " + join(row.breaks, "; ");
+}
+
+/// Of a row with one seed where others have several: what its metric may be off by.
+std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablation& ablation) {
+  if (!cell.noise) return "";
+  return "one seed: as other rows scatter, a difference from the baseline below " +
+         results::text(*cell.noise, *metric_of(column)) + " is noise; '" + "forge run --table " +
+         ablation.table.name + " --seeds 3' tells more";
+}
+
+/// The row's cells. A run that is not completed says so in the first column of metrics.
+std::vector<SheetCell> row_cells(size_t index,
+                                 const std::vector<ColumnSpec>& columns,
+                                 const CellsByMetric& cells_of_metric,
+                                 const Ablation& ablation,
+                                 std::vector<std::string>& footnotes) {
+  const AblationRow& row = ablation.rows[index];
+  const std::string state_mark =
+      mark_of(footnote_of(row, ablation), footnotes) + mark_of(broken_note(row), footnotes);
+  const std::string edge_mark = mark_of(edge_note(row, ablation), footnotes);
+  const std::string score_mark = mark_of(lacking_scores(row, columns), footnotes);
+  const std::string micro_batch_mark = mark_of(micro_batch_note(row), footnotes);
+  const bool shows_time =
+      std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
+        return depends_on_time(column, ablation);
+      });
+  const std::string disturbance_mark = shows_time ? mark_of(disturbance_note(row), footnotes) : "";
+  std::vector<SheetCell> cells;
+  bool state_is_told = false;
+  for (const ColumnSpec& column : columns) {
+    SheetCell cell = cell_of(index, column, cells_of_metric, ablation);
+    if (is_measured(column, ablation) && !state_is_told) {
+      if (!row.completed()) cell.text = state_text(row);
+      cell.text += state_mark;
+      state_is_told = true;
+    }
+    if (column.kind == ColumnKind::varied) cell.text += edge_mark;
+    if (lacks_score(row, column)) cell.text += score_mark;
+    if (depends_on_micro_batch(column, ablation)) cell.text += micro_batch_mark;
+    if (depends_on_time(column, ablation)) cell.text += disturbance_mark;
+    if (is_quality(column))
+      cell.text += mark_of(noise_note(cells_of_metric.at(column.metric)[index], column, ablation),
+                           footnotes);
+    if (is_benchmark(column, ablation)) {
+      cell.text += mark_of(speed_note(row, ablation), footnotes);
+    }
+    cells.push_back(std::move(cell));
+  }
+  return cells;
+}
+
+std::vector<std::string> left_out_lines(const Ablation& ablation) {
+  std::vector<std::string> lines;
+  for (const LeftOut& entry : ablation.left_out) {
+    const std::string count = entry.runs == 1 ? "" : " (" + std::to_string(entry.runs) + " runs)";
+    lines.push_back(entry.config + ": " + entry.reason + count);
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<ColumnSpec> shown_columns(const Ablation& ablation) {
+  std::vector<ColumnSpec> columns;
+  for (const ColumnSpec& column : ablation.table.columns) {
+    if (ablation.published || column.kind != ColumnKind::published) columns.push_back(column);
+  }
+  return columns;
+}
+
+/// All that each row was chosen from: "canon_a: optimizer.lr 0.0005 0.4100, 0.001 0.5230, …".
+std::vector<std::string> point_lines(const Ablation& ablation) {
+  std::vector<std::string> lines;
+  if (!ablation.table.best_of) return lines;
+  const BestOfSpec& spec = *ablation.table.best_of;
+  for (const AblationRow& row : ablation.rows) {
+    std::vector<std::string> points;
+    for (const Point& point : row.points) {
+      const double mean = point.completed() ? mean_of(point.runs, spec.by) : std::nan("");
+      const std::string seeds =
+          point.runs.size() > 1 ? " (" + std::to_string(point.runs.size()) + " seeds)" : "";
+      points.push_back(
+          shortest(point.value) + ": " +
+          (point.completed() ? results::text(mean, results::metric_named(spec.by)) : missing_text) +
+          seeds);
+    }
+    lines.push_back(row.spec.name + ": " + spec.by + " by " + spec.key + " " + join(points, ", "));
+  }
+  return lines;
+}
+
+Sheet make_sheet(const Ablation& ablation) {
+  Sheet sheet;
+  sheet.title = ablation.table.title;
+  const std::vector<ColumnSpec> columns = shown_columns(ablation);
+  for (const ColumnSpec& column : columns) {
+    const bool is_prose = column.kind == ColumnKind::overhead || column.kind == ColumnKind::notes;
+    sheet.columns.push_back({column.title, !is_text(column.kind) && !is_prose, is_prose});
+  }
+  std::vector<std::string> shown_metrics;
+  for (const ColumnSpec& column : columns) {
+    if (metric_of(column)) shown_metrics.push_back(column.metric);
+  }
+  const CellsByMetric cells = cells_by_metric(ablation, shown_metrics);
+  for (size_t i = 0; i < ablation.rows.size(); ++i) {
+    sheet.rows.push_back(row_cells(i, columns, cells, ablation, sheet.footnotes));
+  }
+  for (const Verdict& verdict : judge_claims(ablation)) {
+    sheet.verdicts.push_back(verdict_line(verdict));
+  }
+  sheet.points = point_lines(ablation);
+  sheet.commands = missing_commands(ablation);
+  sheet.left_out = left_out_lines(ablation);
+  if (ablation.published) {
+    const Published& published = *ablation.published;
+    sheet.sources.push_back("Published figures: " + published.source +
+                            (published.url.empty() ? "" : ", " + published.url));
+    if (!published.setup.empty()) sheet.sources.push_back("Their setup: " + published.setup);
+  }
+  return sheet;
+}
+
+}  // namespace forge::tables

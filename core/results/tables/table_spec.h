@@ -1,0 +1,165 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/results/metrics.h"
+#include "core/results/tables/expression.h"
+#include "core/yaml/yaml.h"
+
+namespace forge::tables {
+
+/// What others measured for the model of a config.
+struct PublishedResult {
+  std::string config;
+  std::optional<double> eval_loss;
+  std::optional<double> tokens_per_second;
+  std::optional<double> peak_memory_gib;
+};
+
+/// Metrics to put beside one's own, with where they come from and how they were made.
+struct Published {
+  std::string source;
+  std::string url;
+  std::string setup;
+  std::vector<PublishedResult> results;
+
+  /// The metric of a config, or null.
+  const PublishedResult* find(const std::string& config) const;
+};
+
+/// Reads a file such as projects/canon/tables/published.yaml. Throws Error at the place of what is
+/// wrong.
+Published read_published(const std::string& path);
+Published published_from_node(const yaml::Node& node);
+
+}  // namespace forge::tables
+
+/// Ablation tables are files of a project, tables/NAME.yaml: which runs stand in which row, what
+/// the columns show, and what must be equal for runs to be compared at all.
+namespace forge::tables {
+
+/// What a column shows.
+enum class ColumnKind {
+  model,       ///< display name of the row
+  positions,   ///< where the row's model differs, as the table file says
+  metric,      ///< the mean over the row's runs
+  difference,  ///< of a metric to the baseline's, with its significance
+  published,   ///< a published result, shown on request only
+  derived,     ///< computed from metrics by an expression
+  overhead,    ///< change of throughput and memory against the baseline
+  seeds,       ///< number of the row's runs
+  varied,      ///< value of best_of's key in the run shown
+  by,          ///< value of the key that rows are grouped by; not for table files
+  notes,
+};
+
+/// How a score is written: `by_name` is a percentage for accuracies and validities.
+enum class ScoreFormat { by_name, percent, decimals };
+const std::vector<std::string>& names_of(ScoreFormat);
+
+struct ColumnSpec {
+  ColumnKind kind = ColumnKind::model;
+  std::string title;
+  std::string metric = {};  ///< for `metric`, `difference` and `published`: its name
+  ScoreFormat format = ScoreFormat::by_name;  ///< for `metric` and `difference`
+  std::string value = {};                     ///< for `derived`: its expression
+  std::string unit = {};                      ///< for `derived`, e.g. "%"
+  int precision = 4;                          ///< decimals of `derived`
+  Expression expression = {};                 ///< `value`, read
+  std::string word = {};  ///< `kind` as the table file says it: also a metric's name, "score", …
+};
+
+/// The metric of a column of kind `metric` or `difference`, as the column writes it. None for other
+/// columns.
+std::optional<results::Metric> metric_of(const ColumnSpec& column);
+
+struct RowSpec {
+  std::string config;  ///< whose runs the row shows
+  std::string name;    ///< displayed
+  std::string positions;
+  std::string notes;
+};
+
+/// What the table is there to decide: that a row's metric is below or above another row's, or at
+/// least or at most a number; or, in words of its own and without `config` and `score`, that a
+/// comparison of expressions holds, or that an expression's value lies between numbers.
+struct ClaimSpec {
+  std::string config;
+  std::string below;  ///< config of the other row
+  std::string above;  ///< config of the other row
+  std::optional<double> at_least;
+  std::optional<double> at_most;
+  std::string score = results::eval_loss_name;  ///< the metric, a score or eval_loss
+  std::string profile = "full";                 ///< of the runs that can decide it
+  std::string claim = {};                       ///< the sentence, for `holds`
+  std::string holds = {};                       ///< a comparison of two expressions
+  std::optional<Comparison> comparison = {};    ///< `holds`, read
+  std::string value = {};  ///< an expression that is at_least, at_most or between both
+  std::string unit = {};   ///< of `value`, e.g. "%"
+  std::optional<Expression> expression = {};  ///< `value`, read
+
+  bool has_own_words() const { return !holds.empty() || !value.empty(); }
+};
+
+enum class Extreme { highest, lowest };
+const std::vector<std::string>& names_of(Extreme);
+
+/// Lets every row show the best of its config's runs over the values of one key, as papers give the
+/// best of a few learning rates. The key need not be equal between the runs of the table.
+struct BestOfSpec {
+  std::string key;             ///< dotted, e.g. "optimizer.lr"
+  std::vector<double> values;  ///< of equally good ones the first is shown
+  std::string by;              ///< the metric that decides, a score or eval_loss
+  Extreme take = Extreme::highest;
+  int64_t validation_rows = 0;  ///< train.validation_rows of the runs that are made for the table
+};
+
+/// Where tokens_per_second and the throughput of `overhead` come from: the runs shown, or what
+/// `forge bench` measured.
+enum class SpeedSource { runs, benchmark };
+const std::vector<std::string>& names_of(SpeedSource);
+
+struct TableSpec {
+  std::string name;  ///< of the file, without .yaml
+  std::string title;
+  std::string baseline;  ///< config of the row that the others are compared with
+  std::vector<RowSpec> rows;
+  std::vector<ColumnSpec> columns;
+  /// What the runs of one table must have in common: "data", "tokenizer", "evaluation", "device",
+  /// "code", or a dotted key or section of the config. Runs that differ in nothing but the seed are
+  /// a sample, unless it is named here.
+  std::vector<std::string> must_be_equal;
+  /// By how much of the baseline's a row's parameters and FLOPs a token may differ; none: by any.
+  std::optional<double> parameters_within = 0.02;
+  std::optional<double> flops_within = 0.05;
+  std::vector<ClaimSpec> claims;
+  std::optional<BestOfSpec> best_of;
+  std::string published;  ///< file with published metrics, beside the table's own; "": none
+  SpeedSource tokens_per_second = SpeedSource::runs;
+  std::string by = {};  ///< divide_by; "": each config has one row
+};
+
+/// Gives every config a row for each value that its runs have of `key`, "backend" or a key of the
+/// config, with a column that shows it. The key need not be equal between the runs then. Claims are
+/// about configs and fall away, and speeds are those of the runs. Throws Error for an unknown key.
+void divide_by(TableSpec& table, const std::string& key);
+
+/// Whether a column or claim needs losses at equal budgets.
+bool shows_equal_budgets(const TableSpec& table);
+
+/// The scores that the table shows or chooses by, each once.
+std::vector<std::string> scores_of(const TableSpec& table);
+
+/// The words of must_be_equal that are no config keys.
+const std::vector<std::string>& equality_words();
+
+/// Reads and checks a table file. `configs` are the names that a row may name. Throws Error at the
+/// place of what is wrong.
+TableSpec read_table(const std::string& path, const std::vector<std::string>& configs);
+
+/// The same for a table that was parsed already.
+TableSpec table_from_node(const yaml::Node& node, const std::vector<std::string>& configs);
+
+}  // namespace forge::tables

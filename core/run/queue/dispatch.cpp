@@ -1,0 +1,152 @@
+#include "core/run/queue/dispatch.h"
+
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/run/event_log.h"
+#include "core/run/host.h"
+#include "core/run/start.h"
+
+namespace forge::queue {
+namespace {
+
+bool is_running(const run::RunFolder& folder) { return FileLock::is_held(folder.lock_file()); }
+
+/// Whether a run that nobody supervises needs nothing more: its supervisor died after the end and
+/// before it could say so to the queue.
+bool needs_no_more(const QueueEntry& entry, const run::RunFolder& folder) {
+  if (!fs::exists(folder.record_file())) return true;  // removed by hand
+  const run::RunStatus status = folder.status();
+  if (status.state == run::RunState::completed) return true;
+  const bool ended =
+      status.state == run::RunState::stopped || status.state == run::RunState::failed;
+  return entry.starts > 0 && ended && status.attempt > entry.attempt && !status.interrupted;
+}
+
+/// Says in the run's own words that it was given up, as far as that can still be written.
+void record_failure(const run::RunFolder& folder, const std::string& reason) {
+  try {
+    const auto lock = FileLock::try_acquire(folder.lock_file());
+    if (!lock) return;
+    run::EventLog log(folder.events_file());
+    log.append({{"event", "ended"}, {"status", "failed"}, {"reason", reason}}, log.last_attempt());
+    log.sync();
+  } catch (const Error&) {
+    // A full disk: who called us has the problem.
+  }
+}
+
+class Dispatcher {
+ public:
+  Dispatcher(const fs::path& runs_dir, const fs::path& program)
+      : runs_dir_(runs_dir), program_(program), queue_(runs_dir) {}
+
+  DispatchResult run() {
+    const std::vector<QueueEntry> entries = queue_.entries();
+    for (const QueueEntry& entry : entries)
+      running_of_group_[entry.group] += is_running(folder_of(entry));
+    for (const QueueEntry& entry : entries) {
+      if (entry.host == run::host_name() && !is_running(folder_of(entry))) consider(entry);
+    }
+    return std::move(done_);
+  }
+
+ private:
+  run::RunFolder folder_of(const QueueEntry& entry) const {
+    return run::RunFolder(runs_dir_ / entry.run);
+  }
+
+  void consider(const QueueEntry& entry) {
+    const run::RunFolder folder = folder_of(entry);
+    if (needs_no_more(entry, folder)) return queue_.remove(entry.run);
+    if (entry.jobs > 0 && running_of_group_[entry.group] >= entry.jobs) return;
+    if (entry.starts >= max_starts) {
+      return fail(entry,
+                  Error("its supervisor was killed " + std::to_string(entry.starts) + " times",
+                        {},
+                        "see " + folder.supervisor_log().string(),
+                        ExitCode::failed));
+    }
+    if (std::optional<Lease> lease = lease_for(entry)) start(entry, folder, *lease);
+  }
+
+  /// A lease of the first device with room. If none has room, all are reserved for this run: runs
+  /// behind it in the queue may not overtake it there, or a large run would never start.
+  std::optional<Lease> lease_for(const QueueEntry& entry) {
+    for (const LeaseDevice& device : entry.devices) {
+      if (reserved_devices_.count(device.name) > 0) continue;
+      if (auto lease = Lease::try_acquire(leases_folder(runs_dir_), device, entry.units))
+        return lease;
+    }
+    for (const LeaseDevice& device : entry.devices) reserved_devices_.insert(device.name);
+    return std::nullopt;
+  }
+
+  void start(QueueEntry entry, const run::RunFolder& folder, const Lease& lease) {
+    ++entry.starts;
+    entry.device = lease.device();
+    entry.attempt = folder.status().attempt;
+    try {
+      queue_.put(entry);
+      const int supervisor =
+          run::start_supervisor(folder, program_, {lease.descriptor(), lease.device()});
+      ++running_of_group_[entry.group];
+      done_.started.push_back({entry.run, supervisor, lease.device()});
+    } catch (const Error& problem) {
+      fail(entry, problem);
+    }
+  }
+
+  void fail(const QueueEntry& entry, const Error& problem) {
+    queue_.remove(entry.run);
+    record_failure(folder_of(entry), problem.message());
+    done_.failed.push_back({entry.run, problem});
+  }
+
+  const fs::path& runs_dir_;
+  const fs::path& program_;
+  Queue queue_;
+  std::map<std::string, int> running_of_group_;
+  std::set<std::string> reserved_devices_;  ///< runs further ahead wait for them
+  DispatchResult done_;
+};
+
+}  // namespace
+
+DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program) {
+  return Dispatcher(runs_dir, program).run();
+}
+
+void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed) {
+  Queue queue(runs_dir);
+  const QueueEntry* found = queue.find(run);
+  if (!found) return;
+  const QueueEntry entry = *found;
+  queue.remove(run);
+  if (!failed || !entry.fail_fast) return;
+  const std::vector<QueueEntry> entries = queue.entries();
+  for (const QueueEntry& other : entries) {
+    if (other.group != entry.group) continue;
+    const run::RunFolder folder(runs_dir / other.run);
+    if (is_running(folder)) {
+      folder.request_stop(run::StopRequest::after_checkpoint);
+    } else {
+      queue.remove(other.run);
+    }
+  }
+}
+
+std::vector<std::string> cancel_queued(const fs::path& runs_dir,
+                                       const std::vector<std::string>& runs) {
+  std::vector<std::string> withdrawn;
+  Queue queue(runs_dir);
+  for (const std::string& run : runs) {
+    if (!queue.find(run) || is_running(run::RunFolder(runs_dir / run))) continue;
+    queue.remove(run);
+    withdrawn.push_back(run);
+  }
+  return withdrawn;
+}
+
+}  // namespace forge::queue

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/run/queue/queue.h"
+
+namespace forge::queue {
+
+struct StartedRun {
+  std::string run;
+  int supervisor = 0;  ///< process id, a child of this one
+  std::string device;
+};
+
+struct NotStarted {
+  std::string run;
+  Error problem;
+};
+
+/// What a dispatch did.
+struct DispatchResult {
+  std::vector<StartedRun> started;
+  std::vector<NotStarted> failed;  ///< taken out of the queue
+};
+
+/// Starts the supervisors of the runs that are next and find room, each with its lease. A run whose
+/// supervisor was killed is started again, `max_starts` times in all. Any number of processes may
+/// do this at any time: forge while it follows runs, and every supervisor, so that the queue goes
+/// on as long as one of them lives. `program` is forge's own.
+DispatchResult dispatch(const fs::path& runs_dir, const fs::path& program);
+
+constexpr int max_starts = 5;
+
+/// Takes a run out of the queue that has ended. To be called while its lock is held. Where it
+/// failed and its group is to fail fast, what is left of the group is not begun, and what runs of
+/// it saves and stops.
+void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed);
+
+/// Takes those of these runs out of the queue that nobody has started yet, and returns them.
+std::vector<std::string> cancel_queued(const fs::path& runs_dir,
+                                       const std::vector<std::string>& runs);
+
+}  // namespace forge::queue

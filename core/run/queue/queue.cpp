@@ -1,0 +1,209 @@
+#include "core/run/queue/queue.h"
+
+#include <fcntl.h>
+#include <algorithm>
+#include <cerrno>
+#include <tuple>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/run/host.h"
+#include "core/worker/json_fields.h"
+#include "core/worker/messages.h"
+
+namespace forge::queue {
+namespace {
+
+struct flock lock_of(int unit, short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = unit;
+  lock.l_len = 1;
+  return lock;
+}
+
+fs::path file_of(const fs::path& folder, const LeaseDevice& device) { return folder / device.name; }
+
+}  // namespace
+
+std::optional<Lease> Lease::try_acquire(const fs::path& folder,
+                                        const LeaseDevice& device,
+                                        int units) {
+  make_directories(folder);
+  const fs::path path = file_of(folder, device);
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file) throw system_error("open '" + path.string() + "'", errno);
+  const int wanted = std::clamp(units, 1, device.units);
+  int taken = 0;
+  for (int unit = 0; unit < device.units && taken < wanted; ++unit) {
+    struct flock lock = lock_of(unit, F_WRLCK);
+    if (::fcntl(file.get(), F_OFD_SETLK, &lock) == 0) {
+      ++taken;
+    } else if (errno != EAGAIN && errno != EACCES) {
+      throw system_error("lock '" + path.string() + "'", errno);
+    }
+  }
+  if (taken < wanted) return std::nullopt;
+  return Lease(device.name, std::move(file));
+}
+
+int used_units(const fs::path& folder, const LeaseDevice& device) {
+  const FileDescriptor file(::open(file_of(folder, device).c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) return 0;
+  int taken = 0;
+  for (int unit = 0; unit < device.units; ++unit) {
+    struct flock lock = lock_of(unit, F_WRLCK);
+    if (::fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) ++taken;
+  }
+  return taken;
+}
+
+ResourceRequest resource_request(const worker::Environment& environment,
+                                 const std::string& device,
+                                 int jobs,
+                                 int cores) {
+  if (environment.device_type == "cpu") {
+    const int units = std::max(1, cores);
+    return {{{"cpu", units}}, std::clamp(environment.threads, 1, units)};
+  }
+  ResourceRequest demand;
+  for (const std::string& name : environment.devices) {
+    const bool chosen = device.find(':') == std::string::npos || device == name;
+    if (chosen && starts_with(name, environment.device_type))
+      demand.devices.push_back({name, gpu_units});
+  }
+  if (demand.devices.empty()) demand.devices.push_back({environment.device_type, gpu_units});
+  const int devices = static_cast<int>(demand.devices.size());
+  const int on_each = std::max(1, (jobs + devices - 1) / devices);
+  demand.units = std::max(1, gpu_units / on_each);
+  return demand;
+}
+
+int threads_for(int jobs, int cores) { return std::max(1, cores / std::max(1, jobs)); }
+
+template <class Visitor>
+void fields(Visitor& visit, LeaseDevice& device) {
+  visit.field("name", device.name);
+  visit.field("units", device.units);
+}
+
+template <class Visitor>
+void fields(Visitor& visit, QueueEntry& entry) {
+  visit.field("run", entry.run);
+  visit.field("group", entry.group);
+  double priority = entry.priority;  // the reader takes every integer for a count
+  visit.field("priority", priority);
+  entry.priority = static_cast<int>(priority);
+  visit.field("submitted", entry.submitted);
+  visit.field("position", entry.position);
+  visit.field("host", entry.host);
+  visit.field("devices", entry.devices);
+  visit.field("units", entry.units);
+  visit.field("jobs", entry.jobs);
+  visit.field("fail_fast", entry.fail_fast);
+  visit.optional("device", entry.device);
+  visit.field("starts", entry.starts);
+  visit.field("attempt", entry.attempt);
+}
+
+nlohmann::json to_json(const QueueEntry& entry) { return worker::write_fields(entry); }
+
+QueueEntry entry_from_json(const nlohmann::json& json) {
+  return worker::read_fields<QueueEntry>(json, "entry of the queue");
+}
+
+bool starts_before(const QueueEntry& left, const QueueEntry& right) {
+  const auto rank = [](const QueueEntry& entry) {
+    return std::tie(entry.submitted, entry.group, entry.position, entry.run);
+  };
+  if (left.priority != right.priority) return left.priority > right.priority;
+  return rank(left) < rank(right);
+}
+
+namespace {
+
+fs::path folder_of(const fs::path& runs_dir) { return runs_dir / ".queue"; }
+fs::path entries_folder(const fs::path& folder) { return folder / "entries"; }
+
+fs::path made(const fs::path& folder) {
+  make_directories(entries_folder(folder));
+  return folder;
+}
+
+void sort(std::vector<QueueEntry>& entries) {
+  std::sort(entries.begin(), entries.end(), starts_before);
+}
+
+}  // namespace
+
+std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::string>* problems) {
+  std::vector<QueueEntry> entries;
+  std::error_code missing;
+  for (const auto& file : fs::directory_iterator(entries_folder(folder_of(runs_dir)), missing)) {
+    const std::string name = file.path().filename().string();
+    if (name.find(".tmp-") != std::string::npos) continue;  // on its way in
+    try {
+      QueueEntry entry = entry_from_json(worker::object_from_line(read_file(file.path())));
+      if (entry.run != name) throw Error("it is of run '" + entry.run + "'");
+      entries.push_back(std::move(entry));
+    } catch (const Error& problem) {
+      // It may have been removed since the folder was read.
+      if (problems && fs::exists(file.path()))
+        problems->push_back(file.path().string() + ": " + problem.message());
+    }
+  }
+  sort(entries);
+  return entries;
+}
+
+fs::path leases_folder(const fs::path& runs_dir) {
+  return folder_of(runs_dir) / "leases" / run::host_name();
+}
+
+bool is_queued(const fs::path& runs_dir, const std::string& run) {
+  return fs::exists(entries_folder(folder_of(runs_dir)) / run);
+}
+
+Queue::Queue(const fs::path& runs_dir)
+    : folder_(made(folder_of(runs_dir))),
+      lock_(FileLock::acquire(folder_ / "lock")),
+      entries_(read_entries(runs_dir)) {}
+
+const QueueEntry* Queue::find(const std::string& run) const {
+  for (const QueueEntry& entry : entries_) {
+    if (entry.run == run) return &entry;
+  }
+  return nullptr;
+}
+
+void Queue::add(const QueueEntry& entry) {
+  const QueueEntry* waiting = find(entry.run);
+  if (!waiting) return put(entry);
+  QueueEntry kept = *waiting;
+  kept.priority = std::max(kept.priority, entry.priority);
+  kept.starts = 0;
+  put(kept);
+}
+
+void Queue::put(const QueueEntry& entry) {
+  const std::string run = entry.run;
+  write_file_atomic(entries_folder(folder_) / run, json_text(to_json(entry), 2) + "\n");
+  entries_.erase(std::remove_if(entries_.begin(),
+                                entries_.end(),
+                                [&](const QueueEntry& other) { return other.run == run; }),
+                 entries_.end());
+  entries_.push_back(entry);
+  sort(entries_);
+}
+
+void Queue::remove(const std::string& run) {
+  remove_tree(entries_folder(folder_) / run);
+  entries_.erase(std::remove_if(entries_.begin(),
+                                entries_.end(),
+                                [&](const QueueEntry& entry) { return entry.run == run; }),
+                 entries_.end());
+}
+
+}  // namespace forge::queue

@@ -1,0 +1,183 @@
+#include "core/run/request.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/config/experiment.h"
+
+namespace forge::run {
+namespace {
+
+std::vector<worker::TokenSource> sources_of(const data::PreparedData& prepared,
+                                            const std::vector<data::PreparedRows>& files) {
+  std::vector<worker::TokenSource> sources;
+  for (const data::PreparedRows& file : files) {
+    worker::TokenSource source;
+    source.path = file.tokens.string();
+    source.rows = file.rows;
+    source.document_start = prepared.document_start;
+    source.pad_id = prepared.pad_id;
+    source.name = file.name;
+    source.weight = file.weight;
+    source.task = prepared.task;
+    source.first_row = file.first_row;
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
+}  // namespace
+
+std::vector<worker::TokenSource> training_sources(const data::PreparedData& prepared) {
+  return sources_of(prepared, prepared.train);
+}
+
+std::vector<worker::TokenSource> evaluation_sources(const data::PreparedData& prepared) {
+  return sources_of(prepared, prepared.evaluation);
+}
+
+std::vector<worker::TokenSource> validation_sources(const data::PreparedData& prepared) {
+  return sources_of(prepared, prepared.validation);
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::string text_of(const Json& value) {
+  if (!value.is_string()) return worker::to_line(value);
+  const auto& text = value.get_ref<const std::string&>();
+  return text.empty() ? "\"\"" : text;
+}
+
+std::string hint_for(const Json& values) {
+  std::vector<std::string> words;
+  for (const Json& value : values) words.push_back(text_of(value));
+  return words.empty() ? "" : "it can do " + join(words, ", ");
+}
+
+bool concerns_reading(const std::string& key) {
+  return starts_with(key, "model.") || key == "train.precision";
+}
+
+/// The value, or the first element of a list, that is none of `known`; null where there is none.
+const Json* first_other(const Json& value, const Json& known) {
+  if (value.is_array()) {
+    for (const Json& element : value) {
+      if (const Json* other = first_other(element, known)) return other;
+    }
+    return nullptr;
+  }
+  return std::find(known.begin(), known.end(), value) == known.end() ? &value : nullptr;
+}
+
+void require_values(const Json& limits,
+                    const Json& experiment,
+                    const config::Origins& origins,
+                    const worker::BackendInfo& backend) {
+  for (const auto& [key, values] : limits.items()) {
+    const Json* value = find_value(experiment, key);
+    const Json* unsupported = value && values.is_array() ? first_other(*value, values) : nullptr;
+    if (!unsupported) continue;
+    const auto origin = origins.find(key);
+    throw Error("backend " + backend.hello.backend + " cannot do " + key + ": " +
+                    text_of(*unsupported) +
+                    " on " + backend.environment.device_type,
+                origin == origins.end() ? SourceSpan() : origin->second.set_by.origin,
+                hint_for(values));
+  }
+}
+
+}  // namespace
+
+void require_supported(const Json& experiment,
+                       const config::Origins& origins,
+                       const worker::BackendInfo& backend) {
+  if (backend.supports) require_values(backend.supports->config, experiment, origins, backend);
+}
+
+void require_job(worker::Job job, const worker::BackendInfo& backend) {
+  if (!backend.supports) return;
+  const std::string& name = worker::names_of(job)[static_cast<size_t>(job)];
+  const std::vector<std::string>& jobs = backend.supports->jobs;
+  if (std::find(jobs.begin(), jobs.end(), name) != jobs.end()) return;
+  throw Error("backend " + backend.hello.backend + " cannot do the job " + name,
+              {},
+              jobs.empty() ? "" : "it does " + join(jobs, ", "));
+}
+
+void require_readable(worker::Job job,
+                      const config::Experiment& experiment,
+                      const worker::BackendInfo& backend) {
+  require_job(job, backend);
+  if (!backend.supports) return;
+  Json limits = Json::object();
+  for (const auto& [key, values] : backend.supports->config.items()) {
+    if (concerns_reading(key)) limits[key] = values;
+  }
+  require_values(limits, config::to_json(experiment), {}, backend);
+}
+
+namespace {
+
+void require_same(const RunRecord& record,
+                  const std::string& what,
+                  const std::string& theirs,
+                  const std::string& ours,
+                  const std::string& hint) {
+  if (theirs == ours) return;
+  throw Error("run '" + record.id + "' cannot go on here: its " + what + " is " + theirs +
+                  " and would be " + ours,
+              {},
+              hint);
+}
+
+}  // namespace
+
+worker::Request read_request(const RunFolder& folder) {
+  if (!fs::exists(folder.request_file())) {
+    throw Error("run '" + folder.id() + "' is a model that was imported: it has nothing to train",
+                {},
+                "'forge run CONFIG --set train.initial_weights=" + folder.id() +
+                    "' trains on from its weights");
+  }
+  return worker::request_from_line(read_file(folder.request_file()));
+}
+
+void require_same_backend(const RunRecord& record, const worker::BackendInfo& backend) {
+  const Identity& identity = record.identity;
+  const worker::Environment& environment = backend.environment;
+  const std::string other = "'forge run " + record.config + "' makes a new run for what is here";
+  require_same(record, "backend", identity.backend, backend.hello.backend, other);
+  require_same(record,
+               "numerics version",
+               std::to_string(identity.numerics_version),
+               std::to_string(backend.hello.numerics_version),
+               other);
+  require_same(record, "device", identity.device_type, environment.device_type, other);
+  require_same(record,
+               "number of CPU threads",
+               std::to_string(identity.threads),
+               std::to_string(environment.device_type == "cpu" ? environment.threads : 0),
+               other);
+}
+
+void refresh_request(const RunFolder& folder,
+                     worker::Request request,
+                     const data::PreparedData& data) {
+  const RunRecord record = folder.record();
+  const std::string hint = "bring the text back that the run was begun with, or begin a new run";
+  require_same(record, "data", record.identity.data_fingerprint, data.data_fingerprint, hint);
+  require_same(
+      record, "tokenizer", record.identity.tokenizer_fingerprint, data.tokenizer_fingerprint, hint);
+  request.run_dir = fs::absolute(folder.path()).string();
+  request.train_tokens = training_sources(data);
+  request.evaluation_tokens = evaluation_sources(data);
+  request.validation_tokens = validation_sources(data);
+  write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
+}
+
+}  // namespace forge::run

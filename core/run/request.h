@@ -1,0 +1,52 @@
+#pragma once
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/config/layers.h"
+#include "core/data/rows/prepare.h"
+#include "core/run/run_folder.h"
+#include "core/worker/launcher.h"
+#include "core/worker/messages.h"
+
+namespace forge::run {
+
+/// Prepared token files as a request names them.
+std::vector<worker::TokenSource> training_sources(const data::PreparedData& prepared);
+std::vector<worker::TokenSource> evaluation_sources(const data::PreparedData& prepared);
+std::vector<worker::TokenSource> validation_sources(const data::PreparedData& prepared);
+
+/// Throws Error at the place of the first config key whose value the backend said that it cannot
+/// do, naming the values that it can. A backend that said nothing of the key, or nothing at all, is
+/// taken at its word when it is asked to train.
+void require_supported(const nlohmann::json& experiment,
+                       const config::Origins& origins,
+                       const worker::BackendInfo& backend);
+
+/// Throws Error where the backend said that it does not do such a job.
+void require_job(worker::Job job, const worker::BackendInfo& backend);
+
+/// The same for a job that only reads a model: of its config the keys below `model` and
+/// train.precision count, whatever it takes to train it.
+void require_readable(worker::Job job,
+                      const config::Experiment& experiment,
+                      const worker::BackendInfo& backend);
+
+/// A run that began before goes on without the command that began it: from its folder alone.
+
+/// The request that the run was begun with. Throws Error for a run that has none (a model that was
+/// imported), or whose request cannot be read.
+worker::Request read_request(const RunFolder& folder);
+
+/// Throws Error where this backend, on this machine, would make another run of it: its name,
+/// device, threads or numerics are not those of the run's identity.
+void require_same_backend(const RunRecord& record, const worker::BackendInfo& backend);
+
+/// Writes the request anew with the run's folder and token files as they are now. Throws Error
+/// where the data is not that of the run any more.
+void refresh_request(const RunFolder& folder,
+                     worker::Request request,
+                     const data::PreparedData& data);
+
+}  // namespace forge::run

@@ -1,0 +1,124 @@
+#include "core/worker/job.h"
+
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/staging.h"
+#include "core/base/tail.h"
+#include "core/base/text.h"
+
+namespace forge::worker {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, const std::string& hint, const fs::path& errors) {
+  std::vector<std::string> lines = last_lines(errors, 0, 5, 400);
+  if (!hint.empty()) lines.push_back(hint);
+  throw Error(what, {}, join(lines, "\n"), ExitCode::failed);
+}
+
+/// The worker has said that it failed: `usage` where it leaves with the status of a wrong request.
+ExitCode exit_code_after(RunningWorker& worker, double silence_seconds) {
+  while (true) {
+    const Output output = worker.next(silence_seconds);
+    if (const auto* exit = std::get_if<ExitStatus>(&output)) {
+      return exit->code == worker::exit_wrong_request ? ExitCode::usage : ExitCode::failed;
+    }
+    if (std::holds_alternative<Quiet>(output)) return ExitCode::failed;
+  }
+}
+
+}  // namespace
+
+JobSession::JobSession(Launcher& launcher,
+                       const WorkerCommand& command,
+                       const worker::Request& request,
+                       double silence_seconds,
+                       bool keep_stdin_open)
+    : silence_seconds_(silence_seconds),
+      errors_(std::make_unique<TemporaryFile>()),
+      worker_(launcher.start(
+          {command, worker::to_line(request), "", errors_->path(), keep_stdin_open})) {}
+JobSession::~JobSession() = default;
+JobSession::JobSession(JobSession&&) noexcept = default;
+
+std::optional<worker::Event> JobSession::next() {
+  const Output output = worker_->next(silence_seconds_);
+  if (std::holds_alternative<Quiet>(output)) {
+    refuse("the worker said nothing for " + human_duration(silence_seconds_), "", errors_->path());
+  }
+  if (const auto* exit = std::get_if<ExitStatus>(&output)) {
+    if (exit->code == 0 && exit->signal == 0 && hello_received_) return std::nullopt;
+    refuse("the worker ended with " + exit->describe(), "", errors_->path());
+  }
+  worker::Event event = worker::event_from_line(std::get<OutputLine>(output).text);
+  if (const auto* failed = std::get_if<worker::Failed>(&event)) {
+    // What the worker says of itself is better than its log, and its exit status tells a request
+    // that cannot be from a job that went wrong.
+    throw Error(failed->message, {}, failed->hint, exit_code_after(*worker_, silence_seconds_));
+  }
+  const auto* hello = std::get_if<worker::Hello>(&event);
+  hello_received_ = hello_received_ || (hello && hello->protocol == worker::version);
+  if (!hello_received_) {
+    refuse(
+        "the worker does not speak version " + std::to_string(worker::version) + " of the protocol",
+        "build forge and its worker from the same sources",
+        errors_->path());
+  }
+  return event;
+}
+
+void run_job(Launcher& launcher,
+             const WorkerCommand& command,
+             const worker::Request& request,
+             double silence_seconds,
+             const std::function<void(const worker::Event&)>& on_event) {
+  JobSession session(launcher, command, request, silence_seconds);
+  while (const std::optional<worker::Event> event = session.next()) on_event(*event);
+}
+
+nlohmann::json job_result(Launcher& launcher,
+                          const WorkerCommand& command,
+                          const worker::Request& request,
+                          const std::function<void(const worker::Event&)>& on_event) {
+  std::optional<nlohmann::json> values;
+  run_job(launcher, command, request, job_silence_seconds, [&](const worker::Event& event) {
+    if (const auto* result = std::get_if<worker::Result>(&event)) values = result->values;
+    if (on_event) on_event(event);
+  });
+  if (!values) throw Error("the worker ended without a result", {}, "", ExitCode::failed);
+  return *values;
+}
+
+std::string line_of_tool(Launcher& launcher, const std::vector<std::string>& arguments) {
+  try {
+    const TemporaryFile errors;
+    const auto tool = launcher.start({{arguments, {}}, "", "", errors.path()});
+    std::string line;
+    const double deadline = steady_seconds() + 10;
+    while (steady_seconds() < deadline) {
+      Output output = tool->next(0.5);
+      if (auto* said = std::get_if<OutputLine>(&output)) line = std::move(said->text);
+      if (const auto* exit = std::get_if<ExitStatus>(&output)) {
+        return exit->code == 0 && exit->signal == 0 ? line : "";
+      }
+    }
+  } catch (const Error&) {
+    // Not installed: what is asked here is worth recording, not worth failing for.
+  }
+  return "";
+}
+
+std::string git_revision(Launcher& launcher, const fs::path& folder) {
+  return line_of_tool(launcher,
+                      {"git",
+                       "-C",
+                       folder.string(),
+                       "describe",
+                       "--always",
+                       "--dirty",
+                       "--abbrev=12",
+                       "--exclude=*"});
+}
+
+}  // namespace forge::worker

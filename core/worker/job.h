@@ -1,0 +1,70 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/staging.h"
+#include "core/worker/launcher.h"
+#include "core/worker/messages.h"
+
+namespace forge::worker {
+
+/// How long such a worker may say nothing: a batch, a warm-up or a window of a large model on a
+/// slow machine takes minutes.
+constexpr double job_silence_seconds = 600;
+
+/// A worker that does a job which is over soon and needs no run folder. Destroying it kills what
+/// still runs.
+class JobSession {
+ public:
+  /// Starts the worker. `keep_stdin_open`: lines follow the request (`send`).
+  JobSession(Launcher& launcher,
+             const WorkerCommand& command,
+             const worker::Request& request,
+             double silence_seconds,
+             bool keep_stdin_open = false);
+  ~JobSession();
+  JobSession(JobSession&&) noexcept;
+  JobSession& operator=(JobSession&&) = delete;
+
+  /// Its next event; none where it has ended as it should. Throws Error as run_job does.
+  std::optional<worker::Event> next();
+  void send(const std::string& line) { worker_->send(line); }
+  void end_input() { worker_->end_input(); }
+
+ private:
+  double silence_seconds_;
+  std::unique_ptr<TemporaryFile> errors_;  ///< the worker's stderr
+  std::unique_ptr<RunningWorker> worker_;
+  bool hello_received_ = false;
+};
+
+/// Runs a worker for a job that is over soon and needs no run folder (describe, evaluate, generate,
+/// bench) and passes each event on as it comes. Throws Error with what is wrong and the worker's
+/// last stderr lines when it breaks the protocol, says `failed`, leaves with another exit status
+/// than 0 or is silent for `silence_seconds`.
+void run_job(Launcher& launcher,
+             const WorkerCommand& command,
+             const worker::Request& request,
+             double silence_seconds,
+             const std::function<void(const worker::Event&)>& on_event);
+
+/// Runs such a job and returns the values of its last result. Throws Error as run_job does, and
+/// where there is no result.
+nlohmann::json job_result(Launcher& launcher,
+                          const WorkerCommand& command,
+                          const worker::Request& request,
+                          const std::function<void(const worker::Event&)>& on_event = {});
+
+/// The only line that a small tool prints, e.g. `git describe`; "" when it cannot be started, fails
+/// or takes longer than ten seconds.
+std::string line_of_tool(Launcher& launcher, const std::vector<std::string>& arguments);
+
+/// Commit of the git repository that holds `folder`, "-dirty" appended where files differ from it;
+/// "" where there is none.
+std::string git_revision(Launcher& launcher, const std::filesystem::path& folder);
+
+}  // namespace forge::worker

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "core/base/files.h"
+
+namespace forge::worker {
+
+/// How long a started process may live.
+enum class Lifetime {
+  of_starter,  ///< leads a process group; killed when the thread that started it ends
+  own,         ///< leads a session: outlives its starter and the terminal
+};
+
+/// A program to be started.
+struct SpawnOptions {
+  std::vector<std::string> arguments;  ///< the first is the program: a path, or a name on the PATH
+  std::map<std::string, std::string> environment;  ///< added to the starter's own
+  std::filesystem::path working_folder;            ///< "": the starter's
+  std::array<int, 3> streams = {};                 ///< descriptors of stdin, stdout and stderr
+  int inherited = -1;  ///< a descriptor that it has as `inherited_descriptor`; -1: none
+  Lifetime lifetime = Lifetime::of_starter;
+};
+
+constexpr int inherited_descriptor = 3;
+
+/// Starts a program with no other descriptors than those named, with default signal handlers and
+/// no signal blocked. Returns its process id when it runs. Throws Error (exit code `failed`) when
+/// it cannot be started.
+pid_t spawn(const SpawnOptions& options);
+
+/// open(2), closed when another program is started. Throws Error naming the file.
+FileDescriptor open_file(const std::filesystem::path& path, int flags);
+
+}  // namespace forge::worker

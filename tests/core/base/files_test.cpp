@@ -1,0 +1,179 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "tests/support/catch.h"
+#include "tests/support/support.h"
+
+namespace forge {
+namespace {
+
+using tests::error_of;
+using tests::TemporaryFolder;
+
+TEST_CASE("an atomic write replaces the whole file and leaves nothing beside it") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "result.json";
+  write_file_atomic(file, "old");
+  write_file_atomic(file, "newer and longer");
+  REQUIRE(read_file(file) == "newer and longer");
+  REQUIRE(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("a write that cannot be done says where and why and keeps the old file") {
+  const TemporaryFolder folder;
+  const fs::path missing = folder / "none" / "file";
+  const std::string message = error_of([&] { write_file_atomic(missing, "x"); });
+  REQUIRE(message.find("none/file") != std::string::npos);
+  REQUIRE(message.find("No such file or directory") != std::string::npos);
+}
+
+TEST_CASE("a log that was torn in mid-line is cut to its last whole line") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "events.jsonl";
+  std::ofstream(file) << "one\ntwo\nthr";
+  AppendFile log(file);
+  log.append("three\n");
+  log.sync();
+  REQUIRE(read_file(file) == "one\ntwo\nthree\n");
+}
+
+TEST_CASE("a log without any whole line is emptied") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "log") << "half";
+  AppendFile log(folder / "log");
+  REQUIRE(read_file(folder / "log").empty());
+}
+
+TEST_CASE("a lock is exclusive and is free again when its holder is gone") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "lock";
+  REQUIRE_FALSE(FileLock::is_held(file));
+  {
+    const auto lock = FileLock::try_acquire(file);
+    REQUIRE(lock.has_value());
+    REQUIRE_FALSE(FileLock::try_acquire(file).has_value());
+    REQUIRE(FileLock::is_held(file));
+  }
+  REQUIRE_FALSE(FileLock::is_held(file));
+}
+
+TEST_CASE("a tree is removed with all below and what its links point to stays") {
+  const TemporaryFolder folder;
+  folder.write("tree/a/b/file", "x");
+  folder.write("kept/file", "y");
+  fs::create_directory_symlink(folder / "kept", folder / "tree/a/link");
+  fs::create_symlink(folder / "nowhere", folder / "tree/dangling");
+  remove_tree(folder / "tree");
+  REQUIRE_FALSE(fs::exists(folder / "tree"));
+  REQUIRE(read_file(folder / "kept/file") == "y");
+  remove_tree(folder / "tree");  // not there: no error
+  remove_tree(folder / "kept/file");
+  REQUIRE_FALSE(fs::exists(folder / "kept/file"));
+  std::error_code error;
+  remove_tree(folder / "kept/file/below", error);
+  REQUIRE_FALSE(error);
+  remove_tree("/proc/self", error);
+  REQUIRE(error);
+}
+
+TEST_CASE("a mapped file shows the file's bytes and an empty file maps to nothing") {
+  const TemporaryFolder folder;
+  const MappedFile mapped(folder.write("a", "bytes"));
+  REQUIRE(std::string(reinterpret_cast<const char*>(mapped.data()), mapped.size()) == "bytes");
+  REQUIRE(MappedFile(folder.write("b", "")).size() == 0);
+}
+
+TEST_CASE("the cache folder is the one that was chosen, else XDG's") {
+  ::setenv("FORGE_CACHE_DIR", "/chosen", 1);
+  REQUIRE(user_cache_dir() == "/chosen");
+  ::unsetenv("FORGE_CACHE_DIR");
+  const char* before = std::getenv("XDG_CACHE_HOME");
+  const std::string kept = before ? before : "";
+  ::setenv("XDG_CACHE_HOME", "/xdg", 1);
+  REQUIRE(user_cache_dir() == "/xdg/forge");
+  before ? ::setenv("XDG_CACHE_HOME", kept.c_str(), 1) : ::unsetenv("XDG_CACHE_HOME");
+}
+
+size_t entries_of(const fs::path& folder) {
+  return static_cast<size_t>(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+TEST_CASE("an output file is new or replaced as a whole", "[fs]") {
+  const tests::TemporaryFolder folder;
+  const fs::path path = folder / "out.csv";
+  write_output_file(path, "one");
+  REQUIRE(read_file(path) == "one");
+  OutputFile file(path);
+  file.write("tw");
+  REQUIRE(read_file(path) == "one");
+  file.write("o");
+  file.finish();
+  REQUIRE(read_file(path) == "two");
+  REQUIRE(entries_of(folder.path()) == 1);
+}
+
+TEST_CASE("an output file that is not finished stays as it was", "[fs]") {
+  const tests::TemporaryFolder folder;
+  const fs::path path = folder.write("out.csv", "old");
+  OutputFile(path).write("new");
+  OutputFile(folder / "other").write("new");
+  REQUIRE(read_file(path) == "old");
+  REQUIRE(entries_of(folder.path()) == 1);
+}
+
+TEST_CASE("a link is written through and never replaced", "[fs]") {
+  const tests::TemporaryFolder folder;
+  const fs::path target = folder.write("target", "a longer text");
+  fs::create_symlink(target, folder / "link");
+  write_output_file(folder / "link", "text");
+  REQUIRE(fs::is_symlink(folder / "link"));
+  REQUIRE(read_file(target) == "text");
+  REQUIRE(entries_of(folder.path()) == 2);
+}
+
+TEST_CASE("a pipe takes the text and stays a pipe", "[fs]") {
+  const tests::TemporaryFolder folder;
+  const fs::path path = folder / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  std::string received;
+  std::thread reader([&] { received = read_file(path); });
+  write_output_file(path, "text");
+  reader.join();
+  REQUIRE(received == "text");
+  REQUIRE(fs::is_fifo(path));
+}
+
+TEST_CASE("a device is not replaced", "[fs]") {
+  // A terminal of the test's own: nobody else's device is at stake where this fails.
+  const FileDescriptor terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  REQUIRE(terminal);
+  REQUIRE(::grantpt(terminal.get()) == 0);
+  REQUIRE(::unlockpt(terminal.get()) == 0);
+  const fs::path device = ::ptsname(terminal.get());
+  REQUIRE(fs::is_character_file(device));
+  write_output_file(device, "text");
+  REQUIRE(fs::is_character_file(device));
+  char received[5] = {};
+  REQUIRE(::read(terminal.get(), received, 4) == 4);
+  REQUIRE(std::string(received) == "text");
+}
+
+TEST_CASE("what cannot be written is named", "[fs]") {
+  const tests::TemporaryFolder folder;
+  const std::string error =
+      tests::error_of([&] { write_output_file(folder / "missing/out", "text"); });
+  REQUIRE(tests::contains(error, "missing/out': No such file or directory"));
+  REQUIRE_FALSE(tests::contains(error, ".tmp-"));
+  REQUIRE(tests::contains(tests::error_of([&] { write_output_file(folder.path(), "text"); }),
+                          "Is a directory"));
+}
+
+}  // namespace
+}  // namespace forge

@@ -1,0 +1,366 @@
+#include "core/data/rows/prepare.h"
+
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "core/base/files.h"
+#include "core/data/rows/dataset.h"
+#include "core/data/rows/token_file.h"
+#include "core/data/tokenizer/tokenizer_json.h"
+#include "core/data/stories/toy_stories.h"
+#include "tests/support/catch.h"
+#include "tests/support/support.h"
+
+namespace forge::data {
+namespace {
+
+using tests::contains;
+
+config::Experiment small_experiment() {
+  config::Experiment experiment;
+  experiment.model.vocab_size = 400;
+  experiment.tokenizer.vocab_size = 400;
+  experiment.train.max_steps = 4;
+  experiment.train.batch_size = 2;
+  experiment.train.seq_len = 64;
+  experiment.train.eval_rows = 3;
+  return experiment;
+}
+
+config::Experiment text_experiment(const std::filesystem::path& path) {
+  config::Experiment experiment = small_experiment();
+  experiment.data.source = "text";
+  experiment.data.path = path.string();
+  experiment.data.held_out_fraction = 0.1;
+  experiment.train.seq_len = 16;
+  return experiment;
+}
+
+TEST_CASE("documents are told apart by their BOS where the run asks for it") {
+  tests::TemporaryFolder folder;
+  config::Experiment experiment = small_experiment();
+  REQUIRE_FALSE(prepare(experiment, folder.path(), {}).document_start.has_value());
+  experiment.train.document_mask = true;
+  const PreparedData prepared = prepare(experiment, folder.path(), {});
+  REQUIRE(prepared.document_start == 0);
+
+  // The same tokenizer, which puts nothing in front of a document.
+  nlohmann::json tokenizer = nlohmann::json::parse(read_file(prepared.tokenizer));
+  tokenizer["post_processor"] = nullptr;
+  experiment.tokenizer.path = folder.write("without_bos.json", tokenizer.dump());
+  const std::string error = tests::error_of([&] { prepare(experiment, folder.path(), {}); });
+  INFO(error);
+  REQUIRE(error.find("the tokenizer has no BOS to begin a document with") != std::string::npos);
+  experiment.train.document_mask = false;
+  REQUIRE_FALSE(prepare(experiment, folder.path(), {}).document_start.has_value());
+}
+
+std::string some_text(int stories) {
+  std::string text;
+  for (int i = 0; i < stories; ++i)
+    text += toy_story(8, Split::training, static_cast<uint64_t>(i)) + "\n\n";
+  return text;
+}
+
+std::vector<int32_t> all_ids(const std::filesystem::path& path) {
+  const TokenFile file(path);
+  std::vector<int32_t> ids(static_cast<size_t>(file.size()));
+  file.read(0, file.size(), ids.data());
+  return ids;
+}
+
+/// Phases that were worked on.
+std::vector<std::string> phases(const config::Experiment& experiment,
+                                const std::filesystem::path& cache) {
+  std::vector<std::string> seen;
+  prepare(experiment, cache, [&](double, const std::string& phase) {
+    if (seen.empty() || seen.back() != phase) seen.push_back(phase);
+  });
+  return seen;
+}
+
+const std::vector<std::string> everything = {
+    "training the tokenizer", "writing training tokens", "writing evaluation tokens"};
+
+TEST_CASE("generated text is prepared as the rows that a run needs") {
+  tests::TemporaryFolder cache;
+  const config::Experiment experiment = small_experiment();
+  const PreparedData prepared = prepare(experiment, cache.path(), {});
+  REQUIRE(prepared.train[0].rows == 8);
+  REQUIRE(prepared.evaluation[0].rows == 3);
+  const Tokenizer tokenizer = load_tokenizer(prepared.tokenizer);
+  REQUIRE(tokenizer.vocab_size() == 400);
+  REQUIRE(tokenizer.fingerprint() == prepared.tokenizer_fingerprint);
+  const std::vector<int32_t> ids = all_ids(prepared.train[0].tokens);
+  REQUIRE(ids.size() >= 8 * 64 + 1);
+  std::vector<int32_t> expected = tokenizer.encode_document(toy_story(1, Split::training, 0));
+  tokenizer.append_document(toy_story(1, Split::training, 1), expected);
+  REQUIRE(std::equal(expected.begin(), expected.end(), ids.begin()));
+  const std::vector<int32_t> held_out =
+      tokenizer.encode_document(toy_story(1, Split::evaluation, 0));
+  const std::vector<int32_t> evaluation = all_ids(prepared.evaluation[0].tokens);
+  REQUIRE(std::equal(held_out.begin(), held_out.end(), evaluation.begin()));
+  REQUIRE(
+      Dataset(prepared.train[0].tokens, {64, config::RowOrder::shuffled, 1, prepared.train[0].rows})
+          .rows() == 8);
+}
+
+TEST_CASE("data that is prepared is not prepared again") {
+  tests::TemporaryFolder cache;
+  REQUIRE(phases(small_experiment(), cache.path()) == everything);
+  REQUIRE(phases(small_experiment(), cache.path()).empty());
+}
+
+TEST_CASE("a longer run has the tokens of a shorter one as its beginning") {
+  tests::TemporaryFolder cache;
+  config::Experiment experiment = small_experiment();
+  const PreparedData first = prepare(experiment, cache.path(), {});
+  const std::vector<int32_t> before = all_ids(first.train[0].tokens);
+  experiment.train.max_steps = static_cast<int64_t>(before.size()) / (2 * 64) + 1;
+  const PreparedData second = prepare(experiment, cache.path(), {});
+  const std::vector<int32_t> after = all_ids(second.train[0].tokens);
+  REQUIRE(second.data_fingerprint == first.data_fingerprint);
+  REQUIRE(second.train[0].tokens == first.train[0].tokens);
+  REQUIRE(after.size() > before.size());
+  REQUIRE(std::equal(before.begin(), before.end(), after.begin()));
+  // and the longer file serves the shorter run, with the rows of before
+  REQUIRE(phases(small_experiment(), cache.path()).empty());
+  REQUIRE(prepare(small_experiment(), cache.path(), {}).train[0].rows == 8);
+}
+
+TEST_CASE("another seed or vocabulary is other data") {
+  tests::TemporaryFolder cache;
+  config::Experiment experiment = small_experiment();
+  const PreparedData one = prepare(experiment, cache.path(), {});
+  experiment.data.seed = 2;
+  const PreparedData two = prepare(experiment, cache.path(), {});
+  REQUIRE(one.data_fingerprint != two.data_fingerprint);
+  experiment.tokenizer.vocab_size = 300;
+  const PreparedData three = prepare(experiment, cache.path(), {});
+  REQUIRE(three.data_fingerprint == two.data_fingerprint);
+  REQUIRE(three.tokenizer_fingerprint != two.tokenizer_fingerprint);
+  REQUIRE(three.train[0].tokens != two.train[0].tokens);
+}
+
+TEST_CASE("what a killed preparation left is cleared away") {
+  tests::TemporaryFolder cache;
+  const PreparedData prepared = prepare(small_experiment(), cache.path(), {});
+  const auto folder = prepared.train[0].tokens.parent_path();
+  std::filesystem::remove(prepared.train[0].tokens);
+  write_file_atomic(folder / "train.tokens.tmp-123", "half");
+  REQUIRE(phases(small_experiment(), cache.path()) ==
+          std::vector<std::string>{"writing training tokens"});
+  REQUIRE_FALSE(std::filesystem::exists(folder / "train.tokens.tmp-123"));
+}
+
+TEST_CASE("a preparation that is stopped leaves no token file and is gone on with") {
+  tests::TemporaryFolder cache;
+  const auto stop_while_writing = [](double, const std::string& phase) {
+    if (phase == "writing training tokens") throw std::runtime_error("stopped");
+  };
+  REQUIRE_THROWS_WITH(prepare(small_experiment(), cache.path(), stop_while_writing), "stopped");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.path())) {
+    REQUIRE(entry.path().extension() != ".tokens");
+  }
+  const PreparedData prepared = prepare(small_experiment(), cache.path(), {});
+  REQUIRE(prepared.train[0].rows == 8);
+  for (const auto& entry :
+       std::filesystem::directory_iterator(prepared.train[0].tokens.parent_path())) {
+    REQUIRE_FALSE(contains(entry.path().string(), ".partial"));
+  }
+}
+
+TEST_CASE("padded rows of stories are one story each, as many as the run needs") {
+  tests::TemporaryFolder cache;
+  config::Experiment experiment = small_experiment();
+  experiment.data.rows = config::RowKind::padded;
+  const PreparedData prepared = prepare(experiment, cache.path(), {});
+  REQUIRE(prepared.train[0].rows == 8);
+  REQUIRE(prepared.evaluation[0].rows == 3);
+  REQUIRE(prepared.pad_id == 1);
+  REQUIRE(TokenFile(prepared.train[0].tokens).documents() >= 8);
+  // The token files are those of packed rows: how rows are cut does not change them.
+  experiment.data.rows = config::RowKind::packed;
+  REQUIRE(prepare(experiment, cache.path(), {}).train[0].tokens == prepared.train[0].tokens);
+}
+
+TEST_CASE("documents of a file are rows, the first part of them and the others for evaluation") {
+  tests::TemporaryFolder folder;
+  std::string text;
+  for (uint64_t i = 0; i < 40; ++i) {
+    text += toy_story(8, Split::training, i) + "\n<|endoftext|>\n";
+  }
+  config::Experiment experiment = text_experiment(folder.write("train.txt", text));
+  experiment.data.documents = config::DocumentKind::separator;
+  experiment.data.rows = config::RowKind::padded;
+  experiment.data.training_fraction = 0.1;
+  experiment.data.evaluation_path = folder.write("valid.txt", text.substr(0, text.size() / 2));
+  const PreparedData prepared = prepare(experiment, folder / "cache", {});
+  REQUIRE(prepared.train[0].rows == 4);
+  REQUIRE(prepared.evaluation[0].rows == 3);  // train.eval_rows
+  const TokenFile evaluation(prepared.evaluation[0].tokens);
+  REQUIRE(evaluation.documents() > 15);
+  const Tokenizer tokenizer = load_tokenizer(prepared.tokenizer);
+  const TokenSpan span = evaluation.document(2);
+  std::vector<int32_t> ids(static_cast<size_t>(span.count));
+  evaluation.read(span.first, span.count, ids.data());
+  REQUIRE(ids == tokenizer.encode_document(toy_story(8, Split::training, 2)));
+}
+
+TEST_CASE("damaged files in the cache are made anew") {
+  tests::TemporaryFolder cache;
+  const PreparedData prepared = prepare(small_experiment(), cache.path(), {});
+  const std::string tokens = read_file(prepared.train[0].tokens);
+  const std::string tokenizer = read_file(prepared.tokenizer);
+
+  write_file_atomic(prepared.train[0].tokens, tokens.substr(0, tokens.size() - 2));
+  REQUIRE(phases(small_experiment(), cache.path()) ==
+          std::vector<std::string>{"writing training tokens"});
+  REQUIRE(read_file(prepared.train[0].tokens) == tokens);
+
+  std::string changed = tokens;
+  changed[90] ^= 1;
+  write_file_atomic(prepared.train[0].tokens, changed);
+  prepare(small_experiment(), cache.path(), {});
+  REQUIRE(read_file(prepared.train[0].tokens) == tokens);
+
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(tokenizer);
+  std::swap(json["model"]["merges"][0], json["model"]["merges"][1]);
+  const std::string other_merges = json.dump(2) + "\n";
+  for (const std::string& damaged : {std::string("{"), std::string(), other_merges}) {
+    write_file_atomic(prepared.tokenizer, damaged);
+    REQUIRE(phases(small_experiment(), cache.path()) ==
+            std::vector<std::string>{"training the tokenizer"});
+    REQUIRE(read_file(prepared.tokenizer) == tokenizer);
+  }
+}
+
+TEST_CASE("two preparations at once do the work once") {
+  tests::TemporaryFolder cache;
+  const auto one = [&] { return phases(small_experiment(), cache.path()).size(); };
+  auto first = std::async(std::launch::async, one);
+  auto second = std::async(std::launch::async, one);
+  REQUIRE(first.get() + second.get() == everything.size());
+}
+
+TEST_CASE("text of one's own is split encoded and packed") {
+  tests::TemporaryFolder folder;
+  folder.write("texts/a.txt", some_text(30));
+  folder.write("texts/b.txt", some_text(20));
+  const config::Experiment experiment = text_experiment(folder / "texts");
+  const PreparedData prepared = prepare(experiment, folder / "cache", {});
+  const Tokenizer tokenizer = load_tokenizer(prepared.tokenizer);
+  std::vector<int32_t> ids = all_ids(prepared.train[0].tokens);
+  REQUIRE(std::count(ids.begin(), ids.end(), 0) == 2);  // a BOS for each file
+  REQUIRE(ids[0] == 0);
+  REQUIRE(prepared.train[0].rows == (static_cast<int64_t>(ids.size()) - 1) / 16);
+  REQUIRE(prepared.evaluation[0].rows == 3);
+  const std::string first = some_text(30);
+  REQUIRE(tokenizer.decode(ids).substr(0, first.size()) == first);
+  const std::vector<int32_t> held_out = all_ids(prepared.evaluation[0].tokens);
+  const std::string end = tokenizer.decode(held_out);
+  REQUIRE(some_text(20).substr(some_text(20).size() - end.size()) == end);
+  REQUIRE(phases(experiment, folder / "cache") == std::vector<std::string>{"reading the text"});
+}
+
+TEST_CASE("a text longer than what is encoded at once has the ids of the whole") {
+  tests::TemporaryFolder folder;
+  const std::string text = some_text(2500);  // over two megabytes
+  const config::Experiment experiment = text_experiment(folder.write("long.txt", text));
+  const PreparedData prepared = prepare(experiment, folder / "cache", {});
+  const Tokenizer tokenizer = load_tokenizer(prepared.tokenizer);
+  const std::vector<int32_t> ids = all_ids(prepared.train[0].tokens);
+  const std::string part = tokenizer.decode(ids);
+  REQUIRE(part == text.substr(0, part.size()));
+  REQUIRE(ids == tokenizer.encode_document(part));
+}
+
+TEST_CASE("text that changed is prepared anew") {
+  tests::TemporaryFolder folder;
+  const auto path = folder.write("a.txt", some_text(30));
+  const PreparedData before = prepare(text_experiment(path), folder / "cache", {});
+  folder.write("a.txt", some_text(31));
+  const PreparedData after = prepare(text_experiment(path), folder / "cache", {});
+  REQUIRE(before.data_fingerprint != after.data_fingerprint);
+  REQUIRE(before.train[0].tokens != after.train[0].tokens);
+}
+
+TEST_CASE("a tokenizer of one's own is used and must fit the model") {
+  tests::TemporaryFolder folder;
+  config::Experiment experiment = small_experiment();
+  const PreparedData first = prepare(experiment, folder / "cache", {});
+  experiment.tokenizer.path = first.tokenizer.string();
+  experiment.data.seed = 5;
+  const PreparedData second = prepare(experiment, folder / "cache", {});
+  REQUIRE(second.tokenizer_fingerprint == first.tokenizer_fingerprint);
+  experiment.model.vocab_size = 399;
+  REQUIRE(contains(tests::error_of([&] { prepare(experiment, folder / "cache", {}); }),
+                   "the tokenizer has 400 entries, but model.vocab_size is 399"));
+  experiment.tokenizer.path = (folder / "none.json").string();
+  REQUIRE(contains(tests::error_of([&] { prepare(experiment, folder / "cache", {}); }),
+                   "there is no file"));
+}
+
+TEST_CASE("tokenizers of SentencePiece and tiktoken are prepared as tokenizer json") {
+  const tests::TemporaryFolder folder;
+  const auto golden = tests::tests_dir() / "golden" / "tokenizers";
+  config::Experiment experiment = small_experiment();
+  experiment.model.vocab_size = 1000;
+  const auto prepared_with = [&](const std::string& kind, const std::string& file) {
+    experiment.tokenizer.kind = kind;
+    experiment.tokenizer.path = (golden / file).string();
+    return prepare(experiment, folder / "cache", {});
+  };
+  const PreparedData llama2 = prepared_with("sentencepiece", "llama_like.model");
+  REQUIRE(load_tokenizer(llama2.tokenizer).fingerprint() == llama2.tokenizer_fingerprint);
+  REQUIRE(all_ids(llama2.train[0].tokens)[0] == 1);
+  const PreparedData llama3 = prepared_with("tiktoken", "llama3_like.tiktoken");
+  REQUIRE(load_tokenizer(llama3.tokenizer).fingerprint() == llama3.tokenizer_fingerprint);
+  REQUIRE(all_ids(llama3.train[0].tokens)[0] == 414);
+  REQUIRE(contains(tests::error_of([&] { prepared_with("tiktoken", "llama_like.model"); }),
+                   "tokenizer.kind is tiktoken, but"));
+  REQUIRE(contains(tests::error_of([&] { prepared_with("sentencepiece", "byte_level.json"); }),
+                   "set tokenizer.kind to byte_level_bpe or tiktoken"));
+  experiment.tokenizer.path = "";
+  REQUIRE(contains(tests::error_of([&] { prepare(experiment, folder / "cache", {}); }),
+                   "but tokenizer.path is empty"));
+}
+
+TEST_CASE("data that is too small is refused with figures and what would be right") {
+  tests::TemporaryFolder folder;
+  const auto path = folder.write("a.txt", some_text(30));
+  config::Experiment experiment = text_experiment(path);
+  const auto error = [&] {
+    return tests::error_of([&] { prepare(experiment, folder / "cache", {}); });
+  };
+  experiment.train.seq_len = 100000;
+  REQUIRE(contains(error(), "one row of train.seq_len 100,000 needs 100,001"));
+  REQUIRE(contains(error(), "hint: give more text, or set train.seq_len to at most "));
+  experiment.train.seq_len = 4000;
+  REQUIRE(contains(error(), "held-out part has "));
+  REQUIRE(contains(error(), "raise data.held_out_fraction (0.1)"));
+  experiment.tokenizer.vocab_size = 20000;
+  experiment.model.vocab_size = 20000;
+  REQUIRE(contains(error(), "too small for a vocabulary of 20,000"));
+}
+
+TEST_CASE("wrong data settings are refused with the reason") {
+  tests::TemporaryFolder folder;
+  const auto error = [&](const config::Experiment& experiment) {
+    return tests::error_of([&] { prepare(experiment, folder / "cache", {}); });
+  };
+  REQUIRE(contains(error(text_experiment(folder / "none.txt")), "there is no file or folder"));
+  REQUIRE(contains(error(text_experiment("")), "data.path is empty"));
+  config::Experiment experiment = small_experiment();
+  experiment.data.source = "web";
+  REQUIRE(contains(error(experiment), "unknown data.source 'web'"));
+  experiment = small_experiment();
+  experiment.tokenizer.kind = "unigram";
+  REQUIRE(contains(error(experiment), "unknown tokenizer.kind 'unigram'"));
+  experiment = small_experiment();
+  experiment.train.max_steps = INT64_MAX;
+  REQUIRE(contains(error(experiment), "need more generated text than"));
+}
+
+}  // namespace
+}  // namespace forge::data

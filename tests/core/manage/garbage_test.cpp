@@ -1,0 +1,133 @@
+#include "core/manage/garbage.h"
+
+#include <fstream>
+
+#include "core/base/clock.h"
+#include "core/base/files.h"
+#include "core/manage/run_edits.h"
+#include "core/model/weights/checkpoint.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_runs.h"
+#include "tests/support/support.h"
+
+namespace forge::manage {
+namespace {
+
+using namespace tests;
+
+constexpr double day = 86400;
+
+MadeRun keeping(const std::string& id, int checkpoints) {
+  MadeRun run;
+  run.id = id;
+  run.experiment.train.keep_checkpoints = checkpoints;
+  run.experiment.train.keep_best = false;
+  return run;
+}
+
+void save(const run::RunFolder& folder, int64_t step) {
+  weights::CheckpointState state;
+  state.step = step;
+  weights::write_checkpoint(folder.checkpoints(), state, {}, {});
+}
+
+GarbageOptions in_days(double days) {
+  GarbageOptions options;
+  options.now = unix_time() + days * day;
+  return options;
+}
+
+std::vector<std::string> kinds(const std::vector<Garbage>& garbage) {
+  std::vector<std::string> names;
+  for (const Garbage& item : garbage)
+    names.push_back(name_of(item.kind) + " " + item.path.filename().string());
+  return names;
+}
+using Texts = std::vector<std::string>;
+
+TEST_CASE("removed runs are garbage after so many days and freed with their removal",
+          "[upkeep][garbage]") {
+  const TemporaryFolder folder;
+  remove_runs(folder.path(), {make_completed_run(folder.path(), keeping("a", 2))}, "");
+  REQUIRE(find_garbage(folder.path(), in_days(6)).empty());
+  const auto garbage = find_garbage(folder.path(), in_days(8));
+  REQUIRE(kinds(garbage) == Texts{"removed_run a"});
+  REQUIRE(garbage[0].reason == "removed 8 days ago");
+  const Freed freed = free_garbage(folder.path(), garbage);
+  REQUIRE(freed.count == 1);
+  REQUIRE(freed.bytes == garbage[0].bytes);
+  REQUIRE(list_removals(folder.path()).empty());
+  REQUIRE(fs::is_empty(trash_folder(folder.path())));
+}
+
+TEST_CASE("a completed run gives back the checkpoints that it was asked not to keep",
+          "[upkeep][garbage]") {
+  const TemporaryFolder folder;
+  const run::RunFolder completed = make_completed_run(folder.path(), keeping("a", 1));
+  const run::RunFolder stopped = make_stopped_run(folder.path(), keeping("b", 1), 4);
+  for (const int64_t step : {1, 2, 3}) {
+    save(completed, step);
+    save(stopped, step);
+  }
+  const auto garbage = find_garbage(folder.path(), in_days(0));
+  REQUIRE(kinds(garbage) == Texts{"surplus_checkpoint 000000001", "surplus_checkpoint 000000002"});
+  free_garbage(folder.path(), garbage);
+  REQUIRE(weights::list_checkpoints(completed.checkpoints()).size() == 1);
+  REQUIRE(completed.newest_checkpoint() == (completed.checkpoints() / "000000003").string());
+  REQUIRE(weights::list_checkpoints(stopped.checkpoints()).size() == 3);
+  REQUIRE(find_garbage(folder.path(), in_days(0)).empty());
+}
+
+TEST_CASE("a checkpoint cut short is damaged and a flipped byte is when all is read",
+          "[upkeep][garbage]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_stopped_run(folder.path(), keeping("a", 2), 4);
+  save(run, 1);
+  save(run, 2);
+  fs::resize_file(run.checkpoints() / "000000001" / weights::weights_file, 3);
+  {
+    std::fstream file(run.checkpoints() / "000000002" / weights::weights_file,
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(2);
+    file.put('\x55');
+  }
+  GarbageOptions options = in_days(0);
+  REQUIRE(kinds(find_garbage(folder.path(), options)) == Texts{"damaged_checkpoint 000000001"});
+  options.read_all = true;
+  REQUIRE(kinds(find_garbage(folder.path(), options)) ==
+          Texts{"damaged_checkpoint 000000001", "damaged_checkpoint 000000002"});
+}
+
+TEST_CASE("leftovers are garbage after a day and nothing of a running run ever is",
+          "[upkeep][garbage]") {
+  const TemporaryFolder folder;
+  const run::RunFolder idle = make_stopped_run(folder.path(), keeping("a", 2), 4);
+  make_directories(idle.checkpoints() / ".tmp-000000005-77");
+  folder.write(".b.tmp-123/config.json", "{}");
+  const FileLock lock = make_running_run(folder.path(), keeping("c", 0), 2);
+  const run::RunFolder running(folder / "c");
+  make_directories(running.checkpoints() / ".tmp-000000001-78");
+  make_directories(running.checkpoints() / "000000001");
+  REQUIRE(find_garbage(folder.path(), in_days(0.9)).empty());
+  const auto garbage = find_garbage(folder.path(), in_days(1.1));
+  REQUIRE(kinds(garbage) == Texts{"leftover .b.tmp-123", "leftover .tmp-000000005-77"});
+  REQUIRE(free_garbage(folder.path(), garbage).count == 2);
+  REQUIRE(fs::exists(running.checkpoints() / ".tmp-000000001-78"));
+}
+
+TEST_CASE("what has been taken up since it was found stays", "[upkeep][garbage]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_completed_run(folder.path(), keeping("a", 1));
+  save(run, 1);
+  save(run, 2);
+  const auto garbage = find_garbage(folder.path(), in_days(0));
+  REQUIRE(garbage.size() == 1);
+  const auto lock = FileLock::try_acquire(run.lock_file());
+  const Freed freed = free_garbage(folder.path(), garbage);
+  REQUIRE(freed.count == 0);
+  REQUIRE(freed.kept.size() == 1);
+  REQUIRE(weights::list_checkpoints(run.checkpoints()).size() == 2);
+}
+
+}  // namespace
+}  // namespace forge::manage

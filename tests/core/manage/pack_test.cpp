@@ -1,0 +1,162 @@
+#include "core/manage/pack.h"
+#include "core/base/archive.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/json.h"
+#include "core/model/weights/checkpoint.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_runs.h"
+#include "tests/support/support.h"
+
+namespace forge::manage {
+namespace {
+
+using tests::contains;
+using tests::error_of;
+using tests::TemporaryFolder;
+
+using namespace tests;
+
+void save_values(const run::RunFolder& folder, int64_t step) {
+  const std::vector<float> values(64, float(step));
+  const weights::TensorView tensor{weights::Dtype::f32,
+                                   {64},
+                                   reinterpret_cast<const std::byte*>(values.data()),
+                                   values.size() * sizeof(float)};
+  weights::CheckpointState state;
+  state.step = step;
+  weights::write_checkpoint(
+      folder.checkpoints(), state, {{"w", tensor}}, {{"w.first_moment", tensor}});
+}
+
+/// A run with two checkpoints, and a pack of it.
+struct Scene {
+  explicit Scene(bool completed = true, bool checkpoints = false)
+      : run(completed ? make_completed_run(there.path(), {})
+                      : make_stopped_run(there.path(), {}, 9)) {
+    save_values(run, 8);
+    save_values(run, 9);
+    PackOptions options;
+    options.file = there / "run.pack";
+    options.checkpoints = checkpoints;
+    options.forge_version = "1";
+    options.templates = {{"configs/x.yaml", there.write("x.yaml", "a: 1\n")}};
+    packed = pack_run(run, options);
+  }
+  TemporaryFolder there, here;
+  run::RunFolder run;
+  Packed packed;
+};
+
+TEST_CASE("a packed run is imported in elsewhere with the weights of its last checkpoint",
+          "[upkeep][pack]") {
+  const Scene scene;
+  REQUIRE(scene.packed.notes.size() == 1);
+  const ImportResult imported = import_packed_run(scene.there / "run.pack", scene.here.path());
+  REQUIRE(imported.created);
+  REQUIRE(imported.folder.id() == scene.run.id());
+  REQUIRE(imported.folder.state() == run::RunState::completed);
+  REQUIRE(read_file(imported.folder.events_file()) == read_file(scene.run.events_file()));
+  const auto checkpoints = weights::list_checkpoints(imported.folder.checkpoints());
+  REQUIRE(checkpoints.size() == 1);
+  REQUIRE(weights::read_checkpoint_state(checkpoints[0]).step == 9);
+  REQUIRE(fs::exists(checkpoints[0] / weights::weights_file));
+  REQUIRE_FALSE(fs::exists(checkpoints[0] / weights::optimizer_file));
+  REQUIRE_FALSE(import_packed_run(scene.there / "run.pack", scene.here.path()).created);
+  REQUIRE(run::list_runs(scene.here.path()).size() == 1);
+}
+
+TEST_CASE("a run that is to go on is packed with all that it needs for that", "[upkeep][pack]") {
+  const Scene scene(/*completed=*/false);
+  const ImportResult imported = import_packed_run(scene.there / "run.pack", scene.here.path());
+  REQUIRE(imported.folder.state() == run::RunState::stopped);
+  const auto checkpoints = weights::list_checkpoints(imported.folder.checkpoints());
+  REQUIRE(checkpoints.size() == 2);
+  REQUIRE(fs::exists(checkpoints[1] / weights::optimizer_file));
+}
+
+TEST_CASE("a pack says what it is made of", "[upkeep][pack]") {
+  const Scene scene;
+  extract_archive(scene.there / "run.pack", scene.here / "out");
+  const nlohmann::json words = parse_json(read_file(scene.here / "out/pack.json"));
+  REQUIRE(words.at("run") == scene.run.id());
+  REQUIRE(words.at("data").at("sources")[0].at("how") == "forge makes it from the config");
+  REQUIRE(words.at("files").contains("run/config.json"));
+  REQUIRE(read_file(scene.here / "out/templates/configs/x.yaml") == "a: 1\n");
+  REQUIRE(
+      import_packed_run(scene.here / "out", scene.here.path()).created);  // unpacked it is one, too
+}
+
+TEST_CASE("a changed file of a pack and one too many are found", "[upkeep][pack]") {
+  const Scene scene;
+  const fs::path out = scene.here / "out";
+  extract_archive(scene.there / "run.pack", out);
+  const std::string events = read_file(out / "run/events.jsonl");
+  write_file_atomic(out / "run/events.jsonl", events + "\n");
+  REQUIRE(contains(error_of([&] { import_packed_run(out, scene.here.path()); }),
+                   "not what was packed"));
+  write_file_atomic(out / "run/events.jsonl", events);
+  write_file_atomic(out / "run/more", "");
+  REQUIRE(contains(error_of([&] { import_packed_run(out, scene.here.path()); }), "does not know"));
+  remove_tree(out / "run/more");
+  remove_tree(out / "run/config.json");
+  REQUIRE(contains(error_of([&] { import_packed_run(out, scene.here.path()); }), "lacks"));
+  REQUIRE(run::list_runs(scene.here.path()).empty());
+}
+
+TEST_CASE("a run folder is imported in without links and without damaged checkpoints",
+          "[upkeep][import]") {
+  const Scene scene;
+  fs::resize_file(scene.run.checkpoints() / "000000009" / weights::weights_file, 5);
+  remove_tree(scene.run.environment_file());
+  fs::create_symlink("/etc/passwd", scene.run.path() / "env.json");
+  const ImportResult imported = import_packed_run(scene.run.path(), scene.here.path());
+  REQUIRE(imported.notes.size() == 1);
+  REQUIRE(contains(imported.notes[0], "000000009"));
+  REQUIRE_FALSE(fs::exists(imported.folder.environment_file()));
+  REQUIRE(weights::list_checkpoints(imported.folder.checkpoints()).size() == 1);
+}
+
+TEST_CASE("a run whose key is not that of its identity or whose name climbs out is refused",
+          "[upkeep][import]") {
+  const Scene scene;
+  const nlohmann::json record = parse_json(read_file(scene.run.record_file()));
+  nlohmann::json other = record;
+  other["identity"]["threads"] = 7;
+  write_file_atomic(scene.run.record_file(), json_text(other));
+  const auto message = [&] {
+    return error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); });
+  };
+  REQUIRE(contains(message(), "the key of run"));
+  other = record;
+  other["id"] = "../../evil";
+  write_file_atomic(scene.run.record_file(), json_text(other));
+  REQUIRE(contains(message(), "is no name for a run"));
+}
+
+TEST_CASE("another run of the same name is not replaced and a running one not imported",
+          "[upkeep][import]") {
+  const Scene scene;
+  MadeRun other;
+  other.created = "2026-11-21T10:00:00.000Z";
+  make_failed_run(scene.here.path(), other, 2, "no");
+  REQUIRE(contains(error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); }),
+                   "there is another run"));
+  const auto lock = FileLock::try_acquire(scene.run.lock_file());
+  REQUIRE(contains(error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); }),
+                   "is running"));
+}
+
+TEST_CASE("what is no run says what it might be", "[upkeep][import]") {
+  const TemporaryFolder folder, here;
+  folder.write("model/config.json", "{}");
+  REQUIRE(
+      contains(error_of([&] { import_packed_run(folder / "model", here.path()); }), "import-hf"));
+  REQUIRE(contains(error_of([&] { import_packed_run(folder.write("x", "text"), here.path()); }),
+                   "is no pack"));
+  REQUIRE(
+      contains(error_of([&] { import_packed_run(folder / "none", here.path()); }), "there is no"));
+}
+
+}  // namespace
+}  // namespace forge::manage

@@ -1,0 +1,151 @@
+#include "core/manage/run_edits.h"
+#include "core/base/files.h"
+#include "core/results/store/result_store.h"
+#include "core/run/queue/queue.h"
+#include "core/run/run_folder.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_runs.h"
+#include "tests/support/support.h"
+
+namespace forge::manage {
+namespace {
+
+using namespace tests;
+using Texts = std::vector<std::string>;
+
+TEST_CASE("remarks are kept in the run folder and without any there is no file",
+          "[upkeep][remarks]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_completed_run(folder.path(), {});
+  REQUIRE(run::read_annotations(run).tags.empty());
+  edit_annotations(run, [](run::Annotations& remarks) {
+    remarks.tags = {"paper", "a", "paper"};
+    remarks.note = "said \"so\"";
+  });
+  const run::Annotations read = run::read_annotations(run);
+  REQUIRE(read.tags == Texts{"a", "paper"});
+  REQUIRE(read.note == "said \"so\"");
+  REQUIRE_FALSE(read.archived);
+  edit_annotations(run, [](run::Annotations& remarks) { remarks = {}; });
+  REQUIRE_FALSE(fs::exists(run.annotations_file()));
+}
+
+TEST_CASE("what is no tag and remarks that are damaged are refused", "[upkeep][remarks]") {
+  for (const std::string& tag : Texts{"", "-x", "a,b", "a b", "é", std::string(65, 'x')})
+    REQUIRE(contains(error_of([&] { run::check_tag(tag); }), "is no tag"));
+  REQUIRE(error_of([] { run::check_tag("paper/v2:A_b-c.d"); }) == "");
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_completed_run(folder.path(), {});
+  folder.write(run.id() + "/remarks.json", "{");
+  REQUIRE(contains(error_of([&] { run::read_annotations(run); }), "is no JSON"));
+  folder.write(run.id() + "/remarks.json", R"({"tags":["a,b"]})");
+  REQUIRE(contains(error_of([&] { run::read_annotations(run); }), "is no tag"));
+}
+
+TEST_CASE("the store has remarks and leaves archived runs out of lists", "[upkeep][remarks]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_completed_run(folder.path(), {});
+  store::ResultStore store(folder / "store.sqlite");
+  store.sync(folder.path());
+  REQUIRE(store.runs().size() == 1);
+  edit_annotations(run, [](run::Annotations& remarks) {
+    remarks.archived = true;
+    remarks.note = "old";
+    remarks.tags = {"a", "b"};
+  });
+  REQUIRE(store.sync(folder.path()).updated == 1);
+  REQUIRE(store.runs().empty());
+  store::RunFilter filter;
+  filter.archived = true;
+  REQUIRE(store.runs(filter).size() == 1);
+  REQUIRE(store.run(run.id())->note == "old");
+  REQUIRE(store.run(run.id())->tags == Texts{"a", "b"});
+  REQUIRE(store.sync(folder.path()).updated == 0);
+  folder.write(run.id() + "/remarks.json", "rubbish");
+  REQUIRE(store.sync(folder.path()).warnings.size() == 1);
+  REQUIRE(store.runs().size() == 1);  // damaged remarks do not hide a run
+}
+
+using namespace tests;
+
+MadeRun named(const std::string& id) {
+  MadeRun run;
+  run.id = id;
+  return run;
+}
+
+size_t runs_in(const fs::path& runs_dir) { return run::list_runs(runs_dir).size(); }
+
+TEST_CASE("removed runs are gone and come back as they were", "[upkeep][trash]") {
+  const TemporaryFolder folder;
+  const run::RunFolder a = make_completed_run(folder.path(), named("a"));
+  const run::RunFolder b = make_failed_run(folder.path(), named("b"), 3, "why not");
+  const std::string events = read_file(b.events_file());
+  const Removal removal = remove_runs(folder.path(), {a, b}, "forge runs rm a b");
+  REQUIRE(runs_in(folder.path()) == 0);
+  REQUIRE(removal.runs.size() == 2);
+  REQUIRE(removal.runs[1].status == "failed");
+  REQUIRE(removal.runs[1].bytes > 100);
+  const std::vector<Removal> listed = list_removals(folder.path());
+  REQUIRE(listed.size() == 1);
+  REQUIRE(to_json(listed[0]) == to_json(removal));
+  REQUIRE(undo_removal(folder.path(), "").runs.size() == 2);
+  REQUIRE(runs_in(folder.path()) == 2);
+  REQUIRE(read_file(b.events_file()) == events);
+  REQUIRE(list_removals(folder.path()).empty());
+  REQUIRE(contains(error_of([&] { undo_removal(folder.path(), ""); }), "no removed run"));
+}
+
+TEST_CASE("the last removal is undone first and a named one when it is named", "[upkeep][trash]") {
+  const TemporaryFolder folder;
+  const Removal first =
+      remove_runs(folder.path(), {make_completed_run(folder.path(), named("a"))}, "");
+  const Removal second =
+      remove_runs(folder.path(), {make_completed_run(folder.path(), named("b"))}, "");
+  REQUIRE(first.name != second.name);
+  REQUIRE(list_removals(folder.path())[0].name == second.name);
+  REQUIRE(undo_removal(folder.path(), first.name).runs[0].run == "a");
+  REQUIRE(undo_removal(folder.path(), "").runs[0].run == "b");
+  REQUIRE(contains(error_of([&] { undo_removal(folder.path(), "../.."); }), "no removed run"));
+}
+
+TEST_CASE("nothing is removed where one of the runs runs or waits", "[upkeep][trash]") {
+  const TemporaryFolder folder;
+  const run::RunFolder a = make_completed_run(folder.path(), named("a"));
+  {
+    const FileLock lock = make_running_run(folder.path(), named("b"), 1);
+    const std::string message = error_of([&] {
+      remove_runs(folder.path(), {a, run::RunFolder(folder / "b")}, "");
+    });
+    REQUIRE(contains(message, "run 'b' is running: nothing was removed"));
+  }
+  queue::QueueEntry entry;
+  entry.run = "a";
+  queue::Queue(folder.path()).put(entry);
+  REQUIRE(contains(error_of([&] { remove_runs(folder.path(), {a}, ""); }), "waits in the queue"));
+  REQUIRE(runs_in(folder.path()) == 2);
+}
+
+TEST_CASE("a run is not brought back over another of its name", "[upkeep][trash]") {
+  const TemporaryFolder folder;
+  remove_runs(folder.path(),
+              {make_completed_run(folder.path(), named("a")),
+               make_completed_run(folder.path(), named("b"))},
+              "");
+  make_queued_run(folder.path(), named("b"));
+  REQUIRE(contains(error_of([&] { undo_removal(folder.path(), ""); }), "a run 'b' again"));
+  REQUIRE(runs_in(folder.path()) == 1);
+}
+
+TEST_CASE("only runs of the folder itself are removed", "[upkeep][trash]") {
+  const TemporaryFolder folder, other;
+  const run::RunFolder run = make_completed_run(other.path(), named("a"));
+  REQUIRE(contains(error_of([&] { remove_runs(folder.path(), {run}, ""); }), "is no run of"));
+  fs::create_directory_symlink(run.path(), folder / "a");
+  REQUIRE(
+      contains(error_of([&] { remove_runs(folder.path(), {run::RunFolder(folder / "a")}, ""); }),
+               "is no run of"));
+}
+
+}  // namespace
+}  // namespace forge::manage

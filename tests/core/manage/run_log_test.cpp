@@ -1,0 +1,112 @@
+#include "core/manage/run_log.h"
+
+#include <fstream>
+
+#include "core/base/files.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_runs.h"
+#include "tests/support/support.h"
+
+namespace forge::manage {
+namespace {
+
+using namespace tests;
+using Texts = std::vector<std::string>;
+
+Texts kinds(const std::vector<LogLine>& entries) {
+  Texts kinds;
+  for (const LogLine& entry : entries) kinds.push_back(entry.kind);
+  return kinds;
+}
+
+void say(const run::RunFolder& folder, const std::string& prose) {
+  std::ofstream(folder.stderr_file(), std::ios::app) << prose;
+}
+
+TEST_CASE("the worker's words stand where they were said", "[upkeep][log]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_queued_run(folder.path(), {});
+  append_line(run,
+              R"({"time":1,"attempt":1,"event":"attempt","pid":7,"host":"atlas","stderr_bytes":0})"
+              "\n");
+  append_line(
+      run,
+      R"({"time":2,"attempt":1,"event":"checkpoint","step":5,"path":"checkpoints/000000005",)"
+      R"("bytes":2048,"stderr_bytes":4})"
+      "\n");
+  append_line(run,
+              R"({"time":3,"attempt":1,"event":"ended","status":"failed","reason":"no luck"})"
+              "\n");
+  say(run, "one\ntwo\n");
+  RunLog log(run, LogSource::all);
+  const std::vector<LogLine> entries = log.poll();
+  REQUIRE(kinds(entries) == Texts{"attempt", "worker", "checkpoint", "ended", "worker"});
+  REQUIRE(entries[0].text == "attempt 1 on atlas, process 7");
+  REQUIRE(entries[1].text == "one");
+  REQUIRE(entries[2].text == "checkpoint of step 5, 2.00 KiB in checkpoints/000000005");
+  REQUIRE(entries[3].text == "failed: no luck");
+  REQUIRE(log.poll().empty());
+}
+
+TEST_CASE("memory that ran out and waits for a retry are told", "[upkeep][log]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_queued_run(folder.path(), {});
+  append_event(run, worker::MicroBatch{7, "train", 4, 16, "out of memory"});
+  append_line(run,
+              R"({"time":3,"attempt":1,"event":"ended","status":"failed","reason":"no luck",)"
+              R"("retry":true,"wait_seconds":10})"
+              "\n");
+  append_event(run, worker::Started{1000, 7, 20, 512, 4});
+  const std::vector<LogLine> entries = RunLog(run, LogSource::all).poll();
+  REQUIRE(kinds(entries) == Texts{"micro_batch", "ended", "started"});
+  REQUIRE(entries[0].text ==
+          "memory ran out after step 7: train computes 4 of 16 rows a micro-batch from now on");
+  REQUIRE(entries[1].text == "failed: no luck; trying again in 10s");
+  REQUIRE(entries[2].text ==
+          "going on after step 7: 20 steps of 512 tokens, 1,000 parameters, 4 rows a micro-batch");
+}
+
+TEST_CASE("what comes later is told once and half a line not at all", "[upkeep][log]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_queued_run(folder.path(), {});
+  RunLog log(run, LogSource::all);
+  REQUIRE(log.poll().empty());
+  say(run, "half");
+  REQUIRE(log.poll().empty());
+  say(run, " a line\nnext");
+  const std::vector<LogLine> entries = log.poll();
+  REQUIRE(entries.size() == 1);
+  REQUIRE(entries[0].text == "half a line");
+  append_attempt(run, 2);
+  REQUIRE(kinds(log.poll()) == Texts{"attempt"});
+}
+
+TEST_CASE("of training metrics about twenty are told and the last", "[upkeep][log]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_queued_run(folder.path(), {});
+  worker::Started started;
+  started.max_steps = 1000;
+  append_event(run, started);
+  for (int64_t step = 1; step <= 1000; ++step) append_event(run, metrics_at(step));
+  RunLog all(run, LogSource::all);
+  const std::vector<LogLine> entries = all.poll();
+  REQUIRE(entries.size() > 15);
+  REQUIRE(entries.size() < 25);
+  REQUIRE(contains(entries.back().text, "step 1000  loss"));
+  RunLog events(run, LogSource::events);
+  REQUIRE(events.poll().size() == 1001);
+}
+
+TEST_CASE("a damaged line and a worker's control characters do no harm", "[upkeep][log]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_queued_run(folder.path(), {});
+  append_line(run, "rubbish\n");
+  say(run, "a\x1b[2Jb\n");
+  RunLog log(run, LogSource::all);
+  const std::vector<LogLine> entries = log.poll();
+  REQUIRE(kinds(entries) == Texts{"damaged", "worker"});
+  REQUIRE(entries[1].text.find('\x1b') == std::string::npos);
+}
+
+}  // namespace
+}  // namespace forge::manage

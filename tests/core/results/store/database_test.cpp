@@ -1,0 +1,237 @@
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/results/store/database.h"
+#include "core/results/store/result_store.h"
+#include "tests/core/results/benchmark/maker.h"
+#include "tests/core/results/store/store_dump.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_runs.h"
+#include "tests/support/support.h"
+
+namespace forge::store {
+namespace {
+
+TEST_CASE("file systems of other machines are told from local ones", "[store]") {
+  for (const int64_t remote : {0x6969, 0x65735546, 0x0BD00BD0, 0x01021997}) {
+    REQUIRE(is_remote_file_system(remote));
+  }
+  REQUIRE(is_remote_file_system(int64_t{0xFF534D42}));
+  REQUIRE(is_remote_file_system(static_cast<int32_t>(0xFF534D42)));  // sign extended
+  for (const int64_t local : {0xEF53 /* ext4 */,
+                              0x01021994 /* tmpfs */,
+                              0x58465342 /* XFS */,
+                              0x794C7630 /* overlayfs */}) {
+    REQUIRE_FALSE(is_remote_file_system(local));
+  }
+}
+
+TEST_CASE("the store lies in the runs folder or under a name of its own in the cache", "[store]") {
+  tests::TemporaryFolder folder;
+  const auto path = store_path(folder / "runs");
+  const bool expected =
+      path == folder / "runs" / "forge.sqlite" || path == cached_store_path(folder / "runs");
+  REQUIRE(expected);
+  REQUIRE(cached_store_path(folder / "a") != cached_store_path(folder / "b"));
+  REQUIRE(cached_store_path(folder / "a") == cached_store_path(folder / "b" / ".." / "a"));
+  REQUIRE(cached_store_path(folder / "a").extension() == ".sqlite");
+}
+
+using namespace tests;
+
+SQLite::Database open_raw(const std::filesystem::path& path) {
+  return SQLite::Database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+}
+
+TEST_CASE("the run summary has exactly the columns of the table", "[store]") {
+  TemporaryFolder folder;
+  ResultStore(folder / "forge.sqlite");
+  SQLite::Database database = open_raw(folder / "forge.sqlite");
+  SQLite::Statement statement(database, "SELECT name FROM pragma_table_info('runs')");
+  std::vector<std::string> names;
+  while (statement.executeStep()) names.push_back(statement.getColumn(0).getString());
+  REQUIRE(names == column_names());
+}
+
+TEST_CASE("a store is written ahead and every table is strict", "[store]") {
+  TemporaryFolder folder;
+  const ResultStore store(folder / "forge.sqlite");
+  SQLite::Database database = open_raw(folder / "forge.sqlite");
+  REQUIRE(database.execAndGet("PRAGMA journal_mode").getString() == "wal");
+  REQUIRE(database.execAndGet("PRAGMA user_version").getInt() == schema_version());
+  REQUIRE(database
+              .execAndGet("SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND "
+                          "type = 'table' AND NOT strict AND name NOT LIKE 'sqlite_%'")
+              .getInt() == 0);
+}
+
+TEST_CASE("a store of another version is rebuilt from the run folders", "[store]") {
+  TemporaryFolder folder;
+  const auto runs = folder / "runs";
+  MadeRun made;
+  made.id = "old";
+  const run::RunFolder run = make_failed_run(runs, made, 20, "no");
+  append_event(run, worker::Evaluation{20, 3.5, 8192, 1, {{"token_accuracy", {0.5, 64}}}});
+  benchmark::Record measured = made_record("train_a", 20, 1000);
+  benchmark::write_record(runs, measured);
+  ResultStore(folder / "forge.sqlite").sync(runs);
+  const std::string before = dump_store(folder / "forge.sqlite");
+  for (const int version : {1, schema_version() - 1, schema_version() + 1}) {
+    {  // as another program left it
+      SQLite::Database database = open_raw(folder / "forge.sqlite");
+      database.exec("DROP TABLE scores");
+      database.exec("ALTER TABLE runs DROP COLUMN note");
+      database.exec("CREATE TABLE theirs (run_id TEXT) STRICT");
+      database.exec("PRAGMA user_version = " + std::to_string(version));
+    }
+    ResultStore store(folder / "forge.sqlite");
+    REQUIRE(store.runs().empty());
+    const SyncReport report = store.sync(runs);
+    REQUIRE(report.added == 1);
+    REQUIRE(report.benchmarks == 1);
+    REQUIRE(dump_store(folder / "forge.sqlite") == before);
+    SQLite::Database database = open_raw(folder / "forge.sqlite");
+    REQUIRE(database.execAndGet("PRAGMA user_version").getInt() == schema_version());
+    REQUIRE_FALSE(database.tableExists("theirs"));
+  }
+}
+
+TEST_CASE("another program's database is refused and not changed", "[store]") {
+  TemporaryFolder folder;
+  open_raw(folder / "forge.sqlite").exec("CREATE TABLE theirs (x)");
+  const std::string before = read_file(folder / "forge.sqlite");
+  const std::string error = error_of([&] { ResultStore(folder / "forge.sqlite"); });
+  REQUIRE(contains(error, "no results store"));
+  REQUIRE(read_file(folder / "forge.sqlite") == before);
+}
+
+TEST_CASE("a file that is no database is refused with the way out", "[store]") {
+  TemporaryFolder folder;
+  folder.write("forge.sqlite", std::string(5000, 'x'));
+  const std::string error = error_of([&] { ResultStore(folder / "forge.sqlite"); });
+  REQUIRE(contains(error, "forge.sqlite'"));
+  REQUIRE(contains(error, "forge store reindex"));
+}
+
+using namespace tests;
+
+MadeRun numbered(int number) {
+  MadeRun run;
+  run.id = "run-" + std::to_string(number);
+  return run;
+}
+
+/// Makes `batches` runs, each taken up by a store of its own while the others do the same.
+void write_batches(const std::filesystem::path& runs,
+                   const std::filesystem::path& database,
+                   int first,
+                   int batches) {
+  ResultStore store(database);
+  for (int batch = 0; batch < batches; ++batch) {
+    const run::RunFolder folder = make_queued_run(runs, numbered(first + batch));
+    for (int64_t step = 10; step <= 50; step += 10) {
+      append_event(folder, metrics_at(step));
+      if (step % 20 == 0) store.sync(runs);
+    }
+  }
+  store.sync(runs);
+}
+
+TEST_CASE("many threads that write at once lose nothing", "[store]") {
+  TemporaryFolder folder;
+  make_directories(folder / "runs");
+  constexpr int threads = 32;
+  constexpr int batches = 2;
+  std::vector<std::thread> writers;
+  std::vector<std::string> errors(threads);
+  for (int i = 0; i < threads; ++i) {
+    writers.emplace_back([&, i] {
+      errors[static_cast<size_t>(i)] = error_of(
+          [&] { write_batches(folder / "runs", folder / "forge.sqlite", i * batches, batches); });
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  for (const std::string& error : errors) REQUIRE(error.empty());
+
+  REQUIRE(count_rows(folder / "forge.sqlite", "runs") == threads * batches);
+  REQUIRE(count_rows(folder / "forge.sqlite", "train_metrics") == threads * batches * 5);
+  const std::string grown = dump_store(folder / "forge.sqlite");
+  reindex(folder / "forge.sqlite", folder / "runs");
+  REQUIRE(dump_store(folder / "forge.sqlite") == grown);
+}
+
+/// Runs `action` in a process of its own; the wait status.
+int in_child(const std::function<void()>& action) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string error = error_of(action);
+    ::_exit(error.empty() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST_CASE("two processes that write at once lose nothing", "[store]") {
+  TemporaryFolder folder;
+  make_directories(folder / "runs");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string error =
+        error_of([&] { write_batches(folder / "runs", folder / "forge.sqlite", 100, 10); });
+    ::_exit(error.empty() ? 0 : 1);
+  }
+  write_batches(folder / "runs", folder / "forge.sqlite", 200, 10);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(status == 0);
+  REQUIRE(count_rows(folder / "forge.sqlite", "runs") == 20);
+  REQUIRE(count_rows(folder / "forge.sqlite", "train_metrics") == 100);
+}
+
+TEST_CASE("what a killed writer had not committed is rolled back", "[store]") {
+  TemporaryFolder folder;
+  make_completed_run(folder / "runs", numbered(1));
+  { ResultStore(folder / "forge.sqlite").sync(folder / "runs"); }
+  const std::string before = dump_store(folder / "forge.sqlite");
+  const int status = in_child([&] {
+    SQLite::Database database((folder / "forge.sqlite").string(), SQLite::OPEN_READWRITE);
+    database.exec("PRAGMA cache_size = 1");  // so that pages are spilled before the commit
+    SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+    database.exec("DELETE FROM train_metrics");
+    database.exec(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000) "
+        "INSERT INTO evaluations SELECT 'run-1', 1000 + i, 1, 1, 1 FROM n");
+    ::raise(SIGKILL);
+  });
+  REQUIRE(WIFSIGNALED(status));
+  REQUIRE(WTERMSIG(status) == SIGKILL);
+  REQUIRE(dump_store(folder / "forge.sqlite") == before);
+  ResultStore store(folder / "forge.sqlite");
+  make_completed_run(folder / "runs", numbered(2));
+  REQUIRE(store.sync(folder / "runs").added == 1);
+}
+
+TEST_CASE("a store is read and written on while another process builds it anew", "[store]") {
+  TemporaryFolder folder;
+  make_completed_run(folder / "runs", numbered(1));
+  ResultStore store(folder / "forge.sqlite");
+  store.sync(folder / "runs");
+  REQUIRE(in_child([&] { reindex(folder / "forge.sqlite", folder / "runs"); }) == 0);
+  make_completed_run(folder / "runs", numbered(2));
+  store.sync(folder / "runs");  // into the file that was replaced: it is an index only
+  REQUIRE(store.runs().size() == 2);
+  ResultStore fresh(folder / "forge.sqlite");
+  fresh.sync(folder / "runs");
+  REQUIRE(fresh.runs().size() == 2);
+}
+
+}  // namespace
+}  // namespace forge::store

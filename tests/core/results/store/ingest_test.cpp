@@ -1,0 +1,170 @@
+#include "core/base/files.h"
+#include "core/results/benchmark/benchmark.h"
+#include "core/results/store/database.h"
+#include "core/results/store/event_reader.h"
+#include "core/results/store/result_store.h"
+#include "tests/core/results/benchmark/maker.h"
+#include "tests/core/results/store/store_dump.h"
+#include "tests/support/catch.h"
+#include "tests/support/support.h"
+
+namespace forge::store {
+namespace {
+
+using tests::TemporaryFolder;
+
+TEST_CASE("event lines are complete lines with their place and a torn tail is left", "[store]") {
+  TemporaryFolder folder;
+  const auto file = folder.write("events.jsonl", "one\n\nthree\nto");
+  LineReader lines(file, 0);
+  REQUIRE(lines.next());
+  REQUIRE(lines.line() == "one");
+  REQUIRE(lines.line_offset() == 0);
+  REQUIRE(lines.next_offset() == 4);
+  REQUIRE(lines.next());
+  REQUIRE(lines.line().empty());
+  REQUIRE(lines.next());
+  REQUIRE(lines.line() == "three");
+  REQUIRE(lines.line_offset() == 5);
+  REQUIRE_FALSE(lines.next());
+  REQUIRE(lines.next_offset() == 11);
+}
+
+TEST_CASE("event lines go on from an offset once the torn tail is whole", "[store]") {
+  TemporaryFolder folder;
+  const auto file = folder.write("events.jsonl", "one\ntwo\nthree\n");
+  LineReader lines(file, 4);
+  REQUIRE(lines.next());
+  REQUIRE(lines.line() == "two");
+  REQUIRE(lines.next());
+  REQUIRE(lines.line() == "three");
+  REQUIRE_FALSE(lines.next());
+  REQUIRE(lines.next_offset() == 14);
+}
+
+TEST_CASE("an event log that is not there has no lines", "[store]") {
+  TemporaryFolder folder;
+  LineReader lines(folder / "none", 0);
+  REQUIRE_FALSE(lines.next());
+  REQUIRE(lines.next_offset() == 0);
+}
+
+TEST_CASE("an endless event line is passed over without being kept", "[store]") {
+  TemporaryFolder folder;
+  const std::string endless(LineReader::max_line_bytes + 1, 'x');
+  const auto file = folder.write("events.jsonl", endless + "\nshort\n");
+  LineReader lines(file, 0);
+  REQUIRE(lines.next());
+  REQUIRE(lines.too_long());
+  REQUIRE(lines.line().empty());
+  REQUIRE(lines.next());
+  REQUIRE_FALSE(lines.too_long());
+  REQUIRE(lines.line() == "short");
+}
+
+TEST_CASE("event lines longer than the buffer are read whole", "[store]") {
+  TemporaryFolder folder;
+  const std::string text(700'000, 'y');
+  LineReader lines(folder.write("events.jsonl", text + "\n" + text + "z\n"), 0);
+  REQUIRE(lines.next());
+  REQUIRE(lines.line() == text);
+  REQUIRE(lines.next());
+  REQUIRE(lines.line() == text + "z");
+  REQUIRE_FALSE(lines.next());
+}
+
+using namespace tests;
+
+struct BenchmarkPlace {
+  TemporaryFolder folder;
+  std::filesystem::path runs = folder / "runs";
+  std::filesystem::path database = folder / "forge.sqlite";
+  ResultStore store{database};
+
+  std::filesystem::path add(benchmark::Record record) const {
+    return benchmark::write_record(runs, record);
+  }
+  std::vector<std::string> configs(const BenchmarkFilter& filter = {}) const {
+    std::vector<std::string> names;
+    for (const benchmark::Record& record : store.benchmarks(filter)) names.push_back(record.config);
+    return names;
+  }
+};
+
+using Names = std::vector<std::string>;
+
+TEST_CASE("measurements are taken up once and given newest first", "[store]") {
+  BenchmarkPlace place;
+  place.add(made_record("train_a", 20, 1000));
+  place.add(made_record("train_b", 21, 2000));
+  REQUIRE(place.store.sync(place.runs).benchmarks == 2);
+  REQUIRE(place.store.sync(place.runs).benchmarks == 0);
+  REQUIRE(place.configs() == Names{"train_b", "train_a"});
+  const benchmark::Record back = place.store.benchmarks()[1];
+  benchmark::Record made = made_record("train_a", 20, 1000);
+  made.id = back.id;
+  REQUIRE(benchmark::to_json(back) == benchmark::to_json(made));
+  place.add(made_record("train_c", 19, 3000));
+  REQUIRE(place.store.sync(place.runs).benchmarks == 1);
+  REQUIRE(place.configs() == Names{"train_b", "train_a", "train_c"});
+}
+
+TEST_CASE("measurements are found by config and project and kind", "[store]") {
+  BenchmarkPlace place;
+  place.add(made_record("train_a", 20, 1000));
+  benchmark::Record other = made_record("train_b", 21, 2000);
+  other.project = "projects/other";
+  place.add(other);
+  benchmark::Record operations;
+  operations.kind = benchmark::Kind::operations;
+  operations.call = other.call;
+  operations.operations = {{{"operation", "swiglu"}}};
+  place.add(operations);
+  place.store.sync(place.runs);
+  REQUIRE(place.configs({{}, "projects/other", {}}) == Names{"train_b"});
+  REQUIRE(place.configs({{"train_a", "train_x"}, "", {}}) == Names{"train_a"});
+  REQUIRE(place.configs({{}, "", benchmark::Kind::training}).size() == 2);
+  const auto of_operations = place.store.benchmarks({{}, "", benchmark::Kind::operations});
+  REQUIRE(of_operations.size() == 1);
+  REQUIRE(of_operations[0].operations[0].at("operation") == "swiglu");
+}
+
+TEST_CASE("a measurement that is gone or replaced leaves the index", "[store]") {
+  BenchmarkPlace place;
+  const auto first = place.add(made_record("train_a", 20, 1000));
+  const auto second = place.add(made_record("train_b", 21, 2000));
+  place.store.sync(place.runs);
+  remove_tree(first);
+  benchmark::Record changed = benchmark::read_record(second);
+  changed.tokens_per_second = 2500;
+  write_file_atomic(second, benchmark::to_json(changed).dump());
+  REQUIRE(place.store.sync(place.runs).benchmarks == 1);
+  const auto left = place.store.benchmarks();
+  REQUIRE(left.size() == 1);
+  REQUIRE(left[0].tokens_per_second == 2500);
+}
+
+TEST_CASE("a damaged measurement is told and left out", "[store]") {
+  BenchmarkPlace place;
+  const auto file = place.add(made_record("train_a", 20, 1000));
+  place.store.sync(place.runs);
+  write_file_atomic(file, "{\"id\":");
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.warnings.size() == 1);
+  REQUIRE(contains(report.warnings[0], "20261120T100000Z-train_a.json' is no benchmark"));
+  REQUIRE(place.configs().empty());
+}
+
+TEST_CASE("the index of measurements is rebuilt from their files", "[store]") {
+  BenchmarkPlace place;
+  place.add(made_record("train_a", 20, 1000));
+  place.add(made_record("train_b", 21, 2000));
+  place.store.sync(place.runs);
+  const std::string before = dump_store(place.database);
+  REQUIRE(contains(before, "train_b"));
+  REQUIRE(reindex(place.database, place.runs).benchmarks == 2);
+  REQUIRE(dump_store(place.database) == before);
+}
+
+}  // namespace
+}  // namespace forge::store

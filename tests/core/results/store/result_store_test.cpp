@@ -1,0 +1,437 @@
+#include "core/results/store/result_store.h"
+
+#include "core/base/files.h"
+#include "tests/core/results/store/store_dump.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_runs.h"
+#include "tests/support/support.h"
+
+namespace forge::store {
+namespace {
+
+using namespace tests;
+
+struct Workplace {
+  TemporaryFolder folder;
+  std::filesystem::path runs = folder / "runs";
+  std::filesystem::path database = folder / "forge.sqlite";
+  ResultStore store{database};
+
+  Workplace() { make_directories(runs); }
+};
+
+MadeRun made(const std::string& config, const std::string& created = "2026-11-20T10:00:00.000Z") {
+  MadeRun run;
+  run.config = config;
+  run.id = config + "-" + created.substr(8, 2);
+  run.created = created;
+  return run;
+}
+
+TEST_CASE("a completed run is taken up with everything its folder says", "[store]") {
+  Workplace place;
+  MadeRun run = made("train_canon_ac");
+  run.experiment.name = "Canon-AC";
+  run.experiment.description = "Canon at A and C";
+  make_completed_run(place.runs, run, {3.125, 4321.5, 1234567});
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.added == 1);
+  REQUIRE(report.warnings.empty());
+
+  const RunSummary summary = place.store.run(run.id).value();
+  REQUIRE(summary.config == "train_canon_ac");
+  REQUIRE(summary.project == "projects/canon");
+  REQUIRE(summary.name == "Canon-AC");
+  REQUIRE(summary.description == "Canon at A and C");
+  REQUIRE(summary.command == "forge run train_canon_ac");
+  REQUIRE(summary.created == "2026-11-20T10:00:00.000Z");
+  REQUIRE(summary.updated == "2026-11-20T10:01:15.000Z");
+  REQUIRE(summary.profile == "quick");
+  REQUIRE(summary.backend == "libtorch");
+  REQUIRE(summary.backend_version == "0.1.0");
+  REQUIRE(summary.device_type == "cpu");
+  REQUIRE(summary.device_name == "Test CPU");
+  REQUIRE(summary.threads == 2);
+  REQUIRE(summary.seed == 42);
+  REQUIRE(summary.data_fingerprint == "d1d1d1d1d1d1");
+  REQUIRE(summary.tokenizer_fingerprint == "e2e2e2e2e2e2");
+  REQUIRE(summary.evaluation == "64 rows of 128 tokens");
+  REQUIRE(summary.status == run::RunState::completed);
+  REQUIRE(summary.attempts == 1);
+  REQUIRE(summary.step == 30);
+  REQUIRE(summary.max_steps == 30);
+  REQUIRE(summary.tokens == 30 * 1024);
+  REQUIRE(summary.parameters == 4434176);
+  REQUIRE(summary.eval_step == 30);
+  REQUIRE(summary.metric("eval_loss") == 3.125);
+  REQUIRE(summary.metric("train_loss") == 3.5);
+  REQUIRE(summary.metric("tokens_per_second") == 4321.5);
+  REQUIRE(summary.metric("wall_seconds") == 75.0);
+  REQUIRE(summary.metric("peak_memory_bytes") == 1234567);
+  REQUIRE(summary.exit_status == 0);
+  REQUIRE(summary.failure_reason.empty());
+
+  REQUIRE(place.store.config(run.id)["train"]["eval_rows"] == 64);
+  REQUIRE(place.store.configured_runs()[0].environment["device_name"] == "Test CPU");
+  const auto metrics = place.store.train_metrics(run.id);
+  REQUIRE(metrics.size() == 3);
+  REQUIRE(metrics[1].step == 20);
+  REQUIRE(metrics[1].loss == 6.8);
+  REQUIRE(metrics[1].elapsed_seconds == 5.0);
+  const auto evaluations = place.store.evaluations(run.id);
+  REQUIRE(evaluations.size() == 1);
+  REQUIRE(evaluations[0].loss == 3.125);
+  REQUIRE(evaluations[0].tokens == 8192);
+}
+
+TEST_CASE("states of runs come from their folders", "[store]") {
+  Workplace place;
+  make_queued_run(place.runs, made("queued"));
+  make_failed_run(place.runs, made("failed"), 20, "worker killed by SIGKILL");
+  make_stopped_run(place.runs, made("stopped"), 10);
+  const FileLock lock = make_running_run(place.runs, made("running"), 10);
+  place.store.sync(place.runs);
+
+  REQUIRE(place.store.run("queued-20")->status == run::RunState::queued);
+  const RunSummary failed = place.store.run("failed-20").value();
+  REQUIRE(failed.status == run::RunState::failed);
+  REQUIRE(failed.failure_reason == "worker killed by SIGKILL");
+  REQUIRE(failed.exit_status == 1);
+  REQUIRE(place.store.run("stopped-20")->status == run::RunState::stopped);
+  const RunSummary running = place.store.run("running-20").value();
+  REQUIRE(running.status == run::RunState::running);
+  REQUIRE(running.step == 10);
+  REQUIRE(progress_percent(running) == 33);
+  REQUIRE_FALSE(running.metric("eval_loss").has_value());
+}
+
+TEST_CASE("a run whose supervisor dies becomes failed though no file changes", "[store]") {
+  Workplace place;
+  {
+    const FileLock lock = make_running_run(place.runs, made("x"), 10);
+    place.store.sync(place.runs);
+    REQUIRE(place.store.run("x-20")->status == run::RunState::running);
+  }
+  REQUIRE(place.store.sync(place.runs).updated == 1);
+  REQUIRE(place.store.run("x-20")->status == run::RunState::failed);
+  REQUIRE(contains(place.store.run("x-20")->failure_reason, "supervisor was killed"));
+  REQUIRE(place.store.sync(place.runs).updated == 0);
+}
+
+TEST_CASE("only what is new in an event log is read", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const FileLock lock = make_running_run(place.runs, run, 10);
+  const run::RunFolder folder(place.runs / run.id);
+  place.store.sync(place.runs);
+  REQUIRE(place.store.train_metrics(run.id).size() == 1);
+
+  append_event(folder, metrics_at(20));
+  append_line(folder, R"({"event":"train","step":30,)");  // still being written
+  REQUIRE(place.store.sync(place.runs).updated == 1);
+  REQUIRE(place.store.train_metrics(run.id).size() == 2);
+  REQUIRE(place.store.run(run.id)->step == 20);
+
+  append_line(folder,
+              R"("time":1,"attempt":1,"tokens":1,"loss":1.5,"learning_rate":0,"gradient_norm":0,)"
+              R"("tokens_per_second":1,"elapsed_seconds":1})"
+              "\n");
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.warnings.empty());
+  REQUIRE(place.store.train_metrics(run.id).size() == 3);
+  REQUIRE(place.store.train_metrics(run.id)[2].loss == 1.5);
+}
+
+TEST_CASE("damaged lines are skipped with a warning", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_queued_run(place.runs, run);
+  append_attempt(folder, 1);
+  const auto offset = std::filesystem::file_size(folder.events_file());
+  append_line(folder, "Segmentation fault\n");
+  append_line(folder,
+              R"({"event":"train","step":"ten","time":1,"attempt":1})"
+              "\n");
+  append_line(folder,
+              R"({"event":"telepathy","time":1,"attempt":1})"
+              "\n");
+  append_line(folder, std::string("\0\xff\x01[[[[", 7) + "\n");
+  append_line(folder, std::string(200'000, '[') + "\n");
+  append_event(folder, metrics_at(10));
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.warnings.size() == 5);
+  REQUIRE(contains(report.warnings[0], "byte " + std::to_string(offset)));
+  REQUIRE(contains(report.warnings[0], folder.events_file().string()));
+  REQUIRE(place.store.train_metrics(run.id).size() == 1);
+  REQUIRE(place.store.sync(place.runs).warnings.empty());
+}
+
+TEST_CASE("numbers beyond all bounds in an event do no harm", "[store]") {
+  Workplace place;
+  const run::RunFolder folder = make_queued_run(place.runs, made("x"));
+  constexpr int64_t largest = int64_t{1} << 53;
+  append_event(folder, worker::Started{1, largest, largest, largest});
+  append_line(folder,
+              R"({"event":"attempt","attempt":1,"time":1e300})"
+              "\n");
+  append_line(folder,
+              R"({"event":"ended","attempt":1,"exit_status":18446744073709551615,"time":-5})"
+              "\n");
+  place.store.sync(place.runs);
+  REQUIRE(place.store.run("x-20")->tokens == INT64_MAX);
+  REQUIRE(progress_percent(*place.store.run("x-20")) == 100);
+}
+
+TEST_CASE("a resumed run forgets the steps that it repeats", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 30, "worker killed by SIGBUS");
+  append_event(folder, worker::Evaluation{30, 3.0, 100, 1});
+  place.store.sync(place.runs);
+  REQUIRE(place.store.train_metrics(run.id).size() == 3);
+
+  const FileLock lock = FileLock::acquire(folder.lock_file());
+  append_attempt(folder, 2);
+  append_event(folder, worker::Started{4434176, 10, 30, 1024}, 2);
+  worker::TrainMetrics repeated = metrics_at(20);
+  repeated.loss = 2.5;
+  append_event(folder, repeated, 2);
+  place.store.sync(place.runs);
+  const auto metrics = place.store.train_metrics(run.id);
+  REQUIRE(metrics.size() == 2);
+  REQUIRE(metrics[1].loss == 2.5);
+  REQUIRE(place.store.evaluations(run.id).empty());
+  const RunSummary summary = place.store.run(run.id).value();
+  REQUIRE(summary.attempts == 2);
+  REQUIRE(summary.status == run::RunState::running);
+  REQUIRE(summary.failure_reason.empty());
+  REQUIRE_FALSE(summary.exit_status.has_value());
+}
+
+TEST_CASE("scores stand with their evaluation and the last ones with their run", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 30, "worker killed by SIGBUS");
+  append_event(folder,
+               worker::Evaluation{
+                   10,
+                   4.5,
+                   100,
+                   1,
+                   {{"token_accuracy", {0.25, 640}}, {"answer_accuracy.hop_8", {1.0 / 3, 30}}}});
+  append_event(folder, worker::Evaluation{20, 4.0, 100, 1, {{"token_accuracy", {0.5, 640}}}});
+  make_completed_run(place.runs, made("y"));
+  place.store.sync(place.runs);
+
+  const auto evaluations = place.store.evaluations(run.id);
+  REQUIRE(evaluations.size() == 2);
+  REQUIRE(evaluations[0].scores.size() == 2);
+  REQUIRE(evaluations[0].scores.at("answer_accuracy.hop_8").value == 1.0 / 3);
+  REQUIRE(evaluations[0].scores.at("answer_accuracy.hop_8").count == 30);
+  REQUIRE(evaluations[1].scores.size() == 1);
+  REQUIRE(evaluations[1].scores.at("token_accuracy").value == 0.5);
+  REQUIRE(place.store.run(run.id)->scores.size() == 1);
+  REQUIRE(place.store.run(run.id)->scores.at("token_accuracy").count == 640);
+  REQUIRE(place.store.run("y-20")->scores.empty());
+  for (const RunSummary& listed : place.store.runs()) {
+    REQUIRE(listed.scores.size() == (listed.config == "x" ? 1 : 0));
+  }
+  const RunFilter only_x = {{"x"}, "projects/canon", "quick", run::RunState::failed};
+  REQUIRE(place.store.configured_runs(only_x)[0].summary.scores.size() == 1);
+}
+
+TEST_CASE("scores go with the steps that a resumed run repeats", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 30, "worker killed by SIGBUS");
+  append_event(folder, worker::Evaluation{10, 4.5, 100, 1, {{"a", {0.5, 2}}, {"b", {0.5, 2}}}});
+  append_event(folder, worker::Evaluation{20, 4.0, 100, 1, {{"a", {1, 2}}}});
+  append_attempt(folder, 2);
+  append_event(folder, worker::Started{4434176, 9, 30, 1024}, 2);
+  place.store.sync(place.runs);
+  REQUIRE(count_rows(place.database, "scores") == 0);
+  // A resume may begin at the step of an evaluation, which is then made once more.
+  append_event(folder, worker::Evaluation{10, 4.5, 100, 1, {{"a", {0.5, 2}}, {"b", {0.5, 2}}}}, 2);
+  append_attempt(folder, 3);
+  append_event(folder, worker::Started{4434176, 10, 30, 1024}, 3);
+  append_event(folder, worker::Evaluation{10, 4.5, 100, 1, {{"a", {0.25, 4}}}}, 3);
+  place.store.sync(place.runs);
+  REQUIRE(place.store.evaluations(run.id)[0].scores.size() == 1);
+  REQUIRE(place.store.run(run.id)->scores.at("a").value == 0.25);
+  remove_tree(folder.path());
+  place.store.sync(place.runs);
+  REQUIRE(count_rows(place.database, "scores") == 0);
+}
+
+TEST_CASE("a score that is not a number stays one", "[store]") {
+  Workplace place;
+  const run::RunFolder folder = make_queued_run(place.runs, made("x"));
+  append_event(folder, worker::Evaluation{10, 4.5, 100, 1, {{"kl_divergence", {NAN, 9}}}});
+  place.store.sync(place.runs);
+  REQUIRE(std::isnan(place.store.run("x-20")->scores.at("kl_divergence").value));
+  REQUIRE(std::isnan(place.store.evaluations("x-20")[0].scores.at("kl_divergence").value));
+}
+
+TEST_CASE("a loss that is not a number stays one", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  make_completed_run(place.runs, run, {std::nan(""), 4000, 1000});
+  place.store.sync(place.runs);
+  REQUIRE(std::isnan(place.store.run(run.id)->metric("eval_loss").value()));
+  REQUIRE(std::isnan(place.store.evaluations(run.id)[0].loss));
+}
+
+TEST_CASE("what a worker reports of its own accord stays in the events alone", "[store]") {
+  Workplace place;
+  const run::RunFolder folder = make_queued_run(place.runs, made("x"));
+  append_event(folder, worker::Result{{{"accuracy", 0.5}}});
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.added == 1);
+  REQUIRE(report.warnings.empty());
+}
+
+TEST_CASE("a run whose folder is gone is gone with all its rows", "[store]") {
+  Workplace place;
+  make_completed_run(place.runs, made("x"));
+  make_completed_run(place.runs, made("y"));
+  place.store.sync(place.runs);
+  remove_tree(place.runs / "x-20");
+  REQUIRE(place.store.sync(place.runs).removed == 1);
+  REQUIRE(place.store.runs().size() == 1);
+  REQUIRE_FALSE(contains(dump_store(place.database), "x-20"));
+  // In tables that the dump does not know of, too.
+  const SQLite::Database database(place.database.string(), SQLite::OPEN_READONLY);
+  SQLite::Statement dangling(database, "PRAGMA foreign_key_check");
+  REQUIRE_FALSE(dangling.executeStep());
+}
+
+TEST_CASE("a runs folder that is gone leaves an empty store", "[store]") {
+  Workplace place;
+  make_completed_run(place.runs, made("x"));
+  place.store.sync(place.runs);
+  remove_tree(place.runs);
+  REQUIRE(place.store.sync(place.runs).removed == 1);
+  REQUIRE(place.store.runs().empty());
+}
+
+TEST_CASE("a run folder made anew under the same name is read anew", "[store]") {
+  Workplace place;
+  make_completed_run(place.runs, made("x"), {3.5, 4000, 1000});
+  place.store.sync(place.runs);
+  remove_tree(place.runs / "x-20");
+  MadeRun again = made("x");
+  again.experiment.name = "another name";
+  make_failed_run(place.runs, again, 10, "no");
+  place.store.sync(place.runs);
+  const RunSummary run = place.store.run("x-20").value();
+  REQUIRE(run.name == "another name");
+  REQUIRE_FALSE(run.metric("eval_loss").has_value());
+  REQUIRE(place.store.train_metrics("x-20").size() == 1);
+  REQUIRE(place.store.evaluations("x-20").empty());
+}
+
+TEST_CASE("a run that cannot be read is left out and told", "[store]") {
+  Workplace place;
+  make_completed_run(place.runs, made("good"));
+  make_queued_run(place.runs, made("bad"));
+  write_file_atomic(place.runs / "bad-20" / "config.json", "{\"train\":");
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.added == 1);
+  REQUIRE(report.warnings.size() == 1);
+  REQUIRE(contains(report.warnings[0], "bad-20"));
+  REQUIRE(contains(report.warnings[0], "config.json"));
+  REQUIRE_FALSE(place.store.run("bad-20").has_value());
+  REQUIRE(place.store.run("good-20").has_value());
+}
+
+TEST_CASE("nothing is written where nothing has changed", "[store]") {
+  Workplace place;
+  make_completed_run(place.runs, made("x"));
+  make_failed_run(place.runs, made("y"), 10, "no");
+  place.store.sync(place.runs);
+  SQLite::Database other(place.database.string(), SQLite::OPEN_READWRITE);
+  const auto data_version = [&] { return other.execAndGet("PRAGMA data_version").getInt(); };
+  const int before = data_version();
+  const SyncReport report = place.store.sync(place.runs);
+  REQUIRE(report.added + report.updated + report.removed == 0);
+  REQUIRE(data_version() == before);
+}
+
+TEST_CASE("runs are found by config and project and profile and status", "[store]") {
+  Workplace place;
+  make_completed_run(place.runs, made("a", "2026-11-01T10:00:00.000Z"));
+  make_completed_run(place.runs, made("a", "2026-11-03T10:00:00.000Z"));
+  make_failed_run(place.runs, made("a", "2026-11-05T10:00:00.000Z"), 10, "no");
+  MadeRun full = made("b", "2026-11-02T10:00:00.000Z");
+  full.experiment.profile = "full";
+  full.project = "projects/other";
+  make_completed_run(place.runs, full);
+  place.store.sync(place.runs);
+
+  const auto ids = [&](const RunFilter& filter) {
+    std::string text;
+    for (const RunSummary& run : place.store.runs(filter)) text += run.id + " ";
+    return text;
+  };
+  REQUIRE(ids({}) == "a-05 a-03 b-02 a-01 ");
+  REQUIRE(ids({{"a"}, "", "", {}}) == "a-05 a-03 a-01 ");
+  REQUIRE(ids({{"a", "b"}, "", "", run::RunState::completed}) == "a-03 b-02 a-01 ");
+  REQUIRE(ids({{}, "projects/other", "", {}}) == "b-02 ");
+  REQUIRE(ids({{}, "", "full", {}}) == "b-02 ");
+  REQUIRE(ids({{"a' OR 1 --"}, "", "", {}}).empty());
+
+  REQUIRE(place.store.configured_runs({{"b"}, "", "", {}})[0].config["profile"] == "full");
+}
+
+TEST_CASE("a store built anew equals one that grew", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_failed_run(place.runs, run, 20, "worker killed by SIGBUS");
+  append_line(folder, "rubbish\n");
+  make_completed_run(place.runs, made("y"));
+  place.store.sync(place.runs);
+  append_attempt(folder, 2);
+  append_event(folder, worker::Started{4434176, 10, 30, 1024}, 2);
+  place.store.sync(place.runs);
+  append_event(folder, metrics_at(20), 2);
+  append_event(folder, worker::Result{{{"x", 1}}}, 2);
+  append_ended(folder, "stopped");
+  make_completed_run(place.runs, made("z"));
+  place.store.sync(place.runs);
+
+  const std::string grown = dump_store(place.database);
+  REQUIRE(contains(grown, "x-20|"));
+  const SyncReport report = reindex(place.database, place.runs);
+  REQUIRE(report.added == 3);
+  REQUIRE(report.warnings.size() == 1);
+  REQUIRE(dump_store(place.database) == grown);
+}
+
+TEST_CASE("reindex mends a damaged store and one of a newer program", "[store]") {
+  TemporaryFolder folder;
+  const auto runs = folder / "runs";
+  make_completed_run(runs, made("x"));
+  folder.write("forge.sqlite", std::string(5000, 'x'));
+  folder.write("forge.sqlite-wal", "what is left of the old log");
+  reindex(folder / "forge.sqlite", runs);
+  REQUIRE(ResultStore(folder / "forge.sqlite").runs().size() == 1);
+
+  SQLite::Database((folder / "forge.sqlite").string(), SQLite::OPEN_READWRITE)
+      .exec("PRAGMA user_version = 99");
+  reindex(folder / "forge.sqlite", runs);
+  REQUIRE(ResultStore(folder / "forge.sqlite").runs().size() == 1);
+  // Nothing is left lying about.
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    REQUIRE_FALSE(contains(entry.path().string(), "reindex"));
+  }
+}
+
+TEST_CASE("a store that cannot be made names its path", "[store]") {
+  TemporaryFolder folder;
+  folder.write("file", "");
+  const std::string error = error_of([&] { ResultStore(folder / "file" / "forge.sqlite"); });
+  REQUIRE(contains(error, (folder / "file").string()));
+}
+
+}  // namespace
+}  // namespace forge::store

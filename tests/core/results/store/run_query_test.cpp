@@ -1,0 +1,95 @@
+#include "core/results/store/result_store.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/support.h"
+
+namespace forge::store {
+namespace {
+
+using tests::error_of;
+using Texts = std::vector<std::string>;
+
+std::vector<RunSummary> some_runs() {
+  std::vector<RunSummary> runs(4);
+  const char* ids[] = {"train_llama-a1", "train_llama-b2", "train_nope-c3", "copy_x-d4"};
+  const char* configs[] = {"train_llama", "train_llama", "train_nope", "copy/x"};
+  const std::optional<double> losses[] = {0.5, 0.25, std::nullopt, 0.5};
+  for (size_t i = 0; i < 4; ++i) {
+    runs[i].id = ids[i];
+    runs[i].config = configs[i];
+    runs[i].seed = int64_t(i % 2);
+    if (losses[i]) runs[i].metrics["eval_loss"] = *losses[i];
+    runs[i].status = losses[i] ? run::RunState::completed : run::RunState::failed;
+  }
+  return runs;
+}
+
+Texts selected(const RunQuery& query) {
+  Texts ids;
+  for (const RunSummary& run : select(some_runs(), query))
+    ids.push_back(run.id.substr(run.id.size() - 2));
+  return ids;
+}
+
+TEST_CASE("runs are chosen by pattern or beginning of id or config", "[store][query]") {
+  REQUIRE(selected({}) == Texts{"a1", "b2", "c3", "d4"});
+  REQUIRE(selected({{"train_llama"}, {}, {}, 0}) == Texts{"a1", "b2"});
+  REQUIRE(selected({{"*nope", "copy/*"}, {}, {}, 0}) == Texts{"c3", "d4"});
+  REQUIRE(selected({{"train_llama-b"}, {}, {}, 0}) == Texts{"b2"});
+  REQUIRE(selected({{"zzz"}, {}, {}, 0}).empty());
+}
+
+TEST_CASE("conditions compare columns and a missing value meets none", "[store][query]") {
+  const auto where = [](const Texts& conditions) { return selected({{}, conditions, {}, 0}); };
+  REQUIRE(where({"eval_loss<0.5"}) == Texts{"b2"});
+  REQUIRE(where({"eval_loss<=0.5", "seed=0"}) == Texts{"a1"});
+  REQUIRE(where({"eval_loss>0.25"}) == Texts{"a1", "d4"});
+  REQUIRE(where({"eval_loss>=0.25"}) == Texts{"a1", "b2", "d4"});
+  REQUIRE(where({"eval_loss!=0.5"}) == Texts{"b2"});
+  REQUIRE(where({"status=failed"}) == Texts{"c3"});
+  REQUIRE(where({"status!=failed", "config==copy/x"}) == Texts{"d4"});
+  REQUIRE(where({"eval_loss<high"}).empty());
+}
+
+TEST_CASE("a condition on tags asks for one of them", "[store][query]") {
+  std::vector<RunSummary> runs = some_runs();
+  runs[0].tags = {"a", "paper"};
+  runs[1].tags = {"paper/v2"};
+  const auto with = [&](const std::string& condition) {
+    Texts ids;
+    for (const RunSummary& run : select(runs, {{}, {condition}, {}, 0}))
+      ids.push_back(run.id.substr(run.id.size() - 2));
+    return ids;
+  };
+  REQUIRE(with("tag=paper") == Texts{"a1"});
+  REQUIRE(with("tags=paper/v2") == Texts{"b2"});
+  REQUIRE(with("tag!=paper") == Texts{"b2", "c3", "d4"});
+  REQUIRE(error_of([&] { with("tag<x"); }).find("only be compared by = and !=") !=
+          std::string::npos);
+}
+
+TEST_CASE("runs are ordered by columns with missing values last", "[store][query]") {
+  const auto by = [](const Texts& order) { return selected({{}, {}, order, 0}); };
+  REQUIRE(by({"eval_loss"}) == Texts{"b2", "a1", "d4", "c3"});
+  REQUIRE(by({"-eval_loss"}) == Texts{"a1", "d4", "b2", "c3"});
+  REQUIRE(by({"-eval_loss", "config"}) == Texts{"d4", "a1", "b2", "c3"});
+  REQUIRE(selected({{}, {}, {"-id"}, 2}) == Texts{"c3", "b2"});
+}
+
+TEST_CASE("an unknown column and what is no condition are refused", "[store][query]") {
+  REQUIRE(error_of([] {
+            select(some_runs(), {{}, {"eval_los<1"}, {}, 0});
+          }).find("no column 'eval_los'") != std::string::npos);
+  REQUIRE(error_of([] {
+            select(some_runs(), {{}, {}, {"-speed"}, 0});
+          }).find("no column 'speed'") != std::string::npos);
+  for (const char* text : {"seed", "=3", "seed!3", ""})
+    REQUIRE(error_of([&] {
+              select(some_runs(), {{}, {text}, {}, 0});
+            }).find("is no condition") != std::string::npos);
+  REQUIRE(columns_of(some_runs()[2]).at("eval_loss").is_null());
+  REQUIRE(column_names().front() == "id");
+}
+
+}  // namespace
+}  // namespace forge::store

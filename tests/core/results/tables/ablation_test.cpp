@@ -1,0 +1,307 @@
+#include "core/results/tables/ablation.h"
+
+#include "core/base/text.h"
+
+#include "core/results/tables/provenance.h"
+#include "core/results/tables/comparability.h"
+#include "core/results/tables/sheet.h"
+#include "tests/core/results/tables/lab.h"
+#include "tests/support/catch.h"
+
+namespace forge::tables {
+namespace {
+
+using namespace tests;
+
+std::string left_out_text(const Ablation& ablation) {
+  std::string text;
+  for (const LeftOut& entry : ablation.left_out) {
+    text += entry.config + ": " + entry.reason + " x" + std::to_string(entry.runs) + "\n";
+  }
+  return text;
+}
+
+TEST_CASE("every row shows the newest completed run and its change against the baseline",
+          "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000});
+  make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.4, 3600, 1500});
+  make_completed_run(lab.runs, Lab::run("canon_a", 11), {3.3, 5000, 900});
+  make_completed_run(lab.runs, Lab::run("canon_b", 10), {3.2, 4000, 1000});
+  make_completed_run(lab.runs, Lab::run("not_in_the_table", 12));
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows.size() == 3);
+  REQUIRE(ablation.rows[0].run->id == "llama-10");
+  REQUIRE_FALSE(ablation.rows[0].throughput_change.has_value());
+  REQUIRE(ablation.rows[1].run->id == "canon_a-11");
+  REQUIRE(ablation.rows[1].throughput_change.value() == Approx(0.25));
+  REQUIRE(ablation.rows[1].memory_change.value() == Approx(-0.1));
+  REQUIRE(ablation.rows[2].throughput_change.value() == 0.0);
+  REQUIRE(left_out_text(ablation) == "canon_a: older than the run shown x1\n");
+  REQUIRE(ablation.profile == "quick");
+}
+
+/// As when memory ran out after the run's first steps.
+void halve(const run::RunFolder& folder, int64_t rows) {
+  append_event(folder, worker::MicroBatch{10, "evaluate", 1, 32, "out of memory"});
+  append_event(folder, worker::MicroBatch{10, "train", rows, 32, "out of memory"});
+}
+
+TEST_CASE("throughput and memory are compared between runs with as many rows at once", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000});
+  halve(make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.4, 3600, 1500}), 8);
+  make_completed_run(lab.runs, Lab::run("canon_b", 10), {3.2, 4000, 1000});
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows[1].run->micro_batch_size == 8);
+  REQUIRE_FALSE(ablation.rows[1].throughput_change.has_value());
+  REQUIRE_FALSE(ablation.rows[1].memory_change.has_value());
+  REQUIRE(ablation.rows[2].throughput_change.has_value());
+  const Sheet sheet = make_sheet(ablation);
+  REQUIRE(sheet.footnotes ==
+          std::vector<std::string>{"8 rows of a step were computed at once, unlike the baseline's: "
+                                   "its throughput and memory are not comparable"});
+  size_t marked = 0;
+  for (const SheetCell& cell : sheet.rows[1]) marked += cell.text.find("[1]") != std::string::npos;
+  REQUIRE(marked == 2);
+  for (const SheetCell& cell : sheet.rows[2]) REQUIRE(cell.text.find("[1]") == std::string::npos);
+
+  SECTION("which the baseline may have too") {
+    halve(make_completed_run(lab.runs, Lab::run("llama", 11), {3.5, 4000, 1000}), 8);
+    const Ablation both = lab.table();
+    REQUIRE(both.rows[1].throughput_change.value() == Approx(-0.1));
+    REQUIRE_FALSE(both.rows[2].throughput_change.has_value());
+  }
+}
+
+TEST_CASE("a row without a run is missing with the command that makes it", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10));
+  const Ablation ablation = lab.table();
+  REQUIRE_FALSE(ablation.rows[1].run.has_value());
+  REQUIRE(state_text(ablation.rows[1]) == "missing");
+  REQUIRE(command_for(ablation.rows[1], ablation) == "forge run canon_a --set profile=quick");
+  REQUIRE(command_for(lab.table("full").rows[0], lab.table("full")) ==
+          "forge run llama --set profile=full");
+}
+
+TEST_CASE("a table of no runs at all is all missing", "[report]") {
+  const Ablation ablation = build_ablation(small_table(), {});
+  for (const AblationRow& row : ablation.rows) REQUIRE(state_text(row) == "missing");
+  REQUIRE(ablation.setup.empty());
+  REQUIRE(command_for(ablation.rows[0], ablation) == "forge run llama");
+}
+
+TEST_CASE("a run that is not completed says how it stands", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10));
+  make_failed_run(lab.runs, Lab::run("canon_a", 10), 10, "out of memory");
+  const FileLock lock = make_running_run(lab.runs, Lab::run("canon_b", 10), 20);
+  const Ablation ablation = lab.table();
+  REQUIRE(state_text(ablation.rows[1]) == "failed");
+  REQUIRE(ablation.rows[1].run->failure_reason == "out of memory");
+  REQUIRE(state_text(ablation.rows[2]) == "running 66 %");
+  REQUIRE_FALSE(ablation.rows[2].throughput_change.has_value());
+  REQUIRE(ablation.left_out.empty());
+}
+
+TEST_CASE("a completed run stays when a newer one has not come that far", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10));
+  make_failed_run(lab.runs, Lab::run("llama", 11), 10, "no");
+  make_stopped_run(lab.runs, Lab::run("llama", 12), 10);
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows[0].run->id == "llama-10");
+  REQUIRE(left_out_text(ablation) == "llama: stopped at 33 % x1\nllama: failed x1\n");
+}
+
+TEST_CASE("of runs that are not completed the newest is shown", "[report]") {
+  Lab lab;
+  make_stopped_run(lab.runs, Lab::run("llama", 10), 10);
+  make_queued_run(lab.runs, Lab::run("llama", 11));
+  REQUIRE(state_text(lab.table().rows[0]) == "queued");
+}
+
+/// What is left out when one run differs from two others in what `edit` does.
+std::string left_out_after(const std::function<void(MadeRun&)>& edit) {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10));
+  make_completed_run(lab.runs, Lab::run("canon_a", 10));
+  MadeRun other = Lab::run("canon_b", 20);
+  edit(other);
+  make_completed_run(lab.runs, other);
+  const Ablation ablation = lab.table();
+  REQUIRE(state_text(ablation.rows[0]) == "completed");
+  REQUIRE(state_text(ablation.rows[1]) == "completed");
+  const bool shown = ablation.rows[2].run.has_value();
+  REQUIRE(shown == ablation.left_out.empty());
+  return left_out_text(ablation);
+}
+
+/// What the only run of canon_b breaks after an edit.
+std::string broken_by(const std::function<void(MadeRun&)>& edit) {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 20));
+  make_completed_run(lab.runs, Lab::run("canon_a", 20));
+  MadeRun other = Lab::run("canon_b", 20);
+  edit(other);
+  make_completed_run(lab.runs, other);
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows[2].completed());
+  REQUIRE(ablation.rows[1].is_controlled());
+  REQUIRE(ablation.left_out.empty());
+  REQUIRE(ablation.rows[2].throughput_change.has_value() == ablation.rows[2].is_controlled());
+  return join(ablation.rows[2].breaks, "; ");
+}
+
+TEST_CASE("a row whose runs differ in what must be equal is shown with what it breaks",
+          "[report]") {
+  REQUIRE(broken_by([](MadeRun&) {}).empty());
+  REQUIRE(broken_by([](MadeRun& run) { run.experiment.profile = "full"; }) ==
+          "profile full, this table shows quick");
+  REQUIRE(broken_by([](MadeRun& run) { run.data_fingerprint = "other"; }) ==
+          "data other, this table shows d1d1d1d1d1d1");
+  REQUIRE(broken_by([](MadeRun& run) { run.tokenizer_fingerprint = "other"; }) ==
+          "tokenizer other, this table shows e2e2e2e2e2e2");
+  REQUIRE(broken_by([](MadeRun& run) { run.experiment.train.eval_rows = 32; }) ==
+          "evaluation 32 rows of 128 tokens, this table shows 64 rows of 128 tokens; "
+          "train.eval_rows 32, this table shows 64");
+  REQUIRE(broken_by([](MadeRun& run) { run.experiment.train.max_steps = 20; }) ==
+          "train.max_steps 20, this table shows 30");
+  REQUIRE(broken_by([](MadeRun& run) { run.threads = 4; }) == "threads 4, this table shows 2");
+  REQUIRE(broken_by([](MadeRun& run) { run.device_type = "cuda"; }) ==
+          "device cuda, this table shows cpu");
+  REQUIRE(broken_by([](MadeRun& run) { run.experiment.seed = 43; }).empty());
+}
+
+TEST_CASE("a comparable run is shown rather than a newer one that is not", "[report]") {
+  REQUIRE(left_out_after([](MadeRun&) {}).empty());
+  Lab lab;
+  for (const char* config : {"llama", "canon_a", "canon_b"})
+    make_completed_run(lab.runs, Lab::run(config, 20));
+  MadeRun newer = Lab::run("canon_b", 21);
+  newer.data_fingerprint = "other";
+  make_completed_run(lab.runs, newer);
+  const Ablation ablation = lab.table();
+  REQUIRE(ablation.rows[2].run->id == "canon_b-20");
+  REQUIRE(left_out_text(ablation) == "canon_b: data other, this table shows d1d1d1d1d1d1 x1\n");
+}
+
+TEST_CASE("a row shows the newest run of each seed and means over them", "[report]") {
+  Lab lab;
+  const auto add = [&](const char* config, int day, int seed, Outcome outcome) {
+    MadeRun made = Lab::run(config, day);
+    made.experiment.seed = static_cast<uint64_t>(seed);
+    make_completed_run(lab.runs, made, outcome);
+  };
+  add("llama", 10, 2, {3.5, 4000, 1000});
+  add("llama", 11, 1, {3.4, 4200, 1000});
+  add("llama", 12, 1, {3.3, 4400, 1000});
+  add("canon_a", 10, 1, {3.0, 2000, 2000});
+  add("canon_a", 11, 2, {3.1, 2200, 2000});
+  const Ablation ablation = lab.table();
+  const AblationRow& llama = ablation.rows[0];
+  REQUIRE(llama.runs.size() == 2);
+  CHECK(llama.runs[0].id == "llama-12");
+  CHECK(llama.runs[1].id == "llama-10");
+  CHECK(llama.run->id == "llama-12");
+  CHECK(left_out_text(ablation) == "llama: older than the run shown x1\n");
+  CHECK(tokens_per_second_of(llama, ablation.table) == 4200.0);
+  CHECK(ablation.rows[1].throughput_change.value() == Approx(2100.0 / 4200 - 1));
+  CHECK(ablation.rows[1].memory_change.value() == 1.0);
+  CHECK(contains(ablation.setup[5].value, "1, 2"));
+}
+
+TEST_CASE("a row that is larger than the table allows is marked", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 20));
+  MadeRun large = Lab::run("canon_a", 20);
+  large.experiment.model.hidden_size = 320;
+  make_completed_run(lab.runs, large);
+  std::vector<store::ConfiguredRun> runs = lab.read();
+  for (store::ConfiguredRun& run : runs) {
+    if (run.summary.config == "canon_a") run.summary.parameters = 5'000'000;
+  }
+  const Ablation ablation = build_ablation(small_table(), runs);
+  const std::vector<std::string>& breaks = ablation.rows[1].breaks;
+  REQUIRE(breaks.size() == 2);
+  CHECK(breaks[0] == "12.8 % more parameters than Llama 4M, this table allows 2.0 %");
+  CHECK(contains(breaks[1], "% more FLOPs a token than Llama 4M, this table allows 5.0 %"));
+  TableSpec free = small_table();
+  free.parameters_within.reset();
+  free.flops_within.reset();
+  CHECK(build_ablation(free, runs).rows[1].is_controlled());
+}
+
+TEST_CASE("what cannot change a number keeps no run out", "[report]") {
+  REQUIRE(left_out_after([](MadeRun& run) { run.experiment.train.log_every = 5; }).empty());
+  REQUIRE(left_out_after([](MadeRun& run) { run.experiment.train.checkpoint_every = 5; }).empty());
+  REQUIRE(left_out_after([](MadeRun& run) { run.experiment.name = "other"; }).empty());
+  REQUIRE(left_out_after([](MadeRun& run) { run.experiment.optimizer.lr = 0.5; }).empty());
+}
+
+TEST_CASE("what a table does not ask to be equal may differ", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10));
+  MadeRun other = Lab::run("canon_a", 10);
+  other.experiment.train.max_steps = 20;
+  other.threads = 8;
+  make_completed_run(lab.runs, other);
+  TableSpec table = small_table();
+  table.must_be_equal = {"profile", "train.seq_len"};
+  REQUIRE(build_ablation(table, lab.read()).left_out.empty());
+}
+
+TEST_CASE("the group of runs that fills the most rows is shown and of equals the newest",
+          "[report]") {
+  const auto full = [](MadeRun run) {
+    run.id += "-full";
+    run.experiment.profile = "full";
+    return run;
+  };
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10));
+  make_completed_run(lab.runs, Lab::run("canon_a", 10));
+  make_completed_run(lab.runs, full(Lab::run("llama", 20)));
+  REQUIRE(lab.table().profile == "quick");
+  make_completed_run(lab.runs, full(Lab::run("canon_a", 20)));
+  REQUIRE(lab.table().profile == "full");
+  REQUIRE(lab.table("quick").rows[0].run->id == "llama-10");
+  // More rows with any run do not outweigh completed ones.
+  make_failed_run(lab.runs, Lab::run("canon_b", 25), 10, "no");
+  REQUIRE(lab.table().profile == "quick");  // of equals the one with more rows
+  make_completed_run(lab.runs, full(Lab::run("canon_b", 20)));
+  REQUIRE(lab.table().profile == "full");
+}
+
+TEST_CASE("a profile that is asked for leaves the others out", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10));
+  const Ablation ablation = lab.table("full");
+  REQUIRE(state_text(ablation.rows[0]) == "missing");
+  REQUIRE(left_out_text(ablation) == "llama: profile quick, this table shows full x1\n");
+}
+
+TEST_CASE("runs left out for the same reason are counted", "[report]") {
+  Lab lab;
+  for (int day = 10; day < 14; ++day) make_completed_run(lab.runs, Lab::run("llama", day));
+  REQUIRE(left_out_text(lab.table()) == "llama: older than the run shown x3\n");
+}
+
+TEST_CASE("without the baseline there is no overhead", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("canon_a", 10));
+  REQUIRE_FALSE(lab.table().rows[1].throughput_change.has_value());
+  make_failed_run(lab.runs, Lab::run("llama", 10), 10, "no");
+  REQUIRE_FALSE(lab.table().rows[1].memory_change.has_value());
+}
+
+TEST_CASE("a run whose device is not known yet belongs to the table", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10));
+  make_queued_run(lab.runs, Lab::run("canon_a", 10));
+  REQUIRE(state_text(lab.table().rows[1]) == "queued");
+}
+
+}  // namespace
+}  // namespace forge::tables

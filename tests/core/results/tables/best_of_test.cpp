@@ -1,0 +1,253 @@
+#include <cmath>
+
+#include "core/base/text.h"
+#include "core/results/tables/estimate.h"
+#include "core/results/tables/provenance.h"
+#include "core/results/tables/sheet.h"
+#include "tests/core/results/tables/lab.h"
+#include "tests/support/catch.h"
+
+namespace forge::tables {
+namespace {
+
+using namespace tests;
+
+/// A table of scores in which a row shows the best over three learning rates.
+TableSpec scored_table() {
+  TableSpec table = small_table();
+  table.title = "Copy";
+  table.columns = {{ColumnKind::model, "Model"},
+                   {ColumnKind::varied, "Learning rate"},
+                   {ColumnKind::metric, "Tokens", "token_accuracy"},
+                   {ColumnKind::metric, "KL", "kl_divergence"},
+                   {ColumnKind::metric, "Eval Loss", "eval_loss"}};
+  table.must_be_equal.emplace_back("optimizer");
+  table.best_of =
+      BestOfSpec{"optimizer.lr", {5e-4, 1e-3, 2e-3}, "token_accuracy", Extreme::highest};
+  return table;
+}
+
+/// Runs of a task; `day` tells one of the same config from another.
+struct ScoredLab : Lab {
+  static MadeRun with_rate(const std::string& config, int day, double lr) {
+    MadeRun made = run(config, day);
+    made.experiment.optimizer.lr = lr;
+    return made;
+  }
+  void add(const std::string& config, int day, double lr, double accuracy, double loss = 1.5) {
+    make_completed_run(runs,
+                       with_rate(config, day, lr),
+                       {loss, 4300, 1 << 30, {{"token_accuracy", {accuracy, 640}}}});
+  }
+  Ablation scored(const TableSpec& table = scored_table()) const {
+    return build_ablation(table, read());
+  }
+};
+
+/// A complete row, one that lacks a value and has a failed run, and one without runs.
+struct MixedScoredLab : ScoredLab {
+  MixedScoredLab() {
+    add("llama", 10, 5e-4, 0.25);
+    add("llama", 11, 1e-3, 0.9375);
+    add("llama", 12, 2e-3, 0.5);
+    add("canon_a", 10, 5e-4, 0.75);
+    make_failed_run(runs, with_rate("canon_a", 11, 1e-3), 10, "out of memory");
+  }
+};
+
+TEST_CASE("a row shows the best over the values of a key whatever is the newest", "[report]") {
+  const MixedScoredLab lab;
+  const Ablation ablation = lab.scored();
+  const AblationRow& llama = ablation.rows[0];
+  CHECK(llama.run->id == "llama-11");
+  CHECK(llama.varied == 1e-3);
+  REQUIRE(llama.points.size() == 3);
+  CHECK(llama.points[2].run->id == "llama-12");
+  CHECK(open_values(llama).empty());
+  CHECK(ablation.left_out.empty());
+  CHECK(ablation.rows[1].run->id == "canon_a-10");
+  CHECK(open_values(ablation.rows[1]) == std::vector<std::string>{"0.001", "0.002"});
+  CHECK_FALSE(ablation.rows[2].run.has_value());
+  CHECK(ablation.setup[0].value == "quick");
+
+  TableSpec lowest = scored_table();
+  lowest.best_of->take = Extreme::lowest;
+  CHECK(lab.scored(lowest).rows[0].run->id == "llama-10");
+}
+
+TEST_CASE("of equally good runs the first value is shown and no number is never best", "[report]") {
+  ScoredLab lab;
+  lab.add("llama", 10, 2e-3, 1);
+  lab.add("llama", 11, 1e-3, 1);
+  lab.add("llama", 12, 5e-4, NAN);
+  CHECK(lab.scored().rows[0].run->id == "llama-11");
+  TableSpec by_loss = scored_table();
+  by_loss.best_of->by = "eval_loss";
+  by_loss.best_of->take = Extreme::lowest;
+  lab.add("canon_a", 10, 5e-4, 1, 1.5);
+  lab.add("canon_a", 11, 1e-3, 0, 1.25);
+  lab.add("canon_a", 12, 2e-3, 1, NAN);
+  CHECK(lab.scored(by_loss).rows[1].run->id == "canon_a-11");
+}
+
+TEST_CASE("a choice by rows of which nothing is reported flatters nobody", "[report]") {
+  ScoredLab lab;
+  const auto add = [&](const std::string& config, int day, double lr, double loss, double other) {
+    make_completed_run(
+        lab.runs, ScoredLab::with_rate(config, day, lr), {loss, 4300, 1 << 30, {}, other});
+  };
+  add("llama", 10, 5e-4, 1.25, 1.75);
+  add("llama", 11, 1e-3, 1.50, 1.25);
+  lab.add("llama", 12, 2e-3, 1, 1.0);  // has none to be chosen by
+  TableSpec table = scored_table();
+  table.best_of->by = results::validation_loss_name;
+  table.best_of->take = Extreme::lowest;
+  const Ablation ablation = lab.scored(table);
+  CHECK(ablation.rows[0].run->id == "llama-11");
+  CHECK(ablation.rows[0].run->metric("validation_loss") == 1.25);
+  REQUIRE(ablation.left_out.size() == 1);
+  CHECK(ablation.left_out[0].reason == "no validation_loss to choose it by");
+  const auto note = [](const Ablation& built) {
+    return to_json(built)["setup"]["Best of"].get<std::string>();
+  };
+  CHECK_FALSE(contains(note(ablation), "flattered"));
+  table.best_of->validation_rows = 64;
+  CHECK(missing_commands(lab.scored(table)).at(0) ==
+        "forge run canon_a canon_b --set train.validation_rows=64 --set optimizer.lr=0.0005 "
+        "--set profile=quick");
+  CHECK(scores_of(table) == std::vector<std::string>{"token_accuracy", "kl_divergence"});
+  table.best_of->by = results::eval_loss_name;
+  CHECK(contains(note(lab.scored(table)), "favours rows with many values"));
+}
+
+TEST_CASE("of each value the newest completed run counts and other values are left out",
+          "[report]") {
+  ScoredLab lab;
+  lab.add("llama", 10, 5e-4, 0.75);
+  lab.add("llama", 11, 5e-4, 0.5);
+  lab.add("llama", 12, 7e-4, 1);
+  const Ablation ablation = lab.scored();
+  CHECK(ablation.rows[0].run->id == "llama-11");
+  REQUIRE(ablation.left_out.size() == 2);
+  CHECK(ablation.left_out[0].reason == "optimizer.lr 0.0007, not in best_of");
+  CHECK(ablation.left_out[1].reason == "older than the run shown");
+}
+
+TEST_CASE("what is not varied must still be equal", "[report]") {
+  ScoredLab lab;
+  lab.add("llama", 10, 5e-4, 0.25);
+  lab.add("llama", 11, 1e-3, 0.5);
+  MadeRun other = ScoredLab::with_rate("llama", 12, 2e-3);
+  other.experiment.optimizer.weight_decay = 0.5;
+  make_completed_run(lab.runs, other, {1.5, 4300, 1 << 30, {{"token_accuracy", {1, 640}}}});
+  lab.add("canon_a", 10, 5e-4, 0.25);
+  const Ablation ablation = lab.scored();
+  CHECK(ablation.rows[0].run->id == "llama-11");
+  REQUIRE(ablation.left_out.size() == 1);
+  CHECK(contains(ablation.left_out[0].reason, "optimizer.weight_decay 0.5"));
+}
+
+TEST_CASE("a row of which nothing is completed says how its newest run stands", "[report]") {
+  ScoredLab lab;
+  make_failed_run(lab.runs, ScoredLab::with_rate("llama", 11, 5e-4), 10, "out of memory");
+  make_stopped_run(lab.runs, ScoredLab::with_rate("llama", 12, 1e-3), 10);
+  make_failed_run(lab.runs, ScoredLab::with_rate("llama", 10, 2e-3), 10, "out of memory");
+  const Ablation ablation = lab.scored();
+  CHECK(state_text(ablation.rows[0]) == "stopped at 33 %");
+  CHECK(open_values(ablation.rows[0]).size() == 3);
+}
+
+TEST_CASE("every run that a table lacks is asked for by value", "[report]") {
+  const MixedScoredLab lab;
+  const Ablation ablation = lab.scored();
+  CHECK(missing_commands(ablation) ==
+        std::vector<std::string>{
+            "forge run canon_b --set optimizer.lr=0.0005 --set profile=quick",
+            "forge run canon_b --set optimizer.lr=0.001 --set profile=quick",
+            "forge run canon_a canon_b --set optimizer.lr=0.002 --set profile=quick"});
+  const std::string document = export_markdown("Copy", {ablation});
+  CHECK(contains(document, "| canon_a | 42 | canon_a-10 |"));  // all that was chosen from
+  CHECK(contains(document, "| llama | 42 | llama-12 |"));
+  CHECK(contains(document, "\nforge run llama\nforge run canon_a\nforge compare --table small\n"));
+}
+
+TEST_CASE("scores stand in a table for people with what they lack", "[report]") {
+  const MixedScoredLab lab;
+  const std::string text = to_terminal(lab.scored());
+  INFO(text);
+  CHECK(contains(to_terminal(lab.scored(), {false, 500}),
+                 " \u00b7 best of optimizer.lr 0.0005, 0.001, 0.002 by token_accuracy \u00b7 one "
+                 "seed a row: nothing here tells a "
+                 "difference from noise (--seeds 3 makes runs that do)\n"));
+  CHECK(contains(text,
+                 "\nModel      Learning rate  Tokens     KL  Eval Loss\n"
+                 "Llama 4M           0.001  93.8 %  \u2014 [1]     1.5000\n"
+                 "Canon-A   0.0005 [2] [3]  75.0 %  \u2014 [1]     1.5000\n"
+                 "Canon-B          missing       \u2014      \u2014          \u2014\n"));
+  CHECK(contains(text, "\n[1] no kl_divergence in the run's last evaluation\n"));
+  CHECK(contains(text, "[2] the best of 1 of 3; not completed with optimizer.lr 0.001, 0.002\n"));
+  CHECK(contains(text,
+                 "[3] the best optimizer.lr is the smallest of those tried: a better one may "
+                 "lie beyond\n"));
+  CHECK(contains(to_terminal(lab.scored(), {false, 100, true}),
+                 "\nChosen from\n  Llama 4M: token_accuracy by optimizer.lr 0.0005: 25.0 %, 0.001: "
+                 "93.8 %, 0.002: 50.0 %\n"));
+  CHECK(contains(to_markdown(lab.scored()), "\nChosen from:\n\n- Llama 4M: token_accuracy by"));
+  const std::string markdown = to_markdown(lab.scored());
+  CHECK(contains(markdown, "| :--- | ---: | ---: | ---: | ---: |\n"));
+  CHECK(contains(markdown, "| Llama 4M | 0.001 | 93.8 % | \u2014 [1] | 1.5000 |\n"));
+}
+
+TEST_CASE("the format of a column goes before the name of its score", "[report]") {
+  const MixedScoredLab lab;
+  TableSpec table = scored_table();
+  table.columns[2].format = ScoreFormat::decimals;
+  CHECK(contains(to_terminal(lab.scored(table)), "  0.9375  "));
+}
+
+TEST_CASE("scores and the runs that were chosen from stand in tables for machines", "[report]") {
+  const MixedScoredLab lab;
+  const auto json = to_json(lab.scored());
+  CHECK(json["best_of"]["key"] == "optimizer.lr");
+  CHECK(json["best_of"]["take"] == "highest");
+  const auto& llama = json["rows"][0];
+  CHECK(llama["scores"]["token_accuracy"]["value"] == 0.9375);
+  CHECK(llama["scores"]["token_accuracy"]["count"] == 640);
+  CHECK(llama["best_of"]["value"] == 1e-3);
+  CHECK(llama["best_of"]["points"][2]["figure"] == 0.5);
+  CHECK(llama["best_of"]["points"][2]["run_id"] == "llama-12");
+  const auto& canon_a = json["rows"][1]["best_of"]["points"];
+  CHECK(canon_a[1]["status"] == "failed");
+  CHECK(canon_a[1]["figure"].is_null());
+  CHECK(canon_a[2]["status"] == "missing");
+  CHECK(canon_a[2]["command"] == "forge run canon_a --set optimizer.lr=0.002 --set profile=quick");
+  CHECK(json["rows"][2]["scores"].empty());
+
+  const std::vector<std::string> lines = split(to_csv(lab.scored()), '\n');
+  CHECK(contains(lines[0],
+                 ",memory_change,micro_batch_size,disturbance,token_accuracy,token_accuracy_count,"
+                 "kl_divergence,kl_divergence_count,seeds,eval_loss_sd,"));
+  CHECK(contains(lines[0], ",breaks,optimizer.lr\r"));
+  CHECK(contains(lines[1], ",0.9375,640,,,1,"));
+  CHECK(contains(lines[1], ",,0.001\r"));
+  CHECK(contains(lines[3], "canon_b,Canon-B,B,missing,,,,,,,,,,,,,,,,,0,"));
+}
+
+TEST_CASE("a claim on the best of several runs waits for all of them", "[report]") {
+  MixedScoredLab lab;
+  TableSpec table = scored_table();
+  ClaimSpec claim;
+  claim.config = "llama";
+  claim.at_least = 0.9;
+  claim.score = "token_accuracy";
+  claim.profile = "quick";
+  table.claims = {claim};
+  CHECK(contains(verdict_line(judge_claims(lab.scored(table))[0]), "one seed, for it: "));
+  table.claims[0].config = "canon_a";
+  CHECK(contains(verdict_line(judge_claims(lab.scored(table))[0]),
+                 "not decidable: Canon-A has token_accuracy of at least 90 % (no completed run of "
+                 "canon_a with optimizer.lr 0.001, 0.002 in profile quick)"));
+}
+
+}  // namespace
+}  // namespace forge::tables

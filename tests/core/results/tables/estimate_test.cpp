@@ -1,0 +1,212 @@
+#include "core/results/tables/estimate.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include "core/base/random.h"
+#include "core/results/statistics/significance.h"
+#include "tests/support/catch.h"
+
+namespace forge::tables {
+namespace {
+
+using tests::contains;
+using Values = std::vector<double>;
+
+/// Metrics by what an expression calls them. Seeds are 1, 2, … from `first_seed` on.
+class Table {
+ public:
+  Table& add(const std::string& name, const Values& values, int64_t first_seed = 1) {
+    // From the dot or bracket on, which differs between the rows that are used here.
+    MetricSample sample{name.substr(std::min(name.size(), name.find_first_of(".["))), {}};
+    for (const double value : values) sample.values.push_back({first_seed++, value});
+    metrics_[name] = sample;
+    return *this;
+  }
+  Samples samples() const {
+    return [this](const Name& name) -> std::optional<MetricSample> {
+      const auto found = metrics_.find(text_of(name));
+      if (found == metrics_.end()) return std::nullopt;
+      return found->second;
+    };
+  }
+
+ private:
+  std::map<std::string, MetricSample> metrics_;
+};
+
+Judged judged(const std::string& claim, const Table& table) {
+  return judge(parse_comparison(claim), table.samples());
+}
+
+Estimate estimated(const std::string& expression, const Table& table) {
+  return estimate(parse_expression(expression), table.samples());
+}
+
+TEST_CASE("rows of the same seeds are compared seed by seed", "[judge]") {
+  const Values a = {2.10, 2.31, 2.19, 2.25};
+  const Values b = {2.14, 2.34, 2.24, 2.29};
+  const Table table = Table().add("loss[a]", a).add("loss[b]", b);
+  const Judged found = judged("loss[a] < loss[b]", table);
+  const statistics::Difference wanted = *statistics::paired_test(a, b);
+  REQUIRE(found.margin.method == EstimateMethod::paired_by_seed);
+  REQUIRE(*found.margin.value == Approx(wanted.difference).epsilon(1e-12));
+  REQUIRE(*found.margin.standard_error == Approx(wanted.standard_error).epsilon(1e-10));
+  REQUIRE(*found.margin.p == Approx(wanted.p).epsilon(1e-9));
+  REQUIRE(found.margin.interval->low == Approx(wanted.interval.low).epsilon(1e-10));
+  REQUIRE(found.judgement == Judgement::holds);
+  REQUIRE(found.reason.empty());
+  REQUIRE(found.margin.runs == 4);
+}
+
+TEST_CASE("rows of other seeds are compared as by Welch", "[judge]") {
+  const Values a = {2.10, 2.31, 2.19};
+  const Values b = {2.84, 2.94, 2.84, 2.79, 2.9};
+  const Table table = Table().add("loss[a]", a, 1).add("loss[b]", b, 1);
+  const Judged found = judged("loss[a] < loss[b]", table);
+  const statistics::Difference wanted = *statistics::welch_test(a, b);
+  REQUIRE(found.margin.method == EstimateMethod::independent_rows);
+  REQUIRE(*found.margin.value == Approx(wanted.difference).epsilon(1e-12));
+  REQUIRE(*found.margin.standard_error == Approx(wanted.standard_error).epsilon(1e-9));
+  REQUIRE(*found.margin.degrees_of_freedom == Approx(wanted.degrees_of_freedom).epsilon(1e-8));
+  REQUIRE(*found.margin.p == Approx(wanted.p).epsilon(1e-8));
+  REQUIRE(found.margin.interval->high == Approx(wanted.interval.high).epsilon(1e-8));
+  REQUIRE(found.judgement == Judgement::holds);
+  REQUIRE(found.margin.runs == 3);
+}
+
+TEST_CASE("a claim holds, fails or is not decidable", "[judge]") {
+  const Table table = Table()
+                          .add("loss[low]", {1.01, 1.02, 1.03})
+                          .add("loss[high]", {2.03, 2.01, 2.02})
+                          .add("loss[wide]", {0.2, 1.2, 1.9});
+  REQUIRE(judged("loss[low] < loss[high]", table).judgement == Judgement::holds);
+  REQUIRE(judged("loss[low] > loss[high]", table).judgement == Judgement::fails);
+  REQUIRE(judged("loss[low] <= loss[high]", table).judgement == Judgement::holds);
+  REQUIRE(judged("loss[low] >= loss[high]", table).judgement == Judgement::fails);
+  REQUIRE(judged("loss[high] > 2*loss[low] - 0.1", table).judgement == Judgement::holds);
+  const Judged open = judged("loss[wide] < loss[low]", table);
+  REQUIRE(open.judgement == Judgement::not_decidable);
+  REQUIRE(open.margin.interval->contains(0));
+  REQUIRE(contains(open.reason, "what the runs vary is more than the difference"));
+  REQUIRE(judged("loss[low] < 1.5", table).judgement == Judgement::holds);
+  REQUIRE(judged("1.5 < loss[low]", table).judgement == Judgement::fails);
+  REQUIRE(*judged("loss[low] < 1.5", table).left.value == Approx(1.02));
+  REQUIRE(*judged("loss[low] < 1.5", table).right.value == 1.5);
+}
+
+TEST_CASE("runs that do not vary decide by their values", "[judge]") {
+  const Table table = Table().add("steps[a]", {5, 5, 5}).add("steps[b]", {5, 5, 5});
+  REQUIRE(judged("steps[a] <= steps[b]", table).judgement == Judgement::holds);
+  REQUIRE(judged("steps[a] >= steps[b]", table).judgement == Judgement::holds);
+  REQUIRE(judged("steps[a] < steps[b]", table).judgement == Judgement::fails);
+  REQUIRE(judged("steps[a] > steps[b]", table).judgement == Judgement::fails);
+}
+
+TEST_CASE("one run gives a value and no interval", "[judge]") {
+  const Table table = Table().add("loss[a]", {1.5}).add("loss[b]", {2.0, 2.1, 2.2});
+  const Judged found = judged("loss[a] < loss[b]", table);
+  REQUIRE(found.judgement == Judgement::not_decidable);
+  REQUIRE(*found.margin.value == Approx(-0.6));
+  REQUIRE_FALSE(found.margin.interval);
+  REQUIRE_FALSE(found.margin.p);
+  REQUIRE(found.margin.runs == 1);
+  REQUIRE(found.reason == "there is one run with loss[a]");
+  REQUIRE(*found.left.value == 1.5);
+  REQUIRE(found.right.interval);
+}
+
+TEST_CASE("what is missing is named", "[judge]") {
+  const Table table = Table()
+                          .add("loss[a]", {1.5, 1.6})
+                          .add("loss[none]", {})
+                          .add("loss[nan]", {1.5, std::nan("")})
+                          .add("zero", {0, 0});
+  REQUIRE(judged("loss[b] < loss[a]", table).reason == "no run has loss[b]");
+  REQUIRE(judged("loss[none] < loss[a]", table).reason == "no run has loss[none]");
+  REQUIRE(contains(judged("loss[nan] < loss[a]", table).reason, "no number in one of the runs"));
+  REQUIRE(contains(judged("loss[a]/zero < 1", table).reason, "a division by zero"));
+  REQUIRE_FALSE(judged("loss[a]/zero < 1", table).margin.value);
+}
+
+TEST_CASE("a value that only some seeds have is not decidable", "[judge]") {
+  // The mean has a logarithm, one of the seeds has none.
+  const Table table = Table().add("x", {-1, 5, 5}).add("y[b]", {0.001, 0.002}, 7);
+  const Estimate found = estimated("log(x)", table);
+  REQUIRE(*found.value == Approx(std::log(3.0)));
+  REQUIRE_FALSE(found.interval);
+  REQUIRE(contains(found.lacking, "no value for all that the runs vary over"));
+}
+
+TEST_CASE("metrics of the same runs are not taken as independent", "[judge]") {
+  // a and b of one row move together, so their difference hardly varies. The third is of other
+  // seeds, which leaves no pairs.
+  const Table table = Table()
+                          .add("a[x]", {1.0, 2.0, 3.0})
+                          .add("b[x]", {1.1, 2.1, 3.1})
+                          .add("c[y]", {7.0, 7.1, 7.2}, 11);
+  const Estimate found = estimated("a[x] - b[x] + c[y]", table);
+  REQUIRE(found.method == EstimateMethod::independent_rows);
+  REQUIRE(*found.standard_error == Approx(0.1 / std::sqrt(3.0)).epsilon(1e-6));
+  REQUIRE(*found.degrees_of_freedom == Approx(2).epsilon(1e-6));
+}
+
+TEST_CASE("seeds that are there twice make no pairs", "[judge]") {
+  MetricSample doubled{"a", {{1, 1.0}, {1, 2.0}, {2, 3.0}}};
+  MetricSample other{"b", {{1, 2.0}, {2, 2.5}}};
+  const Samples samples = [&](const Name& name) {
+    return std::optional<MetricSample>(name.config == "a" ? doubled : other);
+  };
+  const Estimate found = estimate(parse_expression("x[a] - x[b]"), samples);
+  const statistics::Difference wanted = *statistics::welch_test({1, 2, 3}, {2, 2.5});
+  REQUIRE(found.method == EstimateMethod::independent_rows);
+  REQUIRE(*found.p == Approx(wanted.p).epsilon(1e-8));
+}
+
+/// How often the interval of an expression holds what it is at the true means.
+double coverage(const std::string& text, size_t n, size_t m, bool pairs, uint64_t seed) {
+  const Expression expression = parse_expression(text);
+  const std::map<std::string, double> truth = {
+      {"speed", 43000}, {"baseline.speed", 47000}, {"loss[a]", 1.31}, {"loss[b]", 1.38}};
+  const std::map<std::string, double> spread = {
+      {"speed", 900}, {"baseline.speed", 700}, {"loss[a]", 0.004}, {"loss[b]", 0.008}};
+  const double wanted =
+      *evaluate(expression, [&](const Name& name) { return truth.at(text_of(name)); });
+  RandomStream random(seed, stream_number(text + std::to_string(n)));
+  const int times = 2000;
+  int held = 0;
+  for (int i = 0; i < times; ++i) {
+    Table table;
+    for (const auto& [name, mean] : truth) {
+      const bool first = name == "speed" || name == "loss[a]";
+      Values values(pairs || first ? n : m);
+      for (double& value : values)
+        value = mean + spread.at(name) * normal_quantile(open_uniform(random.next_u32()));
+      table.add(name, values, pairs || first ? 1 : 100);
+    }
+    held += estimate(expression, table.samples()).interval->contains(wanted);
+  }
+  return held / static_cast<double>(times);
+}
+
+TEST_CASE("intervals of expressions hold the truth as often as they say", "[judge]") {
+  const char* chosen = std::getenv("FORGE_TEST_SEED");
+  const uint64_t seed = chosen && *chosen ? std::strtoull(chosen, nullptr, 10) : 1;
+  for (const char* text : {"100*(speed/baseline.speed - 1)",
+                           "(loss[b] - loss[a])/loss[b]",
+                           "log(loss[a]/loss[b])^2*speed"}) {
+    for (const auto& [n, m] : {std::pair(3, 3), {5, 5}, {3, 8}, {10, 10}}) {
+      for (const bool pairs : {false, true}) {
+        const double share = coverage(text, n, m, pairs, seed);
+        CAPTURE(text, n, m, pairs, seed);
+        // Welch's test errs a little more where the smaller sample varies the most.
+        REQUIRE(share >= 0.92);
+        REQUIRE(share <= 0.985);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace forge::tables

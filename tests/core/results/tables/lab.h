@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/results/tables/ablation.h"
+#include "tests/support/fake_runs.h"
+#include "tests/support/support.h"
+
+namespace forge::tests {
+
+/// A small table of three rows: llama (the baseline), canon_a and canon_b.
+tables::TableSpec small_table();
+
+/// Published results of two of its rows.
+tables::Published small_published();
+
+/// Runs on disk, read through the store.
+struct Lab {
+  TemporaryFolder folder;
+  std::filesystem::path runs = folder / "runs";
+
+  /// A run of `config` created on `day` of November 2026, named <config>-<day>.
+  static MadeRun run(const std::string& config, int day);
+  std::vector<store::ConfiguredRun> read() const;
+  tables::Ablation table(const std::string& profile = "") const;
+};
+
+/// A table with a completed baseline, a failed run, a running one's lock, and one left out.
+struct MixedLab : Lab {
+  MixedLab();
+};
+
+}  // namespace forge::tests

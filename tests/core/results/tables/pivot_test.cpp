@@ -1,0 +1,126 @@
+#include "core/results/tables/pivot.h"
+
+#include "core/results/store/result_store.h"
+#include "core/results/tables/row_comparison.h"
+#include "core/results/tables/sheet.h"
+#include "tests/core/results/tables/lab.h"
+#include "tests/support/catch.h"
+
+namespace forge::tables {
+namespace {
+
+using namespace tests;
+
+/// Runs of two rates and two Canon sets, with three seeds where the rate is 0.001.
+struct PivotLab : Lab {
+  PivotLab() {
+    int day = 1;
+    for (const char* set : {"A", "AC"}) {
+      for (const int seed : {1, 2, 3}) add(set, 1e-3, seed, 3 + 0.1 * seed, day++);
+      add(set, 2e-3, 1, 2.5, day++);
+    }
+  }
+  void add(const std::string& set, double lr, int seed, double loss, int day) {
+    MadeRun made = run("canon", day);
+    made.experiment.model.canon.set = set;
+    made.experiment.optimizer.lr = lr;
+    made.experiment.seed = static_cast<uint64_t>(seed);
+    make_completed_run(runs, made, {loss, 4000, 1000, {}});
+  }
+};
+
+TEST_CASE("a pivot has a cell for every pair of values with what its seeds say",
+          "[report][pivot]") {
+  const PivotLab lab;
+  const Pivot pivot = build_pivot(lab.read(), {"model.canon.set", "optimizer.lr", "eval_loss"});
+  REQUIRE(pivot.row_values == std::vector<std::string>{"A", "AC"});
+  REQUIRE(pivot.column_values == std::vector<std::string>{"0.001", "0.002"});
+  const PivotCell& cell = pivot.cells[0][0];
+  REQUIRE(cell.runs.size() == 3);
+  CHECK(cell.summary.mean == Approx(3.2));
+  CHECK(cell.summary.interval);
+  CHECK(pivot.cells[1][1].summary.n == 1);
+  CHECK(pivot.pooled.empty());
+  CHECK(pivot.varying.empty());
+  const std::string text = table_lines(make_sheet(pivot), {false, 200});
+  CHECK(contains(text, "A                3.2000 \u00b1 0.2484 (3)  2.5000\n"));
+  CHECK(to_json(pivot)["cells"].size() == 4);
+}
+
+TEST_CASE("a pivot says what its cells pool and what else they differ in", "[report][pivot]") {
+  const PivotLab lab;
+  const Pivot pooled = build_pivot(lab.read(), {"model.canon.set", "", "eval_loss"});
+  CHECK(pooled.pooled == std::vector<std::string>{"optimizer.lr"});
+  CHECK(contains(make_sheet(pooled).footnotes.at(0), "differ in more than the seed: optimizer.lr"));
+  const auto of_one_rate = store::select(lab.read(), {"optimizer.lr=0.001"});
+  CHECK(build_pivot(of_one_rate, {"model.canon.set", "", "eval_loss"}).pooled.empty());
+  const auto a_or_ac = store::select(lab.read(), {"seed=1"});
+  const Pivot varying = build_pivot(a_or_ac, {"id", "", "eval_loss"});
+  CHECK(varying.varying == std::vector<std::string>{"model.canon.set", "optimizer.lr"});
+}
+
+TEST_CASE("nothing and an empty text have labels of their own", "[report][pivot]") {
+  PivotLab lab;
+  lab.add("", 1e-3, 1, 3.5, 20);
+  const Pivot pivot = build_pivot(lab.read(), {"model.canon.set", "validation_loss", "eval_loss"});
+  CHECK(pivot.row_values == std::vector<std::string>{"\"\"", "A", "AC"});
+  CHECK(pivot.column_values == std::vector<std::string>{"\u2014"});
+}
+
+TEST_CASE("a pivot refuses keys and metrics that there are not", "[report][pivot]") {
+  const PivotLab lab;
+  const auto error = [&](const PivotOptions& options) {
+    return error_of([&] { build_pivot(lab.read(), options); });
+  };
+  CHECK(contains(error({"model.canon.sett", "", "eval_loss"}), "did you mean 'model.canon.set'"));
+  CHECK(contains(error({"config", "sed", "eval_loss"}), "did you mean 'seed'"));
+  CHECK(contains(error({"config", "", "eval_los"}), "did you mean 'eval_loss'"));
+}
+
+TEST_CASE("conditions may be on columns and on keys of the config", "[report][pivot]") {
+  const PivotLab lab;
+  CHECK(store::select(lab.read(), {"model.canon.set=AC"}).size() == 4);
+  CHECK(store::select(lab.read(), {"model.canon.set!=AC", "optimizer.lr>0.001"}).size() == 1);
+  CHECK(store::select(lab.read(), {"seed<3", "model.canon.set=A"}).size() == 3);
+  CHECK(store::select(lab.read(), {"train.deterministic=nonsense"}).empty());
+  CHECK(contains(error_of([&] { store::select(lab.read(), {"model.canon.sett=A"}); }),
+                 "did you mean 'model.canon.set'"));
+}
+
+TEST_CASE("a row is dominated where another is better in one and no worse in the other",
+          "[report][pareto]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 10), {3.5, 4000, 1000, {}});
+  make_completed_run(lab.runs, Lab::run("canon_a", 10), {3.0, 3000, 1000, {}});
+  make_completed_run(lab.runs, Lab::run("canon_b", 10), {3.6, 3000, 1000, {}});
+  const std::vector<ParetoPoint> points = pareto(lab.table(), "eval_loss", "tokens_per_second");
+  REQUIRE(points.size() == 3);
+  CHECK(points[0].config == "canon_a");
+  CHECK(points[0].dominated_by.empty());
+  CHECK(points[1].dominated_by.empty());
+  CHECK(points[2].dominated_by == std::vector<std::string>{"Llama 4M", "Canon-A"});
+  const TableSpec table = small_table();
+  CHECK(metric_by_word(table, "quality") == "eval_loss");
+  CHECK(metric_by_word(table, "speed") == "tokens_per_second");
+  CHECK(metric_by_word(table, "memory") == "peak_memory_bytes");
+  CHECK(contains(error_of([&] { metric_by_word(table, "qualty"); }), "did you mean 'quality'"));
+}
+
+TEST_CASE("a plot draws each curve with its letter within its axes", "[report][plot]") {
+  const std::vector<Curve> curves = {{"falling", {{0, 9}, {50, 2}, {100, 1}}},
+                                     {"flat", {{0, 3}, {50, 3}, {100, 3}}}};
+  const std::string text = plot(curves, {40, 5, false, "tokens"});
+  INFO(text);
+  CHECK(contains(text, "  3.0000 \u2502"));
+  CHECK(contains(text, "  1.0000 \u2502"));
+  CHECK(contains(text, "100 tokens\n"));
+  CHECK(contains(text, "  A  falling\n  B  flat\n"));
+  CHECK(contains(text, "B"));
+  CHECK_FALSE(contains(text, "9.0"));  // the fall of the beginning is not what the axis is for
+  CHECK(plot({}) == "nothing to plot yet\n");
+  CHECK(plot({{"x", {{1, std::nan("")}}}}) == "nothing to plot yet\n");
+  CHECK(contains(plot({{"one", {{5, 2}}}}), "A"));
+}
+
+}  // namespace
+}  // namespace forge::tables

@@ -1,0 +1,314 @@
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+
+#include "core/base/random.h"
+#include "core/results/tables/row_comparison.h"
+#include "core/results/tables/sheet.h"
+#include "tests/core/results/tables/lab.h"
+#include "tests/support/catch.h"
+
+namespace forge::tables {
+namespace {
+
+using tests::contains;
+using Losses = std::vector<double>;
+
+/// Completed runs of seeds from `first` on with these losses, at 1000 tokens a second.
+Sample sample_of(const Losses& losses, int64_t first = 1) {
+  Sample sample;
+  for (const double loss : losses) {
+    store::RunSummary run;
+    run.status = run::RunState::completed;
+    run.seed = first++;
+    run.metrics["eval_loss"] = loss;
+    run.metrics["tokens_per_second"] = 1000;
+    run.device_name = "CPU";
+    sample.runs.push_back(run);
+  }
+  if (!losses.empty()) sample.run = sample.runs.back();
+  return sample;
+}
+
+/// Rows llama (the baseline), canon_a and canon_b.
+Ablation ablation(const Sample& llama, const Sample& canon_a, const Sample& canon_b) {
+  Ablation ablation;
+  ablation.table = tests::small_table();
+  for (size_t i = 0; i < 3; ++i) {
+    AblationRow row;
+    static_cast<Sample&>(row) = std::vector<Sample>{llama, canon_a, canon_b}[i];
+    row.spec = ablation.table.rows[i];
+    ablation.rows.push_back(row);
+  }
+  return ablation;
+}
+
+Ablation of_losses(const Losses& llama, const Losses& canon_a, const Losses& canon_b) {
+  return ablation(sample_of(llama), sample_of(canon_a), sample_of(canon_b));
+}
+
+TEST_CASE("a cell has mean, spread and interval over its seeds", "[report][cells]") {
+  const auto cells = cells_of(of_losses({1.0, 1.1, 1.2}, {1.5}, {}), "eval_loss");
+  REQUIRE(cells.size() == 3);
+  CHECK(cells[0].values == Losses{1.0, 1.1, 1.2});
+  CHECK(cells[0].summary.mean == Approx(1.1));
+  CHECK(*cells[0].summary.standard_deviation == Approx(0.1));
+  // 4.302653 · 0.1 / √3
+  CHECK(cells[0].summary.interval->high - 1.1 == Approx(0.248414));
+  CHECK(cells[0].standing == Standing::baseline);
+  CHECK_FALSE(cells[1].summary.interval);
+  CHECK(cells[1].standing == Standing::one_seed);
+  CHECK(cells[2].summary.n == 0);
+  CHECK(cells[2].standing == Standing::not_alike);
+}
+
+TEST_CASE("runs of the same seeds are compared in pairs, others by Welch's test",
+          "[report][cells]") {
+  // The seeds scatter by 0.1, the pairs' differences by 0.01.
+  const Losses llama = {1.50, 1.60, 1.40}, canon_a = {1.25, 1.34, 1.13};
+  const auto pairs = cells_of(of_losses(llama, canon_a, {}), "eval_loss");
+  CHECK(pairs[1].paired);
+  CHECK(pairs[1].difference->difference == Approx(-0.26));
+  CHECK(pairs[1].difference->degrees_of_freedom == 2);
+  CHECK(pairs[1].standing == Standing::better);
+  const auto apart = cells_of(ablation(sample_of(llama), sample_of(canon_a, 4), {}), "eval_loss");
+  CHECK_FALSE(apart[1].paired);
+  CHECK(apart[1].difference->degrees_of_freedom == Approx(4).margin(0.1));
+  CHECK(apart[1].difference->p > 10 * pairs[1].difference->p);
+}
+
+TEST_CASE("chances are adjusted for the number of rows", "[report][cells]") {
+  const auto alone = cells_of(of_losses({1.0, 1.1, 1.2}, {0.95, 1.04, 1.16}, {}), "eval_loss");
+  const auto both =
+      cells_of(of_losses({1.0, 1.1, 1.2}, {0.95, 1.04, 1.16}, {1.0, 1.3, 1.2}), "eval_loss");
+  CHECK(*alone[1].p == alone[1].difference->p);
+  CHECK(*both[1].p == Approx(2 * both[1].difference->p));
+  CHECK(alone[1].standing == Standing::better);
+  CHECK(both[2].standing == Standing::tie);
+}
+
+TEST_CASE("the best is marked only where it stands against every other row", "[report][cells]") {
+  const auto clear =
+      cells_of(of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1001}, {1.4, 1.5001, 1.3}), "eval_loss");
+  CHECK(clear[1].best);
+  CHECK_FALSE(clear[2].best);
+  const auto close =
+      cells_of(of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1}, {1.25, 1.2, 1.2}), "eval_loss");
+  for (const Cell& cell : close) CHECK_FALSE(cell.best);
+  // One row that has only one seed leaves it open.
+  const auto open = cells_of(of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1001}, {1.4}), "eval_loss");
+  for (const Cell& cell : open) CHECK_FALSE(cell.best);
+}
+
+TEST_CASE("of one seed the noise of the other rows is told", "[report][cells]") {
+  const auto cells = cells_of(of_losses({1.0, 1.1, 1.2}, {1.05}, {1.1, 1.2, 1.3}), "eval_loss");
+  REQUIRE(cells[1].noise);
+  // 2.776445 (t of 4 degrees of freedom) · 0.1 · √(1 + 1/3)
+  CHECK(*cells[1].noise == Approx(0.320596));
+  CHECK_FALSE(cells_of(of_losses({1.0}, {1.1}, {1.2}), "eval_loss")[1].noise);
+}
+
+TEST_CASE("rows that break the comparison are compared with nothing", "[report][cells]") {
+  Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1001}, {1.4, 1.5001, 1.3});
+  table.rows[1].breaks = {"data other, this table shows one"};
+  const auto cells = cells_of(table, "eval_loss");
+  CHECK(cells[1].standing == Standing::not_alike);
+  CHECK_FALSE(cells[1].difference);
+  CHECK_FALSE(cells[1].best);
+  CHECK(cells[2].best);
+  CHECK(cells[2].standing == Standing::better);
+}
+
+TEST_CASE("speeds of other devices are compared with nothing", "[report][cells]") {
+  Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1}, {1.4, 1.5, 1.3});
+  table.rows[1].runs.back().device_name = "another CPU";
+  CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::not_alike);
+  CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::tie);
+  CHECK(cells_of(table, "eval_loss")[1].standing != Standing::not_alike);
+}
+
+TEST_CASE("the speed of seeds that compute fewer rows at once is compared with nothing",
+          "[report][cells]") {
+  Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1}, {1.4, 1.5, 1.3});
+  table.rows[1].runs.front().micro_batch_size = 4;
+  CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::not_alike);
+  CHECK(cells_of(table, "tokens_per_second")[2].standing == Standing::tie);
+  CHECK(cells_of(table, "eval_loss")[1].standing != Standing::not_alike);
+}
+
+TEST_CASE("more accuracy is better and so is more speed", "[report][cells]") {
+  Ablation table = of_losses({1, 1, 1}, {1, 1, 1}, {});
+  for (size_t i = 0; i < 3; ++i) {
+    table.rows[0].runs[i].scores["token_accuracy"] = {0.5 + 0.01 * double(i), 100};
+    table.rows[1].runs[i].scores["token_accuracy"] = {0.7 + 0.011 * double(i), 100};
+    table.rows[1].runs[i].metrics["tokens_per_second"] = 900 + double(i);
+  }
+  CHECK(cells_of(table, "token_accuracy")[1].standing == Standing::better);
+  CHECK(cells_of(table, "tokens_per_second")[1].standing == Standing::worse);
+  CHECK(cells_of(table, "eval_loss")[1].standing == Standing::tie);
+}
+
+TEST_CASE("tables show intervals, ties and what stands", "[report][cells]") {
+  Ablation table = of_losses({1.5, 1.6, 1.4}, {1.2, 1.3, 1.1001}, {1.5, 1.5001, 1.5});
+  table.table.columns = {{ColumnKind::model, "Model"},
+                         {ColumnKind::seeds, "Seeds"},
+                         {ColumnKind::metric, "Eval Loss", "eval_loss"},
+                         {ColumnKind::difference, "vs Llama", "eval_loss"}};
+  const std::string text = to_terminal(table, {false, 200});
+  INFO(text);
+  CHECK(contains(text, "Llama 4M      3  1.5000 \u00b1 0.2484"));
+  CHECK(contains(text, "1.2000 \u00b1 0.2483  \u22120.3000 \u00b1 0.0001, p < 0.0001\n"));
+  CHECK(contains(text, "1.5000 \u00b1 0.0001  \u2248 (+0.0000 \u00b1 0.2483, p 1.00)\n"));
+  Ablation without = table;
+  without.table.columns.pop_back();
+  CHECK(contains(to_terminal(without, {false, 200}), "1.5000 \u00b1 0.0001 \u2248\n"));
+  CHECK(contains(to_markdown(table), "| **1.2000 \u00b1 0.2483** |"));
+  const auto json = to_json(table);
+  const auto& statistics = json["rows"][1]["statistics"]["eval_loss"];
+  CHECK(statistics["n"] == 3);
+  CHECK(statistics["standing"] == "better");
+  CHECK(statistics["best"] == true);
+  CHECK(statistics["difference"]["test"] == "paired");
+  CHECK(json["rows"][1]["runs"].size() == 3);
+}
+
+TEST_CASE("a derived column shows an expression's value and interval", "[report][cells]") {
+  Ablation table = of_losses({1.0, 1.1, 1.2}, {0.9, 0.991, 1.08}, {0.5});
+  ColumnSpec column{ColumnKind::derived, "Gain"};
+  column.unit = "%";
+  column.precision = 1;
+  column.expression = parse_expression("100*(1 - eval_loss/baseline.eval_loss)");
+  table.table.columns = {{ColumnKind::model, "Model"}, column};
+  const std::string text = to_terminal(table, {false, 200});
+  INFO(text);
+  CHECK(contains(text, "Canon-A   10.0 \u00b1 0.1 %\n"));
+  CHECK(contains(text, "Llama 4M   0.0 \u00b1 0.0 %\n"));
+  table.rows[1].breaks = {"it is another"};
+  CHECK(contains(to_terminal(table, {false, 200}), "Canon-A"));
+  CHECK_FALSE(contains(to_terminal(table, {false, 200}), "10.0"));
+}
+
+TEST_CASE("a row of one seed says what noise may be", "[report][cells]") {
+  Ablation table = of_losses({1.0, 1.1, 1.2}, {1.05}, {1.1, 1.2, 1.3});
+  const std::string text = to_terminal(table, {false, 300});
+  CHECK(contains(text, "1.0500 [1]"));
+  CHECK(contains(text,
+                 "[1] one seed: as other rows scatter, a difference from the baseline below "
+                 "0.3206 is noise"));
+}
+
+}  // namespace
+}  // namespace forge::tables
+
+// What tables promise of their marks, tried on runs of which the truth is known.
+
+namespace forge::tables {
+namespace {
+
+constexpr int tables = 1000;
+constexpr int rows = 8;  ///< beside the baseline
+
+uint64_t simulation_seed() {
+  const char* chosen = std::getenv("FORGE_TEST_SEED");
+  return chosen && *chosen ? std::strtoull(chosen, nullptr, 10) : 1;
+}
+
+/// A table whose rows have losses around 2, the last by `effect` standard deviations lower. Runs of
+/// one seed have as much in common as each has alone; with `same_seeds` all rows have the same.
+Ablation made_table(RandomStream& random, size_t n, bool same_seeds, double effect) {
+  constexpr double spread = 0.01;
+  const auto normal = [&] { return spread * normal_quantile(open_uniform(random.next_u32())); };
+  std::vector<double> common(n);
+  for (double& each : common) each = normal();
+  Ablation ablation;
+  ablation.table = tests::small_table();
+  const RowSpec baseline = ablation.table.rows.front();
+  ablation.table.rows.clear();
+  for (int i = 0; i <= rows; ++i) {
+    AblationRow row;
+    row.spec = baseline;
+    if (i > 0) row.spec.config = "row_" + std::to_string(i);
+    for (size_t k = 0; k < n; ++k) {
+      store::RunSummary run;
+      run.status = run::RunState::completed;
+      run.seed = static_cast<int64_t>(same_seeds ? k : k + n * static_cast<size_t>(i));
+      run.metrics["eval_loss"] = 2 + normal() + (same_seeds ? common[k] : 0);
+      if (i == rows) run.metrics["eval_loss"] -= effect * spread;
+      row.runs.push_back(run);
+    }
+    row.run = row.runs.back();
+    ablation.table.rows.push_back(row.spec);
+    ablation.rows.push_back(row);
+  }
+  return ablation;
+}
+
+/// Shares of the tables in which a row stands apart from the baseline, one is marked as the best,
+/// and the last row is found to be better.
+struct Marks {
+  double any_difference = 0;
+  double any_best = 0;
+  double last_is_better = 0;
+};
+
+Marks marks_of(size_t n, bool same_seeds, double effect) {
+  RandomStream random(simulation_seed(), stream_number("tables " + std::to_string(n)));
+  Marks marks;
+  for (int i = 0; i < tables; ++i) {
+    const std::vector<Cell> cells =
+        cells_of(made_table(random, n, same_seeds, effect), results::eval_loss_name);
+    bool differs = false;
+    bool best = false;
+    for (const Cell& cell : cells) {
+      REQUIRE((cell.standing == Standing::baseline || cell.paired == same_seeds));
+      differs |= cell.standing == Standing::better || cell.standing == Standing::worse;
+      best |= cell.best;
+    }
+    marks.any_difference += differs / double{tables};
+    marks.any_best += best / double{tables};
+    marks.last_is_better += (cells.back().standing == Standing::better) / double{tables};
+  }
+  return marks;
+}
+
+TEST_CASE("tables of equal rows rarely mark one", "[report][simulation]") {
+  const double bound = 0.05 + 3 * std::sqrt(0.05 * 0.95 / tables);
+  for (const size_t n : {3, 5, 10}) {
+    for (const bool same_seeds : {false, true}) {
+      const Marks marks = marks_of(n, same_seeds, 0);
+      CAPTURE(n, same_seeds, simulation_seed());
+      std::cout << "equal rows, n = " << n << (same_seeds ? ", same seeds" : "") << ": "
+                << marks.any_difference << " of the tables show a difference, " << marks.any_best
+                << " a best row (FORGE_TEST_SEED=" << simulation_seed() << ")\n";
+      REQUIRE(marks.any_difference <= bound);
+      REQUIRE(marks.any_best <= bound);
+    }
+  }
+}
+
+TEST_CASE("tables find a difference as often as theory says", "[report][simulation]") {
+  // welch_power and paired_power of tests/differential/statistics_oracle.py at 0.05 / 8, which Holm
+  // never falls short of. Pairs leave the difference of two values' own noise, √2 as large.
+  struct Theory {
+    size_t n;
+    double effect;
+    double other_seeds;
+    double same_seeds;
+  };
+  for (const Theory& theory : {Theory{5, 2, 0.3269, 0.1972},
+                               Theory{5, 4, 0.9560, 0.7554},
+                               Theory{10, 2, 0.8890, 0.7861}}) {
+    for (const bool same_seeds : {false, true}) {
+      const double found = marks_of(theory.n, same_seeds, theory.effect).last_is_better;
+      const double expected = same_seeds ? theory.same_seeds : theory.other_seeds;
+      CAPTURE(theory.n, theory.effect, same_seeds, simulation_seed());
+      std::cout << theory.effect << " standard deviations, n = " << theory.n
+                << (same_seeds ? ", same seeds" : "") << ": found in " << found
+                << " of the tables, by theory " << expected << "\n";
+      REQUIRE(found >= expected - 4 * std::sqrt(expected * (1 - expected) / tables));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace forge::tables

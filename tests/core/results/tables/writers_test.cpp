@@ -1,0 +1,247 @@
+#include <cmath>
+#include <cstdlib>
+
+#include "core/base/display_text.h"
+#include "core/base/files.h"
+#include "core/base/text.h"
+#include "core/results/tables/sheet.h"
+#include "tests/core/results/tables/lab.h"
+#include "tests/support/catch.h"
+
+namespace forge::tables {
+namespace {
+
+using namespace tests;
+
+/// Compares with a file of golden/; FORGE_UPDATE_GOLDEN=1 in the environment rewrites it instead.
+void require_golden(const std::string& name, const std::string& text) {
+  const auto file = tests_dir() / "core" / "report" / "golden" / name;
+  if (std::getenv("FORGE_UPDATE_GOLDEN")) write_file_atomic(file, text);
+  REQUIRE(text == read_file(file));
+}
+
+/// A table with every kind of row, and metrics like those of a laptop.
+Ablation mixed_table(const std::optional<Published>& published = std::nullopt) {
+  const MixedLab lab;
+  return build_ablation(small_table(), lab.read(), {"", published});
+}
+
+Ablation full_table() {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 20), {3.2512, 4312.4, int64_t{3} << 29});
+  make_completed_run(lab.runs, Lab::run("canon_a", 20), {3.18, 3911, int64_t{2} << 30});
+  MadeRun canon_b = Lab::run("canon_b", 20);
+  canon_b.parameters = 4479232;
+  make_completed_run(lab.runs, canon_b, {3.2071, 4398, int64_t{1} << 30});
+  return lab.table();
+}
+
+TEST_CASE("a full table at the terminal", "[report]") {
+  require_golden("full_terminal.txt", to_terminal(full_table()));
+}
+
+TEST_CASE("a table with runs that are missing and failed at the terminal", "[report]") {
+  require_golden("mixed_terminal.txt", to_terminal(mixed_table()));
+}
+
+TEST_CASE("a table with published metrics at the terminal", "[report]") {
+  require_golden("published_terminal.txt", to_terminal(mixed_table(small_published())));
+}
+
+TEST_CASE("a results document", "[report]") {
+  Ablation second = full_table();
+  second.table.name = "second";
+  second.table.title = "Second table";
+  require_golden("results.md", export_markdown("Results of canon", {full_table(), second}));
+}
+
+TEST_CASE("a results document of tables with setups of their own", "[report]") {
+  const Ablation empty = build_ablation(small_table(), {});
+  require_golden("mixed_results.md",
+                 export_markdown("Results", {mixed_table(small_published()), empty}));
+}
+
+TEST_CASE("prose is wrapped where the terminal is narrow", "[report]") {
+  const std::string text = to_terminal(full_table(), {false, 72});
+  require_golden("narrow_terminal.txt", text);
+  for (const std::string& line : split(text, '\n')) REQUIRE(display_width(line) <= 72);
+}
+
+TEST_CASE("titles go over several lines where a table is too wide", "[report]") {
+  Ablation table = mixed_table(small_published());
+  table.table.columns.insert(table.table.columns.begin() + 5,
+                             {ColumnKind::published, "Published Tok/s", "tokens_per_second"});
+  const std::string text = to_terminal(table, {false, 80});
+  require_golden("wrapped_titles.txt", text);
+  for (const std::string& line : split(text, '\n')) REQUIRE(display_width(line) <= 80);
+}
+
+/// A row whose metric stands out.
+Sheet emphatic_sheet() {
+  Sheet sheet;
+  sheet.columns = {{"Model"}, {"Loss", true}};
+  sheet.rows = {{{"a|b", std::nullopt}, {"3.25", 3.25, true}}};
+  return sheet;
+}
+
+TEST_CASE("a cell that stands out is bold, its blanks are not", "[report]") {
+  const Sheet sheet = emphatic_sheet();
+  CHECK(table_lines(sheet) == "Model  Loss\na|b    3.25\n");
+  CHECK(contains(table_lines(sheet, {true, 100}), "\na|b    \x1b[1m3.25\x1b[0m\n"));
+  CHECK(contains(markdown_table(sheet), "\n| a\\|b | **3.25** |\n"));
+}
+
+TEST_CASE("metrics lie beside their texts in full", "[report]") {
+  const Sheet sheet = make_sheet(full_table());
+  CHECK(sheet.rows[0][0].text == "Llama 4M");
+  CHECK_FALSE(sheet.rows[0][0].value);
+  size_t metrics = 0;
+  for (size_t column = 0; column < sheet.columns.size(); ++column) {
+    if (!sheet.columns[column].is_number || !sheet.rows[0][column].value) continue;
+    ++metrics;
+    if (sheet.columns[column].title != "Eval Loss") continue;
+    CHECK(sheet.rows[0][column].text == "3.2512");
+    CHECK(*sheet.rows[0][column].value == 3.2512);
+  }
+  CHECK(metrics >= 3);
+}
+
+TEST_CASE("headers are bold only where colour is allowed", "[report]") {
+  REQUIRE(contains(to_terminal(full_table(), {true, 100}), "\x1b[1mModel"));
+  REQUIRE_FALSE(contains(to_terminal(full_table()), "\x1b"));
+}
+
+TEST_CASE("words of a worker do not break a table", "[report]") {
+  Lab lab;
+  make_failed_run(lab.runs, Lab::run("llama", 20), 10, "\x1b[2J| <b>out</b>\nof `memory` |");
+  REQUIRE_FALSE(contains(to_terminal(lab.table()), "\x1b"));
+  const std::string markdown = to_markdown(lab.table());
+  REQUIRE(contains(markdown, "[2J\\| \\<b\\>out\\</b\\> of \\`memory\\` \\|"));
+}
+
+using tests::contains;
+
+TEST_CASE("LaTeX shows every character as it stands", "[latex]") {
+  REQUIRE(latex_escaped("a_b & 5 % of $3 #1 {x} ^2 ~y \\z") ==
+          "a\\_b \\& 5~\\% of \\$3 \\#1 \\{x\\} \\textasciicircum{}2 \\textasciitilde{}y "
+          "\\textbackslash{}z");
+  REQUIRE(latex_escaped("<|>\"`'") == "$<$$|$$>$''\\textasciigrave{}'");
+  REQUIRE(latex_escaped("1.30 ± 0.01 ≈ −2 × 3 — 4…") ==
+          "1.30 $\\pm$ 0.01 $\\approx$ $-$2 $\\times$ 3 --- 4\\dots{}");
+  REQUIRE(latex_escaped("Größe µ") == "Größe µ");
+  REQUIRE(latex_escaped("a\nb\x1b[31m\xff") == "a b{[}31m\xef\xbf\xbd");
+  REQUIRE(latex_escaped("").empty());
+}
+
+TEST_CASE("nothing at the start of a row is an argument of the row before", "[latex]") {
+  REQUIRE(latex_escaped("[1] *x*") == "{[}1] {*}x{*}");
+}
+
+TEST_CASE("a table in LaTeX", "[latex]") {
+  Sheet sheet;
+  sheet.title = "Canon & friends";
+  sheet.columns = {{"Model"}, {"Eval Loss", true}, {"Notes", false, true}};
+  sheet.rows = {{{"Llama", {}}, {"1.3011 ± 0.0041", 1.3011}, {"reference", {}}},
+                {{"Canon_A", {}}, {"1.2755 [1]", 1.2755, true}, {"—", {}}}};
+  sheet.footnotes = {"the best of 2 of 4", "100 % measured"};
+  sheet.verdicts = {"holds: 1 < 2\nor not"};
+  sheet.left_out = {"train_x: other data"};
+  REQUIRE(to_latex(sheet, "positions", "profile full · ± of 3 seeds") ==
+          "% claim: holds: 1 < 2 or not\n"
+          "% left out: train_x: other data\n"
+          "\\begin{table}\n"
+          "  \\centering\n"
+          "  \\caption{Canon \\& friends}\n"
+          "  \\label{tab:positions}\n"
+          "  \\sbox0{\\begin{tabular}{lrp{0.25\\linewidth}}\n"
+          "    \\toprule\n"
+          "    Model & Eval Loss & Notes \\\\\n"
+          "    \\midrule\n"
+          "    Llama & 1.3011 $\\pm$ 0.0041 & reference \\\\\n"
+          "    Canon\\_A & \\textbf{1.2755 {[}1]} & --- \\\\\n"
+          "    \\bottomrule\n"
+          "  \\end{tabular}}%\n"
+          "  \\ifdim\\wd0>\\linewidth\\resizebox{\\linewidth}{!}{\\usebox0}"
+          "\\else\\usebox0\\fi\n"
+          "  \\par\\smallskip\\parbox{\\linewidth}{\\footnotesize "
+          "profile full $\\cdot$ $\\pm$ of 3 seeds\\\\\n"
+          "    {[}1] the best of 2 of 4\\\\\n"
+          "    {[}2] 100~\\% measured}\n"
+          "\\end{table}\n");
+}
+
+TEST_CASE("a table without notes ends with its rule", "[latex]") {
+  Sheet sheet;
+  sheet.columns = {{"Model"}};
+  sheet.rows = {{{"Llama", {}}}};
+  REQUIRE(contains(to_latex(sheet, "x"), "\\else\\usebox0\\fi\n\\end{table}\n"));
+}
+
+TEST_CASE("several tables say once what they need", "[latex]") {
+  const std::string text = latex_document_part({"A\n", "B\n"});
+  REQUIRE(contains(text, "\\usepackage{booktabs}"));
+  REQUIRE(contains(text, "\n\nA\n\nB\n"));
+}
+
+using namespace tests;
+
+TEST_CASE("JSON gives metrics in full and null for what is not there", "[report]") {
+  const MixedLab lab;
+  const auto json = to_json(build_ablation(small_table(), lab.read(), {"", small_published()}));
+  REQUIRE(json["table"] == "small");
+  REQUIRE(json["profile"] == "quick");
+  REQUIRE(json["setup"]["Seed"] == "42");
+  const auto& llama = json["rows"][0];
+  REQUIRE(llama["config"] == "llama");
+  REQUIRE(llama["status"] == "completed");
+  REQUIRE(llama["run_id"] == "llama-20");
+  REQUIRE(llama["eval_loss"] == 3.25);
+  REQUIRE(llama["peak_memory_bytes"] == int64_t{3} << 29);
+  REQUIRE(llama["throughput_change"].is_null());
+  REQUIRE(llama["published"]["eval_loss"] == 1.3011);
+  const auto& failed = json["rows"][1];
+  REQUIRE(failed["status"] == "failed");
+  REQUIRE(failed["failure_reason"] == "worker killed by SIGKILL");
+  REQUIRE(failed["progress_percent"] == 66);
+  REQUIRE(failed["eval_loss"].is_null());
+  const auto& missing = json["rows"][2];
+  REQUIRE(missing["status"] == "missing");
+  REQUIRE(missing["command"] == "forge run canon_b --set profile=quick");
+  REQUIRE(missing["published"].is_null());
+  REQUIRE(json["left_out"][0]["config"] == "canon_b");
+  REQUIRE(json["left_out"][0]["runs"] == 1);
+}
+
+TEST_CASE("a loss that is no number is said so by machines too", "[report]") {
+  Lab lab;
+  make_completed_run(lab.runs, Lab::run("llama", 20), {std::nan(""), 4000, 1000});
+  REQUIRE(to_json(lab.table())["rows"][0]["eval_loss"] == "nan");
+}
+
+TEST_CASE("CSV has a header and a line a row with every field in its place", "[report]") {
+  MixedLab lab;
+  TableSpec table = small_table();
+  table.rows[0].name = "Llama, \"4M\"";
+  const std::string csv = to_csv(build_ablation(table, lab.read(), {"", small_published()}));
+  const std::vector<std::string> lines = split(csv, '\n');
+  REQUIRE(lines.size() == 5);
+  REQUIRE(lines[0] ==
+          "config,name,positions,status,run_id,eval_loss,train_loss,tokens_per_second,"
+          "peak_memory_bytes,peak_resident_bytes,wall_seconds,parameters,throughput_change,"
+          "memory_change,micro_batch_size,disturbance,seeds,eval_loss_sd,eval_loss_low,"
+          "eval_loss_high,eval_loss_p,eval_loss_standing,tokens_per_second_sd,tokens_per_second_"
+          "low,tokens_per_second_high,"
+          "tokens_per_second_p,tokens_per_second_standing,breaks,published_eval_loss,published_"
+          "tokens_per_second,"
+          "published_peak_memory_gib\r");
+  REQUIRE(lines[1] ==
+          "llama,\"Llama, \"\"4M\"\"\",,completed,llama-20,3.25,3.5,4300.0,1610612736,1820327936,"
+          "75.0,4434176,,,,,1,,,,,baseline,,,,,baseline,,1.3011,291000.0,1.5\r");
+  REQUIRE(lines[2] ==
+          "canon_a,Canon-A,A,failed,canon_a-20,,,,,,,,,,,,0,,,,,,,,,,,,1.2643,316000.0,1.56\r");
+  REQUIRE(lines[3] == "canon_b,Canon-B,B,missing,,,,,,,,,,,,,0,,,,,,,,,,,,,,\r");
+  REQUIRE(lines[4].empty());
+}
+
+}  // namespace
+}  // namespace forge::tables

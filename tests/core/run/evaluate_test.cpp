@@ -1,0 +1,131 @@
+#include "core/run/evaluate.h"
+
+#include "core/base/files.h"
+#include "core/base/hash.h"
+#include "core/data/rows/token_file.h"
+#include "core/data/tokenizer/tokenizer_json.h"
+#include "tests/support/catch.h"
+#include "tests/support/support.h"
+
+namespace forge::run {
+namespace {
+
+using tests::contains;
+using tests::error_of;
+using tests::TemporaryFolder;
+
+/// A model whose tokenizer knows bytes alone; it has no weights, for nothing here looks at them.
+struct Fixture {
+  Fixture() {
+    const data::Tokenizer tokenizer(data::initial_vocabulary());
+    data::save_tokenizer(tokenizer, folder / "tokenizer.json");
+    model.tokenizer = folder / "tokenizer.json";
+    model.tokenizer_fingerprint = tokenizer.fingerprint();
+    model.experiment.train.seq_len = 8;
+    model.experiment.model.vocab_size = tokenizer.vocab_size();
+  }
+  EvaluationData at(const std::string& path) const {
+    return evaluation_data_at(model, folder / path, cache(), {});
+  }
+  std::string fault(const std::string& path) const {
+    return error_of([&] { at(path); });
+  }
+  fs::path cache() const { return folder / "cache"; }
+
+  TemporaryFolder folder;
+  RunModel model;
+};
+
+TEST_CASE("text becomes tokens that go when they are no longer wanted", "[run]") {
+  const Fixture fixture;
+  fixture.folder.write("texts/a.txt", "twelve bytes");
+  fixture.folder.write("texts/b.txt", "x");
+  fs::path tokens;
+  {
+    const EvaluationData data = fixture.at("texts");
+    tokens = data.tokens.at(0).path;
+    REQUIRE(data::TokenFile(tokens).size() == 1 + 1 + 12 + 1 + 1 + 1);
+    REQUIRE(data.tokens.at(0).rows == 2);  // 16 targets
+    REQUIRE(data.tokens.at(0).short_last_row);
+    REQUIRE_FALSE(data.tokens.at(0).document_start.has_value());
+    const EvaluationData copy = data;
+  }
+  REQUIRE_FALSE(fs::exists(tokens));
+}
+
+TEST_CASE("a token file and the folder of prepared data that holds one are used as they are",
+          "[run]") {
+  Fixture fixture;
+  fixture.model.experiment.train.document_mask = true;
+  data::TokenFileWriter writer(
+      fixture.folder / "evaluation.tokens", 262, fixture.model.tokenizer_fingerprint);
+  const std::vector<int32_t> ids(10, 7);
+  writer.append(ids.data(), ids.size());
+  writer.finish();
+  for (const char* path : {"evaluation.tokens", "."}) {
+    const EvaluationData data = fixture.at(path);
+    REQUIRE(data.tokens.at(0).rows == 2);
+    REQUIRE(data.tokens.at(0).document_start == 0);
+    REQUIRE_FALSE(data.temporary_tokens);
+  }
+}
+
+TEST_CASE("a token file that was damaged is refused", "[run]") {
+  const Fixture fixture;
+  data::TokenFileWriter writer(
+      fixture.folder / "a.tokens", 262, fixture.model.tokenizer_fingerprint);
+  const std::vector<int32_t> ids(10, 7);
+  writer.append(ids.data(), ids.size());
+  writer.finish();
+  std::string content = read_file(fixture.folder / "a.tokens");
+  content[75] ^= 1;
+  fixture.folder.write("a.tokens", content);
+  REQUIRE(contains(fixture.fault("a.tokens"), "does not have the hash in its header"));
+}
+
+TEST_CASE("tokens of another tokenizer and too few of them are refused", "[run]") {
+  const Fixture fixture;
+  const std::vector<int32_t> ids = {7};
+  for (const std::string& fingerprint : {fixture.model.tokenizer_fingerprint, hash_hex("other")}) {
+    data::TokenFileWriter writer(fixture.folder / (fingerprint + ".tokens"), 262, fingerprint);
+    writer.append(ids.data(), ids.size());
+    writer.finish();
+  }
+  REQUIRE(contains(fixture.fault(hash_hex("other") + ".tokens"),
+                   "is in the tokens of another tokenizer than the model's"));
+  REQUIRE(contains(fixture.fault(fixture.model.tokenizer_fingerprint + ".tokens"),
+                   "is too short: it has 1 token(s)"));
+}
+
+TEST_CASE("what cannot be read is said with a way out", "[run]") {
+  Fixture fixture;
+  fixture.folder.write("empty.txt", "");
+  REQUIRE(contains(fixture.fault("empty.txt"), "is empty"));
+  REQUIRE(contains(fixture.fault("nothing"), "there is no file or folder"));
+  REQUIRE(contains(error_of([&] { own_evaluation_data(fixture.model, fixture.cache(), {}); }),
+                   "was not trained here"));
+  fixture.folder.write("a.txt", "text");
+  fixture.model.tokenizer = "";
+  REQUIRE(contains(fixture.fault("a.txt"), "has no tokenizer that forge can use"));
+}
+
+TEST_CASE("a run whose text has changed has no held-out rows of its own", "[run]") {
+  Fixture fixture;
+  fixture.folder.write("text.txt", std::string(4000, 'x'));
+  config::Experiment& experiment = fixture.model.experiment;
+  experiment.data.source = "text";
+  experiment.data.path = (fixture.folder / "text.txt").string();
+  experiment.tokenizer.path = (fixture.folder / "tokenizer.json").string();
+  experiment.train.eval_rows = 4;
+  fixture.model.data_fingerprint = hash_hex("as it was");
+  REQUIRE(contains(error_of([&] { own_evaluation_data(fixture.model, fixture.cache(), {}); }),
+                   "has changed since"));
+  const EvaluationData data =
+      evaluation_data_of(fixture.model, experiment, "other", fixture.cache(), {});
+  REQUIRE(data.tokens.at(0).rows == 4);
+  REQUIRE_FALSE(data.tokens.at(0).short_last_row);
+  REQUIRE(data.name == "the held-out rows of other");
+}
+
+}  // namespace
+}  // namespace forge::run

@@ -1,0 +1,287 @@
+#include <nlohmann/json.hpp>
+
+#include "core/base/files.h"
+#include "core/data/tokenizer/tokenizer_json.h"
+#include "core/huggingface/export_model.h"
+#include "core/results/store/result_store.h"
+#include "core/run/import_run.h"
+#include "core/run/open_model.h"
+#include "tests/core/huggingface/sample_model.h"
+#include "tests/core/run/fixture.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_runs.h"
+
+namespace forge::run {
+namespace {
+
+using tests::contains;
+using tests::error_of;
+using tests::TemporaryFolder;
+
+/// A runs folder with one run of the sample model under each id.
+class Runs {
+ public:
+  explicit Runs(const std::vector<std::string>& ids) {
+    for (const std::string& id : ids) {
+      tests::MadeRun made;
+      made.id = id;
+      made.experiment.model = tests::small_model();
+      made.tokenizer_fingerprint = data::Tokenizer(data::initial_vocabulary()).fingerprint();
+      const RunFolder folder = tests::make_completed_run(path(), made);
+      tests::write_sample_checkpoint(folder.path(), made.experiment.model);
+      tests::write_sample_tokenizer(folder.path());
+    }
+  }
+  fs::path path() const { return folder_ / "runs"; }
+  RunFolder find(const std::string& name) const { return find_run_by_name_or_path(path(), name); }
+  std::string fault(const std::string& name) const {
+    return error_of([&] { find(name); });
+  }
+  RunFolder only() const { return list_runs(path()).at(0); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST_CASE("a run is found by its id and by its beginning and by its folder", "[run]") {
+  const Runs runs({"train_a-1234", "train_a-1299", "train_a-1299-2", "train_b-1234"});
+  REQUIRE(runs.find("train_b").id() == "train_b-1234");
+  REQUIRE(runs.find("train_a-1234").id() == "train_a-1234");
+  REQUIRE(runs.find("train_a-1299").id() == "train_a-1299");  // though another one begins so
+  REQUIRE(runs.find((runs.path() / "train_b-1234").string()).id() == "train_b-1234");
+  REQUIRE(runs.find((runs.path() / "train_b-1234/").string()).id() == "train_b-1234");
+}
+
+TEST_CASE("a name that is none or too short says what there is", "[run]") {
+  const Runs runs({"train_a-1234", "train_a-1299"});
+  REQUIRE(contains(runs.fault("train_a"), "'train_a' may mean several runs"));
+  REQUIRE(contains(runs.fault("train_a"), "train_a-1234, train_a-1299"));
+  REQUIRE(contains(runs.fault("train_a-1243"), "did you mean 'train_a-1234'"));
+  REQUIRE(contains(runs.fault("else"), "'forge runs' lists them"));
+  REQUIRE(contains(runs.fault(""), "is empty"));
+  REQUIRE(
+      contains(error_of([] { find_run_by_name_or_path("/nowhere/at/all", "x"); }), "no run 'x'"));
+}
+
+TEST_CASE("a run opens at its newest checkpoint or at a named one", "[run]") {
+  const Runs runs({"train_a-1234"});
+  const RunFolder folder = runs.only();
+  tests::save_checkpoint(folder.checkpoints(), 10);
+  const RunModel newest = open_run(folder);
+  REQUIRE(newest.step == 30);
+  REQUIRE(newest.experiment.model.hidden_size == 8);
+  REQUIRE(newest.tokenizer == folder.tokenizer_file());
+  REQUIRE(open_run(folder, 10).checkpoint == folder.checkpoints() / "000000010");
+  REQUIRE(contains(error_of([&] { open_run(folder, 11); }),
+                   "run 'train_a-1234' has no checkpoint of step 11"));
+  REQUIRE(contains(error_of([&] { open_run(folder, 11); }), "it has those of 10, 30"));
+}
+
+TEST_CASE("a damaged checkpoint is passed over for an older one", "[run]") {
+  const Runs runs({"train_a-1234"});
+  const RunFolder folder = runs.only();
+  const fs::path newer = tests::save_checkpoint(folder.checkpoints(), 40);
+  write_file_atomic(newer / "weights.safetensors", "x");
+  REQUIRE(open_run(folder).step == 30);
+  remove_tree(folder.checkpoints() / "000000030");
+  REQUIRE(contains(error_of([&] { open_run(folder); }), "has damaged checkpoints only"));
+  remove_tree(folder.checkpoints());
+  REQUIRE(contains(error_of([&] { open_run(folder); }), "has no checkpoint"));
+}
+
+TEST_CASE("the tokenizer must be the one of the training", "[run]") {
+  const Runs runs({"train_a-1234"});
+  const RunFolder folder = runs.only();
+  data::Vocabulary other = data::initial_vocabulary();
+  other.prefix_space = data::PrefixSpace::none;
+  data::save_tokenizer(data::Tokenizer(other), folder.tokenizer_file());
+  REQUIRE(contains(error_of([&] { open_run(folder); }), "is not the tokenizer that run"));
+  fs::remove(folder.tokenizer_file());
+  REQUIRE(contains(error_of([&] { open_run(folder); }), "is gone"));
+}
+
+TEST_CASE("a run whose config is damaged names the file", "[run]") {
+  const Runs runs({"train_a-1234"});
+  write_file_atomic(runs.only().config_file(), "{");
+  REQUIRE(contains(error_of([&] { open_run(runs.only()); }), "config.json' is damaged"));
+}
+
+TEST_CASE("a model is opened from a run", "[run]") {
+  const Runs runs({"train_a-1234"});
+  REQUIRE(open_model(runs.path(), "train_a").step == 30);
+  REQUIRE(contains(error_of([&] { open_model(runs.path(), "no/such/folder"); }), "no run"));
+}
+
+using tests::contains;
+using tests::error_of;
+using tests::TemporaryFolder;
+
+/// A model folder and a run imported from it.
+struct WeightsPlace {
+  WeightsPlace() {
+    huggingface::ExportSource source;
+    source.model = experiment.model = tests::small_model();
+    source.max_positions = 128;
+    source.checkpoint = tests::write_sample_checkpoint(folder.path(), source.model);
+    source.tokenizer = tests::write_sample_tokenizer(folder.path());
+    huggingface::export_model(source, folder / "model", {});
+    import_run(
+        huggingface::import_model(folder / "model"), runs(), {folder / "model", "llama", ""});
+  }
+  fs::path runs() const { return folder / "runs"; }
+  InitialWeights find(const std::string& name) {
+    experiment.train.initial_weights = name;
+    return find_initial_weights(experiment, runs());
+  }
+  std::string fault(const std::string& name) {
+    return error_of([&] { find(name); });
+  }
+  TemporaryFolder folder;
+  config::Experiment experiment;
+};
+
+TEST_CASE("without a name the weights are drawn", "[run]") {
+  WeightsPlace place;
+  const InitialWeights weights = place.find("");
+  REQUIRE(weights.folder.empty());
+  REQUIRE(weights.hash.empty());
+}
+
+TEST_CASE("the same weights have the same hash wherever they lie", "[run]") {
+  WeightsPlace place;
+  const InitialWeights of_folder = place.find((place.folder / "model").string());
+  const InitialWeights of_run = place.find("llama");
+  REQUIRE(of_folder.hash == of_run.hash);
+  REQUIRE(of_folder.folder == place.folder / "model");
+  REQUIRE(weights::ModelFiles(of_run.folder).tensors().size() == 21);
+  REQUIRE(of_run.notes.empty());
+  REQUIRE(of_run.tokenizer_fingerprint == of_folder.tokenizer_fingerprint);
+}
+
+TEST_CASE("weights of another shape are refused with the key", "[run]") {
+  WeightsPlace place;
+  place.experiment.model.hidden_size = 16;
+  const std::string fault = place.fault("llama");
+  REQUIRE(contains(fault, "train.initial_weights 'llama': the weights are not those of the model"));
+  REQUIRE(contains(fault, "'model.embed_tokens.weight' [270, 8] instead of [270, 16]"));
+  REQUIRE(contains(place.fault("nothing"), "train.initial_weights 'nothing': no run 'nothing'"));
+}
+
+TEST_CASE("what makes another function of the same weights is noted", "[run]") {
+  WeightsPlace place;
+  place.experiment.model.attention.position.theta = 1e6;
+  place.experiment.model.init = model::ModelInit::lingua;
+  const InitialWeights weights = place.find("llama");
+  REQUIRE(weights.notes.size() == 1);
+  REQUIRE(contains(weights.notes[0], "model.attention.position.theta is 1000000.0"));
+  REQUIRE(contains(weights.notes[0], "with 10000.0"));
+}
+
+using tests::contains;
+using tests::error_of;
+using tests::TemporaryFolder;
+
+/// An exported model and a folder for runs.
+struct ImportPlace {
+  explicit ImportPlace(int vocab_size = tests::small_model().vocab_size) {
+    huggingface::ExportSource source;
+    source.model = tests::small_model();
+    source.model.vocab_size = vocab_size;
+    source.max_positions = 128;
+    source.checkpoint = tests::write_sample_checkpoint(folder.path(), source.model);
+    source.tokenizer = tests::write_sample_tokenizer(folder.path());
+    huggingface::export_model(source, model_folder(), {});
+    hash = weights::content_hash(weights::ModelFiles(source.checkpoint).tensors());
+  }
+  fs::path model_folder() const { return folder / "My Model"; }
+  fs::path runs() const { return folder / "runs"; }
+  ImportedRun import(const std::string& name = "") const {
+    return import_run(huggingface::import_model(model_folder()),
+                      runs(),
+                      {model_folder(), name, "forge import-hf"});
+  }
+  TemporaryFolder folder;
+  std::string hash;
+};
+
+TEST_CASE("an imported model is a completed run with a checkpoint", "[run]") {
+  const ImportPlace place;
+  const ImportedRun imported = place.import();
+  REQUIRE(imported.made);
+  REQUIRE(tests::contains(imported.folder.id(), "My_Model-"));
+  REQUIRE(imported.folder.state() == RunState::completed);
+  const RunRecord record = imported.folder.record();
+  REQUIRE(record.id == imported.folder.id());
+  REQUIRE(record.imported_from == place.model_folder().string());
+  REQUIRE(record.command == "forge import-hf");
+  const RunModel model = open_run(imported.folder);
+  REQUIRE(model.step == 0);
+  REQUIRE(model.experiment.profile == "imported");
+  REQUIRE(model.experiment.model.mlp.intermediate_size == 12);
+  REQUIRE(model.experiment.train.seq_len == 128);
+  REQUIRE(model.tokenizer == imported.folder.tokenizer_file());
+  REQUIRE(weights::content_hash(weights::ModelFiles(model.checkpoint).tensors()) == place.hash);
+  REQUIRE(list_runs(place.runs()).size() == 1);
+}
+
+TEST_CASE("the same model is imported once under a name", "[run]") {
+  const ImportPlace place;
+  const ImportedRun first = place.import("llama");
+  const ImportedRun second = place.import("llama");
+  REQUIRE_FALSE(second.made);
+  REQUIRE(second.folder.path() == first.folder.path());
+  REQUIRE(place.import("other").made);
+}
+
+TEST_CASE("the store lists an imported run with its parameters and without warnings", "[run]") {
+  const ImportPlace place;
+  const ImportedRun imported = place.import("llama");
+  store::ResultStore store(place.folder / "store.sqlite");
+  REQUIRE(store.sync(place.runs()).warnings.empty());
+  const auto run = store.run(imported.folder.id());
+  REQUIRE(run);
+  REQUIRE(run->status == RunState::completed);
+  REQUIRE(run->config == "llama");
+  REQUIRE(run->profile == "imported");
+  REQUIRE(run->parameters == 5320);
+  REQUIRE_FALSE(run->metric("eval_loss"));
+}
+
+TEST_CASE("a name must do for a folder", "[run]") {
+  const ImportPlace place;
+  for (const char* name : {"a/b", "..", ".x", "-x", "a b", "é"}) {
+    INFO(name);
+    REQUIRE(contains(error_of([&] { place.import(name); }), "is no name for a run"));
+  }
+  REQUIRE_FALSE(fs::exists(place.runs()));
+}
+
+TEST_CASE("a model without a tokenizer is a run without one", "[run]") {
+  const ImportPlace place;
+  fs::remove(place.model_folder() / "tokenizer.json");
+  const RunModel model = open_run(place.import().folder);
+  REQUIRE(model.tokenizer.empty());
+  REQUIRE(model.tokenizer_fingerprint.empty());
+}
+
+TEST_CASE("a SentencePiece model is imported as tokenizer json", "[run]") {
+  const ImportPlace place(560);
+  fs::remove(place.model_folder() / "tokenizer.json");
+  fs::copy_file(tests::tests_dir() / "golden" / "tokenizers" / "llama_like.model",
+                place.model_folder() / "tokenizer.model");
+  const RunModel model = open_run(place.import().folder);
+  REQUIRE(data::load_tokenizer(model.tokenizer).vocab_size() == 560);
+  // Opened as it lies there it has none: a worker reads tokenizer.json alone.
+  REQUIRE(open_model(place.runs(), place.model_folder().string()).tokenizer.empty());
+}
+
+TEST_CASE("a model folder is opened as it lies there", "[run]") {
+  const ImportPlace place;
+  const RunModel model = open_model(place.runs(), place.model_folder().string());
+  REQUIRE(model.checkpoint == place.model_folder());
+  REQUIRE(model.experiment.model.hidden_size == 8);
+  REQUIRE(model.tokenizer == place.model_folder() / "tokenizer.json");
+}
+
+}  // namespace
+}  // namespace forge::run

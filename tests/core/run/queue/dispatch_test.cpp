@@ -1,0 +1,274 @@
+// Supervisors are shell scripts here, which take the run's lock as the real one does.
+#include "core/run/queue/dispatch.h"
+
+#include <csignal>
+
+#include "core/run/event_log.h"
+#include "core/run/host.h"
+#include "tests/core/run/fixture.h"
+#include "tests/support/catch.h"
+
+namespace forge::queue {
+namespace {
+
+using tests::contains;
+using tests::TemporaryFolder;
+using tests::until;
+
+/// A runs folder with a queue, and a program that stands in for forge.
+class Scene {
+ public:
+  /// What `program supervise RUN_DIR …` does.
+  explicit Scene(const std::string& script) {
+    program_ = folder_.write("forge", "#!/bin/sh\n" + script);
+    fs::permissions(program_, fs::perms::owner_all);
+  }
+  ~Scene() {
+    for (const int pid : pids_) {
+      ::kill(-pid, SIGKILL);  // its session, and so its group
+      ::waitpid(pid, nullptr, 0);
+    }
+  }
+
+  QueueEntry add(int seed, int units = 1) {
+    run::RunInputs inputs = tests::small_inputs();
+    inputs.experiment["seed"] = seed;
+    const run::PlannedRun planned = run::plan_run(inputs, folder_.path(), false);
+    run::write_run_folder(planned, inputs);
+    QueueEntry entry;
+    entry.run = planned.record.id;
+    entry.group = "group";
+    entry.submitted = "2026-11-21T10:00:00.000Z";
+    entry.position = position_++;
+    entry.host = run::host_name();
+    entry.devices = {{"cpu", 4}};
+    entry.units = units;
+    put(entry);
+    return entry;
+  }
+  void put(const QueueEntry& entry) { Queue(folder_.path()).put(entry); }
+
+  DispatchResult dispatch() {
+    DispatchResult done = queue::dispatch(folder_.path(), program_);
+    for (const StartedRun& started : done.started) pids_.push_back(started.supervisor);
+    return done;
+  }
+  std::vector<std::string> started() {
+    std::vector<std::string> runs;
+    for (const StartedRun& started : dispatch().started) runs.push_back(started.run);
+    return runs;
+  }
+  run::RunFolder run(const QueueEntry& entry) const {
+    return run::RunFolder(folder_.path() / entry.run);
+  }
+  const fs::path& path() const { return folder_.path(); }
+  int last_pid() const { return pids_.back(); }
+  bool queued(const QueueEntry& entry) const { return is_queued(folder_.path(), entry.run); }
+
+ private:
+  TemporaryFolder folder_;
+  fs::path program_;
+  std::vector<int> pids_;
+  int64_t position_ = 0;
+};
+
+const std::string holds_the_lock =
+    "exec 9>\"$2/lock\"\nflock 9\necho \"$*\" > \"$2/asked\"\nexec sleep 100\n";
+
+void end(const run::RunFolder& folder, const std::string& status, int attempt) {
+  run::EventLog log(folder.events_file());
+  log.append({{"event", "ended"}, {"status", status}, {"reason", ""}}, attempt);
+  log.sync();
+}
+
+using Runs = std::vector<std::string>;
+
+TEST_CASE("as many runs are started as a device has room for", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry first = scene.add(1, 2), second = scene.add(2, 2), third = scene.add(3, 2);
+  REQUIRE(scene.started() == Runs{first.run, second.run});
+  REQUIRE(scene.started().empty());
+  REQUIRE(scene.run(first).state() == run::RunState::running);
+  REQUIRE(scene.run(third).state() == run::RunState::queued);
+  REQUIRE(used_units(leases_folder(scene.path()), {"cpu", 4}) == 4);
+}
+
+TEST_CASE("a run that no room is left for is not overtaken by a smaller one behind it",
+          "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry small = scene.add(1, 2);
+  const QueueEntry large = scene.add(2, 4);
+  const QueueEntry behind = scene.add(3, 1);
+  REQUIRE(scene.started() == Runs{small.run});
+}
+
+TEST_CASE("a run that waits for one device does not hold up those of another",
+          "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry first = scene.add(1, 4);
+  const QueueEntry second = scene.add(2, 4);
+  QueueEntry elsewhere = scene.add(3, 24);
+  elsewhere.devices = {{"cuda:0", 24}, {"cuda:1", 24}};
+  scene.put(elsewhere);
+  QueueEntry next = scene.add(4, 24);
+  next.devices = elsewhere.devices;
+  scene.put(next);
+  const DispatchResult done = scene.dispatch();
+  REQUIRE(done.started.size() == 3);
+  REQUIRE(done.started[0].run == first.run);
+  REQUIRE(done.started[1].device == "cuda:0");
+  REQUIRE(done.started[2].device == "cuda:1");
+}
+
+TEST_CASE("a supervisor is told its device and holds its lease", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  QueueEntry entry = scene.add(1, 24);
+  entry.devices = {{"cuda:1", 24}};
+  scene.put(entry);
+  REQUIRE(scene.started() == Runs{entry.run});
+  const fs::path asked = scene.run(entry).path() / "asked";
+  REQUIRE(until([&] { return fs::exists(asked) && !read_file(asked).empty(); }));
+  REQUIRE(contains(read_file(asked), "--lease 3 --device cuda:1"));
+  REQUIRE(used_units(leases_folder(scene.path()), {"cuda:1", 24}) == 24);
+  ::kill(scene.last_pid(), SIGKILL);
+  REQUIRE(until([&] { return used_units(leases_folder(scene.path()), {"cuda:1", 24}) == 0; }));
+}
+
+TEST_CASE("no more of a command run at once than it asked for", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  for (int seed = 1; seed <= 3; ++seed) {
+    QueueEntry entry = scene.add(seed);
+    entry.jobs = 2;
+    scene.put(entry);
+  }
+  QueueEntry other = scene.add(4);
+  other.group = "another";
+  scene.put(other);
+  REQUIRE(scene.started().size() == 3);
+  REQUIRE(scene.run(other).state() == run::RunState::running);
+}
+
+TEST_CASE("runs of another machine are left to it", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  QueueEntry entry = scene.add(1);
+  entry.host = "another";
+  scene.put(entry);
+  REQUIRE(scene.started().empty());
+  REQUIRE(scene.queued(entry));
+}
+
+TEST_CASE("a run whose supervisor was killed is started again", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry entry = scene.add(1);
+  for (int start = 1; start <= max_starts; ++start) {
+    REQUIRE(scene.started() == Runs{entry.run});
+    REQUIRE(read_entries(scene.path()).at(0).starts == start);
+    ::kill(scene.last_pid(), SIGKILL);
+    REQUIRE(until([&] { return scene.run(entry).state() != run::RunState::running; }));
+  }
+  const DispatchResult given_up = scene.dispatch();
+  REQUIRE(given_up.started.empty());
+  REQUIRE(given_up.failed.size() == 1);
+  REQUIRE(contains(given_up.failed[0].problem.message(), "killed 5 times"));
+  REQUIRE_FALSE(scene.queued(entry));
+  REQUIRE(scene.run(entry).state() == run::RunState::failed);
+  REQUIRE(contains(scene.run(entry).status().reason, "killed 5 times"));
+}
+
+TEST_CASE("a run that is completed is not started again", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry entry = scene.add(1);
+  write_file_atomic(scene.run(entry).done_file(), "now\n");
+  REQUIRE(scene.started().empty());
+  REQUIRE_FALSE(scene.queued(entry));
+}
+
+TEST_CASE("a run that ended before its supervisor could say so is not started again",
+          "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  QueueEntry entry = scene.add(1);
+  entry.starts = 1;
+  entry.attempt = 0;
+  scene.put(entry);
+  end(scene.run(entry), "failed", 1);
+  REQUIRE(scene.started().empty());
+  REQUIRE_FALSE(scene.queued(entry));
+}
+
+TEST_CASE("a run that had failed before it was asked for again is started", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry entry = scene.add(1);
+  end(scene.run(entry), "failed", 1);
+  REQUIRE(scene.started() == Runs{entry.run});
+}
+
+TEST_CASE("a run whose folder is gone leaves the queue", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry entry = scene.add(1);
+  remove_tree(scene.run(entry).path());
+  REQUIRE(scene.started().empty());
+  REQUIRE_FALSE(scene.queued(entry));
+}
+
+TEST_CASE(
+    "a supervisor that cannot start takes its run out of the queue, and the next has its turn",
+    "[queue][dispatch]") {
+  Scene scene("case \"$2\" in *bad*) echo 'error: no' >&2; exit 1;; esac\n" + holds_the_lock);
+  const QueueEntry good = scene.add(1);
+  QueueEntry bad = scene.add(2);
+  const fs::path folder = scene.run(bad).path();
+  rename_path(folder, folder.parent_path() / "bad");
+  Queue(scene.path()).remove(bad.run);
+  bad.run = "bad";
+  bad.priority = 1;
+  scene.put(bad);
+  const DispatchResult done = scene.dispatch();
+  REQUIRE(done.failed.size() == 1);
+  REQUIRE(done.failed[0].run == "bad");
+  REQUIRE(done.started.size() == 1);
+  REQUIRE(done.started[0].run == good.run);
+  REQUIRE_FALSE(scene.queued(bad));
+}
+
+TEST_CASE("after a failure the rest of a group that is to fail fast is not begun",
+          "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  std::vector<QueueEntry> entries;
+  for (int seed = 1; seed <= 3; ++seed) {
+    QueueEntry entry = scene.add(seed, 2);
+    entry.fail_fast = true;
+    scene.put(entry);
+    entries.push_back(entry);
+  }
+  QueueEntry other = scene.add(4);
+  other.group = "another";
+  other.submitted = "2026-11-21T11:00:00.000Z";
+  scene.put(other);
+  REQUIRE(scene.started() == Runs{entries[0].run, entries[1].run});
+  SECTION("failed") {
+    finish_queued_run(scene.path(), entries[0].run, true);
+    REQUIRE_FALSE(scene.queued(entries[0]));
+    REQUIRE_FALSE(scene.queued(entries[2]));
+    REQUIRE(scene.queued(other));
+    REQUIRE(scene.queued(entries[1]));
+    REQUIRE(read_file(scene.run(entries[1]).stop_file()) == "save\n");
+  }
+  SECTION("completed") {
+    finish_queued_run(scene.path(), entries[0].run, false);
+    REQUIRE_FALSE(scene.queued(entries[0]));
+    REQUIRE(scene.queued(entries[2]));
+    REQUIRE_FALSE(fs::exists(scene.run(entries[1]).stop_file()));
+  }
+}
+
+TEST_CASE("what has not begun can be withdrawn", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry first = scene.add(1, 4), second = scene.add(2, 4);
+  REQUIRE(scene.started() == Runs{first.run});
+  REQUIRE(cancel_queued(scene.path(), {first.run, second.run, "none"}) == Runs{second.run});
+  REQUIRE(scene.queued(first));
+  REQUIRE_FALSE(scene.queued(second));
+}
+
+}  // namespace
+}  // namespace forge::queue

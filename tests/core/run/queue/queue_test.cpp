@@ -1,0 +1,241 @@
+#include <csignal>
+
+#include "core/base/error.h"
+#include "core/run/queue/queue.h"
+#include "tests/core/run/fixture.h"
+#include "tests/support/catch.h"
+#include "tests/support/support.h"
+
+namespace forge::queue {
+namespace {
+
+worker::Environment environment(const std::string& type, int threads, int gpus) {
+  worker::Environment environment;
+  environment.device_type = type;
+  environment.threads = threads;
+  environment.devices = {"cpu"};
+  for (int i = 0; i < gpus; ++i) environment.devices.push_back("cuda:" + std::to_string(i));
+  return environment;
+}
+
+std::vector<std::string> names(const ResourceRequest& demand) {
+  std::vector<std::string> names;
+  for (const LeaseDevice& device : demand.devices) names.push_back(device.name);
+  return names;
+}
+
+TEST_CASE("a run on a CPU needs as many cores as it has threads", "[queue][demand]") {
+  const ResourceRequest demand = resource_request(environment("cpu", 3, 2), "cpu", 0, 8);
+  REQUIRE(names(demand) == std::vector<std::string>{"cpu"});
+  REQUIRE(demand.devices[0].units == 8);
+  REQUIRE(demand.units == 3);
+}
+
+TEST_CASE("a run with more threads than cores needs all of them", "[queue][demand]") {
+  REQUIRE(resource_request(environment("cpu", 64, 0), "auto", 0, 2).units == 2);
+}
+
+TEST_CASE("a run may have any GPU, and has it for itself", "[queue][demand]") {
+  for (const std::string device : {"auto", "cuda"}) {
+    const ResourceRequest demand = resource_request(environment("cuda", 8, 2), device, 0, 8);
+    REQUIRE(names(demand) == std::vector<std::string>{"cuda:0", "cuda:1"});
+    REQUIRE(demand.units == gpu_units);
+  }
+}
+
+TEST_CASE("a GPU that was chosen is the only one", "[queue][demand]") {
+  REQUIRE(names(resource_request(environment("cuda", 8, 4), "cuda:2", 0, 8)) ==
+          std::vector<std::string>{"cuda:2"});
+}
+
+TEST_CASE("more jobs than GPUs share them evenly", "[queue][demand]") {
+  const auto units = [](int gpus, int jobs) {
+    return resource_request(environment("cuda", 8, gpus), "cuda", jobs, 8).units;
+  };
+  REQUIRE(units(4, 1) == gpu_units);
+  REQUIRE(units(4, 4) == gpu_units);
+  REQUIRE(units(4, 5) == gpu_units / 2);
+  REQUIRE(units(1, 8) == gpu_units / 8);
+  REQUIRE(units(1, 1000) == 1);
+}
+
+TEST_CASE("the units of a GPU can be divided evenly by every common number of jobs",
+          "[queue][demand]") {
+  for (const int jobs : {1, 2, 3, 4, 6, 8, 12, 24}) REQUIRE(gpu_units % jobs == 0);
+}
+
+TEST_CASE("jobs on a CPU share its cores", "[queue][demand]") {
+  REQUIRE(threads_for(2, 8) == 4);
+  REQUIRE(threads_for(3, 8) == 2);
+  REQUIRE(threads_for(5, 2) == 1);
+  REQUIRE(threads_for(1, 8) == 8);
+}
+
+using tests::TemporaryFolder;
+using tests::until;
+
+const LeaseDevice cpu{"cpu", 4};
+
+TEST_CASE("units of a device are leased until none are left", "[queue][lease]") {
+  TemporaryFolder folder;
+  const auto three = Lease::try_acquire(folder.path(), cpu, 3);
+  REQUIRE(three);
+  REQUIRE(three->device() == "cpu");
+  REQUIRE(used_units(folder.path(), cpu) == 3);
+  REQUIRE_FALSE(Lease::try_acquire(folder.path(), cpu, 2));
+  REQUIRE(used_units(folder.path(), cpu) == 3);
+  const auto one = Lease::try_acquire(folder.path(), cpu, 1);
+  REQUIRE(one);
+  REQUIRE_FALSE(Lease::try_acquire(folder.path(), cpu, 1));
+}
+
+TEST_CASE("a lease ends with its object and its units are free again", "[queue][lease]") {
+  TemporaryFolder folder;
+  { const auto all = Lease::try_acquire(folder.path(), cpu, 4); }
+  REQUIRE(used_units(folder.path(), cpu) == 0);
+  REQUIRE(Lease::try_acquire(folder.path(), cpu, 4));
+}
+
+TEST_CASE("who wants more than a device has gets all of it", "[queue][lease]") {
+  TemporaryFolder folder;
+  const auto all = Lease::try_acquire(folder.path(), cpu, 100);
+  REQUIRE(all);
+  REQUIRE(used_units(folder.path(), cpu) == 4);
+}
+
+TEST_CASE("devices are leased apart", "[queue][lease]") {
+  TemporaryFolder folder;
+  const auto first = Lease::try_acquire(folder.path(), {"cuda:0", gpu_units}, gpu_units);
+  REQUIRE(first);
+  REQUIRE_FALSE(Lease::try_acquire(folder.path(), {"cuda:0", gpu_units}, 1));
+  REQUIRE(Lease::try_acquire(folder.path(), {"cuda:1", gpu_units}, gpu_units));
+}
+
+TEST_CASE("a lease is held by every process that inherits it, however the others end",
+          "[queue][lease]") {
+  TemporaryFolder folder;
+  auto lease = Lease::try_acquire(folder.path(), cpu, 4);
+  const pid_t heir = ::fork();
+  if (heir == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  lease.reset();
+  REQUIRE(used_units(folder.path(), cpu) == 4);
+  REQUIRE_FALSE(Lease::try_acquire(folder.path(), cpu, 1));
+  ::kill(heir, SIGKILL);
+  ::waitpid(heir, nullptr, 0);
+  REQUIRE(used_units(folder.path(), cpu) == 0);
+}
+
+TEST_CASE("nothing is taken of a device that nobody has leased yet", "[queue][lease]") {
+  TemporaryFolder folder;
+  REQUIRE(used_units(folder / "none", cpu) == 0);
+}
+
+using tests::error_of;
+using tests::TemporaryFolder;
+
+QueueEntry entry(const std::string& run, int priority, int64_t position) {
+  QueueEntry entry;
+  entry.run = run;
+  entry.group = "2026-11-21T10:00:00.000Z-7";
+  entry.submitted = "2026-11-21T10:00:00.000Z";
+  entry.priority = priority;
+  entry.position = position;
+  entry.host = "here";
+  entry.devices = {{"cuda:0", 24}, {"cuda:1", 24}};
+  entry.units = 12;
+  entry.jobs = 4;
+  entry.fail_fast = true;
+  return entry;
+}
+
+std::vector<std::string> runs(const std::vector<QueueEntry>& entries) {
+  std::vector<std::string> runs;
+  for (const QueueEntry& entry : entries) runs.push_back(entry.run);
+  return runs;
+}
+
+TEST_CASE("an entry is written and read as it is", "[queue]") {
+  QueueEntry before = entry("a", -3, 5);
+  before.starts = 2;
+  before.attempt = 7;
+  const QueueEntry after = entry_from_json(to_json(before));
+  REQUIRE(to_json(after) == to_json(before));
+  REQUIRE(after.priority == -3);
+  REQUIRE(after.devices.size() == 2);
+  REQUIRE(after.devices[1].name == "cuda:1");
+  REQUIRE(after.fail_fast);
+}
+
+TEST_CASE("a damaged entry is named by its field", "[queue]") {
+  nlohmann::json json = to_json(entry("a", 0, 0));
+  json["units"] = "many";
+  REQUIRE(error_of([&] { entry_from_json(json); }).find("'units'") != std::string::npos);
+}
+
+TEST_CASE("larger priorities come first, then earlier commands, then the order of a command",
+          "[queue]") {
+  TemporaryFolder folder;
+  Queue queue(folder.path());
+  QueueEntry late = entry("late", 0, 0);
+  late.submitted = "2026-11-21T11:00:00.000Z";
+  queue.add(late);
+  queue.add(entry("second", 0, 1));
+  queue.add(entry("first", 0, 0));
+  QueueEntry urgent = late;
+  urgent.run = "urgent";
+  urgent.priority = 1;
+  queue.add(urgent);
+  const std::vector<std::string> order = {"urgent", "first", "second", "late"};
+  REQUIRE(runs(queue.entries()) == order);
+  REQUIRE(runs(read_entries(folder.path())) == order);
+}
+
+TEST_CASE("a queue is on the disk, for the next process", "[queue]") {
+  TemporaryFolder folder;
+  Queue(folder.path()).add(entry("a", 0, 0));
+  REQUIRE(is_queued(folder.path(), "a"));
+  Queue queue(folder.path());
+  REQUIRE(queue.find("a") != nullptr);
+  queue.remove("a");
+  REQUIRE(queue.find("a") == nullptr);
+  REQUIRE_FALSE(is_queued(folder.path(), "a"));
+  REQUIRE(read_entries(folder.path()).empty());
+}
+
+TEST_CASE("who asks for a run that waits already only raises its priority", "[queue]") {
+  TemporaryFolder folder;
+  Queue queue(folder.path());
+  queue.add(entry("a", 2, 0));
+  QueueEntry again = entry("a", 1, 9);
+  again.group = "another";
+  queue.add(again);
+  REQUIRE(queue.entries().size() == 1);
+  REQUIRE(queue.find("a")->priority == 2);
+  again.priority = 5;
+  queue.add(again);
+  REQUIRE(queue.find("a")->priority == 5);
+  REQUIRE(queue.find("a")->position == 0);
+}
+
+TEST_CASE("damaged entries are named and do not hinder the others", "[queue]") {
+  TemporaryFolder folder;
+  Queue(folder.path()).add(entry("a", 0, 0));
+  folder.write(".queue/entries/b", "{\"run\":");
+  folder.write(".queue/entries/c", to_json(entry("other", 0, 0)).dump());
+  folder.write(".queue/entries/a.tmp-17", "half");
+  std::vector<std::string> problems;
+  REQUIRE(runs(read_entries(folder.path(), &problems)) == std::vector<std::string>{"a"});
+  REQUIRE(problems.size() == 2);
+}
+
+TEST_CASE("a runs folder without a queue has no entries", "[queue]") {
+  TemporaryFolder folder;
+  REQUIRE(read_entries(folder.path()).empty());
+  REQUIRE_FALSE(is_queued(folder.path(), "a"));
+}
+
+}  // namespace
+}  // namespace forge::queue

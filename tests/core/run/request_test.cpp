@@ -1,0 +1,128 @@
+#include "core/run/request.h"
+#include "core/base/files.h"
+#include "tests/core/run/fixture.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_runs.h"
+#include "tests/support/support.h"
+
+namespace forge::run {
+namespace {
+
+using namespace tests;
+
+worker::BackendInfo backend_that(const std::string& supports) {
+  worker::BackendInfo info;
+  info.hello.backend = "fake";
+  info.environment.device_type = "cpu";
+  if (!supports.empty())
+    info.supports = std::get<worker::Supports>(worker::event_from_line(supports));
+  return info;
+}
+
+const nlohmann::json asked_experiment = {{"optimizer", {{"type", "sgd"}}},
+                                         {"train", {{"z", nullptr}}}};
+
+TEST_CASE("a value that a backend lacks is refused at the place of the key", "[backend]") {
+  const auto source = std::make_shared<SourceText>(SourceText{"c.yaml", "", "type: sgd", 1});
+  config::Origins origins;
+  origins["optimizer.type"].set_by = {"config", "sgd", make_span(source, 1, 7), ""};
+  const std::string message = error_of([&] {
+    require_supported(asked_experiment,
+                      origins,
+                      backend_that(R"({"event":"supports","jobs":[],)"
+                                   R"("config":{"optimizer.type":["adamw","lion"]}})"));
+  });
+  CHECK(contains(message, "backend fake cannot do optimizer.type: sgd on cpu"));
+  CHECK(contains(message, "c.yaml:1:7"));
+  CHECK(contains(message, "it can do adamw, lion"));
+}
+
+TEST_CASE("what a backend does not speak of is let through", "[backend]") {
+  const auto accepts = [](const std::string& supports) {
+    return error_of([&] { require_supported(asked_experiment, {}, backend_that(supports)); })
+        .empty();
+  };
+  CHECK(accepts(""));
+  CHECK(accepts(R"({"event":"supports","jobs":[]})"));
+  CHECK(accepts(R"({"event":"supports","jobs":[],"config":{"optimizer.type":["sgd"]}})"));
+  CHECK(accepts(R"({"event":"supports","jobs":[],"config":{"train.z":[null]}})"));
+  CHECK(accepts(R"({"event":"supports","jobs":[],"config":{"no.such.key":["a"],"":[1]}})"));
+  CHECK_FALSE(accepts(R"({"event":"supports","jobs":[],"config":{"train.z":[false]}})"));
+}
+
+TEST_CASE("a job that a backend does not do is refused", "[backend]") {
+  const worker::BackendInfo info =
+      backend_that(R"({"event":"supports","jobs":["describe","train"]})");
+  require_job(worker::Job::train, info);
+  require_job(worker::Job::generate, backend_that(""));
+  const std::string message = error_of([&] { require_job(worker::Job::generate, info); });
+  CHECK(contains(message, "backend fake cannot do the job generate"));
+  CHECK(contains(message, "it does describe, train"));
+}
+
+TEST_CASE("a job that reads a model asks nothing of how it was trained", "[backend]") {
+  config::Experiment trained;
+  trained.train.precision = model::Precision::float64;
+  const auto fault = [&](const std::string& limits) {
+    const worker::BackendInfo info =
+        backend_that(R"({"event":"supports","jobs":["evaluate"],"config":)" + limits + "}");
+    return error_of([&] { require_readable(worker::Job::evaluate, trained, info); });
+  };
+  CHECK(fault(R"({"optimizer.type":["none"],"data.order":["none"]})").empty());
+  CHECK(contains(fault(R"({"model.layers":["mamba2"]})"), "cannot do model.layers: attention"));
+  CHECK(contains(fault(R"({"train.precision":["float32"]})"), "it can do float32"));
+  const worker::BackendInfo trainer = backend_that(R"({"event":"supports","jobs":["train"]})");
+  CHECK(contains(error_of([&] { require_readable(worker::Job::evaluate, trained, trainer); }),
+                 "cannot do the job evaluate"));
+}
+
+using namespace tests;
+
+TEST_CASE("a run goes on only with the backend that it was begun with", "[run][renew]") {
+  const TemporaryFolder runs;
+  const RunRecord record = new_run(runs.path()).record();
+  worker::BackendInfo backend = small_inputs().backend;
+  REQUIRE(error_of([&] { require_same_backend(record, backend); }) == "");
+  backend.hello.numerics_version = 2;
+  REQUIRE(tests::contains(error_of([&] { require_same_backend(record, backend); }),
+                          "its numerics version is 1 and would be 2"));
+  backend = small_inputs().backend;
+  backend.environment.threads = 1;
+  REQUIRE(tests::contains(error_of([&] { require_same_backend(record, backend); }),
+                          "its number of CPU threads is 2 and would be 1"));
+  backend = small_inputs().backend;
+  backend.environment.device_type = "cuda";
+  REQUIRE(tests::contains(error_of([&] { require_same_backend(record, backend); }),
+                          "its device is cpu and would be cuda"));
+}
+
+TEST_CASE("a renewed request names the folder and the token files of now", "[run][renew]") {
+  const TemporaryFolder runs;
+  const RunFolder folder = new_run(runs.path());
+  const RunFolder moved(runs / "elsewhere");
+  rename_path(folder.path(), moved.path());
+  data::PreparedData data;
+  data.data_fingerprint = "d";
+  data.tokenizer_fingerprint = "t";
+  data.train = {{"", 1, "/new/train.tokens", 7}};
+  data.evaluation = {{"", 1, "/new/evaluation.tokens", 2}};
+  refresh_request(moved, read_request(moved), data);
+  const worker::Request request = read_request(moved);
+  REQUIRE(request.run_dir == moved.path().string());
+  REQUIRE(request.train_tokens[0].path == "/new/train.tokens");
+  REQUIRE(request.train_tokens[0].rows == 7);
+  REQUIRE(request.identity == moved.record().key);
+  data.data_fingerprint = "other";
+  REQUIRE(tests::contains(error_of([&] { refresh_request(moved, request, data); }),
+                          "its data is d and would be other"));
+}
+
+TEST_CASE("an imported model has nothing to go on with", "[run][renew]") {
+  const TemporaryFolder runs;
+  const RunFolder folder = make_completed_run(runs.path(), {});
+  remove_tree(folder.request_file());
+  REQUIRE(tests::contains(error_of([&] { read_request(folder); }), "is a model that was imported"));
+}
+
+}  // namespace
+}  // namespace forge::run

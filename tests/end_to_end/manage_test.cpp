@@ -1,0 +1,182 @@
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "core/base/files.h"
+#include "tests/end_to_end/program.h"
+#include "tests/support/catch.h"
+
+namespace forge::tests {
+namespace {
+
+using nlohmann::json;
+
+/// A run that goes on until it is stopped and saves nothing by itself.
+std::vector<std::string> endless(const std::string& config, int steps = 200'000) {
+  std::vector<std::string> arguments = tiny({"run", config, "--detach"}, steps);
+  for (const char* setting :
+       {"train.eval_every=0", "train.log_every=10", "train.checkpoint_every=0"})
+    arguments.insert(arguments.end(), {"--set", setting});
+  return arguments;
+}
+
+json json_of(const Program& forge, std::vector<std::string> arguments) {
+  arguments.push_back("--json");
+  const Outcome outcome = forge.call(arguments);
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  return json::parse(outcome.out);
+}
+
+bool is_state(const Program& forge, const std::string& status) {
+  return json_of(forge, {"runs"})[0].at("status") == status;
+}
+
+TEST_CASE("a run saves on request and goes on and is resumed without its command") {
+  const Program forge;
+  const Outcome started = forge.call(endless("train_canon_a"));
+  INFO(started.err);
+  REQUIRE(started.exit_code == 0);
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 20; }));
+  const std::string id = forge.only_run().filename().string();
+
+  const json saved = json_of(forge, {"runs", "save", id});
+  REQUIRE(saved.at("saved") == true);
+  REQUIRE(fs::exists(fs::path(saved.at("path").get<std::string>()) / "manifest.json"));
+  const int64_t at = saved.at("step");
+  REQUIRE(wait_until([&] { return forge.steps_done() > at + 10; }));
+  REQUIRE(forge.call({"runs", "rm", id}).exit_code == 1);
+  REQUIRE(forge.call({"pack", id}).exit_code == 1);
+
+  REQUIRE(forge.call({"runs", "stop", id}).exit_code == 0);
+  REQUIRE(wait_until([&] { return is_state(forge, "stopped"); }));
+  REQUIRE(forge.call({"runs", "save", id}).exit_code == 1);
+  const int64_t stopped_at = json_of(forge, {"runs"})[0].at("step");
+
+  const Outcome resumed = forge.call({"runs", "resume", id, "--detach"});
+  INFO(resumed.err);
+  REQUIRE(resumed.exit_code == 0);
+  REQUIRE(resumed.out == id + "\n");
+  REQUIRE(wait_until([&] { return forge.steps_done() > stopped_at + 10; }));
+  REQUIRE(forge.call({"runs", "stop", id}).exit_code == 0);
+  // Follows until the run ends.
+  const Outcome logs = forge.call({"runs", "logs", id, "-f"});
+  REQUIRE(logs.exit_code == 0);
+  REQUIRE(contains(logs.out, "attempt 1 on "));
+  REQUIRE(contains(logs.out, "checkpoint of step " + std::to_string(at)));
+  REQUIRE(contains(logs.out, "attempt 2 on "));
+  REQUIRE(contains(logs.out, "going on after step " + std::to_string(stopped_at)));
+  REQUIRE(contains(logs.out, "stopped on request"));
+}
+
+TEST_CASE("a stopped run that is resumed ends as if it had never stopped") {
+  const Program straight;
+  REQUIRE(straight.call(tiny({"run", "train_canon_a"}, 400)).exit_code == 0);
+  const Program forge;
+  std::vector<std::string> arguments = tiny({"run", "train_canon_a", "--detach"}, 400);
+  REQUIRE(forge.call(arguments).exit_code == 0);
+  wait_until([&] { return forge.steps_done() >= 20; });
+  forge.call({"runs", "stop", "--all"});
+  REQUIRE(wait_until([&] { return !is_state(forge, "running"); }));
+  const json ended = json_of(forge, {"runs", "resume", "--where", "config=train_canon_a"});
+  const json wanted = json_of(straight, {"runs"});
+  if (!ended.empty()) REQUIRE(ended[0].at("eval_loss") == wanted[0].at("eval_loss"));
+}
+
+TEST_CASE("runs are removed and brought back and archived and tagged") {
+  const Program forge;
+  REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 4)).exit_code == 0);
+  const std::string id = forge.only_run().filename().string();
+  const json all = json_of(forge, {"runs"});
+  const Outcome removed = forge.call({"runs", "rm", "--where", "status=completed"});
+  INFO(removed.err);
+  REQUIRE(contains(removed.out, "removed 1 run,"));
+  REQUIRE(json_of(forge, {"runs"}).empty());
+  REQUIRE(json_of(forge, {"runs", "undo", "--list"})[0].at("runs")[0].at("run") == id);
+  REQUIRE(contains(forge.call({"runs", "undo"}).out, "restored 1 run"));
+  REQUIRE(json_of(forge, {"runs"}) == all);
+  REQUIRE(forge.call({"runs", "rm"}).exit_code == 2);
+
+  REQUIRE(forge.call({"runs", "tag", id, "paper", "b"}).out == id + ": b, paper\n");
+  REQUIRE(forge.call({"runs", "note", id, "a", "note"}).out == id + ": a note\n");
+  REQUIRE(json_of(forge, {"runs", "--where", "tag=paper"}).size() == 1);
+  REQUIRE(json_of(forge, {"runs", "--where", "tag=none"}).empty());
+  REQUIRE(contains(forge.call({"runs", "show", id}).out, "b, paper"));
+  REQUIRE(forge.call({"runs", "archive", id}).exit_code == 0);
+  REQUIRE(json_of(forge, {"runs"}).empty());
+  REQUIRE(forge.call({"store", "reindex"}).exit_code == 0);
+  REQUIRE(json_of(forge, {"runs", "--archived"})[0].at("note") == "a note");
+  REQUIRE(contains(forge.call(tiny({"run", "train_canon_a"}, 4)).err, "already completed"));
+  REQUIRE(forge.call({"runs", "archive", id, "--restore"}).exit_code == 0);
+  REQUIRE(json_of(forge, {"runs"}).size() == 1);
+}
+
+TEST_CASE("a packed run is imported elsewhere and what it does is the same") {
+  const Program forge;
+  REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 4)).exit_code == 0);
+  const std::string id = forge.only_run().filename().string();
+  const std::string file = (forge.folder() / "run.tar.zst").string();
+  const json packed = json_of(forge, {"pack", id, "-o", file});
+  REQUIRE(packed.at("run") == id);
+  REQUIRE(forge.call({"pack", id, "-o", file}).exit_code == 1);  // never replaced
+  const Program other;
+  const json imported = json_of(other, {"import", file});
+  REQUIRE(imported.at("made") == true);
+  REQUIRE(imported.at("missing").empty());
+  json theirs = json_of(other, {"runs"}), ours = json_of(forge, {"runs"});
+  REQUIRE(theirs == ours);
+  const std::vector<std::string> words = {
+      "generate", id, "--prompt", "Once", "--max-tokens", "5", "--seed", "1"};
+  REQUIRE(other.call(words).out == forge.call(words).out);
+  REQUIRE(json_of(other, {"import", file}).at("made") == false);
+  REQUIRE(forge.call({"import", "/nowhere"}).exit_code == 1);
+}
+
+TEST_CASE("garbage is only freed when that is said") {
+  const Program forge;
+  REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 4)).exit_code == 0);
+  REQUIRE(forge.call({"runs", "rm", "train_canon_a"}).exit_code == 0);
+  REQUIRE(contains(forge.call({"gc"}).out, "nothing to free"));
+  const Outcome said = forge.call({"gc", "--older-than", "0"});
+  REQUIRE(contains(said.out, "removed runs"));
+  REQUIRE(contains(said.out, "nothing was freed; --yes frees"));
+  REQUIRE(json_of(forge, {"runs", "undo", "--list"}).size() == 1);
+  REQUIRE(contains(forge.call({"gc", "--older-than", "0", "--yes"}).out, "freed "));
+  REQUIRE(json_of(forge, {"runs", "undo", "--list"}).empty());
+}
+
+TEST_CASE("the doctor says how things stand") {
+  const Program forge;
+  const Outcome outcome = forge.call({"doctor", "--json"});
+  const json report = json::parse(outcome.out);
+  REQUIRE(outcome.exit_code == (report.at("problems") == 0 ? 0 : 1));
+  std::vector<std::string> names;
+  for (const json& finding : report.at("findings")) names.push_back(finding.at("what"));
+  for (const char* name : {"cores", "memory", "GPU", "backend libtorch", "locks", "syncs", "cache"})
+    REQUIRE(std::count(names.begin(), names.end(), name) == 1);
+  REQUIRE(contains(forge.call({"doctor"}).out, "backend libtorch"));
+}
+
+using nlohmann::json;
+
+TEST_CASE("an installed tree works from anywhere") {
+  Program forge;
+  const std::string prefix = (forge.folder() / "prefix").string();
+  const std::string install = "cmake --install " + std::string(FORGE_BUILD_DIR) + " --prefix " +
+                              prefix + " > " + (forge.folder() / "install.log").string();
+  REQUIRE(std::system(install.c_str()) == 0);
+  forge.binary = std::filesystem::path(prefix) / "bin" / "forge";
+  forge.working_directory = forge.folder().path();
+  forge.environment["FORGE_RUNS_DIR"] = "";  // ./runs, because the shipped workspace is read-only
+  const json projects = json::parse(forge.call({"ls", "--json"}).out);
+  REQUIRE(projects.size() == 9);
+  const Outcome outcome = forge.call(tiny({"run", "train_canon_ac", "--json"}));
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  REQUIRE(json::parse(outcome.out)[0].at("status") == "completed");
+  REQUIRE_FALSE(
+      std::filesystem::exists(std::filesystem::path(prefix) / "share" / "forge" / "runs"));
+}
+
+}  // namespace
+}  // namespace forge::tests
