@@ -39,11 +39,6 @@ Heads split(const at::Tensor& qkv, const HeadLayout& layout) {
           all.narrow(2, layout.heads + layout.kv_heads, layout.kv_heads)};
 }
 
-/// Options of the heads that attention reads: those of qkv with the products' type.
-at::TensorOptions options_of(const at::Tensor& qkv, int64_t products) {
-  return qkv.options().dtype(static_cast<at::ScalarType>(products));
-}
-
 /// The weights that autograd tracks are arguments of their own; their gradients are returned.
 struct Arguments {
   CanonRope rope;
@@ -94,8 +89,7 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
       // The heads are no longer needed.
       grad_qkv = heads.scalar_type() == grad.scalar_type() ? heads : at::empty_like(grad);
       grad_canon = at::empty_like(layer.weight);
-      canon_conv_backward_cpu(
-          saved[0], layer.weight, layer.options, layer.doc_ids, grad, grad_qkv, grad_canon);
+      canon_conv_backward_cpu(saved[0], layer, grad, grad_qkv, grad_canon);
     }
     return {grad_qkv, grad_canon, {}};
   }

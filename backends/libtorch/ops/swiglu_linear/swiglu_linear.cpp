@@ -61,17 +61,16 @@ template <class T, class Out>
 void canon_forward(const at::Tensor& gate_up, const CanonLayer& layer, at::Tensor& y) {
   const auto p = canon::convolution<T>(gate_up, layer);
   const int64_t width = y.size(2);
-  canon::for_each_chunk_with_memory<T>(
-      p.batch, p.length, p.channels, [&](const Chunk& chunk, T* memory) {
-        const auto in = p.row_to_read(gate_up.data_ptr<T>(), chunk.row);
-        Out* out = y.data_ptr<Out>() + chunk.row * p.length * width;
-        with_simd([&]() FORGE_SIMD_BODY {
-          for (int64_t t = chunk.begin; t < chunk.end; ++t) {
-            canon::convolve(p, chunk.row, t, t + 1, p.all(), in, Tokens<T>{memory, t, p.channels});
-            swiglu_token(width, memory, out + t * width);
-          }
-        });
-      });
+  canon::for_each_chunk<T>(p.batch, p.length, p.channels, [&](const Chunk& chunk, T* memory) {
+    const auto in = p.row_to_read(gate_up, chunk);
+    Out* out = y.data_ptr<Out>() + chunk.row * p.length * width;
+    with_simd([&]() FORGE_SIMD_BODY {
+      for (int64_t t = chunk.begin; t < chunk.end; ++t) {
+        canon::convolve(p, chunk.token(t), p.all(), in, Tokens<T>{memory, t, p.channels});
+        swiglu_token(width, memory, out + t * width);
+      }
+    });
+  });
 }
 
 // Channels of gate, and as many of up, that the backward pass takes at a time through a chunk, so
@@ -101,16 +100,10 @@ FORGE_INLINE void backward_block(const canon::Convolution<T>& p,
   const int64_t halo_end = std::min(chunk.end + p.kernel - 1, p.length);
   // Gate and up side by side: first the convolution's output, then, over it, its gradient.
   const Tokens<T> convolved{b.memory, chunk.begin, 2 * count};
-  const Tokens<const T> grad{b.memory, chunk.begin, 2 * count};
   for (const int half : {0, 1}) {
     const canon::Channels channels{half * width + first, count};
-    canon::convolve(p,
-                    chunk.row,
-                    chunk.begin,
-                    halo_end,
-                    channels,
-                    b.gate_up.from_channel(channels.first),
-                    convolved.from_channel(half * count));
+    const auto in = b.gate_up.from_channel(channels.first);
+    canon::convolve(p, chunk.until(halo_end), channels, in, convolved.from_channel(half * count));
   }
   for (int64_t t = chunk.begin; t < halo_end; ++t) {
     T* c = convolved.at(t);
@@ -122,22 +115,11 @@ FORGE_INLINE void backward_block(const canon::Convolution<T>& p,
   }
   for (const int half : {0, 1}) {
     const canon::Channels channels{half * width + first, count};
-    const Tokens<const T> upstream = grad.from_channel(half * count);
-    canon::accumulate_taps(p,
-                           chunk.row,
-                           chunk.begin,
-                           chunk.end,
-                           channels,
-                           b.gate_up.from_channel(channels.first),
-                           upstream,
-                           b.sums);
-    canon::convolve_transposed(p,
-                               chunk.row,
-                               chunk.begin,
-                               chunk.end,
-                               channels,
-                               upstream,
-                               b.grad_gate_up.from_channel(channels.first));
+    const Tokens<const T> upstream = convolved.from_channel(half * count).read();
+    const auto in = b.gate_up.from_channel(channels.first);
+    canon::accumulate_taps(p, chunk, channels, in, upstream, b.sums);
+    canon::convolve_transposed(
+        p, chunk, channels, upstream, b.grad_gate_up.from_channel(channels.first));
   }
 }
 
@@ -150,26 +132,23 @@ void canon_backward(const at::Tensor& gate_up,
                     at::Tensor& grad_canon) {
   const auto p = canon::convolution<T>(gate_up, layer);
   const int64_t width = y.size(2), size = p.kernel * p.channels;
-  const int64_t chunks = canon::chunk_count(p.batch, p.length);
+  const int64_t chunks = p.chunk_count();
+  const int64_t memory_size = (chunk_rows + canon::max_kernel) * 2 * block_channels;
   std::vector<T> sums(chunks * size, T(0));
-  canon::for_each_chunk_with_memory<T>(
-      p.batch,
-      p.length,
-      (chunk_rows + canon::max_kernel) * 2 * block_channels,
-      [&](const Chunk& chunk, T* memory) {
-        const int64_t row = chunk.row * p.length * width;
-        const BackwardBlock<T, Out> block{p.row_to_read(gate_up.data_ptr<T>(), chunk.row),
-                                          p.row_to_write(grad_gate_up.data_ptr<T>(), chunk.row),
-                                          {grad_y.data_ptr<T>() + row, 0, width},
-                                          {y.data_ptr<Out>() + row, 0, width},
-                                          sums.data() + chunk.index * size,
-                                          memory};
-        with_simd([&]() FORGE_SIMD_BODY {
-          for (int64_t first = 0; first < width; first += block_channels) {
-            backward_block(p, chunk, first, std::min(block_channels, width - first), block);
-          }
-        });
-      });
+  canon::for_each_chunk<T>(p.batch, p.length, memory_size, [&](const Chunk& chunk, T* memory) {
+    const int64_t row = chunk.row * p.length * width;
+    const BackwardBlock<T, Out> block{p.row_to_read(gate_up, chunk),
+                                      p.template row_to_write<T>(grad_gate_up, chunk),
+                                      {grad_y.data_ptr<T>() + row, 0, width},
+                                      {y.data_ptr<Out>() + row, 0, width},
+                                      sums.data() + chunk.index * size,
+                                      memory};
+    with_simd([&]() FORGE_SIMD_BODY {
+      for (int64_t first = 0; first < width; first += block_channels) {
+        backward_block(p, chunk, first, std::min(block_channels, width - first), block);
+      }
+    });
+  });
   with_simd([&]() FORGE_SIMD_BODY {
     canon::add_up_taps(p.channels, p.kernel, chunks, sums.data(), grad_canon.data_ptr<T>());
   });
