@@ -15,7 +15,7 @@ namespace forge::libtorch {
 namespace {
 
 constexpr int windows = 5;
-constexpr double window_seconds = 0.05;  ///< at least, of the operation and of its baseline
+constexpr double operation_window_seconds = 0.05;  ///< at least, of the operation and of its baseline
 constexpr double peak_window_seconds = 0.01;
 constexpr int64_t most_calls = 1000;
 
@@ -131,8 +131,8 @@ std::vector<T> chosen(const std::vector<T>& all,
 }
 
 nlohmann::json measure(const OperationCase& operation, const at::Device& device) {
-  const int64_t fused_calls = calls_in(window_seconds, device, operation.fused);
-  const int64_t baseline_calls = calls_in(window_seconds, device, operation.baseline);
+  const int64_t fused_calls = calls_in(operation_window_seconds, device, operation.fused);
+  const int64_t baseline_calls = calls_in(operation_window_seconds, device, operation.baseline);
   std::vector<double> fused, baseline;
   for (int i = 0; i < windows; ++i) {
     fused.push_back(timed_calls(device, fused_calls, operation.fused));

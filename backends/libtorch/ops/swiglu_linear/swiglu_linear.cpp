@@ -25,39 +25,6 @@ using canon::Chunk;
 using canon::Tokens;
 
 template <class T, class Out>
-void plain_forward(const at::Tensor& gate_up, at::Tensor& y) {
-  const int64_t width = y.size(2);
-  for_each_row_chunk(y.size(0) * y.size(1), [&](int64_t, int64_t begin, int64_t end) {
-    const T* in = gate_up.data_ptr<T>();
-    Out* out = y.data_ptr<Out>();
-    with_simd([&]() FORGE_SIMD_BODY {
-      for (int64_t t = begin; t < end; ++t) {
-        swiglu_token(width, in + t * 2 * width, out + t * width);
-      }
-    });
-  });
-}
-
-template <class T, class Out>
-void plain_backward(const at::Tensor& gate_up,
-                    const at::Tensor& grad_y,
-                    at::Tensor& y,
-                    at::Tensor& grad_gate_up) {
-  const int64_t width = y.size(2);
-  for_each_row_chunk(y.size(0) * y.size(1), [&](int64_t, int64_t begin, int64_t end) {
-    const T *in = gate_up.data_ptr<T>(), *grad = grad_y.data_ptr<T>();
-    T* grad_in = grad_gate_up.data_ptr<T>();
-    Out* out = y.data_ptr<Out>();
-    with_simd([&]() FORGE_SIMD_BODY {
-      for (int64_t t = begin; t < end; ++t) {
-        swiglu_token_both(
-            width, in + t * 2 * width, grad + t * width, grad_in + t * 2 * width, out + t * width);
-      }
-    });
-  });
-}
-
-template <class T, class Out>
 void canon_forward(const at::Tensor& gate_up, const CanonLayer& layer, at::Tensor& y) {
   const auto p = canon::convolution<T>(gate_up, layer);
   const int64_t width = y.size(2);
@@ -157,11 +124,9 @@ void canon_backward(const at::Tensor& gate_up,
 }  // namespace
 
 void canon_swiglu_forward_cpu(const at::Tensor& gate_up, const CanonLayer& canon, at::Tensor& y) {
+  if (!canon.weight.defined()) return swiglu_forward_cpu(gate_up, y);
   with_operand_type(y.scalar_type(), [&](auto number, auto element) {
-    using T = decltype(number);
-    using Out = decltype(element);
-    canon.weight.defined() ? canon_forward<T, Out>(gate_up, canon, y)
-                           : plain_forward<T, Out>(gate_up, y);
+    canon_forward<decltype(number), decltype(element)>(gate_up, canon, y);
   });
 }
 
@@ -171,12 +136,10 @@ void canon_swiglu_backward_cpu(const at::Tensor& gate_up,
                                at::Tensor& y,
                                at::Tensor& grad_gate_up,
                                at::Tensor& grad_canon) {
+  if (!canon.weight.defined()) return swiglu_backward_cpu(gate_up, grad_y, y, grad_gate_up);
   with_operand_type(y.scalar_type(), [&](auto number, auto element) {
-    using T = decltype(number);
-    using Out = decltype(element);
-    canon.weight.defined()
-        ? canon_backward<T, Out>(gate_up, canon, grad_y, y, grad_gate_up, grad_canon)
-        : plain_backward<T, Out>(gate_up, grad_y, y, grad_gate_up);
+    canon_backward<decltype(number), decltype(element)>(
+        gate_up, canon, grad_y, y, grad_gate_up, grad_canon);
   });
 }
 
