@@ -71,10 +71,10 @@ TEST_CASE("a name that leads out of the folder is refused", "[archive]") {
 
 /// One entry as a stranger may write it.
 struct Entry {
-  std::string name;
+  std::string name = {};
   mode_t type = AE_IFREG;
-  std::string symlink;
-  std::string hardlink;
+  std::string symlink = {};
+  std::string hardlink = {};
 };
 
 fs::path tar_of(const fs::path& file, const std::vector<Entry>& entries) {
