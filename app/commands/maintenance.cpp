@@ -1,8 +1,8 @@
+#include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <map>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -41,18 +41,18 @@ std::vector<manage::BackendReport> ask_backends(const Context& context) {
 }
 
 std::vector<Finding> examine(const Context& context) {
-  std::vector<Finding> findings = manage::examine_machine();
+  std::vector<Finding> findings = manage::check_machine();
   const auto add = [&](const std::vector<Finding>& more) {
     findings.insert(findings.end(), more.begin(), more.end());
   };
   const std::vector<manage::BackendReport> backends = ask_backends(context);
-  add({manage::examine_gpu(backends)});
+  add({manage::check_gpu(backends)});
   for (const manage::BackendReport& report : backends)
-    add(manage::examine_backend(report, report.name == "libtorch"));
-  add(manage::examine_runs_folder(context.runs_dir()));
-  add({manage::examine_store(context.runs_dir()), manage::examine_cache(user_cache_dir())});
+    add(manage::check_backend(report, report.name == "libtorch"));
+  add(manage::check_runs_folder(context.runs_dir()));
+  add({manage::check_store(context.runs_dir()), manage::check_cache(user_cache_dir())});
   const char* path = std::getenv("PATH");
-  add({manage::examine_build_tools(path ? path : "")});
+  add({manage::check_build_tools(path ? path : "")});
   return findings;
 }
 
@@ -142,26 +142,26 @@ Sum sum_of(const std::vector<manage::Garbage>& garbage) {
   return sum;
 }
 
-std::string words_for(manage::Waste waste) {
-  switch (waste) {
-    case manage::Waste::removed_run: return "removed runs";
-    case manage::Waste::surplus_checkpoint: return "checkpoints beyond what their runs keep";
-    case manage::Waste::damaged_checkpoint: return "damaged checkpoints";
-    case manage::Waste::leftover: return "leftovers of broken work";
-    case manage::Waste::prepared_data: return "prepared data that no run here needs";
+std::string words_for(manage::GarbageKind kind) {
+  switch (kind) {
+    case manage::GarbageKind::removed_run: return "removed runs";
+    case manage::GarbageKind::surplus_checkpoint: return "checkpoints beyond what their runs keep";
+    case manage::GarbageKind::damaged_checkpoint: return "damaged checkpoints";
+    case manage::GarbageKind::leftover: return "leftovers of broken work";
+    case manage::GarbageKind::prepared_data: return "prepared data that no run here needs";
   }
   return "";
 }
 
 void print(const std::vector<manage::Garbage>& garbage, bool verbose) {
-  std::map<manage::Waste, Sum> sums;
+  std::map<manage::GarbageKind, Sum> sums;
   for (const manage::Garbage& item : garbage) {
-    ++sums[item.waste].count;
-    sums[item.waste].bytes += item.bytes;
+    ++sums[item.kind].count;
+    sums[item.kind].bytes += item.bytes;
   }
   std::vector<std::vector<std::string>> lines = {{"What", "Count", "Size"}};
-  for (const auto& [waste, sum] : sums) {
-    lines.push_back({words_for(waste), std::to_string(sum.count), human_bytes(double(sum.bytes))});
+  for (const auto& [kind, sum] : sums) {
+    lines.push_back({words_for(kind), std::to_string(sum.count), human_bytes(double(sum.bytes))});
   }
   std::cout << aligned(lines, {1, 2});
   if (!verbose) return;

@@ -7,10 +7,10 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/manage/pack.h"
 #include "core/project/project.h"
 #include "core/run/open_model.h"
 #include "core/run/run_folder.h"
-#include "core/manage/pack.h"
 
 namespace forge::app {
 namespace {
@@ -44,7 +44,7 @@ std::vector<std::pair<std::string, fs::path>> templates_of(const Context& contex
     if (at == origin.end() || !at->is_string()) continue;
     const std::string place = at->get<std::string>();
     const fs::path file = (root / place.substr(0, place.find(':'))).lexically_normal();
-    // A run that came from elsewhere may name any file of this machine: only templates are taken.
+    // An imported run may name any file of this machine: only templates are packed.
     const fs::path below = file.lexically_relative(root);
     if (file.extension() == ".yaml" && !below.empty() && *below.begin() != "..") add(file);
   }
@@ -94,24 +94,24 @@ int pack(const Context& context, const PackCommand& options) {
 int import(const Context& context, const std::string& origin, bool json) {
   const fs::path runs_dir = context.runs_dir();
   run::make_runs_dir(runs_dir);
-  const manage::TakenIn taken = manage::take_in_run(origin, runs_dir);
-  for (const std::string& note : taken.notes) std::cerr << "note: " << note << "\n";
+  const manage::ImportResult imported = manage::import_packed_run(origin, runs_dir);
+  for (const std::string& note : imported.notes) std::cerr << "note: " << note << "\n";
   if (json) {
     nlohmann::json missing = nlohmann::json::array();
-    for (const manage::DataNeed& need : taken.missing) missing.push_back(to_json(need));
-    print_json(nlohmann::json{{"run", taken.folder.id()},
-                              {"folder", taken.folder.path().string()},
-                              {"made", taken.made},
-                              {"status", run::name_of(taken.folder.state())},
+    for (const manage::RequiredData& need : imported.missing) missing.push_back(to_json(need));
+    print_json(nlohmann::json{{"run", imported.folder.id()},
+                              {"folder", imported.folder.path().string()},
+                              {"made", imported.created},
+                              {"status", run::name_of(imported.folder.state())},
                               {"missing", missing},
-                              {"notes", taken.notes}});
+                              {"notes", imported.notes}});
     return 0;
   }
-  std::cout << (taken.made ? "imported " : "imported before: ") << origin << "\n"
-            << "  run      " << taken.folder.id() << "\n"
-            << "  status   " << run::name_of(taken.folder.state()) << "\n"
-            << "  folder   " << shown_path(taken.folder.path()) << "\n";
-  for (const manage::DataNeed& need : taken.missing) {
+  std::cout << (imported.created ? "imported " : "imported before: ") << origin << "\n"
+            << "  run      " << imported.folder.id() << "\n"
+            << "  status   " << run::name_of(imported.folder.state()) << "\n"
+            << "  folder   " << shown_path(imported.folder.path()) << "\n";
+  for (const manage::RequiredData& need : imported.missing) {
     std::cout << "  missing  " << need.path << "\n"
               << "           " << need.how << "\n";
   }
@@ -129,7 +129,7 @@ void add_pack(const Command& app, Program& program) {
       "tokenizer, weights), the templates of its config as they are now, and pack.json with the\n"
       "command, the revision, fingerprints of the data and how to get it, and a hash of every "
       "file.\n"
-      "'forge import' takes it in elsewhere; 'tar --zstd -xf' unpacks it.\n"
+      "'forge import' imports it elsewhere; 'tar --zstd -xf' unpacks it.\n"
       "\n"
       "Examples:\n"
       "  forge pack train_llama-deb27d\n"
@@ -151,7 +151,7 @@ void add_import(const Command& app, Program& program) {
   auto origin = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   const Command command =
-      app.add_subcommand("import", "Take in a run from a pack or from another folder of runs");
+      app.add_subcommand("import", "Import a run from a pack or from another folder of runs");
   command.footer(
       "Nothing that is here is replaced. Hashes are checked, a damaged checkpoint is left out, "
       "and\n"

@@ -1,8 +1,8 @@
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <thread>
-#include <unistd.h>
 
 #include "app/command_line.h"
 #include "app/runs.h"
@@ -185,10 +185,10 @@ struct RunsLogsOptions {
   bool json = false;
 };
 
-manage::Source source_of(const RunsLogsOptions& options) {
-  if (options.prose) return manage::Source::prose;
-  if (options.events) return manage::Source::events;
-  return options.supervisor ? manage::Source::supervisor : manage::Source::all;
+manage::LogSource source_of(const RunsLogsOptions& options) {
+  if (options.prose) return manage::LogSource::worker;
+  if (options.events) return manage::LogSource::events;
+  return options.supervisor ? manage::LogSource::supervisor : manage::LogSource::all;
 }
 
 /// "2026-11-22 00:12:03", UTC.
@@ -198,7 +198,7 @@ std::string time_text(double time) {
   return text;
 }
 
-void print(const manage::Entry& entry, const RunsLogsOptions& options, bool colour) {
+void print(const manage::LogLine& entry, const RunsLogsOptions& options, bool colour) {
   if (options.json) {
     std::cout << json_text(to_json(entry)) << "\n";
   } else if (options.events) {
@@ -208,7 +208,7 @@ void print(const manage::Entry& entry, const RunsLogsOptions& options, bool colo
         entry.kind == "failed" || (entry.kind == "ended" && entry.text.rfind("failed", 0) == 0);
     std::cout << styled(time_text(*entry.time), Style::dim, colour) << "  "
               << styled(entry.text, bad ? Style::red : Style::plain, colour) << "\n";
-  } else if (source_of(options) == manage::Source::all) {
+  } else if (source_of(options) == manage::LogSource::all) {
     std::cout << "                     | " << entry.text << "\n";
   } else {
     std::cout << entry.text << "\n";
@@ -224,11 +224,11 @@ bool is_over(const run::RunFolder& folder) {
 int print_logs(const Context& context, const RunsLogsOptions& options) {
   const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
   const bool colour = use_colour(STDOUT_FILENO);
-  manage::Chronicle chronicle(folder, source_of(options));
+  manage::RunLog log(folder, source_of(options));
   bool any = false;
   while (true) {
     const bool over = is_over(folder);  // asked first: what is written until then is seen below
-    for (const manage::Entry& entry : chronicle.poll()) {
+    for (const manage::LogLine& entry : log.poll()) {
       print(entry, options, colour);
       any = true;
     }

@@ -15,8 +15,8 @@
 #include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
-#include "core/run/queue/queue.h"
 #include "core/results/store/result_store.h"
+#include "core/run/queue/queue.h"
 
 namespace forge::manage {
 namespace {
@@ -48,7 +48,7 @@ std::optional<double> memory_line(const std::string& meminfo, const std::string&
   return std::nullopt;
 }
 
-Finding examine_memory(const fs::path& proc) {
+Finding check_memory(const fs::path& proc) {
   const std::string meminfo = text_of(proc / "meminfo");
   const auto available = memory_line(meminfo, "MemAvailable"),
              total = memory_line(meminfo, "MemTotal");
@@ -66,7 +66,7 @@ Finding examine_memory(const fs::path& proc) {
   return finding;
 }
 
-Finding examine_cores(const fs::path& proc) {
+Finding check_cores(const fs::path& proc) {
   const int usable = usable_cores();
   const int all = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   Finding finding{"cores", Health::ok, std::to_string(usable), ""};
@@ -105,7 +105,7 @@ class Probe {
   fs::path path_;
 };
 
-Finding examine_locks(const fs::path& folder) {
+Finding check_locks(const fs::path& folder) {
   Finding finding{"locks", Health::ok, "two programs cannot hold the same lock", ""};
   const auto first = FileLock::try_acquire(folder / "lock");
   const bool held =
@@ -122,7 +122,7 @@ Finding examine_locks(const fs::path& folder) {
   return finding;
 }
 
-Finding examine_syncs(const fs::path& folder) {
+Finding check_syncs(const fs::path& folder) {
   Finding finding{"syncs", Health::ok, "", ""};
   constexpr int times = 7;
   std::vector<double> seconds;
@@ -154,7 +154,7 @@ bool has_library(const nlohmann::json& libraries, const std::string& part) {
   });
 }
 
-Finding examine_blas(const BackendReport& report) {
+Finding check_blas(const BackendReport& report) {
   const nlohmann::json& libraries = report.info->environment.libraries;
   Finding finding{report.name + ": matrix products", Health::ok, "", ""};
   std::vector<std::string> names;
@@ -198,7 +198,7 @@ nlohmann::json to_json(const Finding& finding) {
           {"hint", finding.hint}};
 }
 
-std::vector<Finding> examine_backend(const BackendReport& report, bool is_own) {
+std::vector<Finding> check_backend(const BackendReport& report, bool is_own) {
   const std::string what = "backend " + report.name;
   if (!report.info) {
     return {{what,
@@ -219,17 +219,17 @@ std::vector<Finding> examine_backend(const BackendReport& report, bool is_own) {
     finding.text += ", " + std::to_string(info.environment.threads) +
                     (info.environment.threads == 1 ? " thread" : " threads");
   std::vector<Finding> findings = {finding};
-  if (info.environment.libraries.contains("blas")) findings.push_back(examine_blas(report));
+  if (info.environment.libraries.contains("blas")) findings.push_back(check_blas(report));
   return findings;
 }
 
-std::vector<Finding> examine_machine(const fs::path& proc) {
-  return {examine_cores(proc), examine_memory(proc)};
+std::vector<Finding> check_machine(const fs::path& proc) {
+  return {check_cores(proc), check_memory(proc)};
 }
 
-Finding examine_gpu(const std::vector<BackendReport>& backends,
-                    const fs::path& proc,
-                    const fs::path& dev) {
+Finding check_gpu(const std::vector<BackendReport>& backends,
+                  const fs::path& proc,
+                  const fs::path& dev) {
   Finding finding{"GPU", Health::ok, "none", ""};
   int count = 0;
   while (fs::exists(dev / ("nvidia" + std::to_string(count)))) ++count;
@@ -255,7 +255,7 @@ Finding examine_gpu(const std::vector<BackendReport>& backends,
   return finding;
 }
 
-Finding judge_space(const std::string& what, double free_bytes, const std::string& where) {
+Finding check_space(const std::string& what, double free_bytes, const std::string& where) {
   Finding finding{what, Health::ok, human_bytes(free_bytes) + " free at " + where, ""};
   if (free_bytes >= 10 * gib) return finding;
   finding.health = free_bytes < gib ? Health::problem : Health::warning;
@@ -263,12 +263,12 @@ Finding judge_space(const std::string& what, double free_bytes, const std::strin
   return finding;
 }
 
-std::vector<Finding> examine_runs_folder(const fs::path& runs_dir) {
+std::vector<Finding> check_runs_folder(const fs::path& runs_dir) {
   std::vector<Finding> findings;
   const fs::path folder = existing(fs::absolute(runs_dir));
   struct statvfs space {};
   if (::statvfs(folder.c_str(), &space) == 0) {
-    findings.push_back(judge_space(
+    findings.push_back(check_space(
         "disk of the runs", double(space.f_bavail) * double(space.f_frsize), shown_path(runs_dir)));
   }
   struct statfs system {};
@@ -281,8 +281,8 @@ std::vector<Finding> examine_runs_folder(const fs::path& runs_dir) {
   }
   try {
     const Probe probe(folder);
-    findings.push_back(examine_locks(probe.path()));
-    findings.push_back(examine_syncs(probe.path()));
+    findings.push_back(check_locks(probe.path()));
+    findings.push_back(check_syncs(probe.path()));
   } catch (const Error& problem) {
     findings.push_back(failed("folder of the runs", problem));
     if (findings.back().hint.empty())
@@ -291,7 +291,7 @@ std::vector<Finding> examine_runs_folder(const fs::path& runs_dir) {
   return findings;
 }
 
-Finding examine_cache(const fs::path& cache_dir) {
+Finding check_cache(const fs::path& cache_dir) {
   try {
     make_directories(cache_dir);
     const Probe probe(cache_dir);
@@ -305,14 +305,14 @@ Finding examine_cache(const fs::path& cache_dir) {
   if (::statvfs(cache_dir.c_str(), &space) != 0)
     return {"cache", Health::ok, "can be written: " + cache_dir.string(), ""};
   Finding finding =
-      judge_space("cache", double(space.f_bavail) * double(space.f_frsize), shown_path(cache_dir));
+      check_space("cache", double(space.f_bavail) * double(space.f_frsize), shown_path(cache_dir));
   if (finding.health != Health::ok)
     finding.hint =
         "'forge gc --cache' says what can be freed; FORGE_CACHE_DIR names another folder";
   return finding;
 }
 
-Finding examine_store(const fs::path& runs_dir) {
+Finding check_store(const fs::path& runs_dir) {
   Finding finding{"index of the runs", Health::ok, "no runs yet", ""};
   if (!fs::exists(runs_dir)) return finding;
   try {
@@ -334,7 +334,7 @@ Finding examine_store(const fs::path& runs_dir) {
   return finding;
 }
 
-Finding examine_build_tools(const std::string& path_variable) {
+Finding check_build_tools(const std::string& path_variable) {
   std::vector<std::string> here, missing;
   for (const std::string program : {"ccache", "mold"}) {
     bool found = false;

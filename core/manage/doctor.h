@@ -31,30 +31,30 @@ struct BackendReport {
 
 /// Its version, compiler and Torch, the BLAS in use and what of it is slow. One that forge does not
 /// need may well be missing.
-std::vector<Finding> examine_backend(const BackendReport& report, bool is_own);
+std::vector<Finding> check_backend(const BackendReport& report, bool is_own);
 
 /// Cores that may be used, load, and free memory. `proc` is /proc.
-std::vector<Finding> examine_machine(const std::filesystem::path& proc = "/proc");
+std::vector<Finding> check_machine(const std::filesystem::path& proc = "/proc");
 
 /// GPUs of the machine, their driver, and whether a backend sees them.
-Finding examine_gpu(const std::vector<BackendReport>& backends,
-                    const std::filesystem::path& proc = "/proc",
-                    const std::filesystem::path& dev = "/dev");
+Finding check_gpu(const std::vector<BackendReport>& backends,
+                  const std::filesystem::path& proc = "/proc",
+                  const std::filesystem::path& dev = "/dev");
 
 /// Space, locks, syncs and renames in the folder of runs, which is tried with files of its own that
 /// are removed again; where it is missing, the folder above is looked at.
-std::vector<Finding> examine_runs_folder(const std::filesystem::path& runs_dir);
+std::vector<Finding> check_runs_folder(const std::filesystem::path& runs_dir);
 
 /// Whether prepared data can be kept, and where.
-Finding examine_cache(const std::filesystem::path& cache_dir);
+Finding check_cache(const std::filesystem::path& cache_dir);
 
 /// The index over the runs, which is brought up to date, and damaged lines and folders.
-Finding examine_store(const std::filesystem::path& runs_dir);
+Finding check_store(const std::filesystem::path& runs_dir);
 
 /// Programs that only building forge is faster with.
-Finding examine_build_tools(const std::string& path_variable);
+Finding check_build_tools(const std::string& path_variable);
 
 /// Space left on a disk: under 1 GiB a problem, under 10 GiB a warning.
-Finding judge_space(const std::string& what, double free_bytes, const std::string& where);
+Finding check_space(const std::string& what, double free_bytes, const std::string& where);
 
 }  // namespace forge::manage

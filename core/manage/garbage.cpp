@@ -12,10 +12,10 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/token_cache.h"
-#include "core/worker/messages.h"
-#include "core/run/run_folder.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/run_folder.h"
+#include "core/worker/messages.h"
 
 namespace forge::manage {
 namespace {
@@ -25,7 +25,7 @@ constexpr double day = 86400;
 /// Seconds since 1970 of the last change to a file, or to the names in a folder.
 double changed(const fs::path& path) {
   struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return 1e18;  // gone: never old enough
+  if (::lstat(path.c_str(), &status) != 0) return 1e18;  // it is gone: never old enough
   return double(status.st_mtim.tv_sec);
 }
 
@@ -50,9 +50,9 @@ bool is_aside(const std::string& name) {
          name.find(".tmp-") != std::string::npos;
 }
 
-class Search {
+class GarbageFinder {
  public:
-  Search(const fs::path& runs_dir, const GarbageOptions& options)
+  GarbageFinder(const fs::path& runs_dir, const GarbageOptions& options)
       : runs_dir_(runs_dir), options_(options) {}
 
   std::vector<Garbage> run(const std::function<void(double)>& progress) {
@@ -69,23 +69,26 @@ class Search {
   }
 
  private:
-  void add(Waste waste, const fs::path& path, const std::string& run, const std::string& reason) {
-    found_.push_back({waste, path, tree_bytes(path), run, reason});
+  void add(GarbageKind kind,
+           const fs::path& path,
+           const std::string& run,
+           const std::string& reason) {
+    found_.push_back({kind, path, tree_bytes(path), run, reason});
   }
 
   void look_at_trash() {
     for (const fs::path& removal : entries_of(trash_folder(runs_dir_))) {
-      const fs::path words = removal / "removed.json";
-      const double age = options_.now - changed(fs::exists(words) ? words : removal);
+      const fs::path record = removal / "removed.json";
+      const double age = options_.now - changed(fs::exists(record) ? record : removal);
       if (age < options_.days * day) continue;
-      // A removal that another collector was killed over has lost its name already.
+      // Another collector was killed here: the removal has lost its name already.
       if (is_aside(removal.filename().string())) {
-        add(Waste::leftover, removal, "", days_text(age) + " old");
+        add(GarbageKind::leftover, removal, "", days_text(age) + " old");
         continue;
       }
       for (const fs::path& run : entries_of(removal)) {
         if (run.filename() != "removed.json")
-          add(Waste::removed_run, run, "", "removed " + days_text(age) + " ago");
+          add(GarbageKind::removed_run, run, "", "removed " + days_text(age) + " ago");
       }
     }
   }
@@ -94,7 +97,7 @@ class Search {
     for (const fs::path& entry : entries_of(folder)) {
       const double age = options_.now - changed(entry);
       if (is_aside(entry.filename().string()) && age >= day)
-        add(Waste::leftover, entry, run, "broken off " + days_text(age) + " ago");
+        add(GarbageKind::leftover, entry, run, "broken off " + days_text(age) + " ago");
     }
   }
 
@@ -107,14 +110,14 @@ class Search {
       const std::string problem = damage_of(checkpoint);
       if (problem.empty()) continue;
       damaged.insert(checkpoint);
-      add(Waste::damaged_checkpoint, checkpoint, folder.id(), problem);
+      add(GarbageKind::damaged_checkpoint, checkpoint, folder.id(), problem);
     }
     if (folder.state() != run::RunState::completed) return;
     const std::optional<weights::Retention> retention = retention_of(folder);
     if (!retention || !damaged.empty()) return;  // one round for each
     for (const fs::path& checkpoint :
          weights::surplus_checkpoints(folder.checkpoints(), *retention)) {
-      add(Waste::surplus_checkpoint,
+      add(GarbageKind::surplus_checkpoint,
           checkpoint,
           folder.id(),
           "the run is asked to keep " + std::to_string(retention->newest) +
@@ -146,7 +149,7 @@ class Search {
       const config::TrainConfig train = config::experiment_from_json(experiment).train;
       return weights::Retention{train.keep_checkpoints, train.keep_best};
     } catch (const std::exception&) {
-      return std::nullopt;  // who cannot be read keeps all
+      return std::nullopt;  // an unreadable request keeps all checkpoints
     }
   }
 
@@ -156,8 +159,7 @@ class Search {
     for (const run::RunFolder& folder : folders) {
       if (folder.state() == run::RunState::completed) continue;
       try {
-        const worker::Request request =
-            worker::request_from_line(read_file(folder.request_file()));
+        const worker::Request request = worker::request_from_line(read_file(folder.request_file()));
         for (const auto* sources :
              {&request.train_tokens, &request.evaluation_tokens, &request.selection_tokens}) {
           for (const worker::TokenSource& source : *sources)
@@ -170,7 +172,7 @@ class Search {
     for (const data::PreparedFolder& prepared : data::list_prepared(options_.cache_dir)) {
       const double age = options_.now - double(prepared.modified);
       if (age < options_.days * day || needed.count(prepared.folder) > 0) continue;
-      found_.push_back({Waste::prepared_data,
+      found_.push_back({GarbageKind::prepared_data,
                         prepared.folder,
                         prepared.bytes,
                         "",
@@ -185,51 +187,41 @@ class Search {
 
 /// Takes its name away first: what is half removed must not look like something whole. Returns the
 /// name to remove, "" where it is gone already.
-fs::path put_aside(const fs::path& path) {
+fs::path move_aside(const fs::path& path) {
   if (is_aside(path.filename().string())) return path;
   const fs::path aside = aside_path(path, "gc");
   rename_path(path, aside);
   return aside;
 }
 
-/// `obstacle` says why it stays.
-void free_one(const fs::path& runs_dir, const Garbage& garbage, std::string& obstacle) {
+/// Throws Error where it is in use.
+void free_one(const fs::path& runs_dir, const Garbage& garbage) {
   fs::path aside;
-  if (garbage.waste == Waste::prepared_data) {
-    // Whoever prepares it now holds the lock; who reads it has mapped it and is not disturbed.
+  if (garbage.kind == GarbageKind::prepared_data) {
+    // A process that prepares it holds the lock; one that reads it has mapped it.
     const auto lock = FileLock::try_acquire(garbage.path / "lock");
-    if (!lock) {
-      obstacle = "is being prepared";
-      return;
-    }
-    aside = put_aside(garbage.path);
+    if (!lock) throw Error("is being prepared");
+    aside = move_aside(garbage.path);
   } else {
     const queue::Queue queue(runs_dir);
-    Idle idle;
-    if (!garbage.run.empty()) {
-      idle = hold_idle(queue, run::RunFolder(runs_dir / garbage.run));
-      if (!idle.lock) {
-        obstacle = "run '" + garbage.run + "' " + idle.obstacle;
-        return;
-      }
-    }
-    aside = put_aside(garbage.path);
+    std::optional<FileLock> lock;
+    if (!garbage.run.empty())
+      lock = lock_idle_run(queue, run::RunFolder(runs_dir / garbage.run), "nothing is freed");
+    aside = move_aside(garbage.path);
   }
   remove_tree(aside);
 }
 
 }  // namespace
 
-const std::vector<std::string>& names_of(Waste) {
-  static const std::vector<std::string> names = {
+const std::string& name_of(GarbageKind kind) {
+  static const std::string names[] = {
       "removed_run", "surplus_checkpoint", "damaged_checkpoint", "leftover", "prepared_data"};
-  return names;
+  return names[static_cast<size_t>(kind)];
 }
 
-const std::string& name_of(Waste waste) { return names_of(waste)[static_cast<size_t>(waste)]; }
-
 nlohmann::json to_json(const Garbage& garbage) {
-  return {{"kind", name_of(garbage.waste)},
+  return {{"kind", name_of(garbage.kind)},
           {"path", garbage.path.string()},
           {"bytes", garbage.bytes},
           {"run", garbage.run},
@@ -239,28 +231,24 @@ nlohmann::json to_json(const Garbage& garbage) {
 std::vector<Garbage> find_garbage(const fs::path& runs_dir,
                                   const GarbageOptions& options,
                                   const std::function<void(double)>& progress) {
-  return Search(runs_dir, options).run(progress);
+  return GarbageFinder(runs_dir, options).run(progress);
 }
 
 Freed free_garbage(const fs::path& runs_dir, const std::vector<Garbage>& garbage) {
   Freed freed;
   for (const Garbage& item : garbage) {
-    std::string obstacle;
     try {
       std::error_code gone;
       if (!fs::exists(fs::symlink_status(item.path, gone))) continue;
-      free_one(runs_dir, item, obstacle);
+      free_one(runs_dir, item);
     } catch (const Error& problem) {
-      obstacle = problem.message();
-    }
-    if (!obstacle.empty()) {
-      freed.kept.push_back(item.path.string() + ": " + obstacle);
+      freed.kept.push_back(item.path.string() + ": " + problem.message());
       continue;
     }
     ++freed.count;
     freed.bytes += item.bytes;
-    if (item.waste != Waste::removed_run) continue;
-    // The last run of a removal takes its words along.
+    if (item.kind != GarbageKind::removed_run) continue;
+    // removed.json goes with the last run of its removal.
     const fs::path removal = item.path.parent_path();
     const std::vector<fs::path> rest = entries_of(removal);
     std::error_code ignored;

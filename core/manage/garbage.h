@@ -10,18 +10,17 @@
 namespace forge::manage {
 
 /// Why something is not needed any more.
-enum class Waste {
+enum class GarbageKind {
   removed_run,         ///< in the trash for long enough
   surplus_checkpoint,  ///< beyond what its completed run was asked to keep
   damaged_checkpoint,  ///< no run can go on from it
   leftover,            ///< of work that was broken off
   prepared_data,       ///< of the user's cache: it is made again when it is needed
 };
-const std::vector<std::string>& names_of(Waste);
-const std::string& name_of(Waste waste);
+const std::string& name_of(GarbageKind kind);
 
 struct Garbage {
-  Waste waste = Waste::leftover;
+  GarbageKind kind = GarbageKind::leftover;
   std::filesystem::path path;
   int64_t bytes = 0;
   std::string run;     ///< id of the run whose lock keeps it, ""

@@ -67,16 +67,16 @@ void list_files(const fs::path& folder, const std::string& below, std::vector<st
 
 /// Throws where a file of an unpacked pack is not what pack.json says.
 void check_pack(const fs::path& folder) {
-  const Json words = json_of(folder / pack_words);
-  if (words.value("pack", Json()) != pack_version)
+  const Json manifest = json_of(folder / pack_manifest);
+  if (manifest.value("pack", Json()) != pack_version)
     throw refused("the pack is of another version of forge",
                   "this one reads version " + std::to_string(pack_version));
-  const Json files = words.value("files", Json::object());
+  const Json files = manifest.value("files", Json::object());
   if (!files.is_object()) throw refused("'files' of pack.json is no object");
   std::vector<std::string> there;
   list_files(folder, "", there);
   for (const std::string& name : there) {
-    if (name != pack_words && !files.contains(name))
+    if (name != pack_manifest && !files.contains(name))
       throw refused("the pack holds '" + name + "', of which pack.json does not know");
   }
   for (const auto& [name, entry] : files.items()) {
@@ -96,12 +96,12 @@ fs::path find_run_folder(const fs::path& origin, const fs::path& aside) {
     if (!is_archive(origin))
       throw refused("'" + shown_path(origin) + "' is no pack", "'forge pack RUN' makes one");
     extract_archive(origin, aside);
-    if (!fs::exists(aside / pack_words))
+    if (!fs::exists(aside / pack_manifest))
       throw refused("'" + shown_path(origin) + "' is no pack: it has no pack.json");
     check_pack(aside);
     return aside / "run";
   }
-  if (fs::exists(origin / pack_words, error)) {
+  if (fs::exists(origin / pack_manifest, error)) {
     check_pack(origin);
     return origin / "run";
   }
@@ -174,7 +174,7 @@ bool is_same(const run::RunRecord& here, const run::RunRecord& coming) {
 
 }  // namespace
 
-TakenIn take_in_run(const fs::path& origin, const fs::path& runs_dir) {
+ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir) {
   const Aside aside(runs_dir);
   const fs::path unpacked = aside.path() / "pack";
   make_directories(unpacked);
@@ -182,25 +182,26 @@ TakenIn take_in_run(const fs::path& origin, const fs::path& runs_dir) {
   if (FileLock::is_held(source.lock_file()))
     throw refused("run '" + source.id() + "' is running: its files still change",
                   "'forge runs stop' stops it");
-  TakenIn taken{run::RunFolder(""), false, {}, {}};
-  const run::RunRecord record = checked_record(source, taken.notes);
-  taken.folder = run::RunFolder(runs_dir / record.id);
-  for (DataNeed& need : data_needs(config::experiment_from_json(json_of(source.config_file())))) {
-    if (!need.is_here) taken.missing.push_back(std::move(need));
+  ImportResult imported{run::RunFolder(""), false, {}, {}};
+  const run::RunRecord record = checked_record(source, imported.notes);
+  imported.folder = run::RunFolder(runs_dir / record.id);
+  for (RequiredData& need :
+       required_data(config::experiment_from_json(json_of(source.config_file())))) {
+    if (!need.is_here) imported.missing.push_back(std::move(need));
   }
   const run::RunFolder copy(aside.path() / record.id);
-  if (!fs::exists(taken.folder.path())) copy_run(source, copy, taken.notes);
+  if (!fs::exists(imported.folder.path())) copy_run(source, copy, imported.notes);
   const queue::Queue one_at_a_time(runs_dir);
-  if (fs::exists(taken.folder.path())) {
-    if (fs::exists(taken.folder.record_file()) && is_same(taken.folder.record(), record))
-      return taken;
+  if (fs::exists(imported.folder.path())) {
+    if (fs::exists(imported.folder.record_file()) && is_same(imported.folder.record(), record))
+      return imported;
     throw refused("there is another run '" + record.id + "' in " + shown_path(runs_dir),
                   "'forge runs rm " + record.id + "' makes room, and can be undone");
   }
-  rename_path(copy.path(), taken.folder.path());
+  rename_path(copy.path(), imported.folder.path());
   sync_path(runs_dir);
-  taken.made = true;
-  return taken;
+  imported.created = true;
+  return imported;
 }
 
 }  // namespace forge::manage

@@ -25,10 +25,12 @@ std::string public_text_of(const fs::path& path) {
   return "";
 }
 
-void add_text(const std::string& source, const std::string& path, std::vector<DataNeed>& needs) {
+void add_text(const std::string& source,
+              const std::string& path,
+              std::vector<RequiredData>& needs) {
   if (path.empty()) return;
   std::error_code unreadable;
-  DataNeed need{source, path, "", fs::exists(path, unreadable)};
+  RequiredData need{source, path, "", fs::exists(path, unreadable)};
   const std::string known = public_text_of(path);
   need.how = known.empty()
                  ? "a text of the run's owner: bring it here and name it with --set data.path=…; "
@@ -37,7 +39,9 @@ void add_text(const std::string& source, const std::string& path, std::vector<Da
   needs.push_back(std::move(need));
 }
 
-void add(const config::DataConfig& data, const std::string& name, std::vector<DataNeed>& needs) {
+void add(const config::DataConfig& data,
+         const std::string& name,
+         std::vector<RequiredData>& needs) {
   if (data.source == "mixture") {
     for (const auto& [source, part] : data.sources) {
       if (part.weight > 0) add(config::data_of_source(data, part), source, needs);
@@ -55,12 +59,12 @@ void add(const config::DataConfig& data, const std::string& name, std::vector<Da
 
 }  // namespace
 
-nlohmann::json to_json(const DataNeed& need) {
+nlohmann::json to_json(const RequiredData& need) {
   return {{"source", need.source}, {"path", need.path}, {"how", need.how}, {"here", need.is_here}};
 }
 
-std::vector<DataNeed> data_needs(const config::Experiment& experiment) {
-  std::vector<DataNeed> needs;
+std::vector<RequiredData> required_data(const config::Experiment& experiment) {
+  std::vector<RequiredData> needs;
   add(experiment.data, "", needs);
   add_text("tokenizer", experiment.tokenizer.path, needs);
   return needs;
@@ -71,37 +75,37 @@ namespace {
 using Json = nlohmann::json;
 
 /// What goes into the pack: a file of the disk, or a text.
-struct Member {
+struct PackEntry {
   std::string name;
   fs::path file;  ///< "": it is the text
   std::string text;
 };
 
 /// Of a sound checkpoint all files, or all but the optimizer's state, with a manifest of their own.
-void add_checkpoint(const fs::path& checkpoint, bool whole, std::vector<Member>& members) {
+void add_checkpoint(const fs::path& checkpoint, bool whole, std::vector<PackEntry>& entries) {
   const std::string below = "run/checkpoints/" + checkpoint.filename().string() + "/";
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(checkpoint)) {
-    const std::string name = entry.path().filename().string();
-    if (name == weights::manifest_file || !entry.is_regular_file()) continue;
+  for (const auto& file : fs::directory_iterator(checkpoint)) {
+    const std::string name = file.path().filename().string();
+    if (name == weights::manifest_file || !file.is_regular_file()) continue;
     const bool has_weights = fs::exists(checkpoint / weights::weights_file);
     if (!whole && has_weights && name == weights::optimizer_file) continue;
     files.push_back(name);
   }
   std::sort(files.begin(), files.end());
-  for (const std::string& name : files) members.push_back({below + name, checkpoint / name, ""});
+  for (const std::string& name : files) entries.push_back({below + name, checkpoint / name, ""});
   if (whole) {
-    members.push_back({below + weights::manifest_file, checkpoint / weights::manifest_file, ""});
+    entries.push_back({below + weights::manifest_file, checkpoint / weights::manifest_file, ""});
   } else {
     const weights::CheckpointState state = weights::read_checkpoint_manifest(checkpoint);
-    members.push_back(
+    entries.push_back(
         {below + weights::manifest_file, "", weights::manifest_text(state, checkpoint, files)});
   }
 }
 
 void add_checkpoints(const run::RunFolder& folder,
                      bool all,
-                     std::vector<Member>& members,
+                     std::vector<PackEntry>& entries,
                      std::vector<std::string>& notes) {
   const std::vector<fs::path> folders = weights::list_checkpoints(folder.checkpoints());
   for (auto checkpoint = folders.rbegin(); checkpoint != folders.rend(); ++checkpoint) {
@@ -111,7 +115,7 @@ void add_checkpoints(const run::RunFolder& folder,
       notes.push_back("left out: " + problem.message());
       continue;
     }
-    add_checkpoint(*checkpoint, all, members);
+    add_checkpoint(*checkpoint, all, entries);
     if (!all) {
       notes.push_back(
           "of the checkpoints only the weights of the newest are in it; --checkpoints "
@@ -121,11 +125,11 @@ void add_checkpoints(const run::RunFolder& folder,
   }
 }
 
-Json words_of(const run::RunFolder& folder, const PackOptions& options) {
+Json manifest_of(const run::RunFolder& folder, const PackOptions& options) {
   const run::RunRecord record = folder.record();
   Json needs = Json::array();
-  for (const DataNeed& need :
-       data_needs(config::experiment_from_json(parse_json(read_file(folder.config_file()))))) {
+  for (const RequiredData& need :
+       required_data(config::experiment_from_json(parse_json(read_file(folder.config_file()))))) {
     Json json = to_json(need);
     json.erase("here");
     needs.push_back(json);
@@ -163,48 +167,41 @@ const std::vector<std::string>& files_of_run() {
 }
 
 Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
-  Idle idle;
-  {
+  const FileLock lock = [&] {
     const queue::Queue queue(folder.path().parent_path());
-    idle = hold_idle(queue, folder);
-  }
-  if (!idle.lock) {
-    throw Error("run '" + folder.id() + "' " + idle.obstacle + ": its files still change",
-                {},
-                "'forge runs stop " + folder.id() + "' stops it",
-                ExitCode::failed);
-  }
+    return lock_idle_run(queue, folder, "its files still change");
+  }();
   Packed packed;
-  Json words = words_of(folder, options);
-  words["status"] = fs::exists(folder.done_file()) ? "completed" : "unfinished";
-  std::vector<Member> members;
+  Json manifest = manifest_of(folder, options);
+  manifest["status"] = fs::exists(folder.done_file()) ? "completed" : "unfinished";
+  std::vector<PackEntry> entries;
   for (const std::string& name : files_of_run()) {
     if (fs::is_regular_file(fs::symlink_status(folder.path() / name)))
-      members.push_back({"run/" + name, folder.path() / name, ""});
+      entries.push_back({"run/" + name, folder.path() / name, ""});
   }
   // A run that is to go on needs the optimizer's state.
   const bool all = options.checkpoints || !fs::exists(folder.done_file());
-  add_checkpoints(folder, all, members, packed.notes);
-  words["optimizer"] = all;
+  add_checkpoints(folder, all, entries, packed.notes);
+  manifest["optimizer"] = all;
   for (const auto& [name, file] : options.templates)
-    members.push_back({"templates/" + name, file, ""});
-  for (const Member& member : members) {
-    const bool is_text = member.file.empty();
-    words["files"][member.name] = {
-        {"bytes", is_text ? member.text.size() : fs::file_size(member.file)},
-        {"hash", is_text ? hash_hex(member.text) : hash_file(member.file)}};
+    entries.push_back({"templates/" + name, file, ""});
+  for (const PackEntry& entry : entries) {
+    const bool is_text = entry.file.empty();
+    manifest["files"][entry.name] = {
+        {"bytes", is_text ? entry.text.size() : fs::file_size(entry.file)},
+        {"hash", is_text ? hash_hex(entry.text) : hash_file(entry.file)}};
   }
   ArchiveWriter archive(options.file);
-  archive.add_text(pack_words, json_text(words, 2) + "\n");
-  for (const Member& member : members) {
-    if (member.file.empty()) {
-      archive.add_text(member.name, member.text);
+  archive.add_text(pack_manifest, json_text(manifest, 2) + "\n");
+  for (const PackEntry& entry : entries) {
+    if (entry.file.empty()) {
+      archive.add_text(entry.name, entry.text);
     } else {
-      archive.add_file(member.name, member.file);
+      archive.add_file(entry.name, entry.file);
     }
   }
   archive.finish();
-  packed.files = static_cast<int64_t>(members.size()) + 1;
+  packed.files = static_cast<int64_t>(entries.size()) + 1;
   packed.bytes = static_cast<int64_t>(fs::file_size(options.file));
   return packed;
 }

@@ -13,19 +13,19 @@
 
 namespace forge::manage {
 
-/// A text that a run was trained on, and where it comes from.
-struct DataNeed {
+/// A text or tokenizer that a run needs, and where it comes from.
+struct RequiredData {
   std::string source;  ///< "toy_stories", "task", or the name of a source of a mixture
   std::string path;    ///< where it lay, "": forge makes it
   std::string how;     ///< to get it
   bool is_here = true;
 };
-nlohmann::json to_json(const DataNeed& need);
+nlohmann::json to_json(const RequiredData& need);
 
 /// What the data of an experiment is made from; `is_here` of this machine.
-std::vector<DataNeed> data_needs(const config::Experiment& experiment);
+std::vector<RequiredData> required_data(const config::Experiment& experiment);
 
-constexpr const char* pack_words = "pack.json";
+constexpr const char* pack_manifest = "pack.json";
 constexpr int pack_version = 1;
 
 struct PackOptions {
@@ -56,18 +56,19 @@ Packed pack_run(const run::RunFolder& folder, const PackOptions& options);
 /// Names of the files of a run folder that make the run, but for checkpoints.
 const std::vector<std::string>& files_of_run();
 
-struct TakenIn {
+struct ImportResult {
   run::RunFolder folder;
-  bool made = false;               ///< false: this very run was here before
-  std::vector<std::string> notes;  ///< what was left out or does not fit
-  std::vector<DataNeed> missing;   ///< data that is not here
+  bool created = false;               ///< false: the same run was here before
+  std::vector<std::string> notes;     ///< what was left out or does not fit
+  std::vector<RequiredData> missing;  ///< data that is not here
 };
 
-/// Takes a run in from another runs folder, or from a pack (a file, or its folder unpacked). What
-/// is taken in is not trusted: files of a run alone are copied, no links; the run's key must be
-/// that of its identity, every file of a pack must have the size and hash that pack.json says, and
-/// a damaged checkpoint is left out. Never replaces anything. Throws Error where there is a run of
-/// that name which is another, where the run is still running, and for what is no run.
-TakenIn take_in_run(const std::filesystem::path& origin, const std::filesystem::path& runs_dir);
+/// Imports a run from another runs folder, or from a pack (a file, or its unpacked folder). The
+/// origin is not trusted: only a run's plain files are copied, no links; the run's key must be that
+/// of its identity; every file of a pack must have the size and hash of pack.json; a damaged
+/// checkpoint is left out. Nothing is replaced. Throws Error if another run has that name, if the
+/// run is still running, and for what is no run.
+ImportResult import_packed_run(const std::filesystem::path& origin,
+                               const std::filesystem::path& runs_dir);
 
 }  // namespace forge::manage

@@ -1,7 +1,7 @@
 #include "core/manage/run_edits.h"
 
-#include <algorithm>
 #include <sys/stat.h>
+#include <algorithm>
 #include <tuple>
 
 #include "core/base/clock.h"
@@ -14,19 +14,22 @@
 
 namespace forge::manage {
 
-Idle hold_idle(const queue::Queue& queue, const run::RunFolder& folder) {
-  Idle idle;
-  // Somebody may only be looking whether the lock is held, which holds it for a moment.
+FileLock lock_idle_run(const queue::Queue& queue,
+                       const run::RunFolder& folder,
+                       const std::string& consequence) {
+  std::string state = "is running";
+  // Another process may hold the lock for a moment, only to see whether it is held.
   while (!FileLock::is_held(folder.lock_file())) {
     if (queue.find(folder.id())) {
-      idle.obstacle = "waits in the queue";
-      return idle;
+      state = "waits in the queue";
+      break;
     }
-    idle.lock = FileLock::try_acquire(folder.lock_file());
-    if (idle.lock) return idle;
+    if (auto lock = FileLock::try_acquire(folder.lock_file())) return std::move(*lock);
   }
-  idle.obstacle = "is running";
-  return idle;
+  throw Error("run '" + folder.id() + "' " + state + ": " + consequence,
+              {},
+              "'forge runs stop " + folder.id() + "' stops it",
+              ExitCode::failed);
 }
 
 int64_t tree_bytes(const fs::path& path) {
@@ -46,8 +49,8 @@ bool is_plain_name(const std::string& name) {
          name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
 }
 
-run::Remarks change_remarks(const run::RunFolder& folder,
-                            const std::function<void(run::Remarks&)>& change) {
+run::Remarks edit_remarks(const run::RunFolder& folder,
+                          const std::function<void(run::Remarks&)>& change) {
   const queue::Queue one_at_a_time(folder.path().parent_path());
   run::Remarks remarks = run::read_remarks(folder);
   change(remarks);
@@ -75,7 +78,7 @@ nlohmann::json to_json(const Removal& removal) { return worker::write_fields(rem
 
 namespace {
 
-fs::path words_of(const fs::path& folder) { return folder / "removed.json"; }
+fs::path record_file(const fs::path& folder) { return folder / "removed.json"; }
 
 /// A folder of its own for a removal at this second.
 fs::path new_folder(const fs::path& runs_dir) {
@@ -113,9 +116,9 @@ void require_here(const fs::path& runs_dir, const run::RunFolder& folder) {
 Removal read_removal(const fs::path& folder) {
   Removal removal;
   try {
-    removal = worker::read_fields<Removal>(parse_json(read_file(words_of(folder))), "a removal");
+    removal = worker::read_fields<Removal>(parse_json(read_file(record_file(folder))), "a removal");
   } catch (const std::exception&) {
-    // What lies there can be brought back without words.
+    // The runs can be brought back without the record.
   }
   removal.name = folder.filename().string();
   std::vector<RemovedRun> there;
@@ -139,13 +142,7 @@ Removal remove_runs(const fs::path& runs_dir,
   const queue::Queue queue(runs_dir);
   for (const run::RunFolder& run : runs) {
     require_here(runs_dir, run);
-    const Idle idle = hold_idle(queue, run);
-    if (!idle.lock) {
-      throw Error("run '" + run.id() + "' " + idle.obstacle + ": nothing was removed",
-                  {},
-                  "'forge runs stop " + run.id() + "' stops it",
-                  ExitCode::failed);
-    }
+    lock_idle_run(queue, run, "nothing was removed");
   }
   Removal removal;
   removal.removed = utc_timestamp();
@@ -153,10 +150,10 @@ Removal remove_runs(const fs::path& runs_dir,
   for (const run::RunFolder& run : runs) removal.runs.push_back(describe(run));
   const fs::path folder = new_folder(runs_dir);
   removal.name = folder.filename().string();
-  write_file_atomic(words_of(folder), json_text(to_json(removal), 2) + "\n");
+  write_file_atomic(record_file(folder), json_text(to_json(removal), 2) + "\n");
   for (const run::RunFolder& run : runs) {
-    const Idle idle = hold_idle(queue, run);  // it moves with its folder
-    if (idle.lock) rename_path(run.path(), folder / run.id());
+    const FileLock lock = lock_idle_run(queue, run, "it was not removed");  // moves with the folder
+    rename_path(run.path(), folder / run.id());
   }
   sync_path(folder);
   sync_path(runs_dir);
@@ -204,7 +201,7 @@ Removal undo_removal(const fs::path& runs_dir, const std::string& name) {
   }
   for (const RemovedRun& run : found->runs) rename_path(folder / run.run, runs_dir / run.run);
   sync_path(runs_dir);
-  remove_tree(words_of(folder));
+  remove_tree(record_file(folder));
   std::error_code not_empty;
   fs::remove(folder, not_empty);
   return *found;

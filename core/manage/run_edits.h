@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,14 +13,12 @@
 
 namespace forge::manage {
 
-/// A run that nobody works on, held so that nobody begins to.
-struct Idle {
-  std::optional<FileLock> lock;  ///< the run's; none where somebody works on it
-  std::string obstacle;          ///< then "is running" or "waits in the queue"
-};
-
-/// `queue` is of the run's folder: while it is locked nothing is started from it.
-Idle hold_idle(const queue::Queue& queue, const run::RunFolder& folder);
+/// Takes the lock of a run that is not running, so that nobody starts it. Throws Error where it is
+/// running or waits in the queue; `consequence` ends the message: "its files still change". `queue`
+/// is that of the run's folder: while it is locked nothing is started from it.
+FileLock lock_idle_run(const queue::Queue& queue,
+                       const run::RunFolder& folder,
+                       const std::string& consequence);
 
 /// Bytes of all files below a path, or of the file that it is. Links count as themselves.
 int64_t tree_bytes(const fs::path& path);
@@ -29,10 +26,10 @@ int64_t tree_bytes(const fs::path& path);
 /// Whether a name is that of a folder directly below another: no separator, no "." in front.
 bool is_plain_name(const std::string& name);
 
-/// Changes what is said of a run and returns it as it is then. Of several that do so at once none
-/// is lost. The run may be running.
-run::Remarks change_remarks(const run::RunFolder& folder,
-                            const std::function<void(run::Remarks&)>& change);
+/// Changes a run's notes and tags and returns the new ones. Concurrent changes are all kept. The
+/// run may be running.
+run::Remarks edit_remarks(const run::RunFolder& folder,
+                          const std::function<void(run::Remarks&)>& change);
 
 /// Runs that were removed lie in .trash of the runs folder until they are brought back or the
 /// garbage is collected:

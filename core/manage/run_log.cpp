@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <fstream>
 
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/base/display_text.h"
 
 namespace forge::manage {
 namespace {
@@ -87,13 +87,13 @@ struct Text {
             with_thousands(started.parameters) + " parameters";
     if (started.micro_batch_size)
       text += ", " + with_thousands(*started.micro_batch_size) +
-              (*started.micro_batch_size == 1 ? " row at once" : " rows at once");
+              (*started.micro_batch_size == 1 ? " row a micro-batch" : " rows a micro-batch");
     return text;
   }
   std::string operator()(const worker::MicroBatch& halved) const {
     return "memory ran out after step " + std::to_string(halved.step) + ": " + halved.phase +
            " computes " + with_thousands(halved.rows) + " of " + with_thousands(halved.of) +
-           " rows at once from now on";
+           " rows a micro-batch from now on";
   }
   std::string operator()(const worker::TrainMetrics& metrics) const {
     return "step " + std::to_string(metrics.step) + "  loss " + loss_text(metrics.loss) + "  " +
@@ -129,7 +129,7 @@ struct Text {
 
 }  // namespace
 
-Json to_json(const Entry& entry) {
+Json to_json(const LogLine& entry) {
   Json json = {
       {"time", nullptr}, {"attempt", entry.attempt}, {"kind", entry.kind}, {"text", entry.text}};
   if (entry.time) json["time"] = *entry.time;
@@ -144,7 +144,7 @@ std::string event_text(const run::StoredEvent& stored) {
   return std::visit(Text(), *stored.event);
 }
 
-std::vector<std::string> Chronicle::Reader::lines(const fs::path& path, int64_t end) {
+std::vector<std::string> RunLog::Reader::lines(const fs::path& path, int64_t end) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const int64_t size = file ? static_cast<int64_t>(file.tellg()) : 0;
   if (size < offset) offset = 0;  // written anew
@@ -155,7 +155,7 @@ std::vector<std::string> Chronicle::Reader::lines(const fs::path& path, int64_t 
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   bytes.resize(static_cast<size_t>(file.gcount()));
   const size_t newline = bytes.rfind('\n');
-  // A last line may still be being written; one that fills all there is room for is none.
+  // A last line may still be being written; a line that fills the whole read is taken as it is.
   const bool overlong = newline == std::string::npos && stop - offset == most_bytes_a_poll;
   if (!overlong) bytes.resize(newline + 1);  // npos + 1 is 0
   offset += static_cast<int64_t>(bytes.size());
@@ -164,14 +164,14 @@ std::vector<std::string> Chronicle::Reader::lines(const fs::path& path, int64_t 
   return split(bytes, '\n');
 }
 
-std::vector<Entry> Chronicle::poll() {
-  std::vector<Entry> entries;
-  if (source_ == Source::supervisor) {
+std::vector<LogLine> RunLog::poll() {
+  std::vector<LogLine> entries;
+  if (source_ == LogSource::supervisor) {
     for (const std::string& line : events_.lines(folder_.supervisor_log()))
       entries.push_back({std::nullopt, 0, "supervisor", tables::printable(line), nullptr});
     return entries;
   }
-  if (source_ != Source::prose) {
+  if (source_ != LogSource::worker) {
     // All that was there at the first call, however large the file is.
     while (true) {
       const std::vector<std::string> lines = events_.lines(folder_.events_file());
@@ -179,21 +179,21 @@ std::vector<Entry> Chronicle::poll() {
       if (lines.empty()) break;
     }
   }
-  if (source_ != Source::events) add_prose(INT64_MAX, entries);
+  if (source_ != LogSource::events) add_worker_lines(INT64_MAX, entries);
   return entries;
 }
 
-void Chronicle::add_event(const std::string& line, std::vector<Entry>& entries) {
+void RunLog::add_event(const std::string& line, std::vector<LogLine>& entries) {
   try {
     const run::StoredEvent stored = run::stored_event_from_line(line);
-    if (source_ == Source::all) {
+    if (source_ == LogSource::all) {
       if (stored.json.contains("stderr_bytes"))
-        add_prose(number_at(stored.json, "stderr_bytes"), entries);
+        add_worker_lines(number_at(stored.json, "stderr_bytes"), entries);
       attempt_ = stored.attempt;
-      if (!is_worth_a_line(stored)) return;
+      if (!should_show(stored)) return;
     }
     std::string text = tables::printable(event_text(stored));
-    if (text.empty() && source_ == Source::all) return;
+    if (text.empty() && source_ == LogSource::all) return;
     entries.push_back({stored.time, stored.attempt, stored.name, std::move(text), stored.json});
   } catch (const Error& problem) {
     entries.push_back(
@@ -205,26 +205,26 @@ void Chronicle::add_event(const std::string& line, std::vector<Entry>& entries) 
   }
 }
 
-void Chronicle::add_prose(int64_t end, std::vector<Entry>& entries) {
+void RunLog::add_worker_lines(int64_t end, std::vector<LogLine>& entries) {
   while (true) {
-    const std::vector<std::string> lines = prose_.lines(folder_.stderr_file(), end);
+    const std::vector<std::string> lines = worker_lines_.lines(folder_.stderr_file(), end);
     for (const std::string& line : lines)
       entries.push_back({std::nullopt, attempt_, "worker", tables::printable(line), nullptr});
     if (lines.empty()) break;
   }
 }
 
-bool Chronicle::is_worth_a_line(const run::StoredEvent& stored) {
+bool RunLog::should_show(const run::StoredEvent& stored) {
   if (!stored.event) return true;
   if (const auto* started = std::get_if<worker::Started>(&*stored.event)) {
     max_steps_ = started->max_steps;
-    shown_part_ = -1;
+    shown_fraction_ = -1;
   }
   const auto* metrics = std::get_if<worker::TrainMetrics>(&*stored.event);
   if (!metrics || max_steps_ <= 0) return true;
   const int64_t part = metrics->step * shown_parts / max_steps_;
-  if (part == shown_part_ && metrics->step != max_steps_) return false;
-  shown_part_ = part;
+  if (part == shown_fraction_ && metrics->step != max_steps_) return false;
+  shown_fraction_ = part;
   return true;
 }
 

@@ -11,38 +11,38 @@
 
 namespace forge::manage {
 
-/// What of a run's files is wanted.
-enum class Source {
-  all,         ///< what happened and the worker's prose, in order
+/// Which of a run's files to read.
+enum class LogSource {
+  all,         ///< what happened and the worker's stderr, in order
   events,      ///< every line of events.jsonl
-  prose,       ///< stderr.log
+  worker,      ///< stderr.log
   supervisor,  ///< supervisor.log
 };
 
-/// A line of a run's chronicle.
-struct Entry {
-  std::optional<double> time;  ///< seconds since 1970; prose has none
+/// A line of a run's log.
+struct LogLine {
+  std::optional<double> time;  ///< seconds since 1970; only events have one
   int attempt = 0;             ///< 0: not known
-  std::string kind;            ///< name of the event; "worker" or "supervisor" for prose
+  std::string kind;            ///< name of the event; that, or "worker" or "supervisor"
   std::string text;            ///< for people: no control characters
   nlohmann::json event;        ///< the whole line of an event, else null
 };
 
 /// {"time", "attempt", "kind", "text"} and "event" where it is one.
-nlohmann::json to_json(const Entry& entry);
+nlohmann::json to_json(const LogLine& entry);
 
-/// What an event says, in a few words; "" for one that a chronicle leaves out.
+/// What an event says, in a few words; "" for one that a log leaves out.
 std::string event_text(const run::StoredEvent& stored);
 
-/// Reads what a run has written about itself, as it grows. The worker's prose has no times: it
+/// Reads the files that a run writes, as they grow. The worker's stderr has no times: a line of it
 /// stands where the supervisor found stderr.log to have grown to when it recorded an event.
-class Chronicle {
+class RunLog {
  public:
-  Chronicle(run::RunFolder folder, Source source) : folder_(std::move(folder)), source_(source) {}
+  RunLog(run::RunFolder folder, LogSource source) : folder_(std::move(folder)), source_(source) {}
 
-  /// What is new since the last call. Does not wait. A line of events that cannot be read is
-  /// an entry that says so.
-  std::vector<Entry> poll();
+  /// New lines since the last call. Does not wait. A damaged line of events.jsonl becomes
+  /// a line that says so.
+  std::vector<LogLine> poll();
 
  private:
   /// A file that grows, read by whole lines.
@@ -51,17 +51,17 @@ class Chronicle {
     std::vector<std::string> lines(const std::filesystem::path& file, int64_t end = INT64_MAX);
   };
 
-  void add_event(const std::string& line, std::vector<Entry>& entries);
-  void add_prose(int64_t end, std::vector<Entry>& entries);
-  /// Of training metrics only so many are worth a line.
-  bool is_worth_a_line(const run::StoredEvent& stored);
+  void add_event(const std::string& line, std::vector<LogLine>& entries);
+  void add_worker_lines(int64_t end, std::vector<LogLine>& entries);
+  /// Only about 20 training metrics of a run are shown.
+  bool should_show(const run::StoredEvent& stored);
 
   run::RunFolder folder_;
-  Source source_;
-  Reader events_, prose_;
+  LogSource source_;
+  Reader events_, worker_lines_;
   int attempt_ = 0;
   int64_t max_steps_ = 0;
-  int64_t shown_part_ = -1;
+  int64_t shown_fraction_ = -1;
 };
 
 }  // namespace forge::manage

@@ -1,9 +1,9 @@
 #include "core/run/evaluate.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <unistd.h>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -105,7 +105,7 @@ EvaluationData whole_token_file(const RunModel& model,
                                 const std::string& name) {
   const data::TokenFile file(tokens);
   require_own_tokenizer(model, file.tokenizer_fingerprint(), name);
-  file.check_content();
+  file.verify_hash();
   worker::TokenSource source;
   source.path = fs::absolute(tokens).string();
   source.rows =
@@ -205,9 +205,9 @@ int64_t bytes_of(const RunModel& model, const EvaluationData& data) {
 }
 
 worker::Request request_of(const RunModel& model,
-                             const EvaluationData& data,
-                             const std::string& device,
-                             int threads) {
+                           const EvaluationData& data,
+                           const std::string& device,
+                           int threads) {
   worker::Request request;
   request.job = worker::Job::evaluate;
   request.experiment = config::to_json(model.experiment);

@@ -22,78 +22,78 @@ BackendReport torch_with(const std::string& blas) {
 }
 
 TEST_CASE("a slow BLAS is a warning that says how to mend it", "[upkeep][doctor]") {
-  const auto slow = examine_backend(torch_with("/usr/lib/openblas-pthread/libopenblas.so"), true);
+  const auto slow = check_backend(torch_with("/usr/lib/openblas-pthread/libopenblas.so"), true);
   REQUIRE(slow.size() == 2);
   REQUIRE(slow[0].health == Health::ok);
   REQUIRE(slow[0].text == "1.0, Torch 2.1, compiler 12.2.0, on Test CPU, 2 threads");
   REQUIRE(slow[1].health == Health::warning);
   REQUIRE(contains(slow[1].hint, "libopenblas0-openmp"));
-  const auto fast = examine_backend(torch_with("/usr/lib/openblas-openmp/libopenblas.so"), true);
+  const auto fast = check_backend(torch_with("/usr/lib/openblas-openmp/libopenblas.so"), true);
   REQUIRE(fast[1].health == Health::ok);
 }
 
 TEST_CASE("forge's own backend must be there and others may be missing", "[upkeep][doctor]") {
-  REQUIRE(examine_backend({"libtorch", {}, "not found"}, true)[0].health == Health::problem);
-  REQUIRE(examine_backend({"pytorch", {}, "no python"}, false)[0].health == Health::ok);
+  REQUIRE(check_backend({"libtorch", {}, "not found"}, true)[0].health == Health::problem);
+  REQUIRE(check_backend({"pytorch", {}, "no python"}, false)[0].health == Health::ok);
 }
 
 TEST_CASE("little memory and much load are told from what the kernel says", "[upkeep][doctor]") {
   const TemporaryFolder proc;
   proc.write("loadavg", "0.10 0.20 0.30 1/100 1000\n");
   proc.write("meminfo", "MemTotal:  8388608 kB\nMemAvailable:  4194304 kB\n");
-  auto findings = examine_machine(proc.path());
+  auto findings = check_machine(proc.path());
   REQUIRE(findings[0].health == Health::ok);
   REQUIRE(findings[1].text == "4.00 GiB of 8.00 GiB available");
   proc.write("loadavg", "9000.0 0.20 0.30 1/100 1000\n");
   proc.write("meminfo", "MemTotal:  8388608 kB\nMemAvailable:  1024 kB\n");
-  findings = examine_machine(proc.path());
+  findings = check_machine(proc.path());
   REQUIRE(findings[0].health == Health::warning);
   REQUIRE(findings[1].health == Health::problem);
 }
 
 TEST_CASE("a GPU that no backend sees is a warning", "[upkeep][doctor]") {
   const TemporaryFolder proc, dev;
-  REQUIRE(examine_gpu({}, proc.path(), dev.path()).text == "none");
+  REQUIRE(check_gpu({}, proc.path(), dev.path()).text == "none");
   proc.write("driver/nvidia/version", "NVRM version: 570.1\nGCC\n");
-  REQUIRE(examine_gpu({}, proc.path(), dev.path()).health == Health::warning);
+  REQUIRE(check_gpu({}, proc.path(), dev.path()).health == Health::warning);
   dev.write("nvidia0", "");
-  REQUIRE(contains(examine_gpu({torch_with("")}, proc.path(), dev.path()).text, "no backend"));
+  REQUIRE(contains(check_gpu({torch_with("")}, proc.path(), dev.path()).text, "no backend"));
   BackendReport sees = torch_with("");
   sees.info->environment.devices = {"cpu", "cuda:0"};
-  const Finding good = examine_gpu({sees}, proc.path(), dev.path());
+  const Finding good = check_gpu({sees}, proc.path(), dev.path());
   REQUIRE(good.health == Health::ok);
   REQUIRE(good.text == "1; NVRM version: 570.1");
 }
 
 TEST_CASE("space is judged by what a run needs", "[upkeep][doctor]") {
   constexpr double gib = 1 << 30;
-  REQUIRE(judge_space("disk", 100 * gib, "x").health == Health::ok);
-  REQUIRE(judge_space("disk", 5 * gib, "x").health == Health::warning);
-  REQUIRE(judge_space("disk", 0.5 * gib, "x").health == Health::problem);
+  REQUIRE(check_space("disk", 100 * gib, "x").health == Health::ok);
+  REQUIRE(check_space("disk", 5 * gib, "x").health == Health::warning);
+  REQUIRE(check_space("disk", 0.5 * gib, "x").health == Health::problem);
 }
 
 TEST_CASE("a folder of runs is tried and left as it was", "[upkeep][doctor]") {
   const TemporaryFolder folder;
-  for (const Finding& finding : examine_runs_folder(folder.path())) {
+  for (const Finding& finding : check_runs_folder(folder.path())) {
     INFO(finding.what << ": " << finding.text);
     if (finding.what == "locks") REQUIRE(finding.health == Health::ok);
   }
   REQUIRE(fs::is_empty(folder.path()));
-  examine_runs_folder(folder / "not/yet");
+  check_runs_folder(folder / "not/yet");
   REQUIRE(fs::is_empty(folder.path()));
 }
 
 TEST_CASE("the index says how many runs there are and what is damaged", "[upkeep][doctor]") {
   const TemporaryFolder folder;
-  REQUIRE(examine_store(folder / "none").text == "no runs yet");
+  REQUIRE(check_store(folder / "none").text == "no runs yet");
   const run::RunFolder run = make_completed_run(folder.path(), {});
-  REQUIRE(contains(examine_store(folder.path()).text, "1 runs in"));
+  REQUIRE(contains(check_store(folder.path()).text, "1 runs in"));
   append_line(run, "rubbish\n");
-  REQUIRE(examine_store(folder.path()).health == Health::warning);
+  REQUIRE(check_store(folder.path()).health == Health::warning);
   folder.write("forge.sqlite",
                "no database, and longer than a header of one would be, surely, is it");
   remove_tree(folder / "forge.sqlite-wal");
-  const Finding broken = examine_store(folder.path());
+  const Finding broken = check_store(folder.path());
   REQUIRE(broken.health == Health::problem);
   REQUIRE_FALSE(broken.hint.empty());
 }

@@ -40,7 +40,7 @@ GarbageOptions in_days(double days) {
 std::vector<std::string> kinds(const std::vector<Garbage>& garbage) {
   std::vector<std::string> names;
   for (const Garbage& item : garbage)
-    names.push_back(name_of(item.waste) + " " + item.path.filename().string());
+    names.push_back(name_of(item.kind) + " " + item.path.filename().string());
   return names;
 }
 using Texts = std::vector<std::string>;

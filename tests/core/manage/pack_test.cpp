@@ -48,29 +48,29 @@ struct Scene {
   Packed packed;
 };
 
-TEST_CASE("a packed run is taken in elsewhere with the weights of its last checkpoint",
+TEST_CASE("a packed run is imported in elsewhere with the weights of its last checkpoint",
           "[upkeep][pack]") {
   const Scene scene;
   REQUIRE(scene.packed.notes.size() == 1);
-  const TakenIn taken = take_in_run(scene.there / "run.pack", scene.here.path());
-  REQUIRE(taken.made);
-  REQUIRE(taken.folder.id() == scene.run.id());
-  REQUIRE(taken.folder.state() == run::RunState::completed);
-  REQUIRE(read_file(taken.folder.events_file()) == read_file(scene.run.events_file()));
-  const auto checkpoints = weights::list_checkpoints(taken.folder.checkpoints());
+  const ImportResult imported = import_packed_run(scene.there / "run.pack", scene.here.path());
+  REQUIRE(imported.created);
+  REQUIRE(imported.folder.id() == scene.run.id());
+  REQUIRE(imported.folder.state() == run::RunState::completed);
+  REQUIRE(read_file(imported.folder.events_file()) == read_file(scene.run.events_file()));
+  const auto checkpoints = weights::list_checkpoints(imported.folder.checkpoints());
   REQUIRE(checkpoints.size() == 1);
   REQUIRE(weights::read_checkpoint_state(checkpoints[0]).step == 9);
   REQUIRE(fs::exists(checkpoints[0] / weights::weights_file));
   REQUIRE_FALSE(fs::exists(checkpoints[0] / weights::optimizer_file));
-  REQUIRE_FALSE(take_in_run(scene.there / "run.pack", scene.here.path()).made);
+  REQUIRE_FALSE(import_packed_run(scene.there / "run.pack", scene.here.path()).created);
   REQUIRE(run::list_runs(scene.here.path()).size() == 1);
 }
 
 TEST_CASE("a run that is to go on is packed with all that it needs for that", "[upkeep][pack]") {
   const Scene scene(/*completed=*/false);
-  const TakenIn taken = take_in_run(scene.there / "run.pack", scene.here.path());
-  REQUIRE(taken.folder.state() == run::RunState::stopped);
-  const auto checkpoints = weights::list_checkpoints(taken.folder.checkpoints());
+  const ImportResult imported = import_packed_run(scene.there / "run.pack", scene.here.path());
+  REQUIRE(imported.folder.state() == run::RunState::stopped);
+  const auto checkpoints = weights::list_checkpoints(imported.folder.checkpoints());
   REQUIRE(checkpoints.size() == 2);
   REQUIRE(fs::exists(checkpoints[1] / weights::optimizer_file));
 }
@@ -83,7 +83,8 @@ TEST_CASE("a pack says what it is made of", "[upkeep][pack]") {
   REQUIRE(words.at("data").at("sources")[0].at("how") == "forge makes it from the config");
   REQUIRE(words.at("files").contains("run/config.json"));
   REQUIRE(read_file(scene.here / "out/templates/configs/x.yaml") == "a: 1\n");
-  REQUIRE(take_in_run(scene.here / "out", scene.here.path()).made);  // unpacked it is one, too
+  REQUIRE(
+      import_packed_run(scene.here / "out", scene.here.path()).created);  // unpacked it is one, too
 }
 
 TEST_CASE("a changed file of a pack and one too many are found", "[upkeep][pack]") {
@@ -92,27 +93,28 @@ TEST_CASE("a changed file of a pack and one too many are found", "[upkeep][pack]
   extract_archive(scene.there / "run.pack", out);
   const std::string events = read_file(out / "run/events.jsonl");
   write_file_atomic(out / "run/events.jsonl", events + "\n");
-  REQUIRE(contains(error_of([&] { take_in_run(out, scene.here.path()); }), "not what was packed"));
+  REQUIRE(contains(error_of([&] { import_packed_run(out, scene.here.path()); }),
+                   "not what was packed"));
   write_file_atomic(out / "run/events.jsonl", events);
   write_file_atomic(out / "run/more", "");
-  REQUIRE(contains(error_of([&] { take_in_run(out, scene.here.path()); }), "does not know"));
+  REQUIRE(contains(error_of([&] { import_packed_run(out, scene.here.path()); }), "does not know"));
   remove_tree(out / "run/more");
   remove_tree(out / "run/config.json");
-  REQUIRE(contains(error_of([&] { take_in_run(out, scene.here.path()); }), "lacks"));
+  REQUIRE(contains(error_of([&] { import_packed_run(out, scene.here.path()); }), "lacks"));
   REQUIRE(run::list_runs(scene.here.path()).empty());
 }
 
-TEST_CASE("a run folder is taken in without links and without damaged checkpoints",
+TEST_CASE("a run folder is imported in without links and without damaged checkpoints",
           "[upkeep][import]") {
   const Scene scene;
   fs::resize_file(scene.run.checkpoints() / "000000009" / weights::weights_file, 5);
   remove_tree(scene.run.environment_file());
   fs::create_symlink("/etc/passwd", scene.run.path() / "env.json");
-  const TakenIn taken = take_in_run(scene.run.path(), scene.here.path());
-  REQUIRE(taken.notes.size() == 1);
-  REQUIRE(contains(taken.notes[0], "000000009"));
-  REQUIRE_FALSE(fs::exists(taken.folder.environment_file()));
-  REQUIRE(weights::list_checkpoints(taken.folder.checkpoints()).size() == 1);
+  const ImportResult imported = import_packed_run(scene.run.path(), scene.here.path());
+  REQUIRE(imported.notes.size() == 1);
+  REQUIRE(contains(imported.notes[0], "000000009"));
+  REQUIRE_FALSE(fs::exists(imported.folder.environment_file()));
+  REQUIRE(weights::list_checkpoints(imported.folder.checkpoints()).size() == 1);
 }
 
 TEST_CASE("a run whose key is not that of its identity or whose name climbs out is refused",
@@ -123,7 +125,7 @@ TEST_CASE("a run whose key is not that of its identity or whose name climbs out 
   other["identity"]["threads"] = 7;
   write_file_atomic(scene.run.record_file(), json_text(other));
   const auto message = [&] {
-    return error_of([&] { take_in_run(scene.run.path(), scene.here.path()); });
+    return error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); });
   };
   REQUIRE(contains(message(), "the key of run"));
   other = record;
@@ -132,26 +134,28 @@ TEST_CASE("a run whose key is not that of its identity or whose name climbs out 
   REQUIRE(contains(message(), "is no name for a run"));
 }
 
-TEST_CASE("another run of the same name is not replaced and a running one not taken",
+TEST_CASE("another run of the same name is not replaced and a running one not imported",
           "[upkeep][import]") {
   const Scene scene;
   MadeRun other;
   other.created = "2026-11-21T10:00:00.000Z";
   make_failed_run(scene.here.path(), other, 2, "no");
-  REQUIRE(contains(error_of([&] { take_in_run(scene.run.path(), scene.here.path()); }),
+  REQUIRE(contains(error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); }),
                    "there is another run"));
   const auto lock = FileLock::try_acquire(scene.run.lock_file());
-  REQUIRE(
-      contains(error_of([&] { take_in_run(scene.run.path(), scene.here.path()); }), "is running"));
+  REQUIRE(contains(error_of([&] { import_packed_run(scene.run.path(), scene.here.path()); }),
+                   "is running"));
 }
 
 TEST_CASE("what is no run says what it might be", "[upkeep][import]") {
   const TemporaryFolder folder, here;
   folder.write("model/config.json", "{}");
-  REQUIRE(contains(error_of([&] { take_in_run(folder / "model", here.path()); }), "import-hf"));
-  REQUIRE(contains(error_of([&] { take_in_run(folder.write("x", "text"), here.path()); }),
+  REQUIRE(
+      contains(error_of([&] { import_packed_run(folder / "model", here.path()); }), "import-hf"));
+  REQUIRE(contains(error_of([&] { import_packed_run(folder.write("x", "text"), here.path()); }),
                    "is no pack"));
-  REQUIRE(contains(error_of([&] { take_in_run(folder / "none", here.path()); }), "there is no"));
+  REQUIRE(
+      contains(error_of([&] { import_packed_run(folder / "none", here.path()); }), "there is no"));
 }
 
 }  // namespace

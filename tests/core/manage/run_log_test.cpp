@@ -13,9 +13,9 @@ namespace {
 using namespace tests;
 using Texts = std::vector<std::string>;
 
-Texts kinds(const std::vector<Entry>& entries) {
+Texts kinds(const std::vector<LogLine>& entries) {
   Texts kinds;
-  for (const Entry& entry : entries) kinds.push_back(entry.kind);
+  for (const LogLine& entry : entries) kinds.push_back(entry.kind);
   return kinds;
 }
 
@@ -23,7 +23,7 @@ void say(const run::RunFolder& folder, const std::string& prose) {
   std::ofstream(folder.stderr_file(), std::ios::app) << prose;
 }
 
-TEST_CASE("the worker's words stand where they were said", "[upkeep][chronicle]") {
+TEST_CASE("the worker's words stand where they were said", "[upkeep][log]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_queued_run(folder.path(), {});
   append_line(run,
@@ -38,17 +38,17 @@ TEST_CASE("the worker's words stand where they were said", "[upkeep][chronicle]"
               R"({"time":3,"attempt":1,"event":"ended","status":"failed","reason":"no luck"})"
               "\n");
   say(run, "one\ntwo\n");
-  Chronicle chronicle(run, Source::all);
-  const std::vector<Entry> entries = chronicle.poll();
+  RunLog log(run, LogSource::all);
+  const std::vector<LogLine> entries = log.poll();
   REQUIRE(kinds(entries) == Texts{"attempt", "worker", "checkpoint", "ended", "worker"});
   REQUIRE(entries[0].text == "attempt 1 on atlas, process 7");
   REQUIRE(entries[1].text == "one");
   REQUIRE(entries[2].text == "checkpoint of step 5, 2.00 KiB in checkpoints/000000005");
   REQUIRE(entries[3].text == "failed: no luck");
-  REQUIRE(chronicle.poll().empty());
+  REQUIRE(log.poll().empty());
 }
 
-TEST_CASE("memory that ran out and waits for a retry are told", "[upkeep][chronicle]") {
+TEST_CASE("memory that ran out and waits for a retry are told", "[upkeep][log]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_queued_run(folder.path(), {});
   append_event(run, worker::MicroBatch{7, "train", 4, 16, "out of memory"});
@@ -57,7 +57,7 @@ TEST_CASE("memory that ran out and waits for a retry are told", "[upkeep][chroni
               R"("retry":true,"wait_seconds":10})"
               "\n");
   append_event(run, worker::Started{1000, 7, 20, 512, 4});
-  const std::vector<Entry> entries = Chronicle(run, Source::all).poll();
+  const std::vector<LogLine> entries = RunLog(run, LogSource::all).poll();
   REQUIRE(kinds(entries) == Texts{"micro_batch", "ended", "started"});
   REQUIRE(entries[0].text ==
           "memory ran out after step 7: train computes 4 of 16 rows at once from now on");
@@ -66,44 +66,44 @@ TEST_CASE("memory that ran out and waits for a retry are told", "[upkeep][chroni
           "going on after step 7: 20 steps of 512 tokens, 1,000 parameters, 4 rows at once");
 }
 
-TEST_CASE("what comes later is told once and half a line not at all", "[upkeep][chronicle]") {
+TEST_CASE("what comes later is told once and half a line not at all", "[upkeep][log]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_queued_run(folder.path(), {});
-  Chronicle chronicle(run, Source::all);
-  REQUIRE(chronicle.poll().empty());
+  RunLog log(run, LogSource::all);
+  REQUIRE(log.poll().empty());
   say(run, "half");
-  REQUIRE(chronicle.poll().empty());
+  REQUIRE(log.poll().empty());
   say(run, " a line\nnext");
-  const std::vector<Entry> entries = chronicle.poll();
+  const std::vector<LogLine> entries = log.poll();
   REQUIRE(entries.size() == 1);
   REQUIRE(entries[0].text == "half a line");
   append_attempt(run, 2);
-  REQUIRE(kinds(chronicle.poll()) == Texts{"attempt"});
+  REQUIRE(kinds(log.poll()) == Texts{"attempt"});
 }
 
-TEST_CASE("of training metrics about twenty are told and the last", "[upkeep][chronicle]") {
+TEST_CASE("of training metrics about twenty are told and the last", "[upkeep][log]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_queued_run(folder.path(), {});
   worker::Started started;
   started.max_steps = 1000;
   append_event(run, started);
   for (int64_t step = 1; step <= 1000; ++step) append_event(run, metrics_at(step));
-  Chronicle all(run, Source::all);
-  const std::vector<Entry> entries = all.poll();
+  RunLog all(run, LogSource::all);
+  const std::vector<LogLine> entries = all.poll();
   REQUIRE(entries.size() > 15);
   REQUIRE(entries.size() < 25);
   REQUIRE(contains(entries.back().text, "step 1000  loss"));
-  Chronicle events(run, Source::events);
+  RunLog events(run, LogSource::events);
   REQUIRE(events.poll().size() == 1001);
 }
 
-TEST_CASE("a damaged line and a worker's control characters do no harm", "[upkeep][chronicle]") {
+TEST_CASE("a damaged line and a worker's control characters do no harm", "[upkeep][log]") {
   const TemporaryFolder folder;
   const run::RunFolder run = make_queued_run(folder.path(), {});
   append_line(run, "rubbish\n");
   say(run, "a\x1b[2Jb\n");
-  Chronicle chronicle(run, Source::all);
-  const std::vector<Entry> entries = chronicle.poll();
+  RunLog log(run, LogSource::all);
+  const std::vector<LogLine> entries = log.poll();
   REQUIRE(kinds(entries) == Texts{"damaged", "worker"});
   REQUIRE(entries[1].text.find('\x1b') == std::string::npos);
 }
