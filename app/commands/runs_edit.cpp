@@ -24,8 +24,8 @@ int archive(const Context& context, const RunChoice& choice, bool restore, bool 
   const std::vector<run::RunFolder> folders = chosen_runs(context, choice);
   nlohmann::json list = nlohmann::json::array();
   for (const run::RunFolder& folder : folders) {
-    const run::Remarks remarks =
-        manage::edit_remarks(folder, [&](run::Remarks& changed) { changed.archived = !restore; });
+    const run::Remarks remarks = manage::edit_annotations(
+        folder, [&](run::Remarks& changed) { changed.archived = !restore; });
     list.push_back(json_of(folder, remarks));
     if (!json) std::cout << folder.id() << (restore ? ": restored\n" : ": archived\n");
   }
@@ -45,7 +45,7 @@ int note(const Context& context, const NoteOptions& options) {
   const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
   const run::Remarks remarks = options.text.empty()
                                    ? run::read_remarks(folder)
-                                   : manage::edit_remarks(folder, [&](run::Remarks& changed) {
+                                   : manage::edit_annotations(folder, [&](run::Remarks& changed) {
                                        changed.note = join(options.text, " ");
                                      });
   if (options.json) {
@@ -68,7 +68,7 @@ struct TagOptions {
 int tag(const Context& context, const TagOptions& options) {
   const run::RunFolder folder = run::named_run(context.runs_dir(), options.name);
   for (const std::string& word : options.tags) run::require_tag(word);
-  const run::Remarks remarks = manage::edit_remarks(folder, [&](run::Remarks& changed) {
+  const run::Remarks remarks = manage::edit_annotations(folder, [&](run::Remarks& changed) {
     for (const std::string& word : options.tags) {
       const auto end = std::remove(changed.tags.begin(), changed.tags.end(), word);
       changed.tags.erase(end, changed.tags.end());

@@ -49,8 +49,8 @@ bool is_plain_name(const std::string& name) {
          name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
 }
 
-run::Remarks edit_remarks(const run::RunFolder& folder,
-                          const std::function<void(run::Remarks&)>& change) {
+run::Remarks edit_annotations(const run::RunFolder& folder,
+                              const std::function<void(run::Remarks&)>& change) {
   const queue::Queue one_at_a_time(folder.path().parent_path());
   run::Remarks remarks = run::read_remarks(folder);
   change(remarks);

@@ -28,8 +28,8 @@ bool is_plain_name(const std::string& name);
 
 /// Changes a run's notes and tags and returns the new ones. Concurrent changes are all kept. The
 /// run may be running.
-run::Remarks edit_remarks(const run::RunFolder& folder,
-                          const std::function<void(run::Remarks&)>& change);
+run::Remarks edit_annotations(const run::RunFolder& folder,
+                              const std::function<void(run::Remarks&)>& change);
 
 /// Runs that were removed lie in .trash of the runs folder until they are brought back or the
 /// garbage is collected:

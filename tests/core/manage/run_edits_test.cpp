@@ -18,7 +18,7 @@ TEST_CASE("remarks are kept in the run folder and without any there is no file",
   const TemporaryFolder folder;
   const run::RunFolder run = make_completed_run(folder.path(), {});
   REQUIRE(run::read_remarks(run).tags.empty());
-  edit_remarks(run, [](run::Remarks& remarks) {
+  edit_annotations(run, [](run::Remarks& remarks) {
     remarks.tags = {"paper", "a", "paper"};
     remarks.note = "said \"so\"";
   });
@@ -26,7 +26,7 @@ TEST_CASE("remarks are kept in the run folder and without any there is no file",
   REQUIRE(read.tags == Texts{"a", "paper"});
   REQUIRE(read.note == "said \"so\"");
   REQUIRE_FALSE(read.archived);
-  edit_remarks(run, [](run::Remarks& remarks) { remarks = {}; });
+  edit_annotations(run, [](run::Remarks& remarks) { remarks = {}; });
   REQUIRE_FALSE(fs::exists(run.remarks_file()));
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("the store has remarks and leaves archived runs out of lists", "[upkee
   store::ResultStore store(folder / "store.sqlite");
   store.sync(folder.path());
   REQUIRE(store.runs().size() == 1);
-  edit_remarks(run, [](run::Remarks& remarks) {
+  edit_annotations(run, [](run::Remarks& remarks) {
     remarks.archived = true;
     remarks.note = "old";
     remarks.tags = {"a", "b"};
