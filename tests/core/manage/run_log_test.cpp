@@ -60,10 +60,10 @@ TEST_CASE("memory that ran out and waits for a retry are told", "[upkeep][log]")
   const std::vector<LogLine> entries = RunLog(run, LogSource::all).poll();
   REQUIRE(kinds(entries) == Texts{"micro_batch", "ended", "started"});
   REQUIRE(entries[0].text ==
-          "memory ran out after step 7: train computes 4 of 16 rows at once from now on");
+          "memory ran out after step 7: train computes 4 of 16 rows a micro-batch from now on");
   REQUIRE(entries[1].text == "failed: no luck; trying again in 10s");
   REQUIRE(entries[2].text ==
-          "going on after step 7: 20 steps of 512 tokens, 1,000 parameters, 4 rows at once");
+          "going on after step 7: 20 steps of 512 tokens, 1,000 parameters, 4 rows a micro-batch");
 }
 
 TEST_CASE("what comes later is told once and half a line not at all", "[upkeep][log]") {
