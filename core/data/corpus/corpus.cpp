@@ -243,9 +243,9 @@ TextRange all_text(const fs::path& path, const DocumentRule& rule) {
 
 Corpus::Corpus(const config::DataConfig& config,
                const Progress& progress,
-               const fs::path& surveys) {
-  const KeptSurvey kept(surveys, config);
-  if (const std::optional<Survey> found = kept.find()) {
+               const fs::path& index_folder) {
+  const CorpusIndexCache cache(index_folder, config);
+  if (const std::optional<CorpusIndex> found = cache.load()) {
     const DocumentRule rule = document_rule(config);
     const auto files_of = [&](const std::string& path, const std::vector<int64_t>& sizes) {
       return std::make_shared<TextFiles>(TextFiles{list_text_files(path, rule), sizes, rule});
@@ -261,16 +261,16 @@ Corpus::Corpus(const config::DataConfig& config,
     fingerprint_ = found->fingerprint;
     return;
   }
-  survey(config, progress);
-  kept.keep({training_.files->sizes,
-             evaluation_.files->sizes,
-             training_.end,
-             evaluation_.begin,
-             training_documents_,
-             fingerprint_});
+  build_index(config, progress);
+  cache.store({training_.files->sizes,
+               evaluation_.files->sizes,
+               training_.end,
+               evaluation_.begin,
+               training_documents_,
+               fingerprint_});
 }
 
-void Corpus::survey(const config::DataConfig& config, const Progress& progress) {
+void Corpus::build_index(const config::DataConfig& config, const Progress& progress) {
   const DocumentRule rule = document_rule(config);
   training_.files = open_files(config.path, rule);
   evaluation_.files =

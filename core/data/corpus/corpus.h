@@ -30,11 +30,11 @@ NextDocument sample_of(const TextRange& range, int64_t bytes = tokenizer_sample_
 class Corpus {
  public:
   /// Throws Error where there is no text, or where a file is none (a NUL byte in it).
-  /// `surveys`: the folder for what is kept of texts, as long as their files do not change; ""
+  /// `index_folder`: the folder for what is kept of texts, as long as their files do not change; ""
   /// reads the text in any case.
   explicit Corpus(const config::DataConfig& config,
                   const Progress& progress = {},
-                  const std::filesystem::path& surveys = {});
+                  const std::filesystem::path& index_folder = {});
 
   const TextRange& training() const { return training_; }
   const TextRange& evaluation() const { return evaluation_; }
@@ -48,7 +48,7 @@ class Corpus {
   NextDocument sample(int64_t bytes = tokenizer_sample_bytes) const;
 
  private:
-  void survey(const config::DataConfig& config, const Progress& progress);
+  void build_index(const config::DataConfig& config, const Progress& progress);
   void divide_files(const config::DataConfig& config, const Progress& progress);
   void divide_records(const config::DataConfig& config, const Progress& progress);
 

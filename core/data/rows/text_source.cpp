@@ -7,27 +7,17 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/parallel.h"
 #include "core/data/corpus/document_reader.h"
 #include "core/data/stories/toy_stories.h"
 #include "core/data/tasks/task_spec.h"
 
 namespace forge::data {
 
-void ordered_parallel(int64_t count,
-                      const std::function<std::vector<int32_t>(int64_t)>& make,
-                      const std::function<bool(const std::vector<int32_t>&)>& take) {
-  int64_t started = 0;
-  const auto next = [&]() -> std::optional<int64_t> {
-    if (count >= 0 && started >= count) return std::nullopt;
-    return started++;
-  };
-  ordered_pipeline<int64_t, std::vector<int32_t>>(next, make, take);
-}
-
 namespace {
 
 constexpr uint64_t texts_at_once = 256;  // about a quarter of a megabyte
-constexpr const char* phase = "writing tokens";
+constexpr const char* phase = "tokenizing";
 
 /// Some documents' tokens, and where the text behind them begins.
 struct Encoded {
@@ -161,7 +151,7 @@ NextDocument generated_sample(const GeneratedText& text_of, int64_t bytes) {
 
 TextSource::TextSource(const config::DataConfig& config,
                        const Progress& progress,
-                       const std::filesystem::path& surveys)
+                       const std::filesystem::path& index_folder)
     : kind_(config.source) {
   if (kind_ == "toy_stories") {
     fingerprint_ = hash_hex("toy_stories " + std::to_string(toy_stories_version) + " seed " +
@@ -181,7 +171,7 @@ TextSource::TextSource(const config::DataConfig& config,
                   {},
                   "set data.path to a file or a folder of files");
     }
-    corpus_.emplace(config, progress, surveys);
+    corpus_.emplace(config, progress, index_folder);
     fingerprint_ = corpus_->fingerprint();
   } else {
     throw Error("unknown data.source '" + kind_ + "'", {}, "toy_stories, text, jsonl or task");

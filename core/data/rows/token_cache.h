@@ -24,11 +24,11 @@ std::string tokenizer_folder_name(const config::TokenizerConfig& config);
 
 /// A folder of the cache with a tokenizer and the tokens of one text, held by this process alone.
 /// Files appear whole or not at all; one that turns out damaged is made anew.
-class TokenFolder {
+class TokenCacheEntry {
  public:
-  /// Waits for another process that holds it. `check_content`: of large files too every byte is
+  /// Waits for another process that holds it. `verify_hashes`: of large files too every byte is
   /// read, not only header and size.
-  TokenFolder(std::filesystem::path path, const Progress& progress, bool check_content);
+  TokenCacheEntry(std::filesystem::path path, const Progress& progress, bool verify_hashes);
 
   std::filesystem::path tokenizer_path() const { return path_ / "tokenizer.json"; }
   std::filesystem::path tokens_path(Split split) const;
@@ -44,12 +44,12 @@ class TokenFolder {
                      const Tokenizer& tokenizer) const;
 
   /// Leaves word of what the files were made from, for people who look at the cache.
-  void describe(const nlohmann::json& words) const;
+  void write_provenance(const nlohmann::json& provenance) const;
 
  private:
   std::filesystem::path path_;
   const Progress& progress_;
-  bool check_content_;
+  bool verify_hashes_;
   FileLock lock_;
 };
 

@@ -44,7 +44,6 @@ static_assert(sizeof(TokenFileHeader) == 72, "the header has no padding");
 /// Sets header_hash.
 void seal(TokenFileHeader& header);
 
-std::string to_hex(const uint8_t* bytes, size_t size);
 /// `text` has two hexadecimal digits a byte.
 void from_hex(const std::string& text, uint8_t* bytes, size_t size);
 
@@ -73,16 +72,6 @@ void seal(TokenFileHeader& header) {
   const std::string hash =
       hash_hex({reinterpret_cast<const char*>(&header), offsetof(TokenFileHeader, header_hash)});
   from_hex(hash, header.header_hash, sizeof header.header_hash);
-}
-
-std::string to_hex(const uint8_t* bytes, size_t size) {
-  static const char digits[] = "0123456789abcdef";
-  std::string text;
-  for (size_t i = 0; i < size; ++i) {
-    text += digits[bytes[i] >> 4];
-    text += digits[bytes[i] & 15];
-  }
-  return text;
 }
 
 void from_hex(const std::string& text, uint8_t* bytes, size_t size) {
@@ -161,7 +150,7 @@ std::string TokenFile::tokenizer_fingerprint() const {
   return to_hex(header.tokenizer_fingerprint, sizeof header.tokenizer_fingerprint);
 }
 
-void TokenFile::check_content() const {
+void TokenFile::verify_hash() const {
   const TokenFileHeader header = header_of(file_);
   Hasher hasher;
   const auto add = [&](size_t begin, size_t end) {

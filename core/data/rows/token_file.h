@@ -35,7 +35,7 @@ class TokenFile {
   std::string content_hash() const;
   std::string tokenizer_fingerprint() const;
   /// Reads all of the file and throws when its hash is not the header's.
-  void check_content() const;
+  void verify_hash() const;
   /// What was read so far no longer counts as this process's memory.
   void forget() const { file_.forget(); }
 

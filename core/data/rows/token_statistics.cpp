@@ -124,7 +124,7 @@ TokenStatistics statistics_of(const TokenFile& file,
                               const Tokenizer& tokenizer,
                               int top,
                               const Progress& progress) {
-  file.check_content();
+  file.verify_hash();
   TokenStatistics statistics;
   statistics.tokens = file.size();
   statistics.documents = file.documents();

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/data/tasks/task_support.h"
 #include "core/data/tasks/task.h"
+#include "core/data/tasks/task_support.h"
 
 namespace forge::data::tasks {
 
@@ -37,7 +37,7 @@ class Brevo : public Task {
   std::optional<Fault> find_answer_fault(const Instance& instance,
                                          const std::vector<int32_t>& written) const;
 
-  Asked asked() const override { return Asked::greedy; }
+  EvalMode eval_mode() const override { return EvalMode::greedy; }
   Prompt prompt(const Instance& instance) const override;
   /// answer_accuracy, all or nothing, in all and by depth ("answer_accuracy.depth_3"): the shortest
   /// way from the query to a vertex without parents.

@@ -10,23 +10,21 @@
 namespace forge::data::tasks {
 namespace {
 
-struct Maker {
-  std::unique_ptr<const Task> operator()(const DepoConfig& config) const {
-    return std::make_unique<Depo>(config);
-  }
-  std::unique_ptr<const Task> operator()(const BrevoConfig& config) const {
-    return std::make_unique<Brevo>(config);
-  }
-  std::unique_ptr<const Task> operator()(const ManoConfig& config) const {
-    return std::make_unique<Mano>(config);
-  }
-  std::unique_ptr<const Task> operator()(const LanoConfig& config) const {
-    return std::make_unique<Lano>(config);
-  }
-  std::unique_ptr<const Task> operator()(const CopyConfig& config) const {
-    return std::make_unique<Copy>(config);
-  }
-};
+std::unique_ptr<const Task> make(const DepoConfig& config) {
+  return std::make_unique<Depo>(config);
+}
+std::unique_ptr<const Task> make(const BrevoConfig& config) {
+  return std::make_unique<Brevo>(config);
+}
+std::unique_ptr<const Task> make(const ManoConfig& config) {
+  return std::make_unique<Mano>(config);
+}
+std::unique_ptr<const Task> make(const LanoConfig& config) {
+  return std::make_unique<Lano>(config);
+}
+std::unique_ptr<const Task> make(const CopyConfig& config) {
+  return std::make_unique<Copy>(config);
+}
 
 }  // namespace
 
@@ -90,7 +88,7 @@ BrevoConfig brevo2(int max_nodes, Variant variant) {
 }
 
 std::unique_ptr<const Task> make_task(const TaskConfig& config) {
-  return std::visit(Maker{}, config);
+  return std::visit([](const auto& chosen) { return make(chosen); }, config);
 }
 
 std::string print(const Task& task, const std::vector<int32_t>& tokens) {

@@ -72,7 +72,7 @@ std::optional<Prompt> TaskRows::prompt(int64_t row) const {
   Prompt prompt = task_.prompt(instance);
   const auto length = static_cast<int32_t>(prompt.tokens.size());
   const bool fits = instance.tokens.size() <= static_cast<size_t>(seq_len_);
-  if (task_.asked() == Asked::greedy && !fits) return std::nullopt;
+  if (task_.eval_mode() == EvalMode::greedy && !fits) return std::nullopt;
   if (length == 0 || length >= seq_len_) return std::nullopt;
   prompt.max_new_tokens = std::min(prompt.max_new_tokens, seq_len_ - length);
   return prompt;

@@ -14,9 +14,9 @@
 
 namespace forge::data::tasks {
 
-/// What a worker is asked about each row of an evaluation, beside the loss.
-struct Wanted {
-  bool likeliest = false;          ///< the likeliest id at each target that is scored
+/// Outputs that a worker returns for each row of an evaluation, beside the loss.
+struct RequestedOutputs {
+  bool argmax = false;             ///< the most probable id at each scored target
   bool losses = false;             ///< negative log likelihood of each of them, in nats
   bool log_probabilities = false;  ///< of every id, from the row's beginning to behind its first
                                    ///< text: [positions, vocab_size]
@@ -24,24 +24,24 @@ struct Wanted {
                                    ///< text
 };
 
-/// Turns a worker's answers about the rows of an evaluation into a task's figures. Rows come in any
-/// order, each once. Taking an answer throws Error where it is not wanted or its length cannot be.
-class Examination {
+/// Computes a task's metrics from a worker's outputs for the rows of an evaluation. Rows come in
+/// any order, each once. Throws Error for an output that was not requested or has a wrong length.
+class Scorer {
  public:
-  virtual ~Examination() = default;
-  virtual Wanted wanted() const = 0;
+  virtual ~Scorer() = default;
+  virtual RequestedOutputs requested() const = 0;
 
-  virtual void take_likeliest(int64_t row, const std::vector<int32_t>& ids);
-  virtual void take_losses(int64_t row, const std::vector<double>& losses);
-  virtual void take_log_probabilities(int64_t row, const std::vector<double>& values);
-  virtual void take_continuation(int64_t row, const std::vector<int32_t>& ids);
+  virtual void add_argmax(int64_t row, const std::vector<int32_t>& ids);
+  virtual void add_losses(int64_t row, const std::vector<double>& losses);
+  virtual void add_log_probabilities(int64_t row, const std::vector<double>& values);
+  virtual void add_continuation(int64_t row, const std::vector<int32_t>& ids);
 
-  /// The figures of all answers since the last call.
+  /// The metrics of all rows since the last call.
   virtual Scores finish() = 0;
 };
 
-/// What an examination is of.
-struct ExaminationOptions {
+/// What a scorer is of.
+struct ScorerOptions {
   int seq_len = 0;
   int64_t rows = 0;
   bool padded = false;              ///< capo: a row is a document of the token file
@@ -50,18 +50,17 @@ struct ExaminationOptions {
   int64_t parameters = 0;           ///< capo: of the model
 };
 
-/// Of the rows of the spec (spec.h) for evaluation. Costs nothing before the first answer.
-std::unique_ptr<Examination> examination_of(const nlohmann::json& spec,
-                                            const ExaminationOptions& options);
+/// For the evaluation rows of a spec (task_spec.h). Costs nothing before the first output.
+std::unique_ptr<Scorer> make_scorer(const nlohmann::json& spec, const ScorerOptions& options);
 
 /// How much a model knows of Capo's people: over the paragraphs that lie whole in a row, name_loss
 /// and value_loss in nats and bits_per_parameter.
-class CapoExamination : public Examination {
+class CapoScorer : public Scorer {
  public:
-  CapoExamination(Capo capo, const ExaminationOptions& options);
+  CapoScorer(Capo capo, const ScorerOptions& options);
 
-  Wanted wanted() const override;
-  void take_losses(int64_t row, const std::vector<double>& losses) override;
+  RequestedOutputs requested() const override;
+  void add_losses(int64_t row, const std::vector<double>& losses) override;
   Scores finish() override;
 
  private:
@@ -70,7 +69,7 @@ class CapoExamination : public Examination {
   void measure(int64_t document, const std::vector<double>& losses, int64_t first_target);
 
   Capo capo_;
-  ExaminationOptions options_;
+  ScorerOptions options_;
   std::optional<TokenFile> tokens_;  ///< once the first answer comes
   std::optional<Tokenizer> tokenizer_;
   std::vector<int64_t> beginnings_;  ///< of all documents, in tokens

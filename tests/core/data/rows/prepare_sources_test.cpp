@@ -112,9 +112,9 @@ TEST_CASE("the sources of a mixture are prepared under one tokenizer") {
   mixed.prepared([&](double, const std::string& phase) {
     if (phases.empty() || phases.back() != phase) phases.push_back(phase);
   });
-  REQUIRE(phases == std::vector<std::string>{"numbers: reading the text",
+  REQUIRE(phases == std::vector<std::string>{"numbers: hashing text",
                                              "numbers: counting documents",
-                                             "pages: reading the text",
+                                             "pages: hashing text",
                                              "pages: counting documents"});
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("two processes may prepare a mixture and one of its sources at once") 
   const PreparedData one = first.get(), two = second.get();
   for (size_t i = 0; i < 3; ++i) {
     REQUIRE(one.train[i].tokens == two.train[i].tokens);
-    TokenFile(one.train[i].tokens).check_content();
+    TokenFile(one.train[i].tokens).verify_hash();
   }
 }
 
