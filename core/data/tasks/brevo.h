@@ -31,7 +31,6 @@ class Brevo : public Task {
   std::string token_name(int32_t id) const override;
   int32_t min_length() const override;
   void generate(uint64_t seed, Split split, uint64_t index, Instance& instance) const override;
-  std::optional<Fault> find_fault(const Instance& instance) const override;
   /// Nothing where `written` is a right answer to the instance's question, eos included; any order
   /// with parents first is. The fault's position counts from the first token written.
   std::optional<Fault> find_answer_fault(const Instance& instance,
@@ -45,6 +44,7 @@ class Brevo : public Task {
              const std::vector<int32_t>& predicted,
              Scores& scores) const override;
 
+  const BrevoConfig& config() const { return config_; }
   int32_t query() const { return end_of_words_; }
   int32_t answer() const { return end_of_words_ + 1; }
   int32_t bos() const { return end_of_words_ + 2; }

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/data/tasks/task_support.h"
 #include "core/data/tasks/task.h"
+#include "core/data/tasks/task_support.h"
 
 namespace forge::data::tasks {
 
@@ -24,13 +24,13 @@ class Depo : public Task {
   std::string token_name(int32_t id) const override;
   int32_t min_length() const override;
   void generate(uint64_t seed, Split split, uint64_t index, Instance& instance) const override;
-  std::optional<Fault> find_fault(const Instance& instance) const override;
   /// token_accuracy and answer_accuracy over the names of answers, in all and by hops
   /// ("answer_accuracy.hop_8"). The paper reports K and K/2 hops.
   void score(const Instance& instance,
              const std::vector<int32_t>& predicted,
              Scores& scores) const override;
 
+  const DepoConfig& config() const { return config_; }
   int32_t hop(int k) const { return names_.end_of_letters() + k - 1; }
   int32_t answer() const { return hop(config_.max_hops) + 1; }
   int32_t bos() const { return answer() + 1; }

@@ -165,21 +165,6 @@ std::optional<Fault> Lano::find_sentence_fault(const std::vector<int32_t>& termi
   return Fault{static_cast<int32_t>(terminals.size()), "the sentence is not over here"};
 }
 
-std::optional<Fault> Lano::find_fault(const Instance& instance) const {
-  return fault_of([&] {
-    size_t at = 0;
-    expect(instance.tokens, at, bos(), "bos");
-    std::optional<Fault> fault =
-        find_sentence_fault({instance.tokens.begin() + 1, instance.tokens.end()});
-    if (fault) {
-      ++fault->position;
-      throw *fault;
-    }
-    check_scored(instance, std::vector<uint8_t>(instance.tokens.size(), 1));
-    check_answers(instance, {});
-  });
-}
-
 Prompt Lano::prompt(const Instance&) const {
   return {{bos()}, bos(), static_cast<int32_t>(grammar_.max_length(grammar_.root())) + 1};
 }

@@ -101,65 +101,6 @@ void Mano::generate(uint64_t seed, Split split, uint64_t index, Instance& instan
   instance.answers.push_back({place, place, place + 1, size});
 }
 
-Mano::Token Mano::expect(const Instance& instance,
-                         size_t position,
-                         Kind kind,
-                         const char* what) const {
-  const auto at = static_cast<int32_t>(position);
-  if (position >= instance.tokens.size()) {
-    throw Fault{at, std::string("the text ends before ") + what};
-  }
-  const int32_t id = instance.tokens[position];
-  if (id < 0 || id >= vocab_size()) throw Fault{at, "not a token of the task"};
-  const Token token = read(id);
-  if (token.kind != kind || (token.synonym != 0 && !synonyms_)) {
-    throw Fault{at, std::string("not ") + what};
-  }
-  return token;
-}
-
-int Mano::evaluate(const Instance& instance, size_t begin, size_t end) const {
-  std::vector<int> values;  // from the right, so that both sides are there when an operator comes
-  for (size_t i = end; i-- > begin;) {
-    const auto at = static_cast<int32_t>(i);
-    const int32_t id = instance.tokens[i];
-    if (id >= first_operand_ && id < first_bos_) {
-      values.push_back(id - first_operand_);
-      continue;
-    }
-    const int operation = expect(instance, i, Kind::operation, "an operator or operand").number;
-    if (values.size() < 2) throw Fault{at, "an operator without two operands"};
-    const int left = values.back();
-    values.pop_back();
-    values.back() = apply(operation, left, values.back());
-  }
-  if (values.size() != 1) {
-    throw Fault{static_cast<int32_t>(begin), "more operands than the operators take"};
-  }
-  return values.back();
-}
-
-std::optional<Fault> Mano::find_fault(const Instance& instance) const {
-  return fault_of([&] {
-    expect(instance, 0, Kind::bos, "bos");
-    const int size = expect(instance, 1, Kind::length, "a length").number;
-    const size_t marker = 2 * static_cast<size_t>(size) + 3;
-    const auto place = static_cast<int32_t>(marker) + 1;
-    const Token answer =
-        expect(instance, marker, Kind::answer, "the answer marker behind so many operators");
-    if (code_ && answer.number != size) {
-      throw Fault{place - 1, "the answer marker has another length"};
-    }
-    const int value = evaluate(instance, 2, marker);
-    if (expect(instance, marker + 1, Kind::operand, "a value").number != value) {
-      throw Fault{place, "the value is wrong: it is " + std::to_string(value)};
-    }
-    if (instance.tokens.size() != marker + 2) throw Fault{place + 1, "more text behind the value"};
-    check_scored(instance, std::vector<uint8_t>(instance.tokens.size(), 1));
-    check_answers(instance, {{place, place, place + 1, size}});
-  });
-}
-
 void Mano::score(const Instance& instance,
                  const std::vector<int32_t>& predicted,
                  Scores& scores) const {

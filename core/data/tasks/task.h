@@ -98,10 +98,6 @@ class Task {
   /// random sizes; those for evaluation the largest, as the paper measures.
   virtual void generate(uint64_t seed, Split split, uint64_t index, Instance& instance) const = 0;
 
-  /// Nothing where the text is an instance of the task: well formed, every answer right, exactly
-  /// the right tokens scored. Accepts any ids.
-  virtual std::optional<Fault> find_fault(const Instance& instance) const = 0;
-
   virtual EvalMode eval_mode() const { return EvalMode::teacher_forced; }
   /// Where eval_mode() is not teacher_forced.
   virtual Prompt prompt(const Instance& instance) const;

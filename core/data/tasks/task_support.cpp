@@ -130,37 +130,6 @@ void expect(const std::vector<int32_t>& tokens, size_t& position, int32_t token,
   ++position;
 }
 
-void check_scored(const Instance& instance, const std::vector<uint8_t>& right) {
-  const size_t both = std::min(instance.scored.size(), right.size());
-  for (size_t i = 0; i < both; ++i) {
-    if ((instance.scored[i] != 0) == (right[i] != 0)) continue;
-    throw Fault{static_cast<int32_t>(i),
-                right[i] != 0 ? "carries no loss, and should" : "carries loss, and should not"};
-  }
-  if (instance.scored.size() != right.size()) {
-    throw Fault{static_cast<int32_t>(both),
-                "loss is marked for " + as_text(static_cast<int64_t>(instance.scored.size())) +
-                    " tokens of " + as_text(static_cast<int64_t>(right.size()))};
-  }
-}
-
-void check_answers(const Instance& instance, const std::vector<Answer>& right) {
-  const size_t both = std::min(instance.answers.size(), right.size());
-  for (size_t i = 0; i < both; ++i) {
-    const Answer& a = instance.answers[i];
-    const Answer& b = right[i];
-    if (a.loss_begin == b.loss_begin && a.begin == b.begin && a.end == b.end && a.group == b.group)
-      continue;
-    throw Fault{b.begin, "the answer that begins here is not recorded as it is"};
-  }
-  if (instance.answers.size() != right.size()) {
-    throw Fault{static_cast<int32_t>(instance.tokens.size()),
-                as_text(static_cast<int64_t>(instance.answers.size())) +
-                    " answers are recorded, and there are " +
-                    as_text(static_cast<int64_t>(right.size()))};
-  }
-}
-
 void score_answers(const Instance& instance,
                    const std::vector<int32_t>& predicted,
                    const AnswerFigures& figures,

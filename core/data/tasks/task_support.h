@@ -82,11 +82,6 @@ std::optional<Fault> fault_of(const Check& check) {
 /// and moves behind it. `what` names the token.
 void expect(const std::vector<int32_t>& tokens, size_t& position, int32_t token, const char* what);
 
-/// Throws Fault where `scored` is not as the right one says, or not as long as the text.
-void check_scored(const Instance& instance, const std::vector<uint8_t>& right);
-/// Throws Fault where the answers' places are not the right ones.
-void check_answers(const Instance& instance, const std::vector<Answer>& right);
-
 /// Adds "<token_figure>" over the tokens of the answers and "<answer_figure>" over whole answers,
 /// each in all and by group as "….<group>_8". An empty name leaves that figure or grouping out.
 struct AnswerFigures {

@@ -14,6 +14,7 @@
 #include "core/data/tokenizer/bpe_trainer.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "tests/core/data/tasks/capo_experiment.h"
+#include "tests/core/data/tasks/validators.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -21,7 +22,7 @@ namespace forge::data::tasks {
 namespace {
 
 std::string fault(const Capo& capo, const Biography& biography) {
-  const std::optional<Fault> found = capo.find_fault(biography);
+  const std::optional<Fault> found = find_fault(capo, biography);
   return found ? std::to_string(found->position) + ": " + found->message : "";
 }
 

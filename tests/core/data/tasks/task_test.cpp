@@ -15,6 +15,7 @@
 #include "core/data/tasks/task_spec.h"
 #include "core/data/tasks/task_support.h"
 #include "tests/core/data/tasks/published.h"
+#include "tests/core/data/tasks/validators.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -179,7 +180,7 @@ TEST_CASE("validators accept what generators make", "[slow]") {
         // One in ten as for evaluation, which are all of the largest size.
         const Split split = i % 10 == 9 ? Split::evaluation : Split::training;
         task->generate(11, split, i, instance);
-        const std::optional<Fault> fault = task->find_fault(instance);
+        const std::optional<Fault> fault = find_fault(*task, instance);
         const bool too_short = static_cast<int32_t>(instance.tokens.size()) < task->min_length();
         if (!fault && !too_short) continue;
         throw std::runtime_error(std::string(each.name) + " " + std::to_string(i) + ": " +
