@@ -9,8 +9,6 @@
 namespace forge::run {
 namespace {
 
-using worker::AnswerKind;
-
 std::unique_ptr<data::tasks::Scorer> make_scorer(const config::Experiment& experiment,
                                                  const worker::TokenSource& rows,
                                                  const std::filesystem::path& tokenizer) {
@@ -30,14 +28,9 @@ void request_answers(const config::Experiment& experiment, worker::Request& requ
   const worker::TokenSource rows = worker::first_source(request.evaluation_tokens);
   request.answers.clear();
   if (rows.task.empty()) return;
-  const data::tasks::RequestedOutputs requested = make_scorer(experiment, rows, "")->requested();
-  const auto ask = [&](bool is_wanted, AnswerKind kind) {
-    if (is_wanted) request.answers.push_back(kind);
-  };
-  ask(requested.argmax, AnswerKind::likeliest);
-  ask(requested.losses, AnswerKind::loss);
-  ask(requested.log_probabilities, AnswerKind::log_probabilities);
-  ask(requested.continuation, AnswerKind::continuation);
+  for (const worker::AnswerKind kind : make_scorer(experiment, rows, "")->requested()) {
+    request.answers.push_back(kind);
+  }
   request.answer_rows = std::min<int64_t>(rows.rows, experiment.train.eval_prompts);
 }
 
@@ -49,14 +42,7 @@ Scorer::Scorer(const worker::Request& request, const std::filesystem::path& toke
 
 void Scorer::add(const worker::Answers& answers) {
   if (!scorer_) throw Error("the worker sent unrequested answers");
-  switch (answers.kind) {
-    case AnswerKind::likeliest: scorer_->add_argmax(answers.row, answers.ids); return;
-    case AnswerKind::loss: scorer_->add_losses(answers.row, answers.values); return;
-    case AnswerKind::log_probabilities:
-      scorer_->add_log_probabilities(answers.row, answers.values);
-      return;
-    case AnswerKind::continuation: scorer_->add_continuation(answers.row, answers.ids);
-  }
+  scorer_->add({answers.kind, answers.row, answers.ids, answers.values});
 }
 
 std::map<std::string, worker::Score> Scorer::finish() {

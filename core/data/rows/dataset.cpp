@@ -173,20 +173,11 @@ void Dataset::fill(int64_t position, int count, int32_t* inputs, int32_t* target
 }
 
 /// The ids that a row is made of, at most seq_len + 1: each but the first is a target.
-TokenSpan Dataset::span_of(const TokenFile& file, int64_t row) const {
-  if (options_.pad_id) {
-    const TokenSpan document = file.document(row);
-    return {document.first, std::min<int64_t>(options_.seq_len, document.count)};
-  }
-  const int64_t first = row * options_.seq_len;
-  return {first, std::min<int64_t>(int64_t{options_.seq_len} + 1, file.size() - first)};
-}
-
 void Dataset::fill_row(const TokenFile& file,
                        int64_t row,
                        int32_t* inputs,
                        int32_t* targets) const {
-  const TokenSpan span = span_of(file, row);
+  const TokenSpan span = file.row_span(row, options_.seq_len, options_.pad_id.has_value());
   const int64_t scored = std::max<int64_t>(0, span.count - 1);
   const int64_t read = options_.pad_id ? span.count : scored;
   file.read(span.first, read, inputs);

@@ -134,7 +134,6 @@ class Dataset {
 
   Mixture::Place place_of(int64_t position) const;
   int64_t row_of(const Part& part, int64_t number) const;
-  TokenSpan span_of(const TokenFile& file, int64_t row) const;
   void fill_row(const TokenFile& file, int64_t row, int32_t* inputs, int32_t* targets) const;
 
   std::vector<Part> parts_;  ///< none where task_ and task_rows_ are there

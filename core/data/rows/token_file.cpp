@@ -41,12 +41,6 @@ struct TokenFileHeader {
 };
 static_assert(sizeof(TokenFileHeader) == 72, "the header has no padding");
 
-/// Sets header_hash.
-void seal(TokenFileHeader& header);
-
-/// `text` has two hexadecimal digits a byte.
-void from_hex(const std::string& text, uint8_t* bytes, size_t size);
-
 namespace {
 
 constexpr uint64_t max_count = uint64_t{1} << 48;
@@ -66,19 +60,21 @@ TokenFileHeader header_of(const MappedFile& file) {
       ExitCode::failed);
 }
 
-}  // namespace
+/// `text` has two hexadecimal digits a byte.
+void from_hex(const std::string& text, uint8_t* bytes, size_t size) {
+  for (size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<uint8_t>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  }
+}
 
+/// Sets header_hash.
 void seal(TokenFileHeader& header) {
   const std::string hash =
       hash_hex({reinterpret_cast<const char*>(&header), offsetof(TokenFileHeader, header_hash)});
   from_hex(hash, header.header_hash, sizeof header.header_hash);
 }
 
-void from_hex(const std::string& text, uint8_t* bytes, size_t size) {
-  for (size_t i = 0; i < size; ++i) {
-    bytes[i] = static_cast<uint8_t>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
-  }
-}
+}  // namespace
 
 TokenFile::TokenFile(const fs::path& path) : file_(path), path_(path) {
   if (file_.size() < sizeof(TokenFileHeader)) refuse_file(path, "it ends within its header");
@@ -138,6 +134,15 @@ TokenSpan TokenFile::document(int64_t number) const {
     refuse_file(path_, "document " + std::to_string(number) + " is not where its ids are");
   }
   return {first, end - first};
+}
+
+TokenSpan TokenFile::row_span(int64_t row, int seq_len, bool padded) const {
+  if (padded) {
+    const TokenSpan span = document(row);
+    return {span.first, std::min<int64_t>(seq_len, span.count)};
+  }
+  const int64_t first = row * seq_len;
+  return {first, std::min<int64_t>(int64_t{seq_len} + 1, count_ - first)};
 }
 
 std::string TokenFile::content_hash() const {

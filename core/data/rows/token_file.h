@@ -30,6 +30,9 @@ class TokenFile {
   int64_t documents() const { return documents_; }
   /// The ids of a document, up to the next one. Throws where there is none of that number.
   TokenSpan document(int64_t number) const;
+  /// The ids that a row of seq_len reads, all but the first of them its targets: packed, those from
+  /// row * seq_len on and one more; padded, the first seq_len of a document. Fewer at the end.
+  TokenSpan row_span(int64_t row, int seq_len, bool padded) const;
   int bytes_per_id() const { return bytes_per_id_; }
   int64_t file_bytes() const { return static_cast<int64_t>(file_.size()); }
   std::string content_hash() const;

@@ -194,27 +194,14 @@ TEST_CASE("a task's scorer takes what the worker answers", "[worker]") {
     options.seq_len = 40;
     options.rows = 5;
     const auto scorer = data::tasks::make_scorer(task, options);
-    const data::tasks::RequestedOutputs requested = scorer->requested();
-    std::vector<AnswerKind> kinds;
-    if (requested.argmax) kinds.push_back(AnswerKind::likeliest);
-    if (requested.log_probabilities) kinds.push_back(AnswerKind::log_probabilities);
-    if (requested.continuation) kinds.push_back(AnswerKind::continuation);
-    AnswersJob job(task, 40, kinds);
-    int continuations = 0;
+    const auto requested = scorer->requested();
+    AnswersJob job(task, 40, {requested.begin(), requested.end()});
+    size_t continuations = 0;
     for (const worker::Answers& answers : job.run()) {
-      switch (answers.kind) {
-        case AnswerKind::likeliest: scorer->add_argmax(answers.row, answers.ids); break;
-        case AnswerKind::log_probabilities:
-          scorer->add_log_probabilities(answers.row, answers.values);
-          break;
-        case AnswerKind::continuation:
-          ++continuations;
-          scorer->add_continuation(answers.row, answers.ids);
-          break;
-        case AnswerKind::loss: FAIL("nobody asked for losses");
-      }
+      continuations += answers.kind == AnswerKind::continuation;
+      scorer->add({answers.kind, answers.row, answers.ids, answers.values});
     }
-    REQUIRE(continuations == (requested.continuation ? 4 : 0));
+    REQUIRE(continuations == 4 * requested.count(AnswerKind::continuation));
     REQUIRE_FALSE(scorer->finish().sums().empty());
   }
 }

@@ -290,13 +290,13 @@ TEST_CASE("a model without any loss knows all that there is to know of Capo's pe
     const CapoExam exam(seq_len);
     REQUIRE(exam.options.rows == 8);
     const std::unique_ptr<Scorer> scorer = exam.examination();
-    const RequestedOutputs requested = scorer->requested();
-    REQUIRE(requested.losses);
-    REQUIRE_FALSE(requested.argmax);
-    REQUIRE_FALSE(requested.continuation);
-    REQUIRE_FALSE(requested.log_probabilities);
+    const std::set<AnswerKind> requested = scorer->requested();
+    REQUIRE(requested.count(AnswerKind::loss) == 1);
+    REQUIRE(requested.count(AnswerKind::likeliest) == 0);
+    REQUIRE(requested.count(AnswerKind::continuation) == 0);
+    REQUIRE(requested.count(AnswerKind::log_probabilities) == 0);
     for (const int64_t row : {3, 0, 7, 1, 2, 6, 5, 4}) {
-      scorer->add_losses(row, Losses(static_cast<size_t>(seq_len)));
+      scorer->add({AnswerKind::loss, row, {}, Losses(static_cast<size_t>(seq_len))});
     }
     const Scores scores = scorer->finish();
     const auto whole = static_cast<int64_t>(whole_documents(exam.tokens, seq_len, 8).size());
@@ -347,7 +347,7 @@ TEST_CASE("the loss of a paragraph is that of the tokens that tell its name and 
   for (int64_t row = 0; row < 3; ++row) {
     Losses losses;
     for (int64_t i = 0; i < seq_len; ++i) losses.push_back(loss_of(row * seq_len + i + 1));
-    scorer->add_losses(row, losses);
+    scorer->add({AnswerKind::loss, row, {}, losses});
   }
   const std::vector<int64_t> whole = whole_documents(exam.tokens, seq_len, 3);
   for (const int64_t document : whole) {
@@ -374,7 +374,7 @@ TEST_CASE("a paragraph's loss counts at its own tokens alone") {
   // Its targets lie one before its tokens in the row; the first of them is what begins it.
   for (int64_t t = 1; t < span.count; ++t) losses[static_cast<size_t>(span.first + t - 1)] = 1;
   const std::unique_ptr<Scorer> scorer = exam.examination();
-  scorer->add_losses(0, losses);
+  scorer->add({AnswerKind::loss, 0, {}, losses});
   const KnowledgeLoss expected = expected_loss(exam, 1, [](int64_t) { return 1; });
   const Scores scores = scorer->finish();
   REQUIRE(scores.sums().at("name_loss").total == Approx(expected.name));
@@ -394,9 +394,11 @@ TEST_CASE("a padded row is measured where its paragraph is whole") {
     const int64_t read = std::min<int64_t>(seq_len, span.count);
     Losses losses;
     for (int64_t i = 1; i < read; ++i) losses.push_back(loss_of(span.first + i));
-    scorer->add_losses(row, losses);
+    scorer->add({AnswerKind::loss, row, {}, losses});
     losses.push_back(0);
-    REQUIRE(contains(error_of([&] { scorer->add_losses(row, losses); }),
+    REQUIRE(contains(error_of([&] {
+                       scorer->add({AnswerKind::loss, row, {}, losses});
+                     }),
                      "losses instead of " + std::to_string(read - 1)));
     if (span.count > seq_len) continue;
     const KnowledgeLoss loss = expected_loss(exam, row, loss_of);
@@ -414,7 +416,7 @@ TEST_CASE("a padded row is measured where its paragraph is whole") {
 /// How many paragraphs the first row measures.
 int64_t measured(const CapoExam& exam) {
   const std::unique_ptr<Scorer> scorer = exam.examination();
-  scorer->add_losses(0, Losses(static_cast<size_t>(exam.options.seq_len)));
+  scorer->add({AnswerKind::loss, 0, {}, Losses(static_cast<size_t>(exam.options.seq_len))});
   const Scores scores = scorer->finish();
   return scores.sums().empty() ? 0 : scores.sums().at("name_loss").count;
 }
@@ -452,14 +454,24 @@ TEST_CASE("a paragraph whose first token nothing tells is not measured") {
 TEST_CASE("losses of Capo that cannot be are refused") {
   const CapoExam exam(300);
   const std::unique_ptr<Scorer> scorer = exam.examination();
-  REQUIRE(contains(error_of([&] { scorer->add_losses(2, Losses(299)); }),
+  REQUIRE(contains(error_of([&] {
+                     scorer->add({AnswerKind::loss, 2, {}, Losses(299)});
+                   }),
                    "answered row 2 with 299 losses instead of 300"));
   for (const int64_t row : {-1, 8}) {
-    REQUIRE(contains(error_of([&] { scorer->add_losses(row, Losses(300)); }),
+    REQUIRE(contains(error_of([&] {
+                       scorer->add({AnswerKind::loss, row, {}, Losses(300)});
+                     }),
                      "for row " + std::to_string(row) + " of 8"));
   }
-  REQUIRE(contains(error_of([&] { scorer->add_argmax(0, {}); }), "does not ask for"));
-  REQUIRE(contains(error_of([&] { scorer->add_continuation(0, {}); }), "does not ask for"));
+  REQUIRE(contains(error_of([&] {
+                     scorer->add({AnswerKind::likeliest, 0, {}, {}});
+                   }),
+                   "does not ask for"));
+  REQUIRE(contains(error_of([&] {
+                     scorer->add({AnswerKind::continuation, 0, {}, {}});
+                   }),
+                   "does not ask for"));
   REQUIRE(scorer->finish().sums().empty());
 }
 
@@ -470,8 +482,11 @@ TEST_CASE("a scorer of Capo opens its files at the first answer") {
   options.tokens = "/nowhere/evaluation.tokens";
   const nlohmann::json spec = {{"name", "capo"}, {"seed", 1}, {"variant", "paper"}, {"people", 20}};
   const std::unique_ptr<Scorer> scorer = make_scorer(spec, options);
-  REQUIRE(scorer->requested().losses);
-  REQUIRE(contains(error_of([&] { scorer->add_losses(0, Losses(10)); }), "/nowhere"));
+  REQUIRE(scorer->requested().count(AnswerKind::loss) == 1);
+  REQUIRE(contains(error_of([&] {
+                     scorer->add({AnswerKind::loss, 0, {}, Losses(10)});
+                   }),
+                   "/nowhere"));
 }
 
 }  // namespace

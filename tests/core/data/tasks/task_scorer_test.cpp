@@ -67,12 +67,13 @@ TEST_CASE("right ids give one in every figure of a task that is asked teacher fo
   for (const Json& spec : teacher_forced_specs()) {
     INFO(spec.dump());
     const TaskExam exam(spec, 200, 6);
-    const RequestedOutputs requested = exam.scorer->requested();
-    REQUIRE(requested.argmax);
-    REQUIRE_FALSE(requested.losses);
-    REQUIRE_FALSE(requested.log_probabilities);
-    REQUIRE_FALSE(requested.continuation);
-    for (int64_t row = 5; row >= 0; --row) exam.scorer->add_argmax(row, exam.right_ids(row));
+    const std::set<AnswerKind> requested = exam.scorer->requested();
+    REQUIRE(requested.count(AnswerKind::likeliest) == 1);
+    REQUIRE(requested.count(AnswerKind::loss) == 0);
+    REQUIRE(requested.count(AnswerKind::log_probabilities) == 0);
+    REQUIRE(requested.count(AnswerKind::continuation) == 0);
+    for (int64_t row = 5; row >= 0; --row)
+      exam.scorer->add({AnswerKind::likeliest, row, exam.right_ids(row), {}});
     const Scores scores = exam.scorer->finish();
     REQUIRE(scores.sums().size() >= 2);
     for (const auto& [figure, sum] : scores.sums()) {
@@ -90,7 +91,7 @@ TEST_CASE("wrong ids give none in every figure") {
     for (int64_t row = 0; row < 6; ++row) {
       Ids ids = exam.right_ids(row);
       for (int32_t& id : ids) id = (id + 1) % exam.task->vocab_size();
-      exam.scorer->add_argmax(row, ids);
+      exam.scorer->add({AnswerKind::likeliest, row, ids, {}});
     }
     const Scores scores = exam.scorer->finish();
     for (const auto& [figure, sum] : scores.sums()) {
@@ -103,7 +104,7 @@ TEST_CASE("wrong ids give none in every figure") {
 TEST_CASE("the right ids of another row are mostly wrong") {
   const TaskExam exam(spec_of("copy", {{"length", 40}, {"scored_tokens", 0}}), 100, 6);
   for (int64_t row = 0; row < 6; ++row) {
-    exam.scorer->add_argmax(row, exam.right_ids((row + 1) % 6));
+    exam.scorer->add({AnswerKind::likeliest, row, exam.right_ids((row + 1) % 6), {}});
   }
   const Scores scores = exam.scorer->finish();
   REQUIRE(*scores.mean("token_accuracy") < 0.2);
@@ -118,9 +119,9 @@ TEST_CASE("a mixture of right and wrong copies gives the figures that it has") {
   first_wrong.front() = (first_wrong.front() + 1) % 4;
   Ids last_wrong = exam.right_ids(2);
   last_wrong.back() = (last_wrong.back() + 1) % 4;
-  exam.scorer->add_argmax(0, exam.right_ids(0));
-  exam.scorer->add_argmax(1, first_wrong);
-  exam.scorer->add_argmax(2, last_wrong);
+  exam.scorer->add({AnswerKind::likeliest, 0, exam.right_ids(0), {}});
+  exam.scorer->add({AnswerKind::likeliest, 1, first_wrong, {}});
+  exam.scorer->add({AnswerKind::likeliest, 2, last_wrong, {}});
   const Scores scores = exam.scorer->finish();
   REQUIRE(scores.sums().size() == 5);
   REQUIRE(*scores.mean("token_accuracy") == Approx(10.0 / 12));
@@ -149,7 +150,7 @@ TEST_CASE("a model that fails at one number of hops loses that figure alone") {
       }
     }
     REQUIRE(at == ids.size());
-    exam.scorer->add_argmax(row, ids);
+    exam.scorer->add({AnswerKind::likeliest, row, ids, {}});
   }
   REQUIRE((failed > 0 && failed < answers));
   const Scores scores = exam.scorer->finish();
@@ -163,10 +164,10 @@ TEST_CASE("a model that fails at one number of hops loses that figure alone") {
 TEST_CASE("a scorer begins anew once it was asked for its figures") {
   const TaskExam exam(spec_of("copy", {{"length", 4}, {"scored_tokens", 0}}), 9, 3);
   REQUIRE(exam.scorer->finish().sums().empty());
-  exam.scorer->add_argmax(0, {0, 0, 0, 0});
+  exam.scorer->add({AnswerKind::likeliest, 0, {0, 0, 0, 0}, {}});
   REQUIRE(exam.scorer->finish().sums().size() == 5);
   REQUIRE(exam.scorer->finish().sums().empty());
-  exam.scorer->add_argmax(0, exam.right_ids(0));
+  exam.scorer->add({AnswerKind::likeliest, 0, exam.right_ids(0), {}});
   REQUIRE(exam.mean("token_accuracy") == 1);
 }
 
@@ -175,29 +176,49 @@ TEST_CASE("answers that cannot be or that nobody asked for are refused") {
   Scorer& copy = *exam.scorer;
   const Ids right = exam.right_ids(0);
   REQUIRE(contains(error_of([&] {
-                     copy.add_argmax(0, {1, 2, 3});
+                     copy.add({AnswerKind::likeliest, 0, {1, 2, 3}, {}});
                    }),
                    "answered row 0 with 3 ids instead of 4"));
-  REQUIRE(contains(error_of([&] { copy.add_argmax(0, {1, 2, 3, 0, 1}); }), "with 5 ids"));
-  REQUIRE(contains(error_of([&] { copy.add_argmax(0, {}); }), "with 0 ids"));
-  REQUIRE(contains(error_of([&] { copy.add_argmax(3, right); }), "for row 3 of 3"));
-  REQUIRE(contains(error_of([&] { copy.add_argmax(-1, right); }), "for row -1 of 3"));
   REQUIRE(contains(error_of([&] {
-                     copy.add_losses(0, {1, 1, 1, 1});
+                     copy.add({AnswerKind::likeliest, 0, {1, 2, 3, 0, 1}, {}});
+                   }),
+                   "with 5 ids"));
+  REQUIRE(contains(error_of([&] { copy.add({AnswerKind::likeliest, 0, {}, {}}); }), "with 0 ids"));
+  REQUIRE(contains(error_of([&] {
+                     copy.add({AnswerKind::likeliest, 3, right, {}});
+                   }),
+                   "for row 3 of 3"));
+  REQUIRE(contains(error_of([&] {
+                     copy.add({AnswerKind::likeliest, -1, right, {}});
+                   }),
+                   "for row -1 of 3"));
+  REQUIRE(contains(error_of([&] {
+                     copy.add({AnswerKind::loss, 0, {}, {1, 1, 1, 1}});
                    }),
                    "answered losses, which this task does not ask for"));
-  REQUIRE(contains(error_of([&] { copy.add_log_probabilities(0, {}); }),
+  REQUIRE(contains(error_of([&] {
+                     copy.add({AnswerKind::log_probabilities, 0, {}, {}});
+                   }),
                    "answered log probabilities, which"));
-  REQUIRE(contains(error_of([&] { copy.add_continuation(0, right); }),
+  REQUIRE(contains(error_of([&] {
+                     copy.add({AnswerKind::continuation, 0, right, {}});
+                   }),
                    "answered continuations, which"));
   REQUIRE(copy.finish().sums().empty());
 
   const TaskExam brevo(spec_of("brevo1", {{"max_nodes", 8}}), 60, 3);
-  REQUIRE(contains(error_of([&] { brevo.scorer->add_argmax(0, {}); }),
+  REQUIRE(contains(error_of([&] {
+                     brevo.scorer->add({AnswerKind::likeliest, 0, {}, {}});
+                   }),
                    "answered likeliest ids, which"));
-  REQUIRE(contains(error_of([&] { brevo.scorer->add_log_probabilities(0, {}); }),
+  REQUIRE(contains(error_of([&] {
+                     brevo.scorer->add({AnswerKind::log_probabilities, 0, {}, {}});
+                   }),
                    "answered log probabilities, which"));
-  REQUIRE(contains(error_of([&] { brevo.scorer->add_continuation(3, {}); }), "row 3 of 3"));
+  REQUIRE(contains(error_of([&] {
+                     brevo.scorer->add({AnswerKind::continuation, 3, {}, {}});
+                   }),
+                   "row 3 of 3"));
 }
 
 TEST_CASE("Brevo is measured by what the model writes behind the question") {
@@ -205,15 +226,16 @@ TEST_CASE("Brevo is measured by what the model writes behind the question") {
        {spec_of("brevo1", {{"max_nodes", 8}}), spec_of("brevo2", {{"max_nodes", 8}}, "code")}) {
     INFO(spec.dump());
     const TaskExam exam(spec, 200, 4);
-    const RequestedOutputs requested = exam.scorer->requested();
-    REQUIRE(requested.continuation);
-    REQUIRE_FALSE(requested.argmax);
-    REQUIRE_FALSE(requested.log_probabilities);
+    const std::set<AnswerKind> requested = exam.scorer->requested();
+    REQUIRE(requested.count(AnswerKind::continuation) == 1);
+    REQUIRE(requested.count(AnswerKind::likeliest) == 0);
+    REQUIRE(requested.count(AnswerKind::log_probabilities) == 0);
     const auto right = [&](int64_t row) {
       const Instance text = exam.rows.first_instance(row);
       return Ids(text.tokens.begin() + text.answers.at(0).begin, text.tokens.end());
     };
-    for (int64_t row = 0; row < 4; ++row) exam.scorer->add_continuation(row, right(row));
+    for (int64_t row = 0; row < 4; ++row)
+      exam.scorer->add({AnswerKind::continuation, row, right(row), {}});
     const Scores scores = exam.scorer->finish();
     for (const auto& [figure, sum] : scores.sums()) REQUIRE(sum.mean() == 1);
 
@@ -224,13 +246,13 @@ TEST_CASE("Brevo is measured by what the model writes behind the question") {
                           })));
     const Ids first(twice.begin(), twice.begin() + static_cast<int64_t>(word));
     twice.insert(twice.begin(), first.begin(), first.end());
-    exam.scorer->add_continuation(1, twice);
+    exam.scorer->add({AnswerKind::continuation, 1, twice, {}});
     REQUIRE(exam.mean("answer_accuracy") == 0);
 
-    exam.scorer->add_continuation(0, right(0));
-    exam.scorer->add_continuation(1, twice);
-    exam.scorer->add_continuation(2, {});
-    exam.scorer->add_continuation(3, {-5, 1 << 30});
+    exam.scorer->add({AnswerKind::continuation, 0, right(0), {}});
+    exam.scorer->add({AnswerKind::continuation, 1, twice, {}});
+    exam.scorer->add({AnswerKind::continuation, 2, {}, {}});
+    exam.scorer->add({AnswerKind::continuation, 3, {-5, 1 << 30}, {}});
     REQUIRE(exam.mean("answer_accuracy") == 0.25);
   }
 }
@@ -248,22 +270,24 @@ std::vector<double> truth_of(const Ids& tokens) {
 
 TEST_CASE("Lano is measured by sentences that the model draws") {
   const TaskExam exam(two_sentences(), 30, 8);
-  const RequestedOutputs requested = exam.scorer->requested();
-  REQUIRE(requested.continuation);
-  REQUIRE(requested.log_probabilities);
-  REQUIRE_FALSE(requested.argmax);
-  REQUIRE_FALSE(requested.losses);
-  exam.scorer->add_continuation(0, {1, 2, 3, 0});
+  const std::set<AnswerKind> requested = exam.scorer->requested();
+  REQUIRE(requested.count(AnswerKind::continuation) == 1);
+  REQUIRE(requested.count(AnswerKind::log_probabilities) == 1);
+  REQUIRE(requested.count(AnswerKind::likeliest) == 0);
+  REQUIRE(requested.count(AnswerKind::loss) == 0);
+  exam.scorer->add({AnswerKind::continuation, 0, {1, 2, 3, 0}, {}});
   REQUIRE(exam.mean("sentence_validity") == 1);
-  exam.scorer->add_continuation(0, {1, 2, 3});
+  exam.scorer->add({AnswerKind::continuation, 0, {1, 2, 3}, {}});
   REQUIRE(exam.mean("sentence_validity") == 0);
-  exam.scorer->add_continuation(0, {1, 2, 3, 0});
-  exam.scorer->add_continuation(1, {1, 3, 0});
-  exam.scorer->add_continuation(2, {1, 2, 0});
-  exam.scorer->add_continuation(3, {});
+  exam.scorer->add({AnswerKind::continuation, 0, {1, 2, 3, 0}, {}});
+  exam.scorer->add({AnswerKind::continuation, 1, {1, 3, 0}, {}});
+  exam.scorer->add({AnswerKind::continuation, 2, {1, 2, 0}, {}});
+  exam.scorer->add({AnswerKind::continuation, 3, {}, {}});
   REQUIRE(exam.mean("sentence_validity") == 0.5);
-  REQUIRE(
-      contains(error_of([&] { exam.scorer->add_argmax(0, {}); }), "answered likeliest ids, which"));
+  REQUIRE(contains(error_of([&] {
+                     exam.scorer->add({AnswerKind::likeliest, 0, {}, {}});
+                   }),
+                   "answered likeliest ids, which"));
 }
 
 TEST_CASE("Lano's divergence is none for the grammar's own probabilities") {
@@ -271,7 +295,7 @@ TEST_CASE("Lano's divergence is none for the grammar's own probabilities") {
   for (int64_t row = 0; row < 8; ++row) {
     std::vector<double> values = truth_of(exam.rows.first_instance(row).tokens);
     for (double& value : values) value = std::log(value);
-    exam.scorer->add_log_probabilities(row, values);
+    exam.scorer->add({AnswerKind::log_probabilities, row, {}, values});
   }
   const Scores scores = exam.scorer->finish();
   REQUIRE(*scores.mean("kl_divergence") == Approx(0).margin(1e-9));
@@ -288,7 +312,10 @@ TEST_CASE("Lano's divergence of even guesses is that of the formula") {
     const size_t length = exam.rows.first_instance(row).tokens.size();
     lengths.insert(length);
     const size_t positions = std::min<size_t>(length, static_cast<size_t>(seq_len));
-    exam.scorer->add_log_probabilities(row, std::vector<double>(4 * positions, std::log(0.25)));
+    exam.scorer->add({AnswerKind::log_probabilities,
+                      row,
+                      {},
+                      std::vector<double>(4 * positions, std::log(0.25))});
     const Scores scores = exam.scorer->finish();
     REQUIRE(scores.sums().at("kl_divergence").count == static_cast<int64_t>(positions));
     const double expected = ((double(positions) - 1) * sure + even) / double(positions);
@@ -304,13 +331,17 @@ TEST_CASE("Lano's probabilities are of every id at each place of the first sente
   const size_t right = 4 * exam.rows.first_instance(2).tokens.size();
   for (const size_t length : {right - 1, right + 4, size_t{0}, size_t{120}}) {
     const std::vector<double> values(length);
-    REQUIRE(contains(error_of([&] { exam.scorer->add_log_probabilities(2, values); }),
+    REQUIRE(contains(error_of([&] {
+                       exam.scorer->add({AnswerKind::log_probabilities, 2, {}, values});
+                     }),
                      "answered row 2 with " + std::to_string(length) +
                          " log probabilities instead of " + std::to_string(right)));
   }
   const std::vector<double> values(right);
   for (const int64_t row : {-1, 8}) {
-    REQUIRE(contains(error_of([&] { exam.scorer->add_log_probabilities(row, values); }),
+    REQUIRE(contains(error_of([&] {
+                       exam.scorer->add({AnswerKind::log_probabilities, row, {}, values});
+                     }),
                      "for row " + std::to_string(row) + " of 8"));
   }
   REQUIRE(exam.scorer->finish().sums().empty());
