@@ -1,11 +1,9 @@
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "core/base/error.h"

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/python/string_functions.h"
 #include "core/yaml/node_builder.h"
 #include "core/yaml/scalar_scan.h"
 #include "core/yaml/section_cache.h"
@@ -59,20 +60,6 @@ void refuse_invalid_tab(const std::string& text, const OriginMap& origin) {
   throw Error(indents ? "a tab cannot indent YAML" : "a tab cannot separate words in YAML",
               place_of(*tab, text, origin),
               "use blanks");
-}
-
-/// The text with every line break as LF. Offsets stay, but for a CR before a LF.
-std::string with_line_feeds(const std::string& text) {
-  std::string result;
-  result.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\r') {
-      result += text[i];
-    } else if (i + 1 == text.size() || text[i + 1] != '\n') {
-      result += '\n';
-    }
-  }
-  return result;
 }
 
 bool is_control(char c) {
@@ -146,7 +133,7 @@ NodePtr parse_document(const std::string& text, const OriginMap& origin) {
 }  // namespace
 
 NodePtr parse(const std::string& text, const OriginMap& origin) {
-  if (text.find('\r') != std::string::npos) return parse(with_line_feeds(text), origin);
+  if (text.find('\r') != std::string::npos) return parse(python::with_line_feeds(text), origin);
   try {
     return parse_document(text, origin);
   } catch (const YAML::Exception& error) {
