@@ -18,14 +18,14 @@ int usable_cores();
 /// index, whatever the order was; the calls behind it may be left out.
 void parallel_for(size_t count, const std::function<void(size_t)>& action);
 
-/// Takes pieces of work from `next`, calls `make` with them on all cores, and `take` with what that
-/// gave, in order, until `take` returns false or `next` gives nothing. `next` and `take` are called
-/// on the calling thread. At most two pieces a core are held at a time. What one of them throws is
-/// thrown here, after the calls that are under way have ended.
-template <class Piece, class Result>
-void ordered_pipeline(const std::function<std::optional<Piece>()>& next,
-                      const std::function<Result(const Piece&)>& make,
-                      const std::function<bool(const Result&)>& take) {
+/// Takes pieces of work from `next` (an optional Piece), calls `make` with them on all cores, and
+/// `take` with what that gave, in order, until `take` returns false or `next` gives nothing. `next`
+/// and `take` are called on the calling thread. At most two pieces a core are held at a time. What
+/// one of them throws is thrown here, after the calls that are under way have ended.
+template <class Next, class Make, class Take>
+void ordered_pipeline(const Next& next, const Make& make, const Take& take) {
+  using Piece = typename decltype(next())::value_type;
+  using Result = decltype(make(std::declval<const Piece&>()));
   const auto cores = static_cast<size_t>(usable_cores());
   // One call more than cores, so that none idles while a result is taken. A future of std::async
   // waits in its destructor: however this function is left, no call outlives it.

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "core/data/common.h"
-#include "core/data/corpus/corpus_index.h"
 #include "core/data/corpus/text_files.h"
 #include "core/data/tokenizer/bpe_trainer.h"
 

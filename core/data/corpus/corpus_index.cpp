@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 #include <algorithm>
-#include <cstring>
 
 #include <nlohmann/json.hpp>
 

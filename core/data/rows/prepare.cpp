@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 
 #include <nlohmann/json.hpp>
 #include <nlohmann/json_fwd.hpp>
@@ -52,16 +51,20 @@ void require_scored_targets(const tasks::Task& task, uint64_t seed, Split split,
               "raise train.seq_len, or make the task smaller");
 }
 
-/// Rows of training that the run consumes. No more instances begin in a row than it has tokens.
-int64_t consumed_rows(const config::TrainConfig& train) {
+/// Rows of training that the run consumes. Endless text has at most `most` tokens. `text` and
+/// `hint` are for the message where the run needs more.
+int64_t consumed_rows(const config::TrainConfig& train,
+                      int64_t row_tokens,
+                      int64_t most,
+                      const std::string& text,
+                      const std::string& hint) {
   const int64_t steps = std::max<int64_t>(1, train.max_steps);
-  const int64_t step_tokens = train.batch_size * (int64_t{train.seq_len} + 1);
-  if (steps > most_instances / step_tokens) {
+  const int64_t step_tokens = train.batch_size * row_tokens;
+  if (steps > most / step_tokens) {
     throw Error("train.max_steps " + with_thousands(steps) + " of " + with_thousands(step_tokens) +
-                    " tokens each need more text of a task than " + with_thousands(most_instances) +
-                    " tokens",
+                    " tokens each need more " + text + " than " + with_thousands(most) + " tokens",
                 {},
-                "lower train.max_steps");
+                hint);
   }
   return steps * train.batch_size;
 }
@@ -77,11 +80,14 @@ PreparedData prepare_task(const config::Experiment& experiment) {
     require_scored_targets(*task, experiment.data.seed, split, experiment.train.seq_len);
   }
   prepared.data_fingerprint = tasks::spec_fingerprint(prepared.task);
-  prepared.train.push_back({"", 1, "", consumed_rows(experiment.train)});
-  const int64_t reported = experiment.train.eval_rows;
-  prepared.evaluation.push_back({"", 1, "", reported});
-  if (experiment.train.validation_rows > 0)
-    prepared.validation.push_back({"", 1, "", experiment.train.validation_rows, reported});
+  const config::TrainConfig& train = experiment.train;
+  // No more instances begin in a row than it has tokens.
+  const int64_t rows = consumed_rows(
+      train, int64_t{train.seq_len} + 1, most_instances, "text of a task", "lower train.max_steps");
+  prepared.train.push_back({"", 1, "", rows});
+  prepared.evaluation.push_back({"", 1, "", train.eval_rows});
+  if (train.validation_rows > 0)
+    prepared.validation.push_back({"", 1, "", train.validation_rows, train.eval_rows});
   return prepared;
 }
 
@@ -233,22 +239,14 @@ PreparedData prepare_text(const PrepareJob& job, const TextSource& source, RowsN
   return prepared;
 }
 
-constexpr double max_generated_tokens = 1e11;  // 200 GB of token file
+constexpr int64_t max_generated_tokens = 100'000'000'000;  // 200 GB of token file
 
-/// Rows of training that the run consumes.
-int64_t needed_train_rows(const config::Experiment& experiment) {
-  const config::TrainConfig& train = experiment.train;
-  const int64_t steps = std::max<int64_t>(1, train.max_steps);
-  const double tokens = static_cast<double>(steps) * train.batch_size * train.seq_len;
-  if (tokens > max_generated_tokens) {
-    throw Error("train.max_steps " + with_thousands(train.max_steps) + " of " +
-                    with_thousands(int64_t{train.batch_size} * train.seq_len) +
-                    " tokens each need more generated text than " +
-                    with_thousands(static_cast<int64_t>(max_generated_tokens)) + " tokens",
-                {},
-                "lower train.max_steps, or train on text of your own with data.path");
-  }
-  return steps * train.batch_size;
+int64_t needed_train_rows(const config::TrainConfig& train) {
+  return consumed_rows(train,
+                       train.seq_len,
+                       max_generated_tokens,
+                       "generated text",
+                       "lower train.max_steps, or train on text of your own with data.path");
 }
 
 /// One of the sources of a mixture.
@@ -360,7 +358,7 @@ PreparedData prepare_mixture(const PrepareJob& job) {
   all.tokenizer = make_tokenizer(job, sources, mixture, all.data_fingerprint);
   const bool endless = std::any_of(
       sources.begin(), sources.end(), [](const auto& each) { return each.text.is_endless(); });
-  const int64_t training = endless ? needed_train_rows(job.experiment) : 0;
+  const int64_t training = endless ? needed_train_rows(job.experiment.train) : 0;
   for (size_t i = 0; i < sources.size(); ++i) {
     MixtureSource& source = sources[i];
     config::TokenizerConfig& tokenizer = source.experiment.tokenizer;
@@ -404,7 +402,7 @@ PreparedData prepare(const config::Experiment& experiment,
   const PrepareJob job{experiment, cache_dir / "data", index_folder, progress, verify_hashes};
   if (experiment.data.source == "mixture") return prepare_mixture(job);
   const TextSource source(experiment.data, progress, index_folder);
-  const int64_t training = source.is_endless() ? needed_train_rows(experiment) : 0;
+  const int64_t training = source.is_endless() ? needed_train_rows(experiment.train) : 0;
   return prepare_text(
       job, source, {training, experiment.train.eval_rows, experiment.train.validation_rows});
 }

@@ -87,12 +87,12 @@ void write_generated(const GeneratedText& text_of,
   const auto is_enough = [&] {
     return writer.size() >= amount.tokens && writer.documents() >= amount.documents;
   };
-  const std::function<std::optional<int64_t>()> next = [&] {
+  const auto next = [&] {
     const int64_t first = text;
     text += texts_at_once;
     return std::optional(first);
   };
-  const std::function<Encoded(const int64_t&)> make = [&](int64_t first) {
+  const auto make = [&](int64_t first) {
     Encoded encoded;
     encoded.end = {0, first + static_cast<int64_t>(texts_at_once)};
     for (int64_t i = first; i < encoded.end.offset; ++i) {
@@ -101,7 +101,7 @@ void write_generated(const GeneratedText& text_of,
     }
     return encoded;
   };
-  const std::function<bool(const Encoded&)> take = [&](const Encoded& encoded) {
+  const auto take = [&](const Encoded& encoded) {
     saving.append(encoded);
     const auto part = [](int64_t done, int64_t wanted) {
       return wanted > 0 ? static_cast<double>(done) / static_cast<double>(wanted) : 1.0;
@@ -127,11 +127,9 @@ void write_text(const TextRange& range,
   SavingWriter saving(writer, save_every);
   const int64_t before = range.files->bytes_before(range.begin);
   const auto total = static_cast<double>(std::max<int64_t>(1, range.bytes()));
-  const std::function<std::optional<TextChunk>()> next = [&] { return reader.next(); };
-  const std::function<Encoded(const TextChunk&)> make = [&](const TextChunk& chunk) {
-    return encode(*range.files, chunk, tokenizer);
-  };
-  const std::function<bool(const Encoded&)> take = [&](const Encoded& encoded) {
+  const auto next = [&] { return reader.next(); };
+  const auto make = [&](const TextChunk& chunk) { return encode(*range.files, chunk, tokenizer); };
+  const auto take = [&](const Encoded& encoded) {
     saving.append(encoded);
     const int64_t done = range.files->bytes_before(encoded.end) - before;
     if (progress) progress(static_cast<double>(done) / total, phase);

@@ -1,8 +1,6 @@
 #include "core/data/stories/story_grammar.h"
 
 #include <algorithm>
-#include <cctype>
-#include <optional>
 
 #include "core/base/error.h"
 #include "core/data/stories/english.h"

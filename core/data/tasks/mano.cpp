@@ -1,6 +1,5 @@
 #include "core/data/tasks/mano.h"
 
-#include <algorithm>
 
 #include "core/data/tasks/task_support.h"
 

@@ -1,10 +1,8 @@
 #include "core/data/tokenizer/bpe_trainer.h"
 
-#include <algorithm>
 #include <functional>
 #include <optional>
 #include <queue>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -54,17 +52,16 @@ Counts count_in(const Documents& documents) {
 
 Counts count_words(const NextDocument& next_document) {
   Counts counts;
-  const std::function<std::optional<Documents>()> next = [&]() -> std::optional<Documents> {
+  const auto next = [&]() -> std::optional<Documents> {
     Documents documents = take_documents(next_document);
     if (documents.empty()) return std::nullopt;
     return documents;
   };
-  const std::function<Counts(const Documents&)> count = &count_in;
-  const std::function<bool(const Counts&)> take = [&](const Counts& more) {
+  const auto take = [&](const Counts& more) {
     for (const auto& [word, number] : more) counts[word] += number;
     return true;
   };
-  ordered_pipeline(next, count, take);
+  ordered_pipeline(next, count_in, take);
   return counts;
 }
 
