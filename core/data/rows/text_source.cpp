@@ -17,7 +17,7 @@ namespace forge::data {
 namespace {
 
 constexpr uint64_t texts_at_once = 256;  // about a quarter of a megabyte
-constexpr const char* phase = "tokenizing";
+constexpr const char* tokenizing_phase = "tokenizing";
 
 /// Some documents' tokens, and where the text behind them begins.
 struct Encoded {
@@ -108,7 +108,7 @@ void write_generated(const GeneratedText& text_of,
     };
     const double fraction =
         std::min(part(writer.size(), amount.tokens), part(writer.documents(), amount.documents));
-    if (progress) progress(std::min(1.0, fraction), phase);
+    if (progress) progress(std::min(1.0, fraction), writing_phase);
     return !is_enough();
   };
   if (!is_enough()) ordered_pipeline(next, make, take);
@@ -132,7 +132,7 @@ void write_text(const TextRange& range,
   const auto take = [&](const Encoded& encoded) {
     saving.append(encoded);
     const int64_t done = range.files->bytes_before(encoded.end) - before;
-    if (progress) progress(static_cast<double>(done) / total, phase);
+    if (progress) progress(static_cast<double>(done) / total, tokenizing_phase);
     return true;
   };
   ordered_pipeline(next, make, take);
