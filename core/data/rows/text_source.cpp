@@ -108,7 +108,7 @@ void write_generated(const GeneratedText& text_of,
     };
     const double fraction =
         std::min(part(writer.size(), amount.tokens), part(writer.documents(), amount.documents));
-    if (progress) progress(std::min(1.0, fraction), writing_phase);
+    if (progress) progress(std::min(1.0, fraction), tokenizing_phase);
     return !is_enough();
   };
   if (!is_enough()) ordered_pipeline(next, make, take);
