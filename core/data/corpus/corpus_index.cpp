@@ -17,7 +17,7 @@
 namespace forge::data {
 namespace {
 
-constexpr size_t read_bytes = size_t{1} << 20;
+constexpr size_t bytes_per_read = size_t{1} << 20;
 constexpr int64_t records_between_places = 4096;
 constexpr const char* phase = "hashing text";
 
@@ -36,7 +36,7 @@ void hash_files(const TextFiles& files,
                 TextPosition cut,
                 Hasher& hasher,
                 const Progress& progress) {
-  std::string buffer(read_bytes, '\0');
+  std::string buffer(bytes_per_read, '\0');
   const auto total = static_cast<double>(std::max<int64_t>(1, files.bytes()));
   int64_t done = 0;
   for (size_t i = 0; i < files.paths.size(); ++i) {
