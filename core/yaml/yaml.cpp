@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/parser.h>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -118,10 +117,7 @@ NodePtr parse_document(const std::string& text, const OriginMap& origin) {
   refuse_control_characters(text, origin);
   refuse_invalid_tab(text, origin);
   NodeBuilder builder(text, origin);
-  std::istringstream stream(text);
-  YAML::Parser parser(stream);
-  while (parser.HandleNextDocument(builder)) {
-  }
+  parse_events(text, [&](const Event& event) { builder.add(event); });
   const NodePtr root = builder.root();
   if (!root || (root->is_null() && root->text.empty())) require_nothing_else(text, origin);
   if (root) return root;
@@ -147,7 +143,7 @@ NodePtr parse(const std::string& text, const OriginMap& origin, SectionCache& se
   refuse_invalid_tab(text, origin);
   try {
     NodeBuilder builder(text, origin);
-    if (sections.handle_document(text, builder)) return builder.root();
+    if (sections.build(text, builder)) return builder.root();
   } catch (const Error&) {
     // Of several errors the first counts, so the text is parsed from its beginning.
   }
