@@ -145,9 +145,8 @@ TEST_CASE("a analyze_template lists what is set by its path") {
   CHECK_FALSE(parts[0].writes[2].makes_namespace);
   CHECK(parts[0].writes[2].span.line == 2);
   CHECK(parts[0].writes[2].span.column == 8);
-  REQUIRE(parts[0].macros.size() == 1);
-  CHECK(parts[0].macros[0].name == "m");
-  CHECK(parts[0].macros[0].span.line == 10);
+  CHECK(parts[0].writes[7].kind == VariableWrite::Kind::macro);
+  CHECK(parts[0].writes[7].span.line == 10);
 }
 
 TEST_CASE("default and toyaml with a value and is defined make a read harmless") {
