@@ -19,7 +19,7 @@ constexpr int64_t tokenizer_sample_bytes = int64_t{4} << 20;
 NextDocument sample_of(const TextRange& range, int64_t bytes = tokenizer_sample_bytes);
 
 /// Text of the user's own, divided into a training and an evaluation part. It is read once for its
-/// hash, in bounded memory, and stays on the disk; what reading it told can be kept for later.
+/// hash, in bounded memory. A CorpusIndex of it can be cached.
 ///
 /// Where files are documents, the last data.held_out_fraction of all bytes is for evaluation; the
 /// cut is made at a blank line where there is one nearby, else at a line's end, else between

@@ -226,24 +226,24 @@ class WorkFile {
   FileDescriptor file_;
 };
 
-/// What a save wrote down.
-struct Journal {
+/// What save() stores beside the files.
+struct ResumeState {
   uint64_t count = 0;
   uint64_t documents = 0;
-  std::string hash;  ///< of ids and places, each for itself
+  std::string hash;  ///< of the ids, then of the places
   std::string note;
 };
 
-std::optional<Journal> read_journal(const fs::path& path, const std::string& purpose) {
+std::optional<ResumeState> read_resume_state(const fs::path& path, const std::string& purpose) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
   const nlohmann::json json = try_parse_json(read_file(path));
   if (!json.is_object() || json.value("purpose", "") != purpose) return std::nullopt;
   try {
-    return Journal{json.at("ids").get<uint64_t>(),
-                   json.at("documents").get<uint64_t>(),
-                   json.at("hash").get<std::string>(),
-                   json.at("note").get<std::string>()};
+    return ResumeState{json.at("ids").get<uint64_t>(),
+                       json.at("documents").get<uint64_t>(),
+                       json.at("hash").get<std::string>(),
+                       json.at("note").get<std::string>()};
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
@@ -292,7 +292,7 @@ struct TokenFileWriter::Impl {
 
   /// Goes on where the journal says, if what lies there is what was saved.
   bool resume() {
-    const std::optional<Journal> saved = read_journal(journal, purpose);
+    const std::optional<ResumeState> saved = read_resume_state(journal, purpose);
     if (!saved) return false;
     header.count = saved->count;
     header.documents = saved->documents;

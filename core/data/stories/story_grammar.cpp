@@ -256,7 +256,7 @@ class Grammar::Expansion {
     }
     string& text = bound_texts_[op.index];
     if (text.empty()) {
-      text = " ";  // so that its first letter is no sentence's; a story cannot see it
+      text = " ";  // left out below: the first letter must not begin a sentence
       expand(variable.rule, text, depth + 1);
     }
     return string_view(text).substr(1);

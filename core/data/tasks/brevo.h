@@ -18,7 +18,7 @@ constexpr size_t brevo_most_children = 4;
 /// from earlier ones that have less than four children. Leaves are 1 … ceil((n-1)/4) in number, in
 /// the code's variant 1 … floor((n-1)/4) + 1; the query is one of the last quarter of the vertices,
 /// in the code's variant the last. A vertex without edges is not told of. Answer marker, answer and
-/// eos carry loss. For training n follows SizeLaw; for evaluation n = N.
+/// eos carry loss. For training n follows SizeDistribution; for evaluation n = N.
 ///
 /// Ids: vertices 1 … N or the letters of names, query, answer, bos, eos; four tokens for the four
 /// marks, as the paper says (the code's eos is the answer marker).
@@ -71,8 +71,8 @@ class Brevo : public Task {
   static int depth(const Graph& graph);
 
   BrevoConfig config_;
-  std::optional<NameSpace> names_;
-  SizeLaw sizes_;
+  std::optional<NameSet> names_;
+  SizeDistribution sizes_;
   int32_t end_of_words_;
 };
 

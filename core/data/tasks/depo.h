@@ -11,8 +11,8 @@ namespace forge::data::tasks {
 ///
 /// then min(n, max_queries) questions about distinct names: which name lies k steps on. k is
 /// uniform in 1 … K and may lead around the cycle. The answer marker and the answer carry loss. For
-/// training n follows SizeLaw; for evaluation n = N and k is a power of two up to K, or K, or 24
-/// where K = 32.
+/// training n follows SizeDistribution; for evaluation n = N and k is a power of two up to K, or K,
+/// or 24 where K = 32.
 ///
 /// Ids: letters 1 … 2V, hop markers 1 … K, answer marker, bos.
 class Depo : public Task {
@@ -37,8 +37,8 @@ class Depo : public Task {
 
  private:
   DepoConfig config_;
-  NameSpace names_;
-  SizeLaw sizes_;
+  NameSet names_;
+  SizeDistribution sizes_;
   std::vector<int> evaluated_hops_;
 };
 

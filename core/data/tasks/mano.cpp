@@ -1,6 +1,5 @@
 #include "core/data/tasks/mano.h"
 
-
 #include "core/data/tasks/task_support.h"
 
 namespace forge::data::tasks {
@@ -72,7 +71,7 @@ int32_t Mano::draw(Kind kind, int number, RandomStream& random) const {
   return id_of(kind, number, synonyms_ ? static_cast<int>(random.below(2)) : 0);
 }
 
-int Mano::grow(int size, RandomStream& random, Instance& instance) const {
+int Mano::draw_expression(int size, RandomStream& random, Instance& instance) const {
   if (size == 0) {
     const int value = static_cast<int>(random.below(modulus));
     instance.add(operand(value), true);
@@ -81,8 +80,8 @@ int Mano::grow(int size, RandomStream& random, Instance& instance) const {
   const int operation = static_cast<int>(random.below(operators));
   instance.add(draw(Kind::operation, operation, random), true);
   const int left_size = static_cast<int>(random.below(size));
-  const int left = grow(left_size, random, instance);
-  const int right = grow(size - 1 - left_size, random, instance);
+  const int left = draw_expression(left_size, random, instance);
+  const int right = draw_expression(size - 1 - left_size, random, instance);
   return apply(operation, left, right);
 }
 
@@ -93,7 +92,7 @@ void Mano::generate(uint64_t seed, Split split, uint64_t index, Instance& instan
   instance.clear();
   instance.add(draw(Kind::bos, 0, random), true);
   instance.add(draw(Kind::length, size, random), true);
-  const int value = grow(size, random, instance);
+  const int value = draw_expression(size, random, instance);
   instance.add(draw(Kind::answer, size, random), true);
   const auto place = static_cast<int32_t>(instance.tokens.size());
   instance.add(operand(value), true);

@@ -49,7 +49,7 @@ class Mano : public Task {
   Token read(int32_t id) const;
   int32_t id_of(Kind kind, int number, int synonym) const;
   /// Appends a tree of `size` operators and gives its value.
-  int grow(int size, RandomStream& random, Instance& instance) const;
+  int draw_expression(int size, RandomStream& random, Instance& instance) const;
   int32_t draw(Kind kind, int number, RandomStream& random) const;
   bool code_;
   bool synonyms_;

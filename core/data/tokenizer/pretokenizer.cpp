@@ -166,7 +166,7 @@ void append_region(std::string_view text, UnicodeForm form, std::string& result)
 }  // namespace
 
 std::string normalized(std::string_view text, UnicodeForm form) {
-  if (form == UnicodeForm::as_given || std::all_of(text.begin(), text.end(), is_ascii)) {
+  if (form == UnicodeForm::none || std::all_of(text.begin(), text.end(), is_ascii)) {
     return std::string(text);
   }
   // No ASCII character changes or joins what is before it, so only what is not ASCII, with the one

@@ -78,9 +78,7 @@ void check(const Copy& task, const Instance& instance) {
 using Successors = std::unordered_map<int32_t, int32_t>;
 
 /// Reads the steps up to the first token that is no letter. Throws Fault unless they are one cycle.
-Successors read_cycle(const NameSpace& names,
-                      const std::vector<int32_t>& tokens,
-                      size_t& position) {
+Successors read_cycle(const NameSet& names, const std::vector<int32_t>& tokens, size_t& position) {
   Successors next;
   std::unordered_map<int32_t, size_t> reached;
   const size_t begin = position;
@@ -112,7 +110,7 @@ Successors read_cycle(const NameSpace& names,
 
 void check(const Depo& task, const Instance& instance) {
   const DepoConfig& config = task.config();
-  const NameSpace names(
+  const NameSet names(
       config.letters, config.min_name_length, config.max_name_length, config.max_nodes);
   const std::vector<int32_t>& tokens = instance.tokens;
   size_t at = 0;
@@ -272,7 +270,7 @@ void check(const Brevo& task, const Instance& instance) {
   if (const auto fault = task.find_answer_fault(instance, {behind, tokens.end()})) throw *fault;
 
   const BrevoConfig& config = task.config();
-  std::optional<NameSpace> names;
+  std::optional<NameSet> names;
   if (config.names) {
     names.emplace(config.letters, config.min_name_length, config.max_name_length, config.max_nodes);
   }
