@@ -177,7 +177,7 @@ TEST_CASE("two processes may prepare a mixture and one of its sources at once") 
 
 using tests::contains;
 
-config::Experiment copy_experiment(int length, int seq_len) {
+config::Experiment copy_experiment(int length, int row_length) {
   config::Experiment experiment;
   experiment.data.source = "task";
   experiment.data.task.name = "copy";
@@ -186,7 +186,7 @@ config::Experiment copy_experiment(int length, int seq_len) {
   experiment.tokenizer.kind = "none";
   experiment.train.max_steps = 6;
   experiment.train.batch_size = 4;
-  experiment.train.seq_len = seq_len;
+  experiment.train.seq_len = row_length;
   experiment.train.eval_rows = 5;
   return experiment;
 }
