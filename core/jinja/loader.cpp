@@ -167,8 +167,6 @@ TemplateFile read_template_file(const fs::path& path) {
   return file;
 }
 
-namespace fs = std::filesystem;
-
 std::optional<std::string> path_below_folder(const std::string& name) {
   if (name.find('\0') != std::string::npos) return std::nullopt;
   std::string path;

@@ -111,8 +111,6 @@ class TemplateCache {
   std::unordered_map<std::string, std::unique_ptr<CacheEntry>> entries_;
 };
 
-class TemplateCache;
-
 /// A template under the name by which one render asked for it.
 class TemplateInstance {
  public:

@@ -173,14 +173,10 @@ std::string short_name(const std::string& name) {
 }
 
 std::optional<PreparedTokens> tokens_at(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
-  try {
+  return if_usable(path, [&] {
     const TokenFile file(path);
     return PreparedTokens{path, file.size(), file.documents()};
-  } catch (const Error&) {
-    return std::nullopt;  // it will be made anew
-  }
+  });
 }
 
 void add_files(PreparedFolder& prepared) {
