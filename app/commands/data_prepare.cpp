@@ -238,7 +238,8 @@ nlohmann::ordered_json to_json(const data::tasks::Sample& sample) {
 
 int sample(const Context& context, const DataSampleOptions& options) {
   const data::Split split = options.evaluation ? data::Split::evaluation : data::Split::training;
-  const auto samples = data::tasks::samples_of(data_of(context, options), split, options.count);
+  const auto samples =
+      data::tasks::preview_instances(data_of(context, options), split, options.count);
   if (options.json) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (const data::tasks::Sample& one : samples) json.push_back(to_json(one));
