@@ -99,7 +99,7 @@ Page make_page(size_t runs, size_t points, const std::string& name) {
   }
   table.sheet.footnotes = {name + " was measured in another call"};
   table.sheet.verdicts = {"not decidable: " + name + " is better (no run)"};
-  table.sheet.left_out = {name + ": seed 1, this table shows 2"};
+  table.sheet.excluded = {name + ": seed 1, this table shows 2"};
   table.sheet.commands = {"forge run " + name};
   table.setup = {{"Profile", "quick", "profile quick"}};
   page.tables.push_back(std::move(table));

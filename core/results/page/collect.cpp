@@ -195,13 +195,13 @@ std::vector<std::string> runs_of(const tables::AblationRow& row) {
     for (const store::RunSummary& run : sample.runs) add(run);
   };
   add_all(row);
-  for (const tables::Point& point : row.points) add_all(point);
+  for (const tables::SweepPoint& point : row.points) add_all(point);
   return ids;
 }
 
 RowSource source_of(const tables::AblationRow& row) {
-  const std::string division = row.division.empty() ? "" : " (" + row.division + ")";
-  return {row.spec.name + division, runs_of(row), row.breaks};
+  const std::string group = row.group.empty() ? "" : " (" + row.group + ")";
+  return {row.spec.name + group, runs_of(row), row.violations};
 }
 
 Table table_of(const tables::Ablation& ablation) {

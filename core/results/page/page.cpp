@@ -175,7 +175,8 @@ Json origins_json(const Table& table, const Places& places) {
       const auto found = places.find(id);
       if (found != places.end()) runs.push_back(found->second);
     }
-    rows.push_back({{"name", origin.name}, {"runs", std::move(runs)}, {"breaks", origin.breaks}});
+    rows.push_back(
+        {{"name", origin.name}, {"runs", std::move(runs)}, {"breaks", origin.violations}});
   }
   return rows;
 }
@@ -192,7 +193,7 @@ Json table_json(const Table& table, const Places& places) {
           {"footnotes", sheet.footnotes},
           {"claims", sheet.verdicts},
           {"commands", sheet.commands},
-          {"left_out", sheet.left_out},
+          {"left_out", sheet.excluded},
           {"sources", sheet.sources},
           {"setup", std::move(setup)}};
 }

@@ -76,9 +76,9 @@ struct ColumnInfo {
 
 /// What stands behind a row of a table.
 struct RowSource {
-  std::string name;                 ///< of the row, unlike those of all others
-  std::vector<std::string> runs;    ///< their ids; the first is the one that the row shows
-  std::vector<std::string> breaks;  ///< why it is compared with no other row; empty: it is
+  std::string name;                     ///< of the row, unlike those of all others
+  std::vector<std::string> runs;        ///< their ids; the first is the one that the row shows
+  std::vector<std::string> violations;  ///< why it is compared with no other row; empty: it is
 };
 
 /// A table as it is shown.

@@ -41,12 +41,12 @@ double student_t_cdf(double t, double degrees_of_freedom) {
   return t < 0 ? tail : 1 - tail;
 }
 
-double student_t_reach(double confidence, double degrees_of_freedom) {
+double student_t_critical_value(double confidence, double degrees_of_freedom) {
   const double tail = (1 - confidence) / 2;
   return boost::math::quantile(boost::math::complement(StudentT(degrees_of_freedom), tail));
 }
 
-double small_sample_correction(double degrees_of_freedom) {
+double hedges_correction(double degrees_of_freedom) {
   const double half = degrees_of_freedom / 2;
   return boost::math::tgamma_delta_ratio(half, -0.5, Policy()) / std::sqrt(half);
 }
@@ -167,7 +167,7 @@ Interval bootstrap_interval(const std::vector<double>& values, uint64_t seed, do
   const double skew = acceleration(centred);
   // Resamples vary like the sample with n below, not n − 1, and know nothing of its few values.
   const auto n = static_cast<double>(moments->n);
-  const double reach = std::sqrt(n / (n - 1)) * student_t_reach(confidence, n - 1);
+  const double reach = std::sqrt(n / (n - 1)) * student_t_critical_value(confidence, n - 1);
   return {mean + quantile(means, share_below(-reach, off, skew)),
           mean + quantile(means, share_below(reach, off, skew))};
 }
@@ -253,7 +253,7 @@ Interval student_t_interval(double estimate,
   if (!(confidence > 0 && confidence < 1))
     throw Error("a confidence lies between 0 and 1, " + shortest(confidence) + " does not");
   if (standard_error == 0) return {estimate, estimate};
-  const double reach = student_t_reach(confidence, degrees_of_freedom) * standard_error;
+  const double reach = student_t_critical_value(confidence, degrees_of_freedom) * standard_error;
   return {estimate - reach, estimate + reach};
 }
 
@@ -267,7 +267,7 @@ Summary summarize(const std::vector<double>& values, uint64_t seed, double confi
   if (moments->n < 2) return summary;
   summary.standard_deviation = moments->standard_deviation;
   summary.standard_error = moments->standard_error();
-  if (moments->n < bootstrap_from) {
+  if (moments->n < bootstrap_min_n) {
     summary.interval = student_t_interval(
         moments->mean, moments->standard_error(), static_cast<double>(moments->n - 1), confidence);
   } else {

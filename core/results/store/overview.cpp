@@ -12,18 +12,18 @@
 #include "core/run/run_folder.h"
 
 namespace forge::store {
-const RunSummary* newest_like(const std::vector<RunSummary>& past, const Likeness& likeness) {
-  const auto is_like = [&](const RunSummary& run) {
-    return run.status == run::RunState::completed && run.config == likeness.config &&
-           run.project == likeness.project && run.tokens_per_step == likeness.tokens_per_step &&
-           (!likeness.device_name || run.device_name == *likeness.device_name) &&
-           run.max_steps > 0 && run.metric(results::wall_seconds_name).value_or(0) > 0;
+const RunSummary* newest_similar(const std::vector<RunSummary>& past, const SimilarRun& similar) {
+  const auto is_similar = [&](const RunSummary& run) {
+    return run.status == run::RunState::completed && run.config == similar.config &&
+           run.project == similar.project && run.tokens_per_step == similar.tokens_per_step &&
+           (!similar.device_name || run.device_name == *similar.device_name) && run.max_steps > 0 &&
+           run.metric(results::wall_seconds_name).value_or(0) > 0;
   };
-  const auto found = std::find_if(past.begin(), past.end(), is_like);
+  const auto found = std::find_if(past.begin(), past.end(), is_similar);
   return found == past.end() ? nullptr : &*found;
 }
 
-double seconds_for(int64_t steps, const RunSummary& run) {
+double estimated_seconds(int64_t steps, const RunSummary& run) {
   return run.metric(results::wall_seconds_name).value_or(0) * double(steps) / double(run.max_steps);
 }
 
@@ -40,11 +40,11 @@ Forecast forecast(const std::vector<RunSummary>& past,
     if (run.id == planned.record.id && forecast.steps > 0)
       forecast.steps = std::max<int64_t>(forecast.steps - run.step, 0);
   }
-  const RunSummary* like = newest_like(
+  const RunSummary* like = newest_similar(
       past,
       {inputs.project, inputs.config, tokens_per_step, inputs.backend.environment.device_name});
   if (!like) return forecast;
-  forecast.seconds = seconds_for(forecast.steps, *like);
+  forecast.seconds = estimated_seconds(forecast.steps, *like);
   if (const auto memory = like->metric(results::peak_memory_name))
     forecast.memory_bytes = std::llround(*memory);
   return forecast;
@@ -132,8 +132,8 @@ WaitingRun waiting(const queue::QueueEntry& entry,
   const nlohmann::json train = config.value("train", nlohmann::json::object());
   waiting.steps_left = std::max<int64_t>(train.value("max_steps", int64_t{0}) - found->step, 0);
   const int64_t tokens = train.value("batch_size", int64_t{0}) * train.value("seq_len", int64_t{0});
-  const RunSummary* like = newest_like(runs, {found->project, found->config, tokens, {}});
-  if (like) waiting.seconds = seconds_for(waiting.steps_left, *like);
+  const RunSummary* like = newest_similar(runs, {found->project, found->config, tokens, {}});
+  if (like) waiting.seconds = estimated_seconds(waiting.steps_left, *like);
   return waiting;
 }
 

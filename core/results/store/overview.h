@@ -20,7 +20,7 @@ struct Forecast {
 };
 
 /// Runs whose steps take as long as each other's, as far as that can be known.
-struct Likeness {
+struct SimilarRun {
   std::string project;
   std::string config;
   int64_t tokens_per_step = 0;
@@ -28,10 +28,10 @@ struct Likeness {
 };
 
 /// The newest completed run like that, whose duration is known; `past` is sorted, newest first.
-const RunSummary* newest_like(const std::vector<RunSummary>& past, const Likeness& likeness);
+const RunSummary* newest_similar(const std::vector<RunSummary>& past, const SimilarRun& similar);
 
 /// Seconds for so many steps like those of `run`.
-double seconds_for(int64_t steps, const RunSummary& run);
+double estimated_seconds(int64_t steps, const RunSummary& run);
 
 /// From the newest completed run of the same config and project on the same device whose steps have
 /// as many tokens; a run that is cached needs nothing.

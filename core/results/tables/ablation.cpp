@@ -41,14 +41,14 @@ Runs newest_first(const std::vector<ConfiguredRun>& runs) {
 
 void leave_out(const store::RunSummary& run,
                const std::string& reason,
-               std::vector<LeftOut>& left_out) {
-  for (LeftOut& entry : left_out) {
+               std::vector<ExcludedRuns>& excluded) {
+  for (ExcludedRuns& entry : excluded) {
     if (entry.config == run.config && entry.reason == reason) {
       ++entry.runs;
       return;
     }
   }
-  left_out.push_back({run.config, reason, 1});
+  excluded.push_back({run.config, reason, 1});
 }
 
 bool is_completed(const ConfiguredRun* run) {
@@ -63,7 +63,7 @@ double number_of(const ConfiguredRun& run, const std::string& key) {
 
 /// Whether the point is to be shown rather than the other one: it is completed and has the better
 /// mean, or neither is completed and it has the newer run.
-bool is_better(const Point& point, const Point& other, const BestOfSpec& spec) {
+bool is_better(const SweepPoint& point, const SweepPoint& other, const BestOfSpec& spec) {
   if (point.completed() != other.completed()) return point.completed();
   if (!point.completed()) return point.run->created > other.run->created;
   const double own = mean_of(point.runs, spec.by);
@@ -75,9 +75,9 @@ bool is_better(const Point& point, const Point& other, const BestOfSpec& spec) {
 bool by_seed(const store::RunSummary& a, const store::RunSummary& b) { return a.seed < b.seed; }
 
 /// Builds the rows of a table one after the other.
-class Builder {
+class RowBuilder {
  public:
-  Builder(const TableSpec& table, const std::string& profile, Runs runs)
+  RowBuilder(const TableSpec& table, const std::string& profile, Runs runs)
       : table_(table), profile_(profile), runs_(std::move(runs)) {
     Runs candidates;
     for (const ConfiguredRun* run : runs_) {
@@ -88,20 +88,20 @@ class Builder {
 
   /// What comparable runs of the config have of the key that rows are divided by, sorted; one that
   /// is empty where they are not, or there is no such run.
-  std::vector<std::string> divisions_of(const RowSpec& row) const {
+  std::vector<std::string> groups_of(const RowSpec& row) const {
     std::set<std::string> values;
     for (const ConfiguredRun* run : runs_) {
       if (run->summary.config == row.config && !reason_against(*run))
-        values.insert(division_of(*run, table_));
+        values.insert(group_of(*run, table_));
     }
     if (values.empty()) values.insert("");
     return {values.begin(), values.end()};
   }
 
-  void leave_out_incomparable(const RowSpec& row, std::vector<LeftOut>& left_out) const {
+  void exclude_incomparable(const RowSpec& row, std::vector<ExcludedRuns>& excluded) const {
     for (const ConfiguredRun* run : runs_) {
       if (run->summary.config != row.config) continue;
-      if (const auto reason = reason_against(*run)) leave_out(run->summary, *reason, left_out);
+      if (const auto reason = reason_against(*run)) leave_out(run->summary, *reason, excluded);
     }
   }
 
@@ -114,14 +114,14 @@ class Builder {
 
   /// Fills in what the row shows; the others that are comparable, of its config and division, are
   /// left out.
-  void fill(AblationRow& row, std::vector<LeftOut>& left_out) const {
+  void fill(AblationRow& row, std::vector<ExcludedRuns>& excluded) const {
     const Runs runs = comparable(row);
     if (table_.best_of) {
-      fill_best(*table_.best_of, runs, row, left_out);
+      fill_best(*table_.best_of, runs, row, excluded);
     } else {
-      static_cast<Sample&>(row) = sample_of(runs, left_out);
+      static_cast<Sample&>(row) = sample_of(runs, excluded);
     }
-    if (!row.run) fill_uncontrolled(row, left_out);
+    if (!row.run) fill_incomparable(row, excluded);
   }
 
  private:
@@ -134,14 +134,14 @@ class Builder {
     Runs comparable;
     for (const ConfiguredRun* run : runs_) {
       if (run->summary.config == row.spec.config && !reason_against(*run) &&
-          division_of(*run, table_) == row.division)
+          group_of(*run, table_) == row.group)
         comparable.push_back(run);
     }
     return comparable;
   }
 
   /// The newest completed run of each seed; without any the newest run.
-  static Sample sample_of(const Runs& runs, std::vector<LeftOut>& left_out) {
+  static Sample sample_of(const Runs& runs, std::vector<ExcludedRuns>& excluded) {
     Sample sample;
     std::set<int64_t> seeds;
     for (const ConfiguredRun* run : runs) {
@@ -156,7 +156,7 @@ class Builder {
              (sample.run && sample.run->id == run->summary.id);
     };
     for (const ConfiguredRun* run : runs) {
-      if (!is_shown(run)) leave_out(run->summary, reason_beside(run->summary), left_out);
+      if (!is_shown(run)) leave_out(run->summary, why_not_shown(run->summary), excluded);
     }
     std::sort(sample.runs.begin(), sample.runs.end(), by_seed);
     return sample;
@@ -165,23 +165,23 @@ class Builder {
   static void fill_best(const BestOfSpec& spec,
                         const Runs& runs,
                         AblationRow& row,
-                        std::vector<LeftOut>& left_out) {
+                        std::vector<ExcludedRuns>& excluded) {
     std::vector<Runs> of_value(spec.values.size());
     for (const ConfiguredRun* run : runs) {
       const double value = number_of(*run, spec.key);
       const auto found = std::find(spec.values.begin(), spec.values.end(), value);
       if (is_completed(run) && !run->summary.metric(spec.by)) {
-        leave_out(run->summary, "no " + spec.by + " to choose it by", left_out);
+        leave_out(run->summary, "no " + spec.by + " to choose it by", excluded);
       } else if (found == spec.values.end()) {
-        leave_out(run->summary, spec.key + " " + shortest(value) + ", not in best_of", left_out);
+        leave_out(run->summary, spec.key + " " + shortest(value) + ", not in best_of", excluded);
       } else {
         of_value[static_cast<size_t>(found - spec.values.begin())].push_back(run);
       }
     }
     for (size_t i = 0; i < spec.values.size(); ++i)
-      row.points.push_back({sample_of(of_value[i], left_out), spec.values[i]});
-    const Point* best = nullptr;
-    for (const Point& point : row.points) {
+      row.points.push_back({sample_of(of_value[i], excluded), spec.values[i]});
+    const SweepPoint* best = nullptr;
+    for (const SweepPoint& point : row.points) {
       if (point.run && (!best || is_better(point, *best, spec))) best = &point;
     }
     if (!best) return;
@@ -191,30 +191,30 @@ class Builder {
 
   /// Lets a row that has nothing comparable show what it has: the newest completed run, with the
   /// other seeds that break the same.
-  void fill_uncontrolled(AblationRow& row, std::vector<LeftOut>& left_out) const {
+  void fill_incomparable(AblationRow& row, std::vector<ExcludedRuns>& excluded) const {
     Runs alike;
     for (const ConfiguredRun* run : runs_) {
       if (run->summary.config != row.spec.config || !is_completed(run)) continue;
-      if (!has_wanted_profile(*run) || division_of(*run, table_) != row.division) continue;
+      if (!has_wanted_profile(*run) || group_of(*run, table_) != row.group) continue;
       const std::vector<std::string> broken = differences(conditions_of(*run, table_), *group_);
-      if (alike.empty()) row.breaks = broken;
-      if (broken == row.breaks) alike.push_back(run);
+      if (alike.empty()) row.violations = broken;
+      if (broken == row.violations) alike.push_back(run);
     }
-    std::vector<LeftOut> told;  // what is not comparable is left out with its reason anyway
+    std::vector<ExcludedRuns> told;  // what is not comparable is left out with its reason anyway
     static_cast<Sample&>(row) = sample_of(alike, told);
-    for (const store::RunSummary& run : row.runs) take_back(run, left_out);
+    for (const store::RunSummary& run : row.runs) show_after_all(run, excluded);
   }
 
   /// A run that is shown after all.
-  void take_back(const store::RunSummary& run, std::vector<LeftOut>& left_out) const {
+  void show_after_all(const store::RunSummary& run, std::vector<ExcludedRuns>& excluded) const {
     for (const ConfiguredRun* own : runs_) {
       if (own->summary.id != run.id) continue;
       const std::string reason = reason_against(*own).value_or("");
-      const auto is_its = [&](const LeftOut& entry) {
+      const auto is_its = [&](const ExcludedRuns& entry) {
         return entry.config == run.config && entry.reason == reason;
       };
-      const auto found = std::find_if(left_out.begin(), left_out.end(), is_its);
-      if (found != left_out.end() && --found->runs == 0) left_out.erase(found);
+      const auto found = std::find_if(excluded.begin(), excluded.end(), is_its);
+      if (found != excluded.end() && --found->runs == 0) excluded.erase(found);
     }
   }
 
@@ -226,7 +226,7 @@ class Builder {
   }
 
   /// Why a run is not shown though it is comparable.
-  static std::string reason_beside(const store::RunSummary& run) {
+  static std::string why_not_shown(const store::RunSummary& run) {
     if (run.status == run::RunState::completed) return "older than the run shown";
     return state_text(run);
   }
@@ -248,13 +248,13 @@ bool has_comparable_speed(const AblationRow& row,
                           const AblationRow& baseline,
                           const TableSpec& table) {
   if (table.tokens_per_second == SpeedSource::benchmark)
-    return !row.speed || row.speed->otherwise.empty();
-  return computed_alike(row, baseline);
+    return !row.speed || row.speed->not_comparable_because.empty();
+  return same_setup(row, baseline);
 }
 
 void add_changes(const AblationRow& baseline, const TableSpec& table, AblationRow& row) {
-  if (&row == &baseline || row.division != baseline.division) return;
-  if (!row.is_controlled() || !baseline.is_controlled()) return;
+  if (&row == &baseline || row.group != baseline.group) return;
+  if (!row.is_comparable() || !baseline.is_comparable()) return;
   if (has_comparable_speed(row, baseline, table) && has_comparable_speed(baseline, baseline, table))
     row.throughput_change = change(tokens_per_second_of(row, table).value_or(0),
                                    tokens_per_second_of(baseline, table).value_or(0));
@@ -282,7 +282,7 @@ double flops_per_token(const ConfiguredRun& run) {
 }
 
 /// Marks a row that is larger or dearer than the table allows.
-void check_size(const Builder& builder,
+void check_size(const RowBuilder& builder,
                 const AblationRow& baseline,
                 const TableSpec& table,
                 AblationRow& row) {
@@ -300,7 +300,7 @@ void check_size(const Builder& builder,
                            table.flops_within,
                            name));
   for (std::string& text : texts) {
-    if (!text.empty()) row.breaks.push_back(std::move(text));
+    if (!text.empty()) row.violations.push_back(std::move(text));
   }
 }
 
@@ -311,7 +311,7 @@ void compare_micro_batches(Ablation& ablation) {
     std::optional<int64_t> usual;
     for (const AblationRow& other : ablation.rows) {
       const bool is_baseline = other.spec.config == ablation.table.baseline;
-      if (is_baseline && other.division == row.division && other.completed())
+      if (is_baseline && other.group == row.group && other.completed())
         usual = other.run->micro_batch_size;
     }
     row.same_micro_batch =
@@ -386,16 +386,16 @@ Ablation build_ablation(const TableSpec& table,
   ablation.table = table;
   ablation.profile = options.profile;
   ablation.published = options.published;
-  const Builder builder(table, options.profile, of_table(table, newest_first(runs)));
+  const RowBuilder builder(table, options.profile, of_table(table, newest_first(runs)));
   Runs completed;
   for (const RowSpec& spec : table.rows) {
-    builder.leave_out_incomparable(spec, ablation.left_out);
-    for (const std::string& division : builder.divisions_of(spec)) {
+    builder.exclude_incomparable(spec, ablation.excluded);
+    for (const std::string& group : builder.groups_of(spec)) {
       AblationRow row;
       row.spec = spec;
-      row.division = division;
-      builder.fill(row, ablation.left_out);
-      if (row.is_controlled()) {
+      row.group = group;
+      builder.fill(row, ablation.excluded);
+      if (row.is_comparable()) {
         for (const store::RunSummary& run : row.runs) completed.push_back(builder.find(run.id));
         if (row.run && ablation.profile.empty()) ablation.profile = row.run->profile;
       }
@@ -417,7 +417,7 @@ Ablation build_ablation(const TableSpec& table,
   for (const AblationRow& baseline : ablation.rows) {
     if (baseline.spec.config != table.baseline) continue;
     for (AblationRow& row : ablation.rows) {
-      if (row.division == baseline.division) check_size(builder, baseline, table, row);
+      if (row.group == baseline.group) check_size(builder, baseline, table, row);
       add_changes(baseline, table, row);
     }
   }
@@ -436,10 +436,10 @@ std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSp
 
 const AblationRow* find_row(const Ablation& ablation,
                             const std::string& config,
-                            const std::string& division) {
+                            const std::string& group) {
   const auto found =
       std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
-        return row.spec.config == config && row.division == division;
+        return row.spec.config == config && row.group == group;
       });
   return found == ablation.rows.end() ? nullptr : &*found;
 }
@@ -462,7 +462,7 @@ double mean_of(const std::vector<store::RunSummary>& runs, const std::string& me
   return sum / static_cast<double>(runs.size());
 }
 
-bool computed_alike(const Sample& a, const Sample& b) {
+bool same_setup(const Sample& a, const Sample& b) {
   if (!a.completed() || !b.completed()) return false;
   const auto way_of = [](const store::RunSummary& run) {
     return std::tie(run.device_type, run.device_name, run.threads, run.micro_batch_size);
@@ -478,9 +478,9 @@ std::string state_text(const AblationRow& row) {
   return row.run ? state_text(*row.run) : "missing";
 }
 
-std::vector<std::string> open_values(const AblationRow& row) {
+std::vector<std::string> missing_values(const AblationRow& row) {
   std::vector<std::string> values;
-  for (const Point& point : row.points) {
+  for (const SweepPoint& point : row.points) {
     if (!point.completed()) values.push_back(shortest(point.value));
   }
   return values;

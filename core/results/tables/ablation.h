@@ -17,7 +17,7 @@ struct MeasuredSpeed {
   benchmark::Record record;
   /// How it was measured otherwise than the others, "measured in another call, on 2026-11-20"; ""
   /// where it can be compared with the baseline's.
-  std::string otherwise;
+  std::string not_comparable_because;
 };
 
 /// For each row of the table its measurement, none where there is none: of the call that measured
@@ -41,15 +41,15 @@ struct Sample {
 };
 
 /// What a row has for one value of the key that best_of varies.
-struct Point : Sample {
+struct SweepPoint : Sample {
   double value = 0;
 };
 
 /// One row of a table.
 struct AblationRow : Sample {
   RowSpec spec;
-  std::string division;                     ///< value of the table's `by`; "" without it
-  std::vector<Point> points;                ///< for each value of best_of; empty without it
+  std::string group;                        ///< value of the table's `by`; "" without it
+  std::vector<SweepPoint> points;           ///< for each value of best_of; empty without it
   std::optional<double> varied;             ///< the value of best_of in `run`
   std::optional<MeasuredSpeed> speed;       ///< where the table takes it from measurements
   std::optional<double> throughput_change;  ///< own tokens/s ÷ the baseline's − 1
@@ -64,13 +64,13 @@ struct AblationRow : Sample {
   std::vector<double> loss_at_equal_flops;
   /// In what the row differs from the table though it must not, "seq_len 256, this table shows
   /// 512"; such a row is shown, but compared with nothing.
-  std::vector<std::string> breaks;
+  std::vector<std::string> violations;
 
-  bool is_controlled() const { return breaks.empty(); }
+  bool is_comparable() const { return violations.empty(); }
 };
 
 /// Runs of the table's configs that it does not show.
-struct LeftOut {
+struct ExcludedRuns {
   std::string config;
   std::string reason;
   int runs = 0;
@@ -80,14 +80,14 @@ struct LeftOut {
 struct SetupEntry {
   std::string name;
   std::string value;
-  std::string brief;  ///< for one line above the table, "": not in it
+  std::string short_text;  ///< for one line above the table, "": not in it
 };
 
 /// A table with its metrics, ready to be written in any format.
 struct Ablation {
   TableSpec table;
   std::vector<AblationRow> rows;
-  std::vector<LeftOut> left_out;
+  std::vector<ExcludedRuns> excluded;
   std::vector<SetupEntry> setup;  ///< empty where no run is completed
   std::string profile;            ///< of the runs shown, or asked for; "" where neither is known
   std::optional<Published> published;
@@ -118,7 +118,7 @@ std::optional<double> tokens_per_second_of(const AblationRow& row, const TableSp
 /// The row of a config in a division, "" where rows are not divided; null where there is none.
 const AblationRow* find_row(const Ablation& ablation,
                             const std::string& config,
-                            const std::string& division = "");
+                            const std::string& group = "");
 
 /// A metric of each of the row's runs, in their order; empty where one does not have it.
 std::vector<double> values_of(const AblationRow& row, const std::string& metric);
@@ -128,13 +128,13 @@ double mean_of(const std::vector<store::RunSummary>& runs, const std::string& me
 
 /// Whether speed and memory of the two can be compared: all their runs were on the same device,
 /// with the same threads and as many rows at once.
-bool computed_alike(const Sample& a, const Sample& b);
+bool same_setup(const Sample& a, const Sample& b);
 
 /// "running 43 %", "stopped at 43 %", "queued", "failed", "missing", "completed".
 std::string state_text(const AblationRow& row);
 
 /// The values of best_of for which a row that it is the best of has no completed run.
-std::vector<std::string> open_values(const AblationRow& row);
+std::vector<std::string> missing_values(const AblationRow& row);
 
 /// The evaluation losses of a run, by step.
 using Evaluations = std::function<std::vector<store::LossPoint>(const std::string& run_id)>;

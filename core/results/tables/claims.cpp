@@ -55,12 +55,12 @@ Measured measured(const AblationRow& row, const std::string& name) {
 bool is_one_seed(const Measured& metric) { return metric.values.size() < 2; }
 
 /// What keeps the claim about these rows from being judged, "" where nothing does.
-std::string lack_of(const std::vector<const AblationRow*>& rows,
-                    const ClaimSpec& claim,
-                    const Ablation& ablation) {
+std::string missing_for(const std::vector<const AblationRow*>& rows,
+                        const ClaimSpec& claim,
+                        const Ablation& ablation) {
   for (const AblationRow* row : rows) {
-    if (!row->is_controlled())
-      return row->spec.config + " cannot be compared: " + join(row->breaks, "; ");
+    if (!row->is_comparable())
+      return row->spec.config + " cannot be compared: " + join(row->violations, "; ");
   }
   const std::string where = " in profile " + claim.profile;
   const auto rows_where = [&](const std::function<bool(const AblationRow&)>& lacks) {
@@ -81,7 +81,7 @@ std::string lack_of(const std::vector<const AblationRow*>& rows,
     return "no completed run of " + configs + where;
   }
   for (const AblationRow* row : rows) {
-    const std::vector<std::string> values = open_values(*row);
+    const std::vector<std::string> values = missing_values(*row);
     if (values.empty()) continue;
     return "no completed run of " + row->spec.config + " with " + ablation.table.best_of->key +
            " " + join(values, ", ") + where;
@@ -92,21 +92,21 @@ std::string lack_of(const std::vector<const AblationRow*>& rows,
   return "";
 }
 
-enum class Direction { for_it, against_it, neither };
+enum class Direction { supports, contradicts, neither };
 
 /// Whether `low` lies below `high`, which need not be strictly.
 Direction order_of(const statistics::Interval& low,
                    const statistics::Interval& high,
                    bool strictly) {
-  if (strictly ? low.high < high.low : low.high <= high.low) return Direction::for_it;
-  if (strictly ? low.low >= high.high : low.low > high.high) return Direction::against_it;
+  if (strictly ? low.high < high.low : low.high <= high.low) return Direction::supports;
+  if (strictly ? low.low >= high.high : low.low > high.high) return Direction::contradicts;
   return Direction::neither;
 }
 
 Verdict decided(Direction direction, std::string reason) {
   switch (direction) {
-    case Direction::for_it: return {Verdict::Kind::holds, "", std::move(reason), true};
-    case Direction::against_it: return {Verdict::Kind::fails, "", std::move(reason), true};
+    case Direction::supports: return {Verdict::Kind::holds, "", std::move(reason), true};
+    case Direction::contradicts: return {Verdict::Kind::fails, "", std::move(reason), true};
     case Direction::neither: break;
   }
   return {Verdict::Kind::not_decidable, "", reason + "; within noise", true};
@@ -114,9 +114,9 @@ Verdict decided(Direction direction, std::string reason) {
 
 /// What one seed speaks for, which is no verdict.
 Verdict of_one_seed(Direction direction, const std::string& reason) {
-  const char* const words = direction == Direction::for_it       ? "; one seed, for it"
-                            : direction == Direction::against_it ? "; one seed, against it"
-                                                                 : "; one seed, too few cases";
+  const char* const words = direction == Direction::supports      ? "; one seed, for it"
+                            : direction == Direction::contradicts ? "; one seed, against it"
+                                                                  : "; one seed, too few cases";
   return {Verdict::Kind::not_decidable, "", reason + words + ": a verdict takes several", true};
 }
 
@@ -146,7 +146,7 @@ Verdict judge_against_row(const ClaimSpec& claim,
       std::to_string(other.values.size()) + " seeds";
   if (found->p > significance) return decided(Direction::neither, reason);
   const bool is_below = found->difference < 0;
-  return decided(is_below == below ? Direction::for_it : Direction::against_it, reason);
+  return decided(is_below == below ? Direction::supports : Direction::contradicts, reason);
 }
 
 Verdict judge_against_number(const ClaimSpec& claim, const AblationRow& row) {
@@ -173,15 +173,15 @@ std::string claim_text(const ClaimSpec& claim, const AblationRow& own, const Abl
 }
 
 /// "0.0012 against 0.0350, margin −0.0338 (95 %: −0.0340 to −0.0336) over 3 seeds"
-std::string reason_of(const Judged& judged) {
+std::string reason_of(const ClaimResult& result) {
   const auto text = [](double value) { return results::fixed_text(value, 4); };
-  if (!judged.left.value || !judged.right.value) return judged.reason;
-  std::string reason = text(*judged.left.value) + " against " + text(*judged.right.value);
-  if (const auto& interval = judged.margin.interval)
+  if (!result.left.value || !result.right.value) return result.reason;
+  std::string reason = text(*result.left.value) + " against " + text(*result.right.value);
+  if (const auto& interval = result.margin.interval)
     reason += ", margin " +
-              interval_text(text(*judged.margin.value), text(interval->low), text(interval->high)) +
-              " over " + std::to_string(judged.margin.runs) + " seeds";
-  return judged.reason.empty() ? reason : reason + "; " + judged.reason;
+              interval_text(text(*result.margin.value), text(interval->low), text(interval->high)) +
+              " over " + std::to_string(result.margin.runs) + " seeds";
+  return result.reason.empty() ? reason : reason + "; " + result.reason;
 }
 
 /// "2.3 to 3.3 %", "at least 2.3"
@@ -198,13 +198,13 @@ std::string limits_text(const ClaimSpec& claim) {
 /// Whether the value lies between the claim's numbers.
 Verdict judge_value(const ClaimSpec& claim, const Samples& samples) {
   const Estimate found = estimate(*claim.expression, samples);
-  if (!found.value) return {Verdict::Kind::not_decidable, "", found.lacking};
+  if (!found.value) return {Verdict::Kind::not_decidable, "", found.missing};
   const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
   const int precision = unit.empty() ? 4 : 2;  // a loss, or a percentage
   const auto text = [&](double value) { return results::fixed_text(value, precision) + unit; };
   const std::string claimed = ", claimed " + limits_text(claim);
   if (!found.interval) {
-    const std::string reason = text(*found.value) + claimed + "; " + found.lacking;
+    const std::string reason = text(*found.value) + claimed + "; " + found.missing;
     return {Verdict::Kind::not_decidable, "", reason, true};
   }
   const std::string reason =
@@ -214,39 +214,39 @@ Verdict judge_value(const ClaimSpec& claim, const Samples& samples) {
   const double least = claim.at_least.value_or(-infinity), most = claim.at_most.value_or(infinity);
   const bool within = found.interval->low >= least && found.interval->high <= most;
   const bool beyond = found.interval->high < least || found.interval->low > most;
-  return decided(within   ? Direction::for_it
-                 : beyond ? Direction::against_it
+  return decided(within   ? Direction::supports
+                 : beyond ? Direction::contradicts
                           : Direction::neither,
                  reason);
 }
 
 Verdict judge_comparison(const ClaimSpec& claim, const Samples& samples) {
-  const Judged judged = tables::judge(*claim.comparison, samples);
+  const ClaimResult result = tables::judge(*claim.comparison, samples);
   Verdict verdict;
-  verdict.reason = reason_of(judged);
-  verdict.is_measured = judged.left.value && judged.right.value;
-  if (judged.judgement == Judgement::holds) verdict.kind = Verdict::Kind::holds;
-  if (judged.judgement == Judgement::fails) verdict.kind = Verdict::Kind::fails;
+  verdict.reason = reason_of(result);
+  verdict.is_measured = result.left.value && result.right.value;
+  if (result.judgement == Judgement::holds) verdict.kind = Verdict::Kind::holds;
+  if (result.judgement == Judgement::fails) verdict.kind = Verdict::Kind::fails;
   return verdict;
 }
 
 /// What disturbed the runs whose times the claim names, "" for nothing.
-std::string disturbed_times(const ClaimSpec& claim, const Ablation& ablation) {
+std::string loaded_runs(const ClaimSpec& claim, const Ablation& ablation) {
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) return "";
   for (const Name& name :
        claim.comparison ? names_of(*claim.comparison) : names_of(*claim.expression)) {
     const bool is_of_other = name.row == Name::Row::of_config;
     const AblationRow* const row =
         find_row(ablation, is_of_other ? name.config : ablation.table.baseline);
-    if (results::metric_named(name.metric).is_timing && row && is_disturbed(*row))
-      return "of " + row->spec.config + ", " + disturbance_of(*row);
+    if (results::metric_named(name.metric).is_timing && row && was_loaded(*row))
+      return "of " + row->spec.config + ", " + load_text(*row);
   }
   return "";
 }
 
 Verdict judge_expression(const ClaimSpec& claim, const Ablation& ablation) {
   Verdict verdict;
-  if (std::string disturbed = disturbed_times(claim, ablation); !disturbed.empty()) {
+  if (std::string disturbed = loaded_runs(claim, ablation); !disturbed.empty()) {
     verdict.reason = std::move(disturbed);
   } else {
     const Samples samples = samples_for(ablation, *find_row(ablation, ablation.table.baseline));
@@ -264,7 +264,7 @@ Verdict judge_as_shown(const ClaimSpec& claim, const Ablation& ablation) {
   std::vector<const AblationRow*> rows = {&own};
   if (other) rows.push_back(other);
   Verdict verdict;
-  verdict.reason = lack_of(rows, claim, ablation);
+  verdict.reason = missing_for(rows, claim, ablation);
   if (verdict.reason.empty())
     verdict = other ? judge_against_row(claim, own, *other) : judge_against_number(claim, own);
   verdict.claim = claim_text(claim, own, other);

@@ -87,7 +87,7 @@ std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const Tabl
   return conditions;
 }
 
-std::string division_of(const store::ConfiguredRun& run, const TableSpec& table) {
+std::string group_of(const store::ConfiguredRun& run, const TableSpec& table) {
   if (table.by.empty()) return "";
   if (table.by == "backend") return run.summary.backend;
   std::vector<Condition> leaf;
@@ -146,15 +146,15 @@ bool was_busy(const store::RunSummary& run) { return run.busy_elsewhere.value_or
 
 }  // namespace
 
-bool is_disturbed(const store::RunSummary& run) { return was_busy(run) || run.shared_device != 0; }
+bool was_loaded(const store::RunSummary& run) { return was_busy(run) || run.shared_device != 0; }
 
-bool is_disturbed(const Sample& sample) {
+bool was_loaded(const Sample& sample) {
   return std::any_of(sample.runs.begin(), sample.runs.end(), [](const store::RunSummary& run) {
-    return is_disturbed(run);
+    return was_loaded(run);
   });
 }
 
-std::string disturbance_of(const store::RunSummary& run) {
+std::string load_text(const store::RunSummary& run) {
   std::string text;
   if (was_busy(run))
     text = "other processes kept " + results::percent_text(*run.busy_elsewhere) +
@@ -164,7 +164,7 @@ std::string disturbance_of(const store::RunSummary& run) {
   return text.empty() ? shared : text + " and " + shared;
 }
 
-std::string disturbance_of(const Sample& sample) {
+std::string load_text(const Sample& sample) {
   const auto most =
       std::max_element(sample.runs.begin(),
                        sample.runs.end(),
@@ -174,7 +174,7 @@ std::string disturbance_of(const Sample& sample) {
                          };
                          return rank(a) < rank(b);
                        });
-  return most == sample.runs.end() ? "" : disturbance_of(*most);
+  return most == sample.runs.end() ? "" : load_text(*most);
 }
 
 }  // namespace forge::tables

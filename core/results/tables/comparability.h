@@ -24,7 +24,7 @@ struct Condition {
 std::vector<Condition> conditions_of(const store::ConfiguredRun& run, const TableSpec& table);
 
 /// What the run has of the key that the table's rows are divided by; "" where they are not.
-std::string division_of(const store::ConfiguredRun& run, const TableSpec& table);
+std::string group_of(const store::ConfiguredRun& run, const TableSpec& table);
 
 /// The first condition that keeps a run out of a group, as "profile full, this table shows quick";
 /// none where the run belongs to it. What is not known keeps nobody out.
@@ -49,13 +49,13 @@ namespace forge::tables {
 constexpr double busy_from = 0.05;
 
 /// Whether others kept the machine busy while the run trained, or held memory of its GPU.
-bool is_disturbed(const store::RunSummary& run);
-bool is_disturbed(const Sample& sample);  ///< one of its runs
+bool was_loaded(const store::RunSummary& run);
+bool was_loaded(const Sample& sample);  ///< one of its runs
 
 /// What disturbed the run, "other processes kept 21 % of the machine busy"; "" for nothing.
-std::string disturbance_of(const store::RunSummary& run);
+std::string load_text(const store::RunSummary& run);
 
 /// The same of the row's most disturbed run.
-std::string disturbance_of(const Sample& sample);
+std::string load_text(const Sample& sample);
 
 }  // namespace forge::tables

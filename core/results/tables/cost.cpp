@@ -117,7 +117,7 @@ std::string describe_speeds(const std::vector<std::optional<MeasuredSpeed>>& spe
   const Record* any = nullptr;
   double spread = 0;
   for (const std::optional<MeasuredSpeed>& speed : speeds) {
-    if (!speed || !speed->otherwise.empty()) continue;
+    if (!speed || !speed->not_comparable_because.empty()) continue;
     if (!any) any = &speed->record;
     spread = std::max(spread, speed->record.spread);
   }
@@ -143,11 +143,12 @@ double tokens_of(const AblationRow& row) { return static_cast<double>(row.run->t
 
 /// Seconds for a token; NaN where the row's speed says nothing beside the others'.
 double seconds_per_token(const AblationRow& row, const Ablation& ablation) {
-  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.division);
+  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.group);
   const std::optional<double> speed = tokens_per_second_of(row, ablation.table);
   if (!baseline || !speed || !(*speed > 0)) return unknown;
   const bool measured = ablation.table.tokens_per_second == SpeedSource::benchmark;
-  if (measured ? !row.speed->otherwise.empty() : !computed_alike(row, *baseline)) return unknown;
+  if (measured ? !row.speed->not_comparable_because.empty() : !same_setup(row, *baseline))
+    return unknown;
   return 1 / *speed;
 }
 
@@ -158,7 +159,7 @@ class Budget {
       : cost_of_a_token_(std::move(cost_of_a_token)) {
     for (size_t i = 0; i < cost_of_a_token_.size(); ++i) {
       const AblationRow& row = ablation.rows[i];
-      if (!row.completed() || !row.is_controlled() || std::isnan(cost_of_a_token_[i])) continue;
+      if (!row.completed() || !row.is_comparable() || std::isnan(cost_of_a_token_[i])) continue;
       const double cost = cost_of_a_token_[i] * tokens_of(row);
       if (cost < smallest_) {
         smallest_ = cost;
@@ -171,7 +172,7 @@ class Budget {
                              const AblationRow& row,
                              const Evaluations& evaluations) const {
     std::vector<double> losses;
-    if (!row.is_controlled() || std::isnan(cost_of_a_token_[index])) return losses;
+    if (!row.is_comparable() || std::isnan(cost_of_a_token_[index])) return losses;
     const double tokens = std::min(smallest_ / cost_of_a_token_[index], tokens_of(row));
     for (const store::RunSummary& run : row.runs)
       losses.push_back(loss_after(tokens, evaluations(run.id)));

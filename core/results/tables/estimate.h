@@ -44,7 +44,7 @@ struct Estimate {
   std::optional<double> degrees_of_freedom;
   std::optional<statistics::Interval> interval;
   std::optional<double> p;  ///< two-sided, of the value being 0
-  std::string lacking;      ///< why there is no value or no interval; "" where there are both
+  std::string missing;      ///< why there is no value or no interval; "" where there are both
 };
 
 /// Where all metrics are of the same seeds, the expression is evaluated for each, and value and
@@ -56,12 +56,12 @@ struct Estimate {
 /// Where a metric is of one run there is a value and no interval.
 Estimate estimate(const Expression& expression,
                   const Samples& samples,
-                  double confidence = statistics::usual_confidence);
+                  double confidence = statistics::default_confidence);
 
 enum class Judgement { holds, fails, not_decidable };
 const char* name_of(Judgement judgement);  ///< "holds", "fails", "not decidable"
 
-struct Judged {
+struct ClaimResult {
   Judgement judgement = Judgement::not_decidable;
   std::string reason;  ///< why not decidable, else ""
   Estimate left;
@@ -71,9 +71,9 @@ struct Judged {
 
 /// A claim holds, or fails, where the interval of its margin lies on one side: for 95 %, one in
 /// forty claims whose sides are equal comes out either way by chance.
-Judged judge(const Comparison& comparison,
-             const Samples& samples,
-             double confidence = statistics::usual_confidence);
+ClaimResult judge(const Comparison& comparison,
+                  const Samples& samples,
+                  double confidence = statistics::default_confidence);
 
 /// What the names of an expression stand for in a row of a table: metrics of its runs, of those of
 /// the baseline of its division, and of other rows of it. A row that breaks the comparison has none

@@ -65,7 +65,7 @@ Json metrics_json(const AblationRow& row, const TableSpec& table) {
   metrics["throughput_change"] = value_or_null(row.throughput_change);
   metrics["memory_change"] = value_or_null(row.memory_change);
   metrics["micro_batch_size"] = row.run ? value_or_null(row.run->micro_batch_size) : Json(nullptr);
-  metrics["disturbance"] = disturbance_of(row);
+  metrics["disturbance"] = load_text(row);
   return metrics;
 }
 
@@ -132,7 +132,7 @@ std::string status_of(const std::optional<store::RunSummary>& run) {
 /// The value of best_of that the row shows, and all that it was chosen from.
 Json best_of_json(const AblationRow& row, const Ablation& ablation) {
   Json points = Json::array();
-  for (const Point& point : row.points) {
+  for (const SweepPoint& point : row.points) {
     Json json;
     json["value"] = point.value;
     json["status"] = status_of(point.run);
@@ -159,7 +159,7 @@ Json benchmark_json(const AblationRow& row) {
           {"created", record.call.created},
           {"device_name", record.device.name},
           {"spread", record.spread},
-          {"otherwise", row.speed->otherwise}};
+          {"otherwise", row.speed->not_comparable_because}};
 }
 
 Json published_of(const AblationRow& row) {
@@ -190,7 +190,7 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
   json["name"] = row.spec.name;
   json["positions"] = row.spec.positions;
   json["notes"] = row.spec.notes;
-  if (!ablation.table.by.empty()) json[ablation.table.by] = row.division;
+  if (!ablation.table.by.empty()) json[ablation.table.by] = row.group;
   json["status"] = status_of(row.run);
   json["run_id"] = row.run ? Json(row.run->id) : Json(nullptr);
   json.update(metrics_json(row, ablation.table));
@@ -200,7 +200,7 @@ Json row_to_json(size_t index, const CellsByMetric& samples, const Ablation& abl
   for (const auto& [metric, cells] : samples) {
     if (cells[index].summary.n > 0) json["statistics"][metric] = statistics_json(cells[index]);
   }
-  json["breaks"] = row.breaks;
+  json["breaks"] = row.violations;
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) {
     json["benchmark"] = benchmark_json(row);
   }
@@ -265,7 +265,7 @@ Json to_json(const Ablation& ablation) {
   for (size_t i = 0; i < ablation.rows.size(); ++i)
     json["rows"].push_back(row_to_json(i, samples, ablation));
   json["left_out"] = Json::array();
-  for (const LeftOut& entry : ablation.left_out) {
+  for (const ExcludedRuns& entry : ablation.excluded) {
     json["left_out"].push_back(
         {{"config", entry.config}, {"reason", entry.reason}, {"runs", entry.runs}});
   }
@@ -321,9 +321,9 @@ std::string to_csv(const Ablation& ablation) {
     for (const auto& [metric, cells] : samples) {
       for (std::string& field : csv_statistics(cells[i])) line.push_back(std::move(field));
     }
-    line.push_back(csv_field(join(row.breaks, "; ")));
+    line.push_back(csv_field(join(row.violations, "; ")));
     if (ablation.table.best_of) line.push_back(csv_value(value_or_null(row.varied)));
-    if (!ablation.table.by.empty()) line.push_back(csv_field(row.division));
+    if (!ablation.table.by.empty()) line.push_back(csv_field(row.group));
     if (ablation.published) {
       const Json theirs = published_of(row);
       for (const std::string& name : published) {

@@ -28,9 +28,10 @@ struct Pivot {
   std::vector<std::string> row_values;     ///< numbers by their size, texts by their letters
   std::vector<std::string> column_values;  ///< a single "" without `columns`
   std::vector<std::vector<PivotCell>> cells;
-  std::vector<std::string> pooled;   ///< in what runs of one cell differ beside the seed: no sample
-  std::vector<std::string> varying;  ///< in what else the cells differ from each other
-  size_t without = 0;                ///< completed runs that lack the metric
+  std::vector<std::string>
+      differ_within_cells;  ///< in what runs of one cell differ beside the seed: no sample
+  std::vector<std::string> differ_between_cells;  ///< in what else the cells differ from each other
+  size_t without = 0;                             ///< completed runs that lack the metric
 };
 
 /// Throws Error for a key or a metric that there is not.

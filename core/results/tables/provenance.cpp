@@ -155,14 +155,14 @@ std::string run_command(const std::vector<std::string>& configs,
 }
 
 /// For each value of best_of the command that runs the rows whose point is wanted.
-std::vector<std::string> commands_by_value(const Ablation& ablation,
-                                           const std::function<bool(const Point&)>& is_wanted) {
+std::vector<std::string> commands_by_value(
+    const Ablation& ablation, const std::function<bool(const SweepPoint&)>& is_wanted) {
   std::vector<std::string> commands;
   if (!ablation.table.best_of) return commands;
   for (const double value : ablation.table.best_of->values) {
     std::vector<std::string> configs;
     for (const AblationRow& row : ablation.rows) {
-      for (const Point& point : row.points) {
+      for (const SweepPoint& point : row.points) {
         if (point.value == value && is_wanted(point)) configs.push_back(row.spec.config);
       }
     }
@@ -180,12 +180,12 @@ std::string command_for(const AblationRow& row,
 }
 
 std::vector<std::string> best_of_commands(const Ablation& ablation) {
-  return commands_by_value(ablation, [](const Point&) { return true; });
+  return commands_by_value(ablation, [](const SweepPoint&) { return true; });
 }
 
 std::vector<std::string> missing_commands(const Ablation& ablation) {
   std::vector<std::string> commands =
-      commands_by_value(ablation, [](const Point& point) { return !point.run; });
+      commands_by_value(ablation, [](const SweepPoint& point) { return !point.run; });
   if (ablation.table.best_of) return commands;
   for (const AblationRow& row : ablation.rows) {
     if (!row.run) commands.push_back(command_for(row, ablation));
@@ -204,7 +204,7 @@ std::vector<store::RunSummary> shown_runs(const std::vector<Ablation>& ablations
   for (const Ablation& ablation : ablations) {
     for (const AblationRow& row : ablation.rows) {
       add(row);
-      for (const Point& point : row.points) add(point);
+      for (const SweepPoint& point : row.points) add(point);
     }
   }
   return runs;

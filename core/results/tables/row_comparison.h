@@ -16,9 +16,9 @@ enum class Standing {
   baseline,  ///< it is the baseline's
   better,    ///< the difference stands: adjusted p at most 0.05
   worse,
-  tie,        ///< the difference is within noise
-  one_seed,   ///< one value on either side: nothing tells a difference from noise
-  not_alike,  ///< of a row that breaks the comparison, or where the baseline has no metric
+  tie,             ///< the difference is within noise
+  one_seed,        ///< one value on either side: nothing tells a difference from noise
+  not_comparable,  ///< of a row that breaks the comparison, or where the baseline has no metric
 };
 
 /// "baseline", "better", "worse", "tie", "one seed", "not alike"
@@ -31,7 +31,7 @@ struct Cell {
   std::optional<statistics::Difference> difference;  ///< own − the baseline's
   bool paired = false;                               ///< the seeds are the baseline's
   std::optional<double> p;                           ///< of the difference, by Holm over the rows
-  Standing standing = Standing::not_alike;
+  Standing standing = Standing::not_comparable;
   /// Better than every other comparable row's, each difference standing (Holm over the others).
   bool best = false;
   /// Of one value where other rows tell how seeds scatter: how far it may be from the baseline's
@@ -43,7 +43,7 @@ struct Cell {
 constexpr double significance = 0.05;
 
 /// Whether runs of the two can be paired by their seeds.
-bool have_the_same_seeds(const AblationRow& a, const AblationRow& b);
+bool have_same_seeds(const AblationRow& a, const AblationRow& b);
 
 /// What two rows' values of a metric, one a run, say of their difference: by the paired test where
 /// the rows have the same seeds, else by Welch's. None where one has too few.

@@ -32,7 +32,7 @@ struct Sheet {
   std::vector<std::string> verdicts;   ///< on the table's claims
   std::vector<std::string> points;     ///< of best_of: all that a row was chosen from
   std::vector<std::string> commands;   ///< make the runs that are missing
-  std::vector<std::string> left_out;   ///< runs that are not shown and why
+  std::vector<std::string> excluded;   ///< runs that are not shown and why
   std::vector<std::string> sources;    ///< of the published metrics
 };
 

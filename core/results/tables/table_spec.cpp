@@ -369,7 +369,7 @@ void check_equality(const yaml::Node& node, const TableSpec& table) {
 
 }  // namespace
 
-void divide_by(TableSpec& table, const std::string& key) {
+void group_by(TableSpec& table, const std::string& key) {
   const std::vector<std::string>& known = config::all_key_paths();
   if (key != "backend" && std::find(known.begin(), known.end(), key) == known.end()) {
     throw Error("there is no key '" + key + "' to divide rows by",

@@ -144,7 +144,7 @@ struct TableSpec {
 /// Gives every config a row for each value that its runs have of `key`, "backend" or a key of the
 /// config, with a column that shows it. The key need not be equal between the runs then. Claims are
 /// about configs and fall away, and speeds are those of the runs. Throws Error for an unknown key.
-void divide_by(TableSpec& table, const std::string& key);
+void group_by(TableSpec& table, const std::string& key);
 
 /// Whether a column or claim needs losses at equal budgets.
 bool shows_equal_budgets(const TableSpec& table);

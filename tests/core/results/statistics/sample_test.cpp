@@ -269,9 +269,9 @@ TEST_CASE("Student's t is exact far out and near the middle", "[statistics]") {
   for (const double confidence : {0.01, 0.5, 0.95, 0.999, 1 - 1e-9}) {
     CAPTURE(confidence);
     const double tangent = 1 / std::tan(pi * (1 - confidence) / 2);
-    REQUIRE(student_t_reach(confidence, 1) == Approx(tangent).epsilon(1e-12));
+    REQUIRE(student_t_critical_value(confidence, 1) == Approx(tangent).epsilon(1e-12));
     for (const double degrees : {1.0, 1.3, 2.0, 3.7, 18.0, 1e3, 1e6}) {
-      const double reach = student_t_reach(confidence, degrees);
+      const double reach = student_t_critical_value(confidence, degrees);
       REQUIRE(student_t_two_sided_p(reach, degrees) == Approx(1 - confidence).epsilon(1e-12));
     }
   }
@@ -279,9 +279,9 @@ TEST_CASE("Student's t is exact far out and near the middle", "[statistics]") {
 
 TEST_CASE("Hedges' correction by its formula", "[statistics]") {
   const double pi = std::acos(-1.0);
-  REQUIRE(small_sample_correction(2) == Approx(1 / std::sqrt(pi)).epsilon(1e-14));
-  REQUIRE(small_sample_correction(4) == Approx(std::sqrt(2 / pi)).epsilon(1e-14));
-  REQUIRE(small_sample_correction(1e6) == Approx(1 - 0.75e-6).epsilon(1e-12));
+  REQUIRE(hedges_correction(2) == Approx(1 / std::sqrt(pi)).epsilon(1e-14));
+  REQUIRE(hedges_correction(4) == Approx(std::sqrt(2 / pi)).epsilon(1e-14));
+  REQUIRE(hedges_correction(1e6) == Approx(1 - 0.75e-6).epsilon(1e-12));
 }
 
 }  // namespace
