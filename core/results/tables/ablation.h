@@ -123,8 +123,9 @@ const AblationRow* find_row(const Ablation& ablation,
 /// A metric of each of the row's runs, in their order; empty where one does not have it.
 std::vector<double> values_of(const AblationRow& row, const std::string& metric);
 
-/// The mean of a metric over runs; NaN where one does not have it.
-double mean_of(const std::vector<store::RunSummary>& runs, const std::string& metric);
+/// The mean of a metric over runs; none without runs, or if a run does not have it.
+std::optional<double> mean_of(const std::vector<store::RunSummary>& runs,
+                              const std::string& metric);
 
 /// Whether speed and memory of the two can be compared: all their runs were on the same device,
 /// with the same threads and as many rows at once.

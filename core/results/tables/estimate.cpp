@@ -233,13 +233,9 @@ Estimate estimate(const Expression& expression, const Samples& samples, double c
   return result;
 }
 
-const char* name_of(Judgement judgement) {
-  switch (judgement) {
-    case Judgement::holds: return "holds";
-    case Judgement::fails: return "fails";
-    case Judgement::not_decidable: return "not decidable";
-  }
-  return "";
+const char* name_of(Verdict verdict) {
+  constexpr const char* names[] = {"not decidable", "holds", "fails"};
+  return names[static_cast<size_t>(verdict)];
 }
 
 ClaimResult judge(const Comparison& comparison, const Samples& samples, double confidence) {
@@ -260,8 +256,8 @@ ClaimResult judge(const Comparison& comparison, const Samples& samples, double c
     case Relation::greater: holds = low > 0, fails = high <= 0; break;
     case Relation::at_least: holds = low >= 0, fails = high < 0; break;
   }
-  if (holds) result.judgement = Judgement::holds;
-  if (fails) result.judgement = Judgement::fails;
+  if (holds) result.verdict = Verdict::holds;
+  if (fails) result.verdict = Verdict::fails;
   if (!holds && !fails) result.reason = "what the runs vary is more than the difference";
   return result;
 }

@@ -58,11 +58,12 @@ Estimate estimate(const Expression& expression,
                   const Samples& samples,
                   double confidence = statistics::default_confidence);
 
-enum class Judgement { holds, fails, not_decidable };
-const char* name_of(Judgement judgement);  ///< "holds", "fails", "not decidable"
+/// What runs say of a claim. Not decidable: some are missing, or they leave it open.
+enum class Verdict { not_decidable, holds, fails };
+const char* name_of(Verdict verdict);  ///< "not decidable", "holds", "fails"
 
 struct ClaimResult {
-  Judgement judgement = Judgement::not_decidable;
+  Verdict verdict = Verdict::not_decidable;
   std::string reason;  ///< why not decidable, else ""
   Estimate left;
   Estimate right;
@@ -82,31 +83,25 @@ ClaimResult judge(const Comparison& comparison,
 Samples samples_for(const Ablation& ablation, const AblationRow& row);
 
 /// What the runs of a table say of one of its claims.
-struct Verdict {
-  enum class Kind {
-    not_decidable,  ///< with these runs: some are missing, or they leave it open
-    holds,
-    fails,
-  };
-  Kind kind = Kind::not_decidable;
+struct JudgedClaim {
+  Verdict verdict = Verdict::not_decidable;
   std::string claim;         ///< "Canon-B has a lower eval loss than Llama"
   std::string reason;        ///< the measured value with its interval, or what is missing
-  bool is_measured = false;  ///< it is the value
+  bool is_measured = false;  ///< `reason` is the measured value
 };
 
-/// "not decidable", "holds", "fails"
-const char* name_of(Verdict::Kind kind);
-
-/// A verdict on each claim of the table, in its order. One about another profile than the one shown
-/// is not decidable; what the runs shown say of it is told. It takes several seeds: against a
-/// number the 95 % interval of the mean must lie on one side of it, against another row the
-/// difference must stand (paired test where the seeds match, else Welch's, p at most 0.05; each
-/// claim is a question of its own, asked before the runs were made, so nothing is adjusted). One
-/// seed decides nothing; what it speaks for is said, of an accuracy or validity with the sampling
-/// error of its cases. Where rows show the best of several runs, all of those must be there.
-std::vector<Verdict> judge_claims(const Ablation& ablation);
+/// A verdict on each claim of the table, in its order. A claim about another profile than the one
+/// shown is not decidable; its reason says what the shown runs suggest.
+///
+/// A verdict takes several seeds. Against a number, the 95 % interval of the mean must lie on one
+/// side of it. Against another row, the difference must be significant: p at most 0.05 in the
+/// paired test if the seeds match, else in Welch's. Nothing is adjusted for several claims: each is
+/// a question asked before the runs were made. For one seed the reason says what it suggests, for
+/// an accuracy or validity with the sampling error of its cases. With best_of, every value must
+/// have a completed run.
+std::vector<JudgedClaim> judge_claims(const Ablation& ablation);
 
 /// "not decidable: Canon-B has a lower eval loss than Llama (no run of canon_b)"
-std::string verdict_line(const Verdict& verdict);
+std::string verdict_line(const JudgedClaim& judged);
 
 }  // namespace forge::tables

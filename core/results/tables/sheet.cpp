@@ -355,13 +355,12 @@ std::vector<std::string> sweep_lines(const Ablation& ablation) {
   for (const AblationRow& row : ablation.rows) {
     std::vector<std::string> points;
     for (const SweepPoint& point : row.points) {
-      const double mean = point.completed() ? mean_of(point.runs, spec.by) : std::nan("");
+      const std::optional<double> mean = mean_of(point.runs, spec.by);
       const std::string seeds =
           point.runs.size() > 1 ? " (" + std::to_string(point.runs.size()) + " seeds)" : "";
       points.push_back(
           shortest(point.value) + ": " +
-          (point.completed() ? results::text(mean, results::metric_named(spec.by)) : missing_text) +
-          seeds);
+          (mean ? results::text(*mean, results::metric_named(spec.by)) : missing_text) + seeds);
     }
     lines.push_back(row.spec.name + ": " + spec.by + " by " + spec.key + " " + join(points, ", "));
   }
@@ -384,9 +383,8 @@ Sheet make_sheet(const Ablation& ablation) {
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
     sheet.rows.push_back(row_cells(i, columns, cells, ablation, sheet.footnotes));
   }
-  for (const Verdict& verdict : judge_claims(ablation)) {
-    sheet.verdicts.push_back(verdict_line(verdict));
-  }
+  for (const JudgedClaim& judged : judge_claims(ablation))
+    sheet.verdicts.push_back(verdict_line(judged));
   sheet.points = sweep_lines(ablation);
   sheet.commands = missing_commands(ablation);
   sheet.excluded = excluded_lines(ablation);

@@ -42,7 +42,7 @@ Ablation ablation(const Losses& llama, const Losses& canon_a, const std::string&
 }
 
 std::string verdict(const Ablation& ablation) {
-  const std::vector<Verdict> verdicts = judge_claims(ablation);
+  const std::vector<JudgedClaim> verdicts = judge_claims(ablation);
   REQUIRE(verdicts.size() == 1);
   return verdict_line(verdicts.front());
 }

@@ -55,7 +55,7 @@ TEST_CASE("rows of the same seeds are compared seed by seed", "[judge]") {
   REQUIRE(*found.margin.standard_error == Approx(wanted.standard_error).epsilon(1e-10));
   REQUIRE(*found.margin.p == Approx(wanted.p).epsilon(1e-9));
   REQUIRE(found.margin.interval->low == Approx(wanted.interval.low).epsilon(1e-10));
-  REQUIRE(found.judgement == Judgement::holds);
+  REQUIRE(found.verdict == Verdict::holds);
   REQUIRE(found.reason.empty());
   REQUIRE(found.margin.runs == 4);
 }
@@ -72,7 +72,7 @@ TEST_CASE("rows of other seeds are compared as by Welch", "[judge]") {
   REQUIRE(*found.margin.degrees_of_freedom == Approx(wanted.degrees_of_freedom).epsilon(1e-8));
   REQUIRE(*found.margin.p == Approx(wanted.p).epsilon(1e-8));
   REQUIRE(found.margin.interval->high == Approx(wanted.interval.high).epsilon(1e-8));
-  REQUIRE(found.judgement == Judgement::holds);
+  REQUIRE(found.verdict == Verdict::holds);
   REQUIRE(found.margin.runs == 3);
 }
 
@@ -81,33 +81,33 @@ TEST_CASE("a claim holds, fails or is not decidable", "[judge]") {
                           .add("loss[low]", {1.01, 1.02, 1.03})
                           .add("loss[high]", {2.03, 2.01, 2.02})
                           .add("loss[wide]", {0.2, 1.2, 1.9});
-  REQUIRE(result("loss[low] < loss[high]", table).judgement == Judgement::holds);
-  REQUIRE(result("loss[low] > loss[high]", table).judgement == Judgement::fails);
-  REQUIRE(result("loss[low] <= loss[high]", table).judgement == Judgement::holds);
-  REQUIRE(result("loss[low] >= loss[high]", table).judgement == Judgement::fails);
-  REQUIRE(result("loss[high] > 2*loss[low] - 0.1", table).judgement == Judgement::holds);
+  REQUIRE(result("loss[low] < loss[high]", table).verdict == Verdict::holds);
+  REQUIRE(result("loss[low] > loss[high]", table).verdict == Verdict::fails);
+  REQUIRE(result("loss[low] <= loss[high]", table).verdict == Verdict::holds);
+  REQUIRE(result("loss[low] >= loss[high]", table).verdict == Verdict::fails);
+  REQUIRE(result("loss[high] > 2*loss[low] - 0.1", table).verdict == Verdict::holds);
   const ClaimResult open = result("loss[wide] < loss[low]", table);
-  REQUIRE(open.judgement == Judgement::not_decidable);
+  REQUIRE(open.verdict == Verdict::not_decidable);
   REQUIRE(open.margin.interval->contains(0));
   REQUIRE(contains(open.reason, "what the runs vary is more than the difference"));
-  REQUIRE(result("loss[low] < 1.5", table).judgement == Judgement::holds);
-  REQUIRE(result("1.5 < loss[low]", table).judgement == Judgement::fails);
+  REQUIRE(result("loss[low] < 1.5", table).verdict == Verdict::holds);
+  REQUIRE(result("1.5 < loss[low]", table).verdict == Verdict::fails);
   REQUIRE(*result("loss[low] < 1.5", table).left.value == Approx(1.02));
   REQUIRE(*result("loss[low] < 1.5", table).right.value == 1.5);
 }
 
 TEST_CASE("runs that do not vary decide by their values", "[judge]") {
   const Table table = Table().add("steps[a]", {5, 5, 5}).add("steps[b]", {5, 5, 5});
-  REQUIRE(result("steps[a] <= steps[b]", table).judgement == Judgement::holds);
-  REQUIRE(result("steps[a] >= steps[b]", table).judgement == Judgement::holds);
-  REQUIRE(result("steps[a] < steps[b]", table).judgement == Judgement::fails);
-  REQUIRE(result("steps[a] > steps[b]", table).judgement == Judgement::fails);
+  REQUIRE(result("steps[a] <= steps[b]", table).verdict == Verdict::holds);
+  REQUIRE(result("steps[a] >= steps[b]", table).verdict == Verdict::holds);
+  REQUIRE(result("steps[a] < steps[b]", table).verdict == Verdict::fails);
+  REQUIRE(result("steps[a] > steps[b]", table).verdict == Verdict::fails);
 }
 
 TEST_CASE("one run gives a value and no interval", "[judge]") {
   const Table table = Table().add("loss[a]", {1.5}).add("loss[b]", {2.0, 2.1, 2.2});
   const ClaimResult found = result("loss[a] < loss[b]", table);
-  REQUIRE(found.judgement == Judgement::not_decidable);
+  REQUIRE(found.verdict == Verdict::not_decidable);
   REQUIRE(*found.margin.value == Approx(-0.6));
   REQUIRE_FALSE(found.margin.interval);
   REQUIRE_FALSE(found.margin.p);
