@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -15,19 +14,15 @@
 #include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
+#include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
+#include "core/run/host.h"
 #include "core/run/queue/queue.h"
 
 namespace forge::manage {
 namespace {
 
 constexpr double gib = double(int64_t{1} << 30);
-
-std::string shown_figure(double number, const char* form = "%.1f") {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, form, number);
-  return digits;
-}
 
 std::string first_line(const std::string& text) { return split(text, '\n').front(); }
 
@@ -72,7 +67,7 @@ Finding check_cores(const fs::path& proc) {
   Finding finding{"cores", Health::ok, std::to_string(usable), ""};
   if (usable < all) finding.text += " of " + std::to_string(all) + " may be used";
   const double load = std::strtod(text_of(proc / "loadavg").c_str(), nullptr);
-  finding.text += ", load " + shown_figure(load);
+  finding.text += ", load " + results::fixed_text(load, 1);
   if (load <= 1.5 * usable) return finding;
   finding.health = Health::warning;
   finding.hint = "other programs compute, too: runs are slower, and speeds measured now say little";
@@ -133,7 +128,7 @@ Finding check_syncs(const fs::path& folder) {
   }
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[times / 2];
-  finding.text = "a file is written and synced in " + shown_figure(1000 * median) + " ms";
+  finding.text = "a file is written and synced in " + results::fixed_text(1000 * median, 1) + " ms";
   if (median < 0.1) return finding;
   finding.health = Health::warning;
   finding.hint =
@@ -214,10 +209,10 @@ std::vector<Finding> check_backend(const BackendReport& report, bool is_own) {
     if (version != info.environment.libraries.end() && version->is_string())
       finding.text += std::string(", ") + name + " " + version->get<std::string>();
   }
-  finding.text += ", on " + info.environment.device_name;
-  if (info.environment.device_type == "cpu")
-    finding.text += ", " + std::to_string(info.environment.threads) +
-                    (info.environment.threads == 1 ? " thread" : " threads");
+  const worker::Environment& environment = info.environment;
+  finding.text +=
+      ", on " +
+      run::device_text(environment.device_type, environment.device_name, environment.threads);
   std::vector<Finding> findings = {finding};
   if (info.environment.libraries.contains("blas")) findings.push_back(check_blas(report));
   return findings;

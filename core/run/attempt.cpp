@@ -145,9 +145,7 @@ void Attempt::on_event(const worker::Event& event) {
 
 nlohmann::json Attempt::with_stderr_size(const worker::Event& event) const {
   nlohmann::json json = worker::to_json(event);
-  std::error_code missing;
-  const auto bytes = fs::file_size(folder_.stderr_file(), missing);
-  if (!missing) json["stderr_bytes"] = bytes;
+  if (const auto bytes = folder_.stderr_bytes()) json["stderr_bytes"] = *bytes;
   return json;
 }
 

@@ -47,7 +47,7 @@ class Attempt {
   AttemptEnd watch();
   void on_line(const std::string& line);
   void on_event(const worker::Event& event);
-  /// The worker's event, with how far its prose had come.
+  /// The worker's event, with the size of stderr.log.
   nlohmann::json with_stderr_size(const worker::Event& event) const;
   void on_answers(const worker::Answers& answers);
   void on_checkpoint(const worker::CheckpointSaved& saved);

@@ -55,19 +55,6 @@ std::string supervisor_error(const RunFolder& folder) {
 
 namespace {
 
-/// The "ended" line as a status.
-template <class Visitor>
-void ended_fields(Visitor& visit, RunStatus& status) {
-  visit.field("status", status.state);
-  visit.field("attempt", status.attempt);
-  visit.optional("reason", status.reason);
-  visit.optional("hint", status.hint);
-  visit.optional("exit_status", status.exit_status);
-  visit.optional("signal", status.signal);
-  visit.optional("stderr", status.stderr_lines);
-  visit.optional("storage", status.storage);
-}
-
 /// Status of a run that nobody supervises, from the last line of its events.
 RunStatus status_after(const std::string& line, const RunFolder& folder) {
   RunStatus status;
@@ -76,10 +63,15 @@ RunStatus status_after(const std::string& line, const RunFolder& folder) {
   try {
     const StoredEvent last = stored_event_from_line(line);
     status.attempt = last.attempt;
-    if (last.name == "ended") {
-      worker::JsonReader reader(last.json, "event 'ended'");
-      ended_fields(reader, status);
-      reader.optional("retry", status.interrupted);  // the end of a worker, and not yet of the run
+    if (const auto& ended = last.ended) {
+      status.state = ended->status;
+      status.reason = ended->reason;
+      status.hint = ended->hint;
+      status.exit_status = ended->exit_status.value_or(0);
+      status.signal = ended->signal.value_or(0);
+      status.stderr_lines = ended->stderr_lines;
+      status.storage = ended->storage;
+      status.interrupted = ended->retry;  // the end of a worker, and not yet of the run
     } else {
       status.interrupted = true;
       status.reason = supervisor_error(folder);
@@ -149,6 +141,12 @@ RunStatus RunFolder::status() const {
   RunStatus status = status_after(line, *this);
   if (fs::exists(done_file())) status.state = RunState::completed;
   return status;
+}
+
+std::optional<int64_t> RunFolder::stderr_bytes() const {
+  std::error_code missing;
+  const auto bytes = fs::file_size(stderr_file(), missing);
+  return missing ? std::nullopt : std::optional<int64_t>(bytes);
 }
 
 void RunFolder::request_stop(StopRequest stop) const {

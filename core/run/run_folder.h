@@ -114,6 +114,7 @@ class RunFolder {
   /// As find_checkpoint: every file of it is read, and is as it was written.
   std::string newest_checkpoint() const { return find_checkpoint().folder; }
   FoundCheckpoint find_checkpoint() const;
+  std::optional<int64_t> stderr_bytes() const;  ///< size of stderr.log; none without the file
   RunState state() const { return status().state; }
   RunStatus status() const;
   /// Asks the supervisor for a stop; without one the next supervisor forgets it.

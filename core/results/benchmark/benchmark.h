@@ -189,10 +189,6 @@ Record read_record(const std::filesystem::path& file);
 /// The files of all measurements, by name.
 std::vector<std::filesystem::path> list_records(const std::filesystem::path& runs_dir);
 
-/// The value below which a share of the values lies, 0 to 1, between two of them by linear
-/// interpolation (numpy's default); NaN for no values.
-double quantile(std::vector<double> values, double share);
-
 double median(const std::vector<double>& values);
 
 /// Half of the interquartile range over the median: what the middle half of the windows lies

@@ -32,6 +32,10 @@ struct Moments {
 /// Numbers that are all the same have exactly that mean and a standard deviation of exactly 0.
 std::optional<Moments> moments_of(const std::vector<double>& values);
 
+/// The value below which a fraction of the values lies, 0 to 1, by linear interpolation between two
+/// of them (numpy's default); NaN for no values.
+double quantile(std::vector<double> values, double fraction);
+
 /// How an interval was found.
 enum class IntervalMethod { student_t, bootstrap };
 const char* name_of(IntervalMethod method);  ///< "Student t", "bootstrap"
@@ -77,9 +81,6 @@ namespace forge::statistics {
 /// P(|T| >= |t|) for Student's t with `degrees_of_freedom` > 0, exact far into the tail: the test's
 /// two-sided p. 0 for an infinite t.
 double student_t_two_sided_p(double t, double degrees_of_freedom);
-
-/// P(T <= t).
-double student_t_cdf(double t, double degrees_of_freedom);
 
 /// The t with P(|T| <= t) = confidence, for 0 < confidence < 1: so many standard errors an interval
 /// reaches to either side.

@@ -94,13 +94,8 @@ std::string text_of(const Name& name) {
 }
 
 const char* text_of(Relation relation) {
-  switch (relation) {
-    case Relation::less: return "<";
-    case Relation::at_most: return "<=";
-    case Relation::greater: return ">";
-    case Relation::at_least: return ">=";
-  }
-  return "";
+  constexpr const char* texts[] = {"<", "<=", ">", ">="};
+  return texts[static_cast<size_t>(relation)];
 }
 
 Expression difference_of(const Comparison& comparison) {

@@ -1,7 +1,6 @@
 #include "core/results/tables/pivot.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "core/base/error.h"
@@ -19,19 +18,17 @@ using Json = nlohmann::ordered_json;
 using store::ConfiguredRun;
 
 /// What a run is made from but for its seed.
-struct Parts {
+struct Setup {
   nlohmann::json config;
-  std::array<std::string, 6> others;
+  nlohmann::json others;
 };
-constexpr std::array<const char*, 6> names_of_others = {
-    "data", "tokenizer", "evaluation", "backend", "numerics", "device"};
 
 /// A run with what the table asks of it, found out once.
 struct PivotRun {
   const ConfiguredRun* run = nullptr;
   nlohmann::json row;
   nlohmann::json column;
-  Parts parts;
+  Setup setup;
 };
 
 /// The label of a row or column: nothing and an empty text can be told apart.
@@ -54,20 +51,20 @@ std::vector<nlohmann::json> each_once(std::vector<nlohmann::json> values) {
   return values;
 }
 
-Parts parts_of(const ConfiguredRun& run) {
+Setup setup_of(const ConfiguredRun& run) {
   const store::RunSummary& summary = run.summary;
-  Parts parts{run::identity_config(run.config),
-              {summary.data_fingerprint,
-               summary.tokenizer_fingerprint,
-               summary.evaluation,
-               summary.backend,
-               std::to_string(summary.numerics_version),
-               summary.device_name + ", " + std::to_string(summary.threads) + " threads"}};
-  parts.config.erase("seed");
-  return parts;
+  Setup setup{run::identity_config(run.config),
+              {{"data", summary.data_fingerprint},
+               {"tokenizer", summary.tokenizer_fingerprint},
+               {"evaluation", summary.evaluation},
+               {"backend", summary.backend},
+               {"numerics", summary.numerics_version},
+               {"device", {summary.device_name, summary.threads}}}};
+  setup.config.erase("seed");
+  return setup;
 }
 
-/// Adds the dotted names of the values in which two configs differ.
+/// Adds the dotted names of the values in which two objects differ.
 void add_differing(const nlohmann::json& a,
                    const nlohmann::json& b,
                    const std::string& path,
@@ -77,36 +74,28 @@ void add_differing(const nlohmann::json& a,
     names.insert(path);
     return;
   }
-  const std::string prefix = path.empty() ? "" : path + ".";
-  for (const auto& [key, value] : a.items()) {
-    const auto found = b.find(key);
-    if (found == b.end()) {
-      names.insert(prefix + key);
-    } else {
-      add_differing(value, *found, prefix + key, names);
-    }
-  }
-  for (const auto& [key, value] : b.items()) {
-    if (!a.contains(key)) names.insert(prefix + key);
-  }
+  nlohmann::json keys = a;
+  keys.update(b);
+  for (const auto& [key, ignored] : keys.items())
+    add_differing(a.value(key, nlohmann::json()),
+                  b.value(key, nlohmann::json()),
+                  path.empty() ? key : path + "." + key,
+                  names);
 }
 
 /// The names of what differs between runs.
 std::set<std::string> differing(const std::vector<const PivotRun*>& runs) {
   std::set<std::string> names;
-  if (runs.empty()) return names;
-  const Parts& first = runs.front()->parts;
-  for (const PivotRun* pivot_run : runs) {
-    add_differing(first.config, pivot_run->parts.config, "", names);
-    for (size_t i = 0; i < first.others.size(); ++i) {
-      if (first.others[i] != pivot_run->parts.others[i]) names.insert(names_of_others[i]);
-    }
+  for (const PivotRun* run : runs) {
+    add_differing(runs.front()->setup.config, run->setup.config, "", names);
+    add_differing(runs.front()->setup.others, run->setup.others, "", names);
   }
   return names;
 }
 
-/// Names of parts without those that a key of the table is, or is a part of.
-std::vector<std::string> beside(const std::set<std::string>& names, const PivotOptions& options) {
+/// The names that no key of the table covers.
+std::vector<std::string> without_keys(const std::set<std::string>& names,
+                                      const PivotOptions& options) {
   std::vector<std::string> others;
   for (const std::string& name : names) {
     const auto is_key = [&](const std::string& key) {
@@ -173,7 +162,7 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
     const ConfiguredRun& run = *completed[i].run;
     completed[i].row = store::value_of(run, options.rows);
     if (!options.columns.empty()) completed[i].column = store::value_of(run, options.columns);
-    completed[i].parts = parts_of(run);
+    completed[i].setup = setup_of(run);
   });
   std::vector<nlohmann::json> rows, columns;
   std::vector<const PivotRun*> all;
@@ -199,8 +188,8 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs, const PivotOptions& op
   }
   for (const nlohmann::json& column : columns)
     pivot.column_values.push_back(options.columns.empty() ? "" : label_of(column));
-  pivot.differ_within_cells = beside(differ_within_cells, options);
-  for (const std::string& name : beside(differing(all), options)) {
+  pivot.differ_within_cells = without_keys(differ_within_cells, options);
+  for (const std::string& name : without_keys(differing(all), options)) {
     if (differ_within_cells.count(name) == 0) pivot.differ_between_cells.push_back(name);
   }
   return pivot;

@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/run/host.h"
 
 namespace forge::tables {
 namespace {
@@ -45,11 +46,7 @@ std::string tokenizer_of(const ConfiguredRun& run) {
 }
 
 std::string device_of(const ConfiguredRun& run) {
-  const RunSummary& summary = run.summary;
-  const std::string name = summary.device_name.empty() ? summary.device_type : summary.device_name;
-  if (summary.threads <= 0) return name;
-  return name + ", " + std::to_string(summary.threads) +
-         (summary.threads == 1 ? " thread" : " threads");
+  return run::device_text(run.summary.device_type, run.summary.device_name, run.summary.threads);
 }
 
 /// Backend and libraries; what a library is known by only as a path says nothing to a reader.

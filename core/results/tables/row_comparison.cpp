@@ -115,15 +115,8 @@ class RowComparison {
 }  // namespace
 
 const char* name_of(Standing standing) {
-  switch (standing) {
-    case Standing::baseline: return "baseline";
-    case Standing::better: return "better";
-    case Standing::worse: return "worse";
-    case Standing::tie: return "tie";
-    case Standing::one_seed: return "one seed";
-    case Standing::not_comparable: return "not alike";
-  }
-  return "";
+  constexpr const char* names[] = {"baseline", "better", "worse", "tie", "one seed", "not alike"};
+  return names[static_cast<size_t>(standing)];
 }
 
 bool have_same_seeds(const AblationRow& a, const AblationRow& b) {

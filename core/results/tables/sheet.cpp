@@ -33,7 +33,7 @@ bool is_quality(const ColumnSpec& column) {
 }
 
 /// Columns whose values come from the row's runs.
-bool is_measured(const ColumnSpec& column, const Ablation& ablation) {
+bool is_of_runs(const ColumnSpec& column, const Ablation& ablation) {
   return !is_text(column.kind) && column.kind != ColumnKind::published &&
          !is_benchmark(column, ablation);
 }
@@ -73,6 +73,7 @@ SheetCell mean_cell(const Cell& cell, const ColumnSpec& column, const Ablation& 
   if (cell.summary.n == 0) return of_text(missing_text);
   const results::Metric metric = *metric_of(column);
   SheetCell shown{results::text(cell.summary.mean, metric), cell.summary.mean};
+  shown.interval = cell.summary.interval;
   if (metric.unit == results::Unit::bytes || metric.unit == results::Unit::count) return shown;
   if (cell.summary.interval)
     shown.text += " \u00b1 " + results::half_width_text(
@@ -308,7 +309,7 @@ std::vector<SheetCell> row_cells(size_t index,
   bool state_shown = false;
   for (const ColumnSpec& column : columns) {
     SheetCell cell = cell_of(index, column, cells_of_metric, ablation);
-    if (is_measured(column, ablation) && !state_shown) {
+    if (is_of_runs(column, ablation) && !state_shown) {
       if (!row.completed()) cell.text = state_text(row);
       cell.text += state_mark;
       state_shown = true;

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/results/statistics/sample.h"
 #include "core/results/tables/ablation.h"
 
 namespace forge::tables {
@@ -21,6 +22,7 @@ struct SheetCell {
   std::string text;
   std::optional<double> value;  ///< what to sort by; none: the text
   bool bold = false;
+  std::optional<statistics::Interval> interval = {};  ///< of the mean of a metric over seeds
 };
 
 /// A table as text for people, before it is laid out for a terminal or as Markdown.

@@ -30,7 +30,7 @@ void record_failure(const run::RunFolder& folder, const std::string& reason) {
     const auto lock = FileLock::try_acquire(folder.lock_file());
     if (!lock) return;
     run::EventLog log(folder.events_file());
-    log.append({{"event", "ended"}, {"status", "failed"}, {"reason", reason}}, log.last_attempt());
+    log.append(run::AttemptEnded{run::RunState::failed, {}, {}, reason}, log.last_attempt());
     log.sync();
   } catch (const Error&) {
     // A full disk: who called us has the problem.

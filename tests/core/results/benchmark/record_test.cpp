@@ -192,15 +192,10 @@ TEST_CASE("without measurements there are none to list", "[benchmark]") {
   REQUIRE(list_records(folder.path()).empty());
 }
 
-TEST_CASE("quantiles lie between the values in order", "[benchmark]") {
+TEST_CASE("a median lies between the values in order", "[benchmark]") {
   const std::vector<double> values = {5, 1, 4, 2, 3};
   REQUIRE(median(values) == 3);
-  REQUIRE(quantile(values, 0.25) == 2);
-  REQUIRE(quantile(values, 0.75) == 4);
-  REQUIRE(quantile(values, 0) == 1);
-  REQUIRE(quantile(values, 1) == 5);
   REQUIRE(median({1, 2}) == 1.5);
-  REQUIRE(quantile({10, 20}, 0.25) == 12.5);
   REQUIRE(median({7}) == 7);
   REQUIRE(std::isnan(median({})));
 }
