@@ -179,7 +179,7 @@ class Supervisor {
         AttemptStarted{
             worker->pid(), host_name(), request_.resume_from, checkpoint.damaged, stderr_begin_},
         attempt_);
-    return Attempt(folder_, options_, attempt_, *worker, scorer_, log_, stop_requests_).run();
+    return run_attempt({folder_, options_, attempt_, scorer_, log_, stop_requests_}, *worker);
   }
 
   /// False when a stop was requested meanwhile.

@@ -160,10 +160,6 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
   });
 }
 
-void remove_database(const fs::path& path) {
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) remove_tree(beside(path, suffix));
-}
-
 void replace_database(const fs::path& built, const fs::path& path) {
   const FileLock lock = opening_lock(path);
   // The old log goes first: beside the new file SQLite would take it for the new file's own.

@@ -173,9 +173,6 @@ std::unique_ptr<SQLite::Database> open_database(const std::filesystem::path& pat
 /// one keep it until they close.
 void replace_database(const std::filesystem::path& built, const std::filesystem::path& path);
 
-/// Removes a database with the files that SQLite keeps beside it.
-void remove_database(const std::filesystem::path& path);
-
 /// SQLite's message as an Error that names the store and says what to do.
 Error store_error(const std::filesystem::path& path, const SQLite::Exception& problem);
 

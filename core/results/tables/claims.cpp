@@ -15,7 +15,7 @@ namespace forge::tables {
 namespace {
 
 /// The values of a claim's metric in the runs of a row.
-struct SampledMetric {
+struct ClaimMetric {
   std::vector<double> values;  ///< one a seed
   statistics::Summary summary;
   /// Of one seed's fraction: Wilson's interval over its cases; of other metrics the value itself.
@@ -31,8 +31,8 @@ std::string interval_text(const std::string& mean,
   return mean + " (95 %: " + low + " to " + high + ")";
 }
 
-SampledMetric sampled(const AblationRow& row, const std::string& name) {
-  SampledMetric metric;
+ClaimMetric sampled(const AblationRow& row, const std::string& name) {
+  ClaimMetric metric;
   for (const store::RunSummary& run : row.runs) metric.values.push_back(*run.metric(name));
   metric.summary = statistics::summarize(metric.values, 0);
   const results::Metric kind = results::metric_named(name);
@@ -104,7 +104,7 @@ JudgedClaim of_one_seed(Verdict suggested, const std::string& reason) {
 JudgedClaim judge_against_row(const ClaimSpec& claim,
                               const AblationRow& row,
                               const AblationRow& other_row) {
-  const SampledMetric own = sampled(row, claim.score), other = sampled(other_row, claim.score);
+  const ClaimMetric own = sampled(row, claim.score), other = sampled(other_row, claim.score);
   const bool below = claim.above.empty();
   const results::Metric metric = results::metric_named(claim.score);
   const auto text = [&](double value) {
@@ -130,7 +130,7 @@ JudgedClaim judge_against_row(const ClaimSpec& claim,
 }
 
 JudgedClaim judge_against_number(const ClaimSpec& claim, const AblationRow& row) {
-  const SampledMetric own = sampled(row, claim.score);
+  const ClaimMetric own = sampled(row, claim.score);
   const statistics::Interval range = own.summary.interval.value_or(own.of_cases);
   const double number = claim.at_least ? *claim.at_least : *claim.at_most;
   const Verdict verdict = claim.at_least ? order_of({number, number}, range, false)

@@ -15,7 +15,6 @@ namespace forge::tables {
 
 using config::above;
 using config::required;
-
 template <class Visitor>
 void fields(Visitor& visit, PublishedResult& result) {
   visit.field("config", result.config, "config whose model it is", required());
@@ -39,19 +38,14 @@ const PublishedResult* Published::find(const std::string& config) const {
   return nullptr;
 }
 
-Published published_from_node(const yaml::Node& node) {
-  if (!node.is_mapping()) {
-    throw Error("a file of published metrics is a mapping, this is " + yaml::describe_kind(node),
-                node.origin);
-  }
-  return config::read_fields<Published>(node);
-}
-
 Published read_published(const std::string& path) {
-  return published_from_node(*yaml::parse_file(path));
+  const yaml::NodePtr node = yaml::parse_file(path);
+  if (!node->is_mapping()) {
+    throw Error("a file of published metrics is a mapping, this is " + yaml::describe_kind(*node),
+                node->origin);
+  }
+  return config::read_fields<Published>(*node);
 }
-
-using config::required;
 
 template <class Visitor>
 void fields(Visitor& visit, ColumnSpec& column) {
@@ -354,7 +348,7 @@ void check_best_of(const yaml::Node& node, const TableSpec& table) {
 }
 
 void check_equality(const yaml::Node& node, const TableSpec& table) {
-  const std::vector<std::string>& words = equality_words();
+  const std::vector<std::string> words = {"data", "tokenizer", "evaluation", "device", "code"};
   for (size_t i = 0; i < table.must_be_equal.size(); ++i) {
     const std::string& word = table.must_be_equal[i];
     if (std::find(words.begin(), words.end(), word) != words.end()) continue;
@@ -446,29 +440,20 @@ std::vector<std::string> scores_of(const TableSpec& table) {
   return scores;
 }
 
-const std::vector<std::string>& equality_words() {
-  static const std::vector<std::string> words = {
-      "data", "tokenizer", "evaluation", "device", "code"};
-  return words;
-}
-
-TableSpec table_from_node(const yaml::Node& node, const std::vector<std::string>& configs) {
+TableSpec read_table(const std::string& path, const std::vector<std::string>& configs) {
+  const yaml::NodePtr file = yaml::parse_file(path);
+  const yaml::Node& node = *file;
   if (!node.is_mapping()) {
     throw Error("a table file is a mapping, this is " + yaml::describe_kind(node), node.origin);
   }
   TableSpec table = config::read_fields<TableSpec>(node);
+  table.name = std::filesystem::path(path).stem().string();
   check_rows(node, table, configs);
   check_columns(node, table);
   check_equality(node, table);
   check_claims(node, table);
   check_best_of(node, table);
   read_expressions(node, table);
-  return table;
-}
-
-TableSpec read_table(const std::string& path, const std::vector<std::string>& configs) {
-  TableSpec table = table_from_node(*yaml::parse_file(path), configs);
-  table.name = std::filesystem::path(path).stem().string();
   return table;
 }
 

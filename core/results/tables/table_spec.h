@@ -32,7 +32,6 @@ struct Published {
 /// Reads a file such as projects/canon/tables/published.yaml. Throws Error at the place of what is
 /// wrong.
 Published read_published(const std::string& path);
-Published published_from_node(const yaml::Node& node);
 
 }  // namespace forge::tables
 
@@ -152,14 +151,8 @@ bool shows_equal_budgets(const TableSpec& table);
 /// The scores that the table shows or chooses by, each once.
 std::vector<std::string> scores_of(const TableSpec& table);
 
-/// The words of must_be_equal that are no config keys.
-const std::vector<std::string>& equality_words();
-
 /// Reads and checks a table file. `configs` are the names that a row may name. Throws Error at the
 /// place of what is wrong.
 TableSpec read_table(const std::string& path, const std::vector<std::string>& configs);
-
-/// The same for a table that was parsed already.
-TableSpec table_from_node(const yaml::Node& node, const std::vector<std::string>& configs);
 
 }  // namespace forge::tables
