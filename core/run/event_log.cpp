@@ -123,6 +123,48 @@ std::vector<StoredEvent> read_events(const fs::path& events_file) {
   return events;
 }
 
+namespace {
+
+ReadLine read_line(const std::string& line, int64_t offset) {
+  ReadLine read;
+  read.offset = offset;
+  if (const auto train = worker::train_from_line(line)) {
+    read.event = StoredEvent{train->time, train->attempt, "train", {}, train->metrics};
+    return read;
+  }
+  try {
+    StoredEvent stored = stored_event_from_line(line);
+    // A worker's event that could not be read: parsed again for the reason.
+    if (!stored.event && !stored.started && !stored.ended) worker::event_from_json(stored.json);
+    read.event = std::move(stored);
+  } catch (const Error& problem) {
+    read.problem = problem.message();
+  }
+  return read;
+}
+
+}  // namespace
+
+EventBatch read_event_lines(const std::filesystem::path& events_file, int64_t offset) {
+  EventBatch batch;
+  batch.begin = offset;
+  constexpr int64_t usual_line_bytes = 200;
+  std::error_code missing;
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(events_file, missing));
+  if (!missing && size > offset)
+    batch.lines.reserve(static_cast<size_t>((size - offset) / usual_line_bytes + 1));
+  LineReader lines(events_file, offset);
+  while (lines.next()) {
+    if (lines.too_long()) {
+      batch.lines.push_back({lines.line_offset(), std::nullopt, "the line is too long"});
+    } else {
+      batch.lines.push_back(read_line(lines.line(), lines.line_offset()));
+    }
+  }
+  batch.end = lines.next_offset();
+  return batch;
+}
+
 std::set<int64_t> recorded_checkpoints(const fs::path& events_file) {
   std::set<int64_t> steps;
   if (!fs::exists(events_file)) return steps;

@@ -89,6 +89,25 @@ StoredEvent stored_event_from_line(const std::string& line);
 /// file and line number.
 std::vector<StoredEvent> read_events(const std::filesystem::path& events_file);
 
+/// A line of an events file: what it says, or why it cannot be read. Of a train event `json` is
+/// empty.
+struct ReadLine {
+  int64_t offset = 0;  ///< of its first byte
+  std::optional<StoredEvent> event;
+  std::string problem;
+};
+
+/// Consecutive lines of an events file.
+struct EventBatch {
+  int64_t begin = 0;  ///< offset of the first byte
+  int64_t end = 0;    ///< of the byte after the last whole line
+  std::vector<ReadLine> lines;
+};
+
+/// Every whole line from `offset` on, fast. Throws Error if the file cannot be read. A line that
+/// cannot be read has a problem, also a worker's event that this version does not know.
+EventBatch read_event_lines(const std::filesystem::path& events_file, int64_t offset);
+
 /// Steps of the checkpoints that the file tells of, without reading its other lines. A worker's
 /// events are recorded in its order: all that it had to say before such a checkpoint is there, too.
 std::set<int64_t> recorded_checkpoints(const std::filesystem::path& events_file);

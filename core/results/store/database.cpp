@@ -1,5 +1,6 @@
 #include "core/results/store/database.h"
 
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <algorithm>
@@ -141,6 +142,18 @@ fs::path beside(const fs::path& path, const char* suffix) { return path.string()
 FileLock opening_lock(const fs::path& path) { return FileLock::acquire(beside(path, ".lock")); }
 
 }  // namespace
+
+bool operator==(const FileStamp& a, const FileStamp& b) {
+  return a.size == b.size && a.modified_ns == b.modified_ns && a.inode == b.inode;
+}
+
+FileStamp stamp_of(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {static_cast<int64_t>(status.st_size),
+          int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
+          static_cast<int64_t>(status.st_ino)};
+}
 
 std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
   if (path.has_parent_path()) make_directories(path.parent_path());

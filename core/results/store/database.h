@@ -29,6 +29,16 @@ int schema_version();
 /// structs; NaN is NULL in a column.
 namespace forge::store {
 
+/// Changes when a file changes. All zero if there is no file.
+struct FileStamp {
+  int64_t size = 0;
+  int64_t modified_ns = 0;
+  int64_t inode = 0;
+};
+bool operator==(const FileStamp& a, const FileStamp& b);
+inline bool operator!=(const FileStamp& a, const FileStamp& b) { return !(a == b); }
+FileStamp stamp_of(const std::filesystem::path& file);
+
 /// Binds the parameters of a statement one after the other.
 class Binder {
  public:

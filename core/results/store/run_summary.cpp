@@ -162,7 +162,7 @@ void apply(const run::StoredEvent& stored, RunSummary& run) {
   if (stored.event) std::visit(SummaryUpdate(run, *stored.event), *stored.event);
 }
 
-void apply_times(const std::vector<ReadLine>& lines, RunSummary& run) {
+void apply_times(const std::vector<run::ReadLine>& lines, RunSummary& run) {
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     const double time = line->event ? line->event->time : -1;
     const bool before_year_10000 = time >= 0 && time < 253402300800.0;

@@ -54,7 +54,7 @@ const Record* newest_of(const std::string& config,
   return newest;
 }
 
-std::string device_of(const Record& record) {
+std::string bench_device_text(const Record& record) {
   return run::device_text(record.device.type, record.device.name, record.device.threads);
 }
 
@@ -63,7 +63,7 @@ std::string why_not_comparable(const Record& record, const Record& reference) {
   std::vector<std::string> parts;
   if (record.call.id != reference.call.id)
     parts.push_back("measured in another call, on " + record.call.created.substr(0, 10));
-  if (device_of(record) != device_of(reference)) parts.push_back("on " + device_of(record));
+  if (bench_device_text(record) != bench_device_text(reference)) parts.push_back("on " + bench_device_text(record));
   const std::map<std::string, nlohmann::json> others = run::dotted_leaves(reference.train);
   for (const auto& [key, value] : run::dotted_leaves(record.train)) {
     const auto other = others.find(key);
@@ -106,7 +106,7 @@ std::string describe_speeds(const std::vector<std::optional<MeasuredSpeed>>& spe
     spread = std::max(spread, speed->record.spread);
   }
   if (!any) return "";
-  return "forge bench on " + any->call.created.substr(0, 10) + ", " + device_of(*any) + ", " +
+  return "forge bench on " + any->call.created.substr(0, 10) + ", " + bench_device_text(*any) + ", " +
          json_text(any->train.value("batch_size", nlohmann::json(0))) + " \u00d7 " +
          json_text(any->train.value("seq_len", nlohmann::json(0))) + " tokens, " + any->precision +
          ", median of " + std::to_string(any->windows.size()) + " windows, spread at most " +

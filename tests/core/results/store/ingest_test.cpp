@@ -1,7 +1,6 @@
 #include "core/base/files.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/database.h"
-#include "core/results/store/event_reader.h"
 #include "core/results/store/result_store.h"
 #include "tests/core/results/benchmark/maker.h"
 #include "tests/core/results/store/store_dump.h"
