@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
@@ -74,31 +75,11 @@ Finding check_cores(const fs::path& proc) {
   return finding;
 }
 
-/// The nearest folder upwards that exists.
-fs::path existing(fs::path folder) {
-  std::error_code ignored;
-  while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
-  return folder;
+/// In `folder`, of this process's own.
+ScratchFolder probe_folder(const fs::path& folder) {
+  return ScratchFolder(folder /
+                       (std::string(aside_prefix) + "doctor-" + std::to_string(::getpid())));
 }
-
-/// A folder of this process's own, removed at the end of its scope.
-class Probe {
- public:
-  explicit Probe(const fs::path& folder)
-      : path_(folder / (std::string(aside_prefix) + "doctor-" + std::to_string(::getpid()))) {
-    make_directories(path_);
-  }
-  ~Probe() {
-    std::error_code ignored;
-    remove_tree(path_, ignored);
-  }
-  Probe(const Probe&) = delete;
-  Probe& operator=(const Probe&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 Finding check_locks(const fs::path& folder) {
   Finding finding{"locks", Health::ok, "two programs cannot hold the same lock", ""};
@@ -260,7 +241,7 @@ Finding check_space(const std::string& what, double free_bytes, const std::strin
 
 std::vector<Finding> check_runs_folder(const fs::path& runs_dir) {
   std::vector<Finding> findings;
-  const fs::path folder = existing(fs::absolute(runs_dir));
+  const fs::path folder = existing_ancestor(fs::absolute(runs_dir));
   struct statvfs space {};
   if (::statvfs(folder.c_str(), &space) == 0) {
     findings.push_back(check_space(
@@ -275,7 +256,7 @@ std::vector<Finding> check_runs_folder(const fs::path& runs_dir) {
                         "machines depend on the server"});
   }
   try {
-    const Probe probe(folder);
+    const ScratchFolder probe = probe_folder(folder);
     findings.push_back(check_locks(probe.path()));
     findings.push_back(check_syncs(probe.path()));
   } catch (const Error& problem) {
@@ -289,7 +270,7 @@ std::vector<Finding> check_runs_folder(const fs::path& runs_dir) {
 Finding check_cache(const fs::path& cache_dir) {
   try {
     make_directories(cache_dir);
-    const Probe probe(cache_dir);
+    const ScratchFolder probe = probe_folder(cache_dir);
     write_file_atomic(probe.path() / "file", "x");
   } catch (const Error& problem) {
     Finding finding = failed("cache", problem);

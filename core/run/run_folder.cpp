@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/staging.h"
 #include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/model/weights/checkpoint.h"
@@ -251,11 +252,8 @@ void check_tag(const std::string& tag) {
 namespace {
 
 /// Whether a file could be made in the folder, or the folder itself in the nearest one above.
-bool could_write(fs::path folder) {
-  std::error_code unreadable;
-  while (!fs::exists(folder, unreadable) && folder.has_relative_path())
-    folder = folder.parent_path();
-  return ::access(folder.c_str(), W_OK | X_OK) == 0;
+bool could_write(const fs::path& folder) {
+  return ::access(existing_ancestor(folder).c_str(), W_OK | X_OK) == 0;
 }
 
 }  // namespace

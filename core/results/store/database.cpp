@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
+#include "core/base/staging.h"
 #include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
 
@@ -39,13 +40,6 @@ constexpr int64_t remote_types[] = {
     0x73757245,  // Coda
 };
 
-/// The nearest folder upwards that exists: the runs folder itself may not have been made yet.
-fs::path existing_folder(fs::path folder) {
-  std::error_code ignored;
-  while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
-  return folder;
-}
-
 }  // namespace
 
 bool is_remote_file_system(int64_t type) {
@@ -61,7 +55,7 @@ fs::path cached_store_path(const fs::path& runs_dir) {
 }
 
 fs::path store_path(const fs::path& runs_dir) {
-  const fs::path folder = existing_folder(fs::absolute(runs_dir));
+  const fs::path folder = existing_ancestor(fs::absolute(runs_dir));
   struct statfs status {};
   const bool remote =
       ::statfs(folder.c_str(), &status) == 0 && is_remote_file_system(status.f_type);

@@ -6,6 +6,7 @@
 
 #include "core/base/json.h"
 #include "core/base/parallel.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/results/store/database.h"
 #include "core/results/store/ingest.h"
@@ -336,22 +337,12 @@ std::vector<benchmark::Record> ResultStore::benchmarks(const BenchmarkFilter& fi
 
 SyncReport reindex(const fs::path& path, const fs::path& runs_dir) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const fs::path aside = folder / (".reindex-" + std::to_string(::getpid()));
-  remove_tree(aside);
-  const auto build = [&] {
-    ResultStore built(aside / "forge.sqlite");
-    return built.sync(runs_dir);
-  };  // closed here: its log is folded into the file
-  try {
-    SyncReport report = build();
-    replace_database(aside / "forge.sqlite", path);
-    remove_tree(aside);
-    return report;
-  } catch (...) {
-    std::error_code ignored;
-    remove_tree(aside, ignored);
-    throw;
-  }
+  const ScratchFolder aside(folder / (".reindex-" + std::to_string(::getpid())));
+  const fs::path built = aside.path() / "forge.sqlite";
+  // The store is closed before its file is moved: its log is folded into the file then.
+  const SyncReport report = ResultStore(built).sync(runs_dir);
+  replace_database(built, path);
+  return report;
 }
 
 }  // namespace forge::store
