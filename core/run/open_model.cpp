@@ -156,6 +156,8 @@ worker::Request model_request(worker::Job job,
   return request;
 }
 
+void refuse_answer(const std::string& problem) { throw Error(problem, {}, "", ExitCode::failed); }
+
 namespace {
 
 using Json = nlohmann::json;

@@ -84,8 +84,7 @@ void require_values(const Json& limits,
     if (!unsupported) continue;
     const auto origin = origins.find(key);
     throw Error("backend " + backend.hello.backend + " cannot do " + key + ": " +
-                    text_of(*unsupported) +
-                    " on " + backend.environment.device_type,
+                    text_of(*unsupported) + " on " + backend.environment.device_type,
                 origin == origins.end() ? SourceSpan() : origin->second.set_by.origin,
                 hint_for(values));
   }

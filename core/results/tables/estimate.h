@@ -21,39 +21,38 @@ struct SeededValue {
 
 /// A metric of a row's runs, one a seed.
 struct MetricSample {
-  std::string row;  ///< whose runs they are: names of one row have one text here
+  std::string row;  ///< names the row: metrics of one row come from the same runs
   std::vector<SeededValue> values;
 };
 
-/// None or no values: no run has the metric.
+/// The sample of a name. None or empty: no run has the metric.
 using Samples = std::function<std::optional<MetricSample>(const Name&)>;
 
 /// How the uncertainty of an expression was found.
 enum class EstimateMethod {
-  none,              ///< it was not: runs are too few
-  paired_by_seed,    ///< evaluated for every seed, which all its rows have
-  independent_rows,  ///< from the spread of each row by itself
+  none,              ///< not found: too few runs
+  paired_by_seed,    ///< evaluated for every seed; all rows have the same seeds
+  independent_rows,  ///< from the spread of each row
 };
 
-/// An expression's value with what is known of its uncertainty.
+/// An expression's value and its uncertainty.
 struct Estimate {
   std::optional<double> value;
   EstimateMethod method = EstimateMethod::none;
-  size_t runs = 0;  ///< the fewest that a metric is of
+  size_t runs = 0;  ///< of the metric with the fewest
   std::optional<double> standard_error;
   std::optional<double> degrees_of_freedom;
   std::optional<statistics::Interval> interval;
   std::optional<double> p;  ///< two-sided, of the value being 0
-  std::string missing;      ///< why there is no value or no interval; "" where there are both
+  std::string missing;      ///< why there is no value or no interval; "" with both
 };
 
-/// Where all metrics are of the same seeds, the expression is evaluated for each, and value and
-/// interval are those of Student's t for the mean of these: what runs of one seed have in common
-/// cancels. Else it is evaluated at the means of the metrics, and its standard error follows from
-/// theirs by its slopes (the delta method), with Welch's and Satterthwaite's degrees of freedom;
-/// metrics of one row count as made by the same runs, rows as independent of each other.
-///
-/// Where a metric is of one run there is a value and no interval.
+/// If all metrics have the same seeds, the expression is evaluated for each seed; value and
+/// interval are those of Student's t for the mean, so what runs of one seed have in common cancels.
+/// Otherwise it is evaluated at the means of the metrics. Its standard error then follows from
+/// theirs by the delta method, with Welch's and Satterthwaite's degrees of freedom: metrics of one
+/// row come from the same runs, rows are independent. A metric with one run gives a value without
+/// an interval.
 Estimate estimate(const Expression& expression,
                   const Samples& samples,
                   double confidence = statistics::default_confidence);
@@ -70,16 +69,16 @@ struct ClaimResult {
   Estimate margin;  ///< left − right
 };
 
-/// A claim holds, or fails, where the interval of its margin lies on one side: for 95 %, one in
-/// forty claims whose sides are equal comes out either way by chance.
+/// A claim holds, or fails, if the interval of its margin lies on one side. At 95 %, a claim with
+/// equal sides holds by chance once in forty times, and fails as often.
 ClaimResult judge(const Comparison& comparison,
                   const Samples& samples,
                   double confidence = statistics::default_confidence);
 
-/// What the names of an expression stand for in a row of a table: metrics of its runs, of those of
-/// the baseline of its division, and of other rows of it. A row that breaks the comparison has none
-/// but for itself, and none has a speed or a cost that was measured on another device than the
-/// baseline's. A speed that was measured by `forge bench` is one value.
+/// The metrics that an expression's names stand for in a row: those of its own runs, of the
+/// baseline of its group, and of other rows of that group. A row that is not comparable has metrics
+/// only for itself. A metric that depends on the device is missing if it was measured on another
+/// device than the baseline's. A speed measured by `forge bench` is one value.
 Samples samples_for(const Ablation& ablation, const AblationRow& row);
 
 /// What the runs of a table say of one of its claims.

@@ -168,16 +168,19 @@ std::vector<std::string> commands_by_value(
   return commands;
 }
 
+/// The command that made the run, without the folder of the program.
+std::string as_typed(const store::RunSummary& run) {
+  const size_t space = std::min(run.command.find(' '), run.command.size());
+  const size_t slash = run.command.rfind('/', space);
+  return slash == std::string::npos ? run.command : run.command.substr(slash + 1);
+}
+
 }  // namespace
 
 std::string command_for(const AblationRow& row,
                         const Ablation& ablation,
                         std::optional<double> value) {
   return run_command({row.spec.config}, ablation, value);
-}
-
-std::vector<std::string> best_of_commands(const Ablation& ablation) {
-  return commands_by_value(ablation, [](const SweepPoint&) { return true; });
 }
 
 std::vector<std::string> missing_commands(const Ablation& ablation) {
@@ -207,12 +210,6 @@ std::vector<store::RunSummary> shown_runs(const std::vector<Ablation>& ablations
   return runs;
 }
 
-std::string as_typed(const store::RunSummary& run) {
-  const size_t space = std::min(run.command.find(' '), run.command.size());
-  const size_t slash = run.command.rfind('/', space);
-  return slash == std::string::npos ? run.command : run.command.substr(slash + 1);
-}
-
 std::vector<std::string> reproduction_commands(const std::vector<Ablation>& ablations) {
   std::vector<std::string> commands;
   std::set<std::string> seen;
@@ -223,7 +220,8 @@ std::vector<std::string> reproduction_commands(const std::vector<Ablation>& abla
   if (commands.empty()) {
     commands.push_back("forge run --all");
     for (const Ablation& ablation : ablations) {
-      for (const std::string& command : best_of_commands(ablation)) commands.push_back(command);
+      const auto of_sweep = commands_by_value(ablation, [](const SweepPoint&) { return true; });
+      commands.insert(commands.end(), of_sweep.begin(), of_sweep.end());
     }
   }
   for (const Ablation& ablation : ablations)

@@ -112,6 +112,8 @@ class Queue {
   void remove(const std::string& run);
 
  private:
+  void forget(const std::string& run);
+
   fs::path folder_;
   FileLock lock_;
   std::vector<QueueEntry> entries_;
