@@ -166,7 +166,7 @@ TEST_CASE("a quiet machine is not spoken of", "[report][disturbance]") {
   const Ablation table = with_claim(lab);
   CHECK_FALSE(contains(to_terminal(table, {false, 200}), "busy"));
   CHECK(cells_of(table, results::tokens_per_second_name)[1].standing == Standing::worse);
-  CHECK(judge_claims(table)[0].kind == Verdict::holds);
+  CHECK(judge_claims(table)[0].verdict == Verdict::holds);
 }
 
 TEST_CASE("a GPU with another user disturbs, too", "[report][disturbance]") {
