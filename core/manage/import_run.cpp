@@ -161,7 +161,7 @@ ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir)
   const fs::path unpacked = aside.path() / "pack";
   make_directories(unpacked);
   const run::RunFolder source(find_run_folder(fs::absolute(origin), unpacked));
-  if (FileLock::is_held(source.lock_file()))
+  if (source.is_running())
     throw refused("run '" + source.id() + "' is running: its files still change",
                   "'forge runs stop' stops it");
   ImportResult imported{run::RunFolder(""), false, {}, {}};

@@ -249,7 +249,7 @@ void Follower::skip_to_end() {
 Update Follower::poll() {
   Update update;
   // Asked first: what is written until the lock is let go is then seen below.
-  update.over = !FileLock::is_held(folder_.lock_file());
+  update.over = !folder_.is_running();
   update.events = new_events();
   update.progress = new_progress();
   return update;

@@ -129,7 +129,7 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
 RunStatus RunFolder::status() const {
   std::string line = last_line(events_file());
   while (true) {
-    if (FileLock::is_held(lock_file())) {
+    if (is_running()) {
       RunStatus status;
       status.state = RunState::running;
       return status;

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/files.h"
 #include "core/run/identity.h"
 
 namespace forge::run {
@@ -115,6 +116,8 @@ class RunFolder {
   std::string newest_checkpoint() const { return find_checkpoint().folder; }
   FoundCheckpoint find_checkpoint() const;
   std::optional<int64_t> stderr_bytes() const;  ///< size of stderr.log; none without the file
+  /// Whether a supervisor holds the run's lock.
+  bool is_running() const { return FileLock::is_held(lock_file()); }
   RunState state() const { return status().state; }
   RunStatus status() const;
   /// Asks the supervisor for a stop; without one the next supervisor forgets it.

@@ -83,7 +83,7 @@ constexpr size_t stderr_line_bytes = 400;
 
 FileLock take_lock(const RunFolder& folder) {
   while (true) {
-    if (FileLock::is_held(folder.lock_file())) break;
+    if (folder.is_running()) break;
     // Old requests. While nobody holds the lock no one can ask this supervisor for a stop.
     remove_tree(folder.stop_file());
     remove_tree(folder.save_file());

@@ -12,6 +12,17 @@
 #include "core/run/run_folder.h"
 
 namespace forge::store {
+namespace {
+
+/// Runs whose steps take equally long, as far as that is known.
+struct SimilarRun {
+  std::string project;
+  std::string config;
+  int64_t tokens_per_step = 0;
+  std::optional<std::string> device_name;  ///< none: any
+};
+
+/// The newest completed run with a known duration.
 const RunSummary* newest_similar(const std::vector<RunSummary>& past, const SimilarRun& similar) {
   const auto is_similar = [&](const RunSummary& run) {
     return run.status == run::RunState::completed && run.config == similar.config &&
@@ -23,9 +34,12 @@ const RunSummary* newest_similar(const std::vector<RunSummary>& past, const Simi
   return found == past.end() ? nullptr : &*found;
 }
 
+/// Of so many steps like those of `run`.
 double estimated_seconds(int64_t steps, const RunSummary& run) {
   return run.metric(results::wall_seconds_name).value_or(0) * double(steps) / double(run.max_steps);
 }
+
+}  // namespace
 
 Forecast forecast(const std::vector<RunSummary>& past,
                   const run::PlannedRun& planned,
@@ -52,10 +66,6 @@ Forecast forecast(const std::vector<RunSummary>& past,
 
 namespace {
 
-bool is_locked(const fs::path& runs_dir, const std::string& run) {
-  return FileLock::is_held(run::RunFolder(runs_dir / run).lock_file());
-}
-
 /// Queue and runs as they were at one moment.
 struct Snapshot {
   std::vector<queue::QueueEntry> entries;
@@ -77,7 +87,8 @@ Snapshot take_snapshot(ResultStore& store, const fs::path& runs_dir) {
     snapshot.runs = store.runs();
     const bool one_has_ended =
         std::any_of(snapshot.runs.begin(), snapshot.runs.end(), [&](const RunSummary& run) {
-          return run.status == run::RunState::running && !is_locked(runs_dir, run.id);
+          return run.status == run::RunState::running &&
+                 !run::RunFolder(runs_dir / run.id).is_running();
         });
     if (!one_has_ended) break;
   }
@@ -139,7 +150,7 @@ WaitingRun waiting(const queue::QueueEntry& entry,
 
 }  // namespace
 
-Overview overview(ResultStore& store, const fs::path& runs_dir, size_t most_ended) {
+Overview overview(ResultStore& store, const fs::path& runs_dir, size_t max_ended) {
   Snapshot snapshot = take_snapshot(store, runs_dir);
   Overview overview;
   overview.warnings = std::move(snapshot.warnings);
@@ -153,7 +164,7 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t most_ende
       overview.running.push_back(running(run, run::RunFolder(runs_dir / run.id), device));
       if (entry != queued.end()) queued.erase(entry);
     } else if (is_final(run.status)) {
-      if (overview.ended.size() < most_ended) overview.ended.push_back(run);
+      if (overview.ended.size() < max_ended) overview.ended.push_back(run);
       // It may have ended since the queue was read.
       if (!queue::is_queued(runs_dir, run.id)) queued.erase(run.id);
     }

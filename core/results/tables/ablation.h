@@ -89,12 +89,15 @@ struct Ablation {
   std::optional<Published> published;
 };
 
+/// The evaluation losses of a run, by step.
+using Evaluations = std::function<std::vector<store::LossPoint>(const std::string& run_id)>;
+
 struct AblationOptions {
   std::string profile;  ///< "": the one that fills the most rows
   std::optional<Published> published;
   std::vector<benchmark::Record> benchmarks = {};  ///< of the project's configs, as they are now
-  /// The evaluation losses of a run by its id; without it losses at equal budgets are missing.
-  std::function<std::vector<store::LossPoint>(const std::string&)> evaluations = {};
+  /// Without it losses at equal budgets are missing.
+  Evaluations evaluations = {};
 };
 
 /// Fills a table from the runs of its project. A row shows the newest completed run of each seed
@@ -131,9 +134,6 @@ std::string state_text(const AblationRow& row);
 
 /// The values of best_of for which the row has no completed run.
 std::vector<std::string> missing_values(const AblationRow& row);
-
-/// The evaluation losses of a run, by step.
-using Evaluations = std::function<std::vector<store::LossPoint>(const std::string& run_id)>;
 
 /// Fills in the rows' losses at equal budgets. At equal tokens a more expensive model has had more
 /// training time and more operations. The time budget is what the fastest row took for all its

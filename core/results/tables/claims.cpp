@@ -177,7 +177,7 @@ std::string limits_text(const ClaimSpec& claim) {
 
 /// Whether the value lies between the claim's numbers.
 JudgedClaim judge_value(const ClaimSpec& claim, const Samples& samples) {
-  const Estimate found = estimate(*claim.expression, samples);
+  const Estimate found = estimate(claim.expression, samples);
   if (!found.value) return {Verdict::not_decidable, "", found.missing};
   const std::string unit = claim.unit.empty() ? "" : " " + claim.unit;
   const int precision = unit.empty() ? 4 : 2;  // a loss, or a percentage
@@ -202,8 +202,7 @@ JudgedClaim judge_comparison(const ClaimSpec& claim, const Samples& samples) {
 /// The machine load that makes the timings of a claim unreliable, "" for none.
 std::string load_of_claim(const ClaimSpec& claim, const Ablation& ablation) {
   if (ablation.table.tokens_per_second == SpeedSource::benchmark) return "";
-  for (const Name& name :
-       claim.comparison ? names_of(*claim.comparison) : names_of(*claim.expression)) {
+  for (const Name& name : names_of(claim.expression)) {
     const bool is_of_other = name.row == Name::Row::of_config;
     const AblationRow* const row =
         find_row(ablation, is_of_other ? name.config : ablation.table.baseline);

@@ -314,11 +314,11 @@ void read_expressions(const yaml::Node& node, TableSpec& table) {
     const yaml::Node& place = item(node, "claims", i);
     if (!claim.holds.empty()) {
       claim.comparison = parse_comparison(claim.holds, place.find("holds")->origin);
-      check_names(*claim.comparison, known.metrics, known.configs);
+      claim.expression = difference_of(*claim.comparison);
     } else if (!claim.value.empty()) {
       claim.expression = parse_expression(claim.value, place.find("value")->origin);
-      check_names(*claim.expression, known.metrics, known.configs);
     }
+    check_names(claim.expression, known.metrics, known.configs);
   }
 }
 
@@ -406,24 +406,17 @@ std::optional<results::Metric> metric_of(const ColumnSpec& column) {
 }
 
 bool shows_equal_budgets(const TableSpec& table) {
-  const auto is_of_table = [](const std::string& name) {
+  std::vector<std::string> shown;
+  const auto add = [&](const std::string& metric, const Expression& expression) {
+    shown.push_back(metric);
+    for (const Name& name : names_of(expression)) shown.push_back(name.metric);
+  };
+  for (const ColumnSpec& column : table.columns) add(column.metric, column.expression);
+  for (const ClaimSpec& claim : table.claims) add(claim.score, claim.expression);
+  return std::any_of(shown.begin(), shown.end(), [](const std::string& name) {
     const results::Metric* const metric = results::find_metric(name);
     return metric && metric->source == results::Source::table;
-  };
-  const auto any_of_table = [&](const std::vector<Name>& names) {
-    return std::any_of(
-        names.begin(), names.end(), [&](const Name& name) { return is_of_table(name.metric); });
-  };
-  const auto in_column = [&](const ColumnSpec& column) {
-    return is_of_table(column.metric) || any_of_table(names_of(column.expression));
-  };
-  const auto in_claim = [&](const ClaimSpec& claim) {
-    return is_of_table(claim.score) ||
-           (claim.comparison && any_of_table(names_of(*claim.comparison))) ||
-           (claim.expression && any_of_table(names_of(*claim.expression)));
-  };
-  return std::any_of(table.columns.begin(), table.columns.end(), in_column) ||
-         std::any_of(table.claims.begin(), table.claims.end(), in_claim);
+  });
 }
 
 std::vector<std::string> scores_of(const TableSpec& table) {

@@ -95,9 +95,9 @@ struct ClaimSpec {
   std::string claim = {};                       ///< the sentence, for `holds`
   std::string holds = {};                       ///< a comparison of two expressions
   std::optional<Comparison> comparison = {};    ///< `holds`, read
-  std::string value = {};  ///< an expression that is at_least, at_most or between both
-  std::string unit = {};   ///< of `value`, e.g. "%"
-  std::optional<Expression> expression = {};  ///< `value`, read
+  std::string value = {};      ///< an expression that is at_least, at_most or between both
+  std::string unit = {};       ///< of `value`, e.g. "%"
+  Expression expression = {};  ///< `value`, read; of `holds` its left side − its right side
 
   bool has_own_words() const { return !holds.empty() || !value.empty(); }
 };

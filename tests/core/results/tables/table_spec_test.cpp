@@ -209,7 +209,7 @@ TEST_CASE("a claim of expressions has words of its own", "[report]") {
       read(claim("claim: It pays, value: \"100*(1 - eval_loss[canon_a]/baseline.eval_loss)\", "
                  "unit: \"%\", at_least: 2.3, at_most: 3.3"));
   REQUIRE(table.claims[0].claim == "It pays");
-  REQUIRE(names_of(*table.claims[0].expression).size() == 2);
+  REQUIRE(names_of(table.claims[0].expression).size() == 2);
   REQUIRE(read(claim("claim: It pays, holds: \"eval_loss[canon_a] < eval_loss[llama]\""))
               .claims[0]
               .comparison);
