@@ -114,6 +114,9 @@ QueueEntry entry_from_json(const nlohmann::json& json) {
   return worker::read_fields<QueueEntry>(json, "entry of the queue");
 }
 
+namespace {
+
+/// Whether `left` is started before `right`.
 bool starts_before(const QueueEntry& left, const QueueEntry& right) {
   const auto rank = [](const QueueEntry& entry) {
     return std::tie(entry.submitted, entry.group, entry.position, entry.run);
@@ -121,8 +124,6 @@ bool starts_before(const QueueEntry& left, const QueueEntry& right) {
   if (left.priority != right.priority) return left.priority > right.priority;
   return rank(left) < rank(right);
 }
-
-namespace {
 
 fs::path folder_of(const fs::path& runs_dir) { return runs_dir / ".queue"; }
 fs::path entries_folder(const fs::path& folder) { return folder / "entries"; }
