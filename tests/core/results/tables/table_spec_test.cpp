@@ -127,9 +127,9 @@ TEST_CASE("what must be equal is a word of tables or a config key", "[report]") 
 
 TEST_CASE("a table without rows or columns is refused", "[report]") {
   const std::string text = good_table;
-  const std::string rows =
+  const std::string row_list =
       text.substr(text.find("rows:"), text.find("columns:") - text.find("rows:"));
-  REQUIRE(contains(error_in(with(rows, "rows: []\n")), "no rows"));
+  REQUIRE(contains(error_in(with(row_list, "rows: []\n")), "no rows"));
   const std::string columns =
       text.substr(text.find("columns:"), text.find("must_be") - text.find("columns:"));
   REQUIRE(contains(error_in(with(columns, "columns: []\n")), "no columns"));
