@@ -142,9 +142,9 @@ PreparedRun prepare_run(const Context& context,
   inputs.tokenizer_fingerprint = data.tokenizer_fingerprint;
   inputs.tokenizer = data.tokenizer;
   inputs.initial_weights = run.initial_weights;
-  inputs.train_tokens = run::training_sources(data);
-  inputs.evaluation_tokens = run::evaluation_sources(data);
-  inputs.validation_tokens = run::validation_sources(data);
+  inputs.train_tokens = run::token_sources(data, data.train);
+  inputs.evaluation_tokens = run::token_sources(data, data.evaluation);
+  inputs.validation_tokens = run::token_sources(data, data.validation);
   inputs.device = options.device;
   inputs.backend = run.backend;
   const run::PlannedRun planned = run.saved

@@ -186,7 +186,7 @@ std::string result_text(const store::RunSummary& run,
   if (run.metric(results::tokens_per_second_name))
     lines.push_back(
         {"  speed", speed_text(run.metric(results::tokens_per_second_name)) + " tok/s"});
-  if (const std::string disturbance = tables::disturbance_of(run); !disturbance.empty())
+  if (const std::string disturbance = tables::load_text(run); !disturbance.empty())
     lines.push_back({"", disturbance});
   if (run.micro_batch_size)
     lines.push_back(

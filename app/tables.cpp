@@ -18,7 +18,7 @@ namespace {
 struct Findings {
   std::vector<store::ConfiguredRun> runs;
   std::vector<benchmark::Record> benchmarks;
-  std::vector<tables::LeftOut> left_out;  ///< those of other models
+  std::vector<tables::ExcludedRuns> excluded;  ///< those of other models
 };
 
 Findings find(const Context& context,
@@ -86,7 +86,7 @@ void remove_other_models(const Context& context,
                          Findings& findings) {
   Models models(context, project);
   const auto exclude = [&](const std::string& config, const std::string& reason) {
-    if (!reason.empty()) findings.left_out.push_back({config, reason, 1});
+    if (!reason.empty()) findings.excluded.push_back({config, reason, 1});
     return !reason.empty();
   };
   const auto is_other_run = [&](const store::ConfiguredRun& run) {
@@ -165,7 +165,7 @@ std::vector<tables::Ablation> build_tables(const Context& context,
   std::optional<store::ResultStore> curves;  // few tables ask for them
   for (const std::string& name : names) {
     tables::TableSpec table = read_table(project, name);
-    if (!options.by.empty()) tables::divide_by(table, options.by);
+    if (!options.by.empty()) tables::group_by(table, options.by);
     tables::AblationOptions ablation_options;
     ablation_options.profile = options.profile;
     if (options.published) {
@@ -180,12 +180,12 @@ std::vector<tables::Ablation> build_tables(const Context& context,
       return curves->evaluation_losses(run_id);
     };
     tables::Ablation ablation = tables::build_ablation(table, findings.runs, ablation_options);
-    for (const tables::LeftOut& other : findings.left_out) {
+    for (const tables::ExcludedRuns& other : findings.excluded) {
       const bool in_table =
           std::any_of(table.rows.begin(), table.rows.end(), [&](const tables::RowSpec& row) {
             return row.config == other.config;
           });
-      if (in_table) ablation.left_out.push_back(other);
+      if (in_table) ablation.excluded.push_back(other);
     }
     tables.push_back(std::move(ablation));
   }

@@ -149,8 +149,7 @@ void print(const manage::LogLine& entry, const RunsLogsOptions& options, bool co
 
 /// Whether the log will not grow any more.
 bool is_over(const run::RunFolder& folder) {
-  return !FileLock::is_held(folder.lock_file()) &&
-         !queue::is_queued(folder.path().parent_path(), folder.id());
+  return !folder.is_running() && !queue::is_queued(folder.path().parent_path(), folder.id());
 }
 
 int print_logs(const Context& context, const RunsLogsOptions& options) {

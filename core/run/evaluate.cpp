@@ -129,7 +129,7 @@ EvaluationData prepared(const RunModel& model,
   }
   EvaluationData data;
   data.name = name.empty() ? "its own held-out rows" : "the held-out rows of " + name;
-  data.tokens = evaluation_sources(made);
+  data.tokens = token_sources(made, made.evaluation);
   return data;
 }
 
