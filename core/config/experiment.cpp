@@ -116,7 +116,7 @@ class Reader {
   void finish() const {
     for (const auto& [key, value] : json_.items()) {
       if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
-        throw Error("unknown key '" + path_ + key + "'", {}, did_you_mean(key, known_));
+        throw Error("unknown key '" + path_ + key + "'");
       }
     }
   }
@@ -138,9 +138,15 @@ Json to_json(const Experiment& experiment) {
 
 Experiment experiment_from_json(const Json& json) {
   Experiment experiment;
-  Reader reader(json, "");
-  fields(reader, experiment);
-  reader.finish();
+  try {
+    Reader reader(json, "");
+    fields(reader, experiment);
+    reader.finish();
+  } catch (const Error& problem) {
+    throw Error("another version of forge wrote the config: " + problem.message(),
+                {},
+                "use that version, or make it again with this one");
+  }
   return experiment;
 }
 

@@ -181,8 +181,8 @@ struct Experiment {
 /// Every key of the experiment under its schema name, complete and in alphabetical order.
 nlohmann::json to_json(const Experiment& experiment);
 
-/// Inverse of to_json, for a config.json that forge wrote. A missing key keeps the default, so an
-/// older run stays readable; an unknown or ill-typed one throws Error.
+/// Inverse of to_json, for a config.json that forge wrote. A missing key keeps its default. Throws
+/// Error at an unknown or ill-typed one: another version of forge wrote it.
 Experiment experiment_from_json(const nlohmann::json& json);
 
 /// The section `data` of an experiment that has one source of a mixture and nothing else.

@@ -7,6 +7,7 @@
 
 #include "core/base/files.h"
 #include "core/base/parallel.h"
+#include "core/base/text.h"
 #include "core/results/store/database.h"
 #include "core/results/store/ingest.h"
 #include "core/results/store/result_store.h"
@@ -110,12 +111,25 @@ Batch read_batch(const std::vector<ChangedRun>& changed, size_t begin) {
   return batch;
 }
 
+/// Ids of runs that cannot be read, by the reason.
+using LeftOutRuns = std::map<std::string, std::vector<std::string>>;
+
+/// "run 'a' is left out: …", "12 runs are left out (a, b, c, …): …"
+std::string left_out_text(const std::vector<std::string>& ids, const std::string& reason) {
+  constexpr size_t most = 3;
+  if (ids.size() == 1) return "run '" + ids[0] + "' is left out: " + reason;
+  std::vector<std::string> shown(ids.begin(), ids.begin() + std::min(most, ids.size()));
+  if (ids.size() > most) shown.emplace_back("…");
+  return std::to_string(ids.size()) + " runs are left out (" + join(shown, ", ") + "): " + reason;
+}
+
 /// In one transaction.
 void ingest_batch(SQLite::Database& database,
                   Ingester& ingester,
                   const std::vector<ChangedRun>& changed,
                   const Batch& batch,
-                  SyncReport& report) {
+                  SyncReport& report,
+                  LeftOutRuns& left_out) {
   SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
   for (size_t i = batch.begin; i < batch.end; ++i) {
     const ChangedRun& run = changed[i];
@@ -123,7 +137,7 @@ void ingest_batch(SQLite::Database& database,
       ingester.ingest(run.folder, batch.events[i - batch.begin], report.warnings);
       ++(run.is_new ? report.added : report.updated);
     } catch (const Error& problem) {
-      report.warnings.push_back("run '" + run.folder.id() + "' is left out: " + problem.message());
+      left_out[problem.message()].push_back(run.folder.id());
     }
   }
   transaction.commit();
@@ -256,10 +270,11 @@ void sync_benchmarks(SQLite::Database& database, const fs::path& runs_dir, SyncR
 }  // namespace
 
 SyncReport ResultStore::sync(const fs::path& runs_dir) {
-  return with_store_errors(path_, [&] {
-    SyncReport report;
+  SyncReport report;
+  LeftOutRuns left_out;
+  with_store_errors(path_, [&] {
     sync_benchmarks(*database_, runs_dir, report);
-    if (find_changes(*database_, runs_dir).none()) return report;
+    if (find_changes(*database_, runs_dir).none()) return;
 
     // Another process may have ingested most of it while this one waited.
     std::optional<FileLock> lock = writer_lock(path_);
@@ -268,7 +283,7 @@ SyncReport ResultStore::sync(const fs::path& runs_dir) {
     remove_runs(*database_, ingester, changes.removed);
     report.removed = static_cast<int>(changes.removed.size());
     const std::vector<ChangedRun>& changed = changes.changed;
-    if (changed.empty()) return report;
+    if (changed.empty()) return;
     Batch batch = read_batch(changed, 0);
     while (true) {
       // While one batch is written the next one is read.
@@ -276,12 +291,17 @@ SyncReport ResultStore::sync(const fs::path& runs_dir) {
       if (batch.end < changed.size())
         next = std::async([&changed, begin = batch.end] { return read_batch(changed, begin); });
       if (!lock) lock = writer_lock(path_);
-      ingest_batch(*database_, ingester, changed, batch, report);
+      ingest_batch(*database_, ingester, changed, batch, report, left_out);
       lock.reset();  // lets other writers in after each batch
-      if (!next.valid()) return report;
+      if (!next.valid()) return;
       batch = next.get();
     }
   });
+  for (const auto& [reason, ids] : left_out) {
+    const std::string warning = left_out_text(ids, reason);
+    if (reported_.insert(warning).second) report.warnings.push_back(warning);
+  }
+  return report;
 }
 
 SyncReport reindex(const fs::path& path, const fs::path& runs_dir) {
