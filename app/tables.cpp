@@ -66,16 +66,17 @@ class Models {
   const nlohmann::json& model_of(const std::string& config, const std::string& profile) {
     const auto [entry, is_new] = models_.try_emplace({config, profile});
     if (is_new && project_.find(config)) {
-      config::ResolveOptions options;
-      options.host_environment = context_.host_environment();
-      options.overrides = {"profile=" + profile};
-      entry->second = config::resolve(project_, config, options).json.at("model");
+      const auto [known, is_unread] = documents_.try_emplace(config);
+      if (is_unread)
+        known->second = config::read_document(project_, config, context_.host_environment());
+      entry->second = context_.resolve(known->second, {"profile=" + profile}).json.at("model");
     }
     return entry->second;
   }
 
   const Context& context_;
   const project::Project& project_;
+  std::map<std::string, config::Document> documents_;                     // by config
   std::map<std::pair<std::string, std::string>, nlohmann::json> models_;  // by config and profile
 };
 

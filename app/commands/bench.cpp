@@ -242,7 +242,7 @@ int bench(const Context& context, const BenchOptions& options) {
   std::vector<benchmark::MeasuredConfig> configs;
   std::vector<benchmark::BenchTarget> subjects;
   for (const std::string& name : names) {
-    const CheckedRun launch = check_config(context, context.config(name), options.launch);
+    const CheckedRun launch = check_config(context, context.document(name), options.launch);
     benchmark::BenchTarget subject =
         benchmark_subject(context, launch, options.launch, options.steps);
     call.configs.push_back(subject.name);

@@ -105,7 +105,7 @@ config::Experiment experiment_of(const Context& context, const DataPrepareOption
     throw Error("CONFIG and --path cannot be used together");
   }
   const config::ResolvedConfig resolved =
-      context.resolve(context.config(options.config), options.overrides);
+      context.resolve(context.document(options.config), options.overrides);
   require_training(resolved, "it has no data");
   return resolved.experiment;
 }
@@ -202,7 +202,7 @@ struct DataSampleOptions {
 
 config::DataConfig data_of(const Context& context, const DataSampleOptions& options) {
   const config::ResolvedConfig resolved =
-      context.resolve(context.config(options.config), options.overrides);
+      context.resolve(context.document(options.config), options.overrides);
   require_training(resolved, "it has no data");
   return resolved.experiment.data;
 }

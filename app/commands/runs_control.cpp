@@ -227,9 +227,8 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   const run::RunRecord record = folder.record();
   const worker::Request request = run::read_request(folder);
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  worker::LocalLauncher launcher;
-  const worker::BackendInfo backend =
-      context.backend(experiment)->describe(launcher, request.device, request.threads);
+  const worker::BackendInfo& backend =
+      context.describe_backend(experiment, request.device, request.threads);
   run::require_same_backend(record, backend);
   data::PreparedData data;
   {

@@ -6,7 +6,6 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/document.h"
-#include "core/project/names.h"
 
 namespace forge::config {
 namespace {
@@ -187,20 +186,16 @@ nlohmann::ordered_json to_json(const std::vector<Explanation>& explanations) {
   return list;
 }
 
-OpenConfig open_config(const project::Project& project,
-                       const std::string& config_name,
-                       const ResolveOptions& options) {
-  const project::Config& config = project::config_of(project, config_name);
+OpenConfig open_config(const Document& document, const ResolveOptions& options) {
   OpenConfig open;
-  const ParsedConfig parsed =
-      parse_config(project, config, options.host_environment, options.variables);
-  open.root = parsed.root;
+  open.root = document.parsed;
   if (is_experiment(*open.root)) {
-    open.resolved = resolve(project, config.name, parsed, options);
+    open.resolved = resolve(document, options);
   } else if (!options.overrides.empty()) {
-    throw Error("--set changes keys of forge's own configs, and '" + config.name + "' is none",
-                {},
-                "a graph of calls takes the arguments that its templates declare");
+    throw Error(
+        "--set changes keys of forge's own configs, and '" + document.config_name + "' is none",
+        {},
+        "a graph of calls takes the arguments that its templates declare");
   }
   return open;
 }
