@@ -10,6 +10,7 @@
 #include "core/config/tree.h"
 #include "core/jinja/render.h"
 #include "core/project/names.h"
+#include "core/project/template_arguments.h"
 #include "core/yaml/graph/read.h"
 #include "core/yaml/yaml.h"
 
@@ -34,30 +35,12 @@ struct FromProject {
 };
 
 Variable variable_of(const std::string& name, const Node& value) {
-  Variable variable;
-  switch (value.kind) {
-    case Node::Kind::null: return variable;
-    case Node::Kind::boolean:
-      variable.kind = Variable::Kind::boolean;
-      variable.boolean = value.boolean;
-      return variable;
-    case Node::Kind::integer:
-      variable.kind = Variable::Kind::integer;
-      variable.integer = value.integer;
-      return variable;
-    case Node::Kind::real:
-      variable.kind = Variable::Kind::real;
-      variable.real = value.real;
-      return variable;
-    case Node::Kind::string:
-      variable.kind = Variable::Kind::string;
-      variable.string = value.text;
-      return variable;
-    case Node::Kind::sequence:
-      variable.kind = Variable::Kind::list;
-      for (const auto& item : value.items) variable.items.push_back(variable_of(name, *item));
-      return variable;
-    case Node::Kind::mapping: break;
+  if (auto variable = project::scalar_variable(value)) return *std::move(variable);
+  if (value.is_sequence()) {
+    Variable list;
+    list.kind = Variable::Kind::list;
+    for (const NodePtr& item : value.items) list.items.push_back(variable_of(name, *item));
+    return list;
   }
   throw Error("the variable '" + name + "' is " + describe_kind(value),
               value.origin,
