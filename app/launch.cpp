@@ -109,14 +109,8 @@ PreparedRun prepare_run(const Context& context,
                         const CheckedRun& run,
                         const LaunchOptions& options) {
   const config::ResolvedConfig& resolved = run.resolved;
-  data::PreparedData data;
-  {
-    ProgressLine line("preparing data");
-    data = data::prepare(
-        resolved.experiment, user_cache_dir(), [&](double fraction, const std::string& phase) {
-          line.show_phase(fraction, phase);
-        });
-  }
+  const data::PreparedData data = data::prepare(
+      resolved.experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
   warn_of_differences(run, data);
   worker::LocalLauncher launcher;
   run::RunInputs inputs;
@@ -195,16 +189,12 @@ struct Sweeps {
 };
 
 run::SweepFile declared_sweep(const project::Project& project, const std::string& name) {
-  const std::vector<std::string> known = sweep_names(project);
-  if (std::find(known.begin(), known.end(), name) == known.end()) {
-    const std::string near = did_you_mean(name, known);
-    throw Error("project '" + project.path + "' declares no sweep '" + name + "'",
-                {},
-                !near.empty()   ? near
-                : known.empty() ? "give values, --sweep optimizer.lr=3e-4,1e-3, or write a file "
-                                  "sweeps/NAME.yaml in the project"
-                                : "its sweeps: " + join(known, ", "));
-  }
+  require_declared(project,
+                   "sweep",
+                   name,
+                   sweep_names(project),
+                   "give values, --sweep optimizer.lr=3e-4,1e-3, or write a file sweeps/NAME.yaml "
+                   "in the project");
   return run::read_sweep_file(shown_path(project.folder / "sweeps" / (name + ".yaml")));
 }
 
@@ -284,14 +274,7 @@ std::vector<CheckedRun> runs_of(const Context& context,
 }  // namespace
 
 std::vector<std::string> sweep_names(const project::Project& project) {
-  std::vector<std::string> names;
-  std::error_code missing;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(project.folder / "sweeps", missing)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
+  return yaml_names(project.folder / "sweeps");
 }
 
 std::vector<CheckedRun> check_selected_configs(const Context& context,

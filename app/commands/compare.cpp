@@ -128,8 +128,7 @@ void print(const Context& context,
            const std::vector<tables::Ablation>& tables,
            const CompareOptions& options) {
   if (options.json || options.format == "json") {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const tables::Ablation& table : tables) list.push_back(json_of(table, options));
+    const auto list = json_list(tables, [&](const auto& table) { return json_of(table, options); });
     print_json(options.table.empty() ? list : list.at(0));
     return;
   }
@@ -203,7 +202,8 @@ void add_compare(const Command& app) {
           "forge compare --table positions --by backend\n"
           "forge compare --table positions --where \"seed<44\" --strict\n"
           "forge compare --table positions --pareto quality,speed --curves\n"
-          "forge compare --rows model.canon.set --cols model.attention.position.kind --metric eval_loss")
+          "forge compare --rows model.canon.set --cols model.attention.position.kind --metric "
+          "eval_loss")
       .see_also("forge runs, forge export, forge report");
   command.heading("Table");
   command.add_option("-t,--table", options->table, "Table of the project [default: all]");

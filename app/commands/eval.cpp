@@ -49,9 +49,7 @@ run::EvaluationData open_data(const Context& context,
                               const EvalOptions& options,
                               const run::RunModel& model) {
   ProgressLine line("preparing data");
-  const data::Progress progress = [&](double fraction, const std::string& phase) {
-    line.show(fraction, phase);
-  };
+  const data::Progress progress = line.reporter();
   const std::string& wanted = options.data;
   if (wanted.empty()) return run::own_evaluation_data(model, user_cache_dir(), progress);
   if (fs::exists(wanted)) return run::evaluation_data_at(model, wanted, user_cache_dir(), progress);

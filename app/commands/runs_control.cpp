@@ -230,14 +230,8 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
   const worker::BackendInfo& backend =
       context.describe_backend(experiment, request.device, request.threads);
   run::require_same_backend(record, backend);
-  data::PreparedData data;
-  {
-    ProgressLine line("preparing data");
-    data =
-        data::prepare(experiment, user_cache_dir(), [&](double fraction, const std::string& phase) {
-          line.show_phase(fraction, phase);
-        });
-  }
+  const data::PreparedData data =
+      data::prepare(experiment, user_cache_dir(), ProgressLine("preparing data").phase_reporter());
   run::refresh_request(folder, request, data);
   const std::string checkpoint = folder.newest_checkpoint();
   const std::string from =
