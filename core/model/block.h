@@ -89,10 +89,6 @@ struct BlockKind {
   StateSize (*state)(const ModelConfig& model);
 };
 
-/// What norm, Canon layer at `position` and projection keep: fused, the norm's input alone; the
-/// rest is computed again.
-SavedActivations saved_by_projection(const ModelConfig& model, char position);
-
 /// Whether the Canon layer at `position` is an operation of its own: the fused ones have no
 /// activation.
 bool is_unfused_canon(const ModelConfig& model, char position);

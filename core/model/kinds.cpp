@@ -128,6 +128,7 @@ std::vector<const BlockKind*> kinds_in(const ModelConfig& model) {
 void complete_model(ModelConfig& model, ConfigChecks& checks) {
   if (!checks.attempt([&] { check_layers(model, checks); })) return;
   for (const BlockKind* kind : kinds_in(model)) kind->complete(model, checks);
+  complete_norm(model, checks);
   checks.attempt([&] { complete_canon_set(model, checks); });
   checks.attempt([&] { refuse_unused_canon(model, checks); });
   checks.attempt([&] { refuse_unused_init(model, checks); });

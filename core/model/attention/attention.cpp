@@ -88,8 +88,8 @@ void add_parameters(const ModelConfig& model, ParameterList& list) {
   list.matrix("self_attn.o_proj", hidden, query, MatrixRole::mixer_output, part);
   if (a.qk_norm != QkNorm::none) {
     const bool full = a.qk_norm == QkNorm::full;
-    list.norm("self_attn.q_norm", full ? query : a.head_dim, "qk_norm");
-    list.norm("self_attn.k_norm", full ? key : a.head_dim, "qk_norm");
+    list.qk_norm("self_attn.q_norm", full ? query : a.head_dim);
+    list.qk_norm("self_attn.k_norm", full ? key : a.head_dim);
   }
   list.canon('B', "self_attn.canonB", a.qkv_width());
 }
