@@ -5,8 +5,8 @@
 
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/config/fields.h"
 #include "core/config/experiment.h"
+#include "core/config/fields.h"
 
 namespace forge::config {
 namespace {
@@ -45,8 +45,7 @@ class KeyLister {
     const nlohmann::json unset = nullptr;
     const auto found = defaults_.find(key);
     const nlohmann::json& default_value = found == defaults_.end() ? unset : *found;
-    Key described{
-        prefix_ + key, type_name(value), help, json_text(default_value), limits.required};
+    Key described{prefix_ + key, type_name(value), help, json_text(default_value), limits.required};
     if (limits.nullable) described.type += " or null";
     if (limits.nullable) described.default_value = "null";
     if (limits.required) described.default_value.clear();

@@ -28,7 +28,9 @@ class ConfigChecks {
                           const std::string& message,
                           const std::string& hint) const = 0;
   /// Notes that a key got its value from another one.
-  virtual void derive(const std::string& key, const std::string& from, const std::string& value) = 0;
+  virtual void derive(const std::string& key,
+                      const std::string& from,
+                      const std::string& value) = 0;
   /// A key that nothing reads because of the value of `because`: throws, or notes that it goes back
   /// to its default.
   virtual void drop(const std::string& key,

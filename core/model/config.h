@@ -76,7 +76,8 @@ void fields(Visitor& visit, ModelConfig& c) {
   visit.field("vocab_size", c.vocab_size, "entries of the vocabulary", required(up_to(1 << 24)));
   visit.field(
       "hidden_size", c.hidden_size, "width of the residual stream", required(up_to(1 << 18)));
-  visit.field("num_layers", c.num_layers, "layers, each a mixer and an MLP", required(up_to(1 << 12)));
+  visit.field(
+      "num_layers", c.num_layers, "layers, each a mixer and an MLP", required(up_to(1 << 12)));
   visit.field("tie_embeddings", c.tie_embeddings, "one matrix as embedding and output projection");
   visit.field("layers", c.layers, "kinds of mixers, a list repeated up to num_layers: [attention]");
   visit.section("attention", c.attention, "softmax attention");

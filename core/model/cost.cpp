@@ -123,9 +123,9 @@ int64_t activation_bytes(const ModelConfig& model, const TrainingShape& shape) {
     for (const BlockKind* block : blocks_of_layer(model, layer))
       saved += block->saved_activations(model);
   }
-  saved += saved_by_norm(model);  // the last one
+  saved += saved_by_norm(model);    // the last one
   saved += {model.hidden_size, 0};  // output projection and loss: the gradient of their input
-  int64_t rows_of_ids = 2;  // inputs and targets
+  int64_t rows_of_ids = 2;          // inputs and targets
   // The documents, and where the document of each token begins.
   if (shape.document_mask) rows_of_ids += 2;
   return shape.rows * shape.seq_len *

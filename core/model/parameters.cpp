@@ -65,9 +65,9 @@ double depth_factor(const ModelConfig& model, int layer) {
   throw Error("model.init_std_factor is none of disabled, global_depth, current_depth, dim_ratio");
 }
 
-/// lingua: init_base_std, or 1/sqrt(fan-in), cut at three standard deviations. The output of a mixer
-/// takes its deviation from hidden_size whatever its fan-in is, and the factor that divides it
-/// leaves its cut alone. Embedding and output projection follow neither setting.
+/// lingua: init_base_std, or 1/sqrt(fan-in), cut at three standard deviations. The output of a
+/// mixer takes its deviation from hidden_size whatever its fan-in is, and the factor that divides
+/// it leaves its cut alone. Embedding and output projection follow neither setting.
 InitRule lingua_rule(const ModelConfig& model, MatrixRole role, int layer, int64_t inputs) {
   const double hidden_std = 1 / std::sqrt(static_cast<double>(model.hidden_size));
   const double base = model.init_base_std.value_or(hidden_std);

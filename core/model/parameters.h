@@ -31,10 +31,10 @@ struct Parameter {
 /// What a matrix does, which decides its initial distribution.
 enum class MatrixRole {
   embedding,
-  projection,     ///< into a block
-  gate,           ///< into a block, of the channels that gate others
-  mixer_output,   ///< ends the residual branch of a mixer
-  mlp_output,     ///< ends the residual branch of an MLP
+  projection,    ///< into a block
+  gate,          ///< into a block, of the channels that gate others
+  mixer_output,  ///< ends the residual branch of a mixer
+  mlp_output,    ///< ends the residual branch of an MLP
   lm_head,
 };
 

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/config/experiment.h"
+#include "core/model/kinds.h"
+
+/// What a model may be, one option or a few in each. Every test of models goes through this list:
+/// costs and files in core, generation, memory and gradients in the workers. A new option of a
+/// block is a line here.
+namespace forge::tests {
+
+/// A change of small_llama() and what it makes of its costs.
+struct ModelVariant {
+  const char* change;  ///< JSON, laid upon the section `model`
+  int64_t parameters;
+  double mixing_flops;                   ///< of one token, averaged over a row of 8, in both layers
+  int64_t state_per_token, fixed_state;  ///< for generation
+};
+
+/// A Llama of 4,848 weights with grouped queries.
+inline model::ModelConfig small_llama() {
+  model::ModelConfig model;
+  model.vocab_size = 29;
+  model.hidden_size = 16;
+  model.num_layers = 2;
+  model.attention.num_heads = 4;
+  model.attention.num_kv_heads = 2;
+  model.attention.head_dim = 4;
+  model.mlp.intermediate_size = 24;
+  return model;
+}
+
+inline std::vector<ModelVariant> model_variants() {
+  return {
+      {R"({})", 4848, 512, 32, 0},
+      {R"({"attention": {"num_kv_heads": 1}})", 4592, 512, 16, 0},
+      {R"({"attention": {"num_kv_heads": 4}})", 5360, 512, 64, 0},
+      {R"({"attention": {"num_kv_heads": 1, "head_dim": 6}})", 5232, 768, 24, 0},
+      {R"({"canon": {"set": "ABCD"}})", 5744, 512, 32, 672},
+      {R"({"attention": {"qk_norm": "full"}})", 4896, 512, 32, 0},
+      {R"({"attention": {"qk_norm": "per_head"}})", 4864, 512, 32, 0},
+      {R"({"attention": {"qk_norm": "full", "position": {"kind": "nope"}}, "canon": {"set": "B"}})",
+       5152,
+       512,
+       32,
+       192},
+      {R"({"attention": {"qk_norm": "per_head", "num_kv_heads": 1}, "canon": {"set": "AB"}})",
+       4928,
+       512,
+       16,
+       240},
+  };
+}
+
+/// Settings of a config that are refused, with a part of the message.
+struct RefusedSettings {
+  std::vector<std::string> settings;
+  const char* message;
+};
+
+inline std::vector<RefusedSettings> refused_settings() {
+  return {
+      {{"model.attention.num_kv_heads=3"},
+       "model.attention.num_kv_heads 3 does not divide model.attention.num_heads 4"},
+  };
+}
+
+/// The model of a change.
+inline model::ModelConfig model_of(const char* change) {
+  config::Experiment experiment;
+  experiment.model = small_llama();
+  nlohmann::json json = config::to_json(experiment);
+  json["model"].merge_patch(nlohmann::json::parse(change));
+  experiment = config::experiment_from_json(json);
+  model::complete_model(experiment.model);
+  return experiment.model;
+}
+
+}  // namespace forge::tests
