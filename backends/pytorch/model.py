@@ -71,12 +71,15 @@ def rotate(x, table, interleaved):
     return torch.cat((turned, rest), -1)
 
 
-def causal_attention(q, k, v):
-    """Of [batch, heads, length, head_dim], with the products written out: torch 1.13 has no other."""
+def causal_attention(q, k, v, window=None):
+    """Of [batch, heads, length, head_dim], with the products written out: torch 1.13 has no other.
+    A token sees itself and the window - 1 tokens before it, or all before it."""
     length = q.shape[2]
     scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[3])
-    later = torch.ones(length, length, dtype=torch.bool, device=q.device).triu(1)
-    return scores.masked_fill(later, -math.inf).softmax(-1) @ v
+    place = torch.arange(length, device=q.device)
+    back = place[:, None] - place  # of query and key
+    hidden = (back < 0) | (back >= (window or length))
+    return scores.masked_fill(hidden, -math.inf).softmax(-1) @ v
 
 
 class Attention(nn.Module):
@@ -96,6 +99,7 @@ class Attention(nn.Module):
             self.k_norm = RMSNorm(key if full else head, model["norm"]["eps"])
         self.canonB = maybe_canon(model, "B", query + 2 * key)
         self.position = model["attention"]["position"]
+        self.window = model["attention"].get("window")
 
     def forward(self, x):
         batch, length, _ = x.shape
@@ -116,7 +120,8 @@ class Attention(nn.Module):
             q, k = rotate(q, table, interleaved), rotate(k, table, interleaved)
         group = self.heads // self.kv_heads
         k, v = k.repeat_interleave(group, 2), v.repeat_interleave(group, 2)
-        mixed = causal_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
+        mixed = causal_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
+                                 self.window)
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
 
 

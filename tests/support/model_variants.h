@@ -53,6 +53,15 @@ inline std::vector<ModelVariant> model_variants() {
        512,
        16,
        240},
+      {R"({"attention": {"window": 1}})", 4848, 128, 0, 0},
+      {R"({"attention": {"window": 3}})", 4848, 336, 0, 64},
+      {R"({"attention": {"window": 100}})", 4848, 512, 0, 3168},
+      {R"({"attention": {"window": 5, "qk_norm": "per_head", "num_kv_heads": 1},
+           "canon": {"set": "ABCD", "activation": "silu"}})",
+       5440,
+       480,
+       0,
+       688},
   };
 }
 
@@ -66,6 +75,7 @@ inline std::vector<RefusedSettings> refused_settings() {
   return {
       {{"model.attention.num_kv_heads=3"},
        "model.attention.num_kv_heads 3 does not divide model.attention.num_heads 4"},
+      {{"model.attention.window=0"}, "'model.attention.window' must be from 1 to"},
   };
 }
 

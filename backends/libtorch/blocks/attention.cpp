@@ -25,9 +25,11 @@ std::optional<RotaryOptions> rotary_options(const ModelConfig& config) {
                        position.pairing == model::RopePairing::lingua};
 }
 
-/// Keys and values [B, G, capacity, D] of all tokens, and the last inputs of the Canon layers.
+/// Keys and values [B, G, capacity, D] of all tokens, or [B, tokens, G D] of those that the next
+/// token's window reaches, and the last inputs of the Canon layers.
 struct AttentionState final : BlockState {
   at::Tensor keys, values;
+  bool has_window = false;
   at::Tensor canon_a, canon_b;  ///< [B, kernel - 1, channels], or undefined
 
   void select(const at::Tensor& index) override {
@@ -37,6 +39,7 @@ struct AttentionState final : BlockState {
   }
 
   void reserve(int64_t tokens) override {
+    if (has_window) return;
     for (at::Tensor* cache : {&keys, &values}) {
       // Zeros and not whatever was there: a later token has weight 0, and 0 times NaN is NaN.
       at::Tensor larger =
@@ -47,28 +50,72 @@ struct AttentionState final : BlockState {
   }
 };
 
-/// Attention of q [B, width, H, D] to the first step.end() tokens of keys and values
-/// [B, G, capacity, D]. Returns [B, width, H, D].
-at::Tensor attend_to_cache(const at::Tensor& q,
-                           const AttentionState& state,
-                           const GenerationStep& step) {
+/// Attention of q [B, width, H, D] to keys and values [B, G, N, D], but for those that are `hidden`
+/// from a query, bool [B, 1, 1, width, N] or undefined. Returns [B, width, H, D].
+at::Tensor attend(const at::Tensor& q,
+                  const at::Tensor& keys,
+                  const at::Tensor& values,
+                  const at::Tensor& hidden) {
   const int64_t rows = q.size(0), width = q.size(1), heads = q.size(2), head_dim = q.size(3);
-  const int64_t groups = state.keys.size(1), group = heads / groups, end = step.end();
+  const int64_t groups = keys.size(1), group = heads / groups, end = keys.size(2);
   // The queries that share a key-value head are rows of one matrix: [B, G, (H/G) * width, D].
   const at::Tensor queries = q.reshape({rows, width, groups, group, head_dim})
                                  .permute({0, 2, 3, 1, 4})
                                  .reshape({rows, groups, group * width, head_dim});
-  const at::Tensor keys = state.keys.narrow(2, 0, end);
-  const at::Tensor values = state.values.narrow(2, 0, end);
   at::Tensor scores = at::matmul(queries, keys.transpose(2, 3)) / std::sqrt(double(head_dim));
   scores = scores.view({rows, groups, group, width, end});
-  if (step.later_tokens().defined()) scores = scores.masked_fill(step.later_tokens(), -INFINITY);
+  if (hidden.defined()) scores = scores.masked_fill(hidden, -INFINITY);
   const at::Tensor weights = at::softmax(scores, -1).view({rows, groups, group * width, end});
   return at::matmul(weights, values)
       .view({rows, groups, group, width, head_dim})
       .permute({0, 3, 1, 2, 4})
       .reshape({rows, width, heads, head_dim})
       .contiguous();
+}
+
+/// Attention to all tokens: keys and values [B, width, G, D] of the step's are written behind those
+/// of the tokens before.
+at::Tensor attend_to_all(const at::Tensor& q,
+                         const at::Tensor& k,
+                         const at::Tensor& v,
+                         const GenerationStep& step,
+                         AttentionState& state) {
+  step.write(state.keys, k);
+  step.write(state.values, v);
+  if (step.is_first()) return ops::causal_attention(q, k, v);
+  return attend(q,
+                state.keys.narrow(2, 0, step.end()),
+                state.values.narrow(2, 0, step.end()),
+                step.later_tokens());
+}
+
+/// Attention under a window: keys and values [B, width, G, D] of the step's tokens come behind
+/// those that the state has kept of the tokens before, and the state keeps those of the last window
+/// - 1 tokens.
+at::Tensor attend_within_window(const at::Tensor& q,
+                                const at::Tensor& k,
+                                const at::Tensor& v,
+                                int64_t window,
+                                const GenerationStep& step,
+                                AttentionState& state) {
+  const int64_t before = state.keys.size(1), width = step.width(), all = before + width;
+  const int64_t groups = k.size(2), kept = std::min(window - 1, all);
+  const auto extend = [&](at::Tensor& cache, const at::Tensor& x) {
+    const at::Tensor extended = at::cat({cache, x.flatten(2)}, 1);
+    // As many tokens before the step as are kept: zeros where no row has had so many.
+    const int64_t missing = std::max<int64_t>(kept - before, 0);
+    const at::Tensor padded = at::constant_pad_nd(extended, {0, 0, missing, 0});
+    cache = step.last_tokens(padded.narrow(1, before + missing - kept, kept + width), kept);
+    return extended.unflatten(2, {groups, -1}).transpose(1, 2);
+  };
+  const at::Tensor keys = extend(state.keys, k), values = extend(state.values, v);
+  if (step.is_first()) return ops::causal_attention(q, k, v, ops::within_window({}, window, q));
+  const at::Tensor queries = step.positions().unsqueeze(2);  // [B, width, 1]
+  const at::Tensor first = step.positions().narrow(1, 0, 1) - before;
+  const at::Tensor tokens = (first + at::arange(all, first.options())).unsqueeze(1);  // [B, 1, N]
+  const at::Tensor hidden =
+      tokens.lt(0).logical_or(tokens.gt(queries)).logical_or(tokens.le(queries - window));
+  return attend(q, keys, values, hidden.unsqueeze(1).unsqueeze(1));
 }
 
 /// Rotates x [B, width, heads, D] by the angles of each token, [B * width, rope_dim / 2].
@@ -83,11 +130,12 @@ at::Tensor rotate(const at::Tensor& x, const ops::RotaryTable& angles) {
 ///   [q | k | v] = CanonB([q | k | v]), RMSNorm of each head of q and k where qk_norm is per_head
 ///   y         = x + attention(rope(q), rope(k), v) W_output^T
 /// Whole rows go through fused operations. A step remembers keys (as attention reads them) and
-/// values of all tokens, and the last inputs of Canon-A and Canon-B.
+/// values of all tokens, or of those within the window, and the last inputs of Canon-A and Canon-B.
 class AttentionBlock final : public Block {
  public:
   explicit AttentionBlock(const BlockArguments& arguments)
       : layout_(head_layout(arguments.config)),
+        window_(arguments.config.attention.window),
         rope_(rotary_options(arguments.config)),
         rotary_(arguments.rotary),
         norm_(arguments.config, arguments.weights, arguments.prefix + "input_layernorm"),
@@ -125,7 +173,7 @@ class AttentionBlock final : public Block {
                             canon_b_.layer(documents),
                             rope_ ? rotary_->of_length(*rope_, x.size(1)) : ops::RotaryTable(),
                             layout_,
-                            documents,
+                            window_ ? ops::within_window(documents, *window_, x) : documents,
                             output_.operand().scalar_type(),
                             head_norms_);
     return ops::linear(mixed, output_, residual);
@@ -134,7 +182,9 @@ class AttentionBlock final : public Block {
   std::unique_ptr<BlockState> new_state(int64_t rows,
                                         const at::TensorOptions& options) const override {
     auto state = std::make_unique<AttentionState>();
-    state->keys = at::empty({rows, layout_.kv_heads, 0, layout_.head_dim}, options);
+    state->has_window = window_.has_value();
+    state->keys = window_ ? at::empty({rows, 0, layout_.kv_heads * layout_.head_dim}, options)
+                          : at::empty({rows, layout_.kv_heads, 0, layout_.head_dim}, options);
     state->values = state->keys;
     state->canon_a = canon_a_.new_inputs(rows, options);
     state->canon_b = canon_b_.new_inputs(rows, options);
@@ -166,15 +216,14 @@ class AttentionBlock final : public Block {
       q = rotate(q, angles);
       k = rotate(k, angles);
     }
-    step.write(state.keys, k);
-    step.write(state.values, v);
-    const at::Tensor mixed =
-        step.is_first() ? ops::causal_attention(q, k, v) : attend_to_cache(q, state, step);
+    const at::Tensor mixed = window_ ? attend_within_window(q, k, v, *window_, step, state)
+                                     : attend_to_all(q, k, v, step, state);
     return ops::linear(mixed.view({rows, width, layout_.heads * head_dim}), output_, x);
   }
 
  private:
   ops::HeadLayout layout_;
+  std::optional<int64_t> window_;
   std::optional<RotaryOptions> rope_;
   std::shared_ptr<RotaryTables> rotary_;
   Norm norm_;
