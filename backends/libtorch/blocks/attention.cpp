@@ -140,7 +140,7 @@ class AttentionBlock final : public Block {
         rotary_(arguments.rotary),
         norm_(arguments.config, arguments.weights, arguments.prefix + "input_layernorm"),
         canon_a_(arguments, 'A', "canonA", arguments.config.hidden_size),
-        qk_norm_(rms_norm_options(arguments.config)) {
+        qk_norm_(rms_norm_options(arguments.config.norm)) {
     const std::string prefix = arguments.prefix + "self_attn.";
     const int64_t hidden = arguments.config.hidden_size;
     const int64_t q_width = layout_.heads * layout_.head_dim;

@@ -3,17 +3,19 @@
 namespace forge::libtorch {
 
 Norm::Norm(const model::ModelConfig& config, WeightStore& weights, const std::string& name)
-    : rms_norm_(rms_norm_options(config)),
-      weight_(weights.add_vector(name + ".weight", {config.hidden_size})) {}
+    : config_(config.norm) {
+  for (const model::NormWeight& weight : model::norm_weights(config.norm))
+    weights_.push_back(weights.add_vector(name + "." + weight.name, {config.hidden_size}));
+}
 
 at::Tensor Norm::operator()(const at::Tensor& x) const {
-  return ops::rms_norm(x, weight_, rms_norm_);
+  return ops::rms_norm(x, weights_[0], rms_norm_options(config_));
 }
 
 ops::NormLinear Norm::project(const at::Tensor& x,
                               const ops::CanonLayer& canon,
                               const ops::WeightMatrix& matrix) const {
-  return ops::norm_linear(x, weight_, rms_norm_, canon, matrix);
+  return ops::norm_linear(x, weights_[0], rms_norm_options(config_), canon, matrix);
 }
 
 }  // namespace forge::libtorch

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "backends/libtorch/model/weight_store.h"
 #include "backends/libtorch/ops/norm_linear/norm_linear.h"
@@ -10,8 +11,8 @@ namespace forge::libtorch {
 
 /// RMSNorm as the config describes it: of the residual stream under norm.kind rms_norm, and always
 /// of queries and keys.
-inline ops::RmsNormOptions rms_norm_options(const model::ModelConfig& config) {
-  return {config.norm.eps, config.norm.rounding == model::NormRounding::huggingface};
+inline ops::RmsNormOptions rms_norm_options(const model::NormConfig& norm) {
+  return {norm.eps, norm.rounding == model::NormRounding::huggingface};
 }
 
 /// A norm of the residual stream as model.norm describes it.
@@ -28,8 +29,8 @@ class Norm {
                           const ops::WeightMatrix& matrix) const;
 
  private:
-  ops::RmsNormOptions rms_norm_;
-  at::Tensor weight_;  ///< [hidden]
+  model::NormConfig config_;
+  std::vector<at::Tensor> weights_;  ///< [hidden] each, as model::norm_weights lists them
 };
 
 }  // namespace forge::libtorch
