@@ -19,6 +19,12 @@ class RMSNorm(nn.Module):
         return self.weight * (x * torch.rsqrt((x * x).mean(-1, keepdim=True) + self.eps))
 
 
+def norm(model):
+    """Of the residual stream, as model.norm describes it."""
+    kinds = {"rms_norm": RMSNorm, "layer_norm": nn.LayerNorm}
+    return kinds[model["norm"]["kind"]](model["hidden_size"], model["norm"]["eps"])
+
+
 class Canon(nn.Module):
     """A short causal convolution of each channel by itself."""
 
@@ -143,7 +149,7 @@ class MLP(nn.Module):
 class AttentionBlock(nn.Module):
     def __init__(self, model):
         super().__init__()
-        self.input_layernorm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
+        self.input_layernorm = norm(model)
         self.canonA = maybe_canon(model, "A", model["hidden_size"])
         self.self_attn = Attention(model)
 
@@ -155,7 +161,7 @@ class AttentionBlock(nn.Module):
 class MLPBlock(nn.Module):
     def __init__(self, model):
         super().__init__()
-        self.post_attention_layernorm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
+        self.post_attention_layernorm = norm(model)
         self.canonC = maybe_canon(model, "C", model["hidden_size"])
         self.mlp = MLP(model)
 
@@ -194,7 +200,7 @@ class Body(nn.Module):
         super().__init__()
         self.embed_tokens = nn.Embedding(model["vocab_size"], model["hidden_size"])
         self.layers = nn.ModuleList(Layer(model, layer) for layer in range(model["num_layers"]))
-        self.norm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
+        self.norm = norm(model)
 
     def forward(self, ids):
         x = self.embed_tokens(ids)

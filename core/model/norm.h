@@ -9,7 +9,7 @@
 /// follows from it.
 namespace forge::model {
 
-enum class NormKind { rms_norm };
+enum class NormKind { rms_norm, layer_norm };
 /// Where RMSNorm rounds in low precision: the normalised value before the product with the weight,
 /// or the product alone.
 enum class NormRounding { huggingface, lingua };
@@ -21,7 +21,7 @@ struct NormConfig {
 };
 
 inline const schema::Names& names_of(NormKind) {
-  static const schema::Names names = {"rms_norm"};
+  static const schema::Names names = {"rms_norm", "layer_norm"};
   return names;
 }
 inline const schema::Names& names_of(NormRounding) {
@@ -31,11 +31,16 @@ inline const schema::Names& names_of(NormRounding) {
 
 template <class Visitor>
 void fields(Visitor& visit, NormConfig& c) {
-  visit.field("kind", c.kind, "rms_norm: x / sqrt(mean(x^2) + eps) * weight");
-  visit.field("eps", c.eps, "added to the mean square", schema::above(0));
+  visit.field(
+      "kind",
+      c.kind,
+      "rms_norm: x / sqrt(mean(x^2) + eps) * weight; layer_norm: (x - mean) / sqrt(variance + "
+      "eps) * weight + bias");
+  visit.field("eps", c.eps, "added to the mean square or the variance", schema::above(0));
   visit.field("rounding",
               c.rounding,
-              "low precision: huggingface rounds before the product with the weight, lingua after");
+              "rms_norm in low precision: huggingface rounds before the product with the weight, "
+              "lingua after");
 }
 
 /// A weight of a norm, one number a channel.

@@ -62,6 +62,18 @@ inline std::vector<ModelVariant> model_variants() {
        480,
        0,
        688},
+      {R"({"norm": {"kind": "layer_norm"}})", 4928, 512, 32, 0},
+      {R"({"norm": {"kind": "layer_norm", "eps": 1e-3}, "canon": {"set": "ABCD"}})",
+       5824,
+       512,
+       32,
+       672},
+      {R"({"norm": {"kind": "layer_norm"}, "attention": {"qk_norm": "full"},
+           "canon": {"set": "AD", "activation": "silu"}})",
+       5488,
+       512,
+       32,
+       384},
   };
 }
 
@@ -76,6 +88,8 @@ inline std::vector<RefusedSettings> refused_settings() {
       {{"model.attention.num_kv_heads=3"},
        "model.attention.num_kv_heads 3 does not divide model.attention.num_heads 4"},
       {{"model.attention.window=0"}, "'model.attention.window' must be from 1 to"},
+      {{"model.norm.kind=layer_norm", "model.norm.rounding=lingua"},
+       "model.norm.rounding lingua has no meaning where model.norm.kind is layer_norm"},
   };
 }
 
