@@ -138,9 +138,30 @@ StateSize state(const ModelConfig& model) {
   return a.window ? StateSize{0, (*a.window - 1) * token + canon} : StateSize{token, canon};
 }
 
+const HuggingFaceKeys& huggingface_keys() {
+  static const HuggingFaceKeys keys = {
+      {"num_attention_heads", "attention.num_heads"},
+      {"num_key_value_heads", "attention.num_kv_heads"},
+      {"head_dim", "attention.head_dim"},
+      {"rope_theta", "attention.position.theta"},
+      {"rope_dim", "attention.position.rope_dim", true},
+      {"rope_version",
+       "attention.position.pairing",
+       true,
+       {{"huggingface", R"("huggingface")"}, {"lingua", R"("lingua")"}}},
+      {"qk_norm", "attention.qk_norm", true, {{"none", "false"}, {"full", "true"}}}};
+  return keys;
+}
+
 }  // namespace
 
-const BlockKind attention_block = {
-    "attention", "AB", complete, add_parameters, mixing_flops, saved_activations, state};
+const BlockKind attention_block = {"attention",
+                                   "AB",
+                                   complete,
+                                   add_parameters,
+                                   mixing_flops,
+                                   saved_activations,
+                                   state,
+                                   huggingface_keys};
 
 }  // namespace forge::model

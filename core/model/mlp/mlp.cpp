@@ -33,9 +33,22 @@ StateSize state(const ModelConfig& model) {
               canon_state(model, 'D', 2 * int64_t{model.mlp.intermediate_size})};
 }
 
+const HuggingFaceKeys& huggingface_keys() {
+  static const HuggingFaceKeys keys = {
+      {"intermediate_size", "mlp.intermediate_size"},
+      {"hidden_act", "mlp.kind", false, {{"swiglu", R"("silu")"}, {"swiglu", R"("swish")"}}}};
+  return keys;
+}
+
 }  // namespace
 
-const BlockKind mlp_block = {
-    "mlp", "CD", complete, add_parameters, mixing_flops, saved_activations, state};
+const BlockKind mlp_block = {"mlp",
+                             "CD",
+                             complete,
+                             add_parameters,
+                             mixing_flops,
+                             saved_activations,
+                             state,
+                             huggingface_keys};
 
 }  // namespace forge::model
