@@ -131,19 +131,31 @@ class Attention(nn.Module):
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
 
 
+GATES = {"swiglu": F.silu, "geglu": F.gelu}
+ACTIVATIONS = {"gelu": F.gelu, "relu_squared": lambda x: F.relu(x) ** 2}  # of MLPs without a gate
+
+
 class MLP(nn.Module):
     def __init__(self, model):
         super().__init__()
         hidden, width = model["hidden_size"], model["mlp"]["intermediate_size"]
-        self.gate_proj, self.up_proj = linear(hidden, width), linear(hidden, width)
+        self.kind = model["mlp"]["kind"]
+        if self.kind in GATES:
+            self.gate_proj = linear(hidden, width)
+        self.up_proj = linear(hidden, width)
         self.down_proj = linear(width, hidden)
-        self.canonD = maybe_canon(model, "D", 2 * width)
+        self.canonD = maybe_canon(model, "D", (2 if self.kind in GATES else 1) * width)
 
     def forward(self, x):
-        gate, up = self.gate_proj(x), self.up_proj(x)
+        parts = self.up_proj(x)
+        if self.kind in GATES:
+            parts = torch.cat((self.gate_proj(x), parts), -1)
         if self.canonD:
-            gate, up = self.canonD(torch.cat((gate, up), -1)).chunk(2, -1)
-        return self.down_proj(F.silu(gate) * up)
+            parts = self.canonD(parts)
+        if self.kind in ACTIVATIONS:
+            return self.down_proj(ACTIVATIONS[self.kind](parts))
+        gate, up = parts.chunk(2, -1)
+        return self.down_proj(GATES[self.kind](gate) * up)
 
 
 class AttentionBlock(nn.Module):

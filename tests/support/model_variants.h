@@ -74,6 +74,16 @@ inline std::vector<ModelVariant> model_variants() {
        512,
        32,
        384},
+      {R"({"mlp": {"kind": "geglu"}})", 4848, 512, 32, 0},
+      {R"({"mlp": {"kind": "geglu"}, "canon": {"set": "ABCD"}})", 5744, 512, 32, 672},
+      {R"({"mlp": {"kind": "gelu"}})", 4080, 512, 32, 0},
+      {R"({"mlp": {"kind": "gelu"}, "canon": {"set": "ABCD", "activation": "silu"}})",
+       4784,
+       512,
+       32,
+       528},
+      {R"({"mlp": {"kind": "relu_squared"}})", 4080, 512, 32, 0},
+      {R"({"mlp": {"kind": "relu_squared"}, "canon": {"set": "D"}})", 4272, 512, 32, 144},
   };
 }
 

@@ -19,27 +19,51 @@ struct MlpState final : BlockState {
   }
 };
 
-/// The gated MLP (SwiGLU):
+/// What stands between gate and up, [B, T, 2I] or up alone [B, T, I], and the last projection.
+at::Tensor activation(model::MlpKind kind, const at::Tensor& gate_up) {
+  switch (kind) {
+    case model::MlpKind::swiglu: return ops::swiglu(gate_up);
+    case model::MlpKind::geglu: {
+      const std::vector<at::Tensor> halves = gate_up.chunk(2, -1);
+      return at::gelu(halves[0]) * halves[1];
+    }
+    case model::MlpKind::gelu: return at::gelu(gate_up);
+    case model::MlpKind::relu_squared: {
+      const at::Tensor positive = at::relu(gate_up);
+      return positive * positive;
+    }
+  }
+  TORCH_CHECK(false, "no such kind of MLP");
+}
+
+/// The MLP, here SwiGLU; activation() has the other kinds, of which some have no gate:
 ///   [gate | up] = CanonD(CanonC(Norm(x)) W_gate_up^T)
 ///   y           = x + (silu(gate) * up) W_down^T
-/// Whole rows go through fused operations. A step remembers the last inputs of Canon-C and Canon-D.
+/// Whole rows of SwiGLU go through fused operations. A step remembers the last inputs of Canon-C
+/// and Canon-D.
 class MlpBlock final : public Block {
  public:
   explicit MlpBlock(const BlockArguments& arguments)
-      : norm_(arguments.config, arguments.weights, arguments.prefix + "post_attention_layernorm"),
+      : kind_(arguments.config.mlp.kind),
+        norm_(arguments.config, arguments.weights, arguments.prefix + "post_attention_layernorm"),
         canon_c_(arguments, 'C', "canonC", arguments.config.hidden_size) {
     const int64_t hidden = arguments.config.hidden_size;
     const int64_t width = arguments.config.mlp.intermediate_size;
     const std::string prefix = arguments.prefix + "mlp.";
-    gate_up_ = arguments.weights.add_matrix(
-        {{prefix + "gate_proj.weight", width}, {prefix + "up_proj.weight", width}}, hidden);
-    canon_d_ = Canon(arguments, 'D', "mlp.canonD", 2 * width);
+    std::vector<WeightRows> inputs = {{prefix + "up_proj.weight", width}};
+    if (arguments.config.mlp.is_gated())
+      inputs.insert(inputs.begin(), {prefix + "gate_proj.weight", width});
+    gate_up_ = arguments.weights.add_matrix(inputs, hidden);
+    canon_d_ = Canon(arguments, 'D', "mlp.canonD", arguments.config.mlp.gate_up_width());
     down_ = arguments.weights.add_matrix({{prefix + "down_proj.weight", hidden}}, width);
   }
 
   at::Tensor forward(const at::Tensor& x, const ops::Documents& documents) const override {
     const auto [gate_up, residual] = norm_.project(x, canon_c_.layer(documents), gate_up_);
-    return ops::swiglu_linear(gate_up, canon_d_.layer(documents), down_, residual);
+    if (kind_ == model::MlpKind::swiglu)
+      return ops::swiglu_linear(gate_up, canon_d_.layer(documents), down_, residual);
+    const at::Tensor mixed = ops::canon_layer(gate_up, canon_d_.layer(documents));
+    return ops::linear(activation(kind_, mixed), down_, residual);
   }
 
   std::unique_ptr<BlockState> new_state(int64_t rows,
@@ -56,14 +80,15 @@ class MlpBlock final : public Block {
     auto& state = static_cast<MlpState&>(block_state);
     const at::Tensor normed = canon_c_.step(norm_(x), step, state.canon_c);
     const at::Tensor gate_up = canon_d_.step(ops::linear(normed, gate_up_), step, state.canon_d);
-    return ops::linear(ops::swiglu(gate_up), down_, x);
+    return ops::linear(activation(kind_, gate_up), down_, x);
   }
 
  private:
+  model::MlpKind kind_;
   Norm norm_;
   Canon canon_c_;
   /// [2I, hidden]: gate and up together, so that one product serves both and Canon-D is one
-  /// convolution.
+  /// convolution. Without a gate [I, hidden].
   ops::WeightMatrix gate_up_;
   Canon canon_d_;
   ops::WeightMatrix down_;  ///< [hidden, I]
