@@ -2,6 +2,8 @@ add_library(forge_options INTERFACE)
 target_include_directories(forge_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(forge_options INTERFACE
   -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Wshadow
+  # of use in headers alone, which hold no such types; files compiled together look like headers
+  -Wno-subobject-linkage
   # a*b+c stays two roundings unless a file asks for more, so that numbers do not depend on the CPU
   -ffp-contract=off)
 if(FORGE_WERROR)

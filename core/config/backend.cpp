@@ -15,7 +15,7 @@ namespace forge::config {
 namespace {
 
 constexpr const char* declaration_file = "backend.yaml";
-constexpr const char* keys[] = {
+constexpr const char* external_keys[] = {
     "external.command", "external.working_directory", "external.environment"};
 constexpr size_t longest_name = 64;
 
@@ -71,10 +71,11 @@ DeclaredBackend read_declaration(const fs::path& file) {
   const fs::path folder = fs::absolute(file).parent_path();
   backend.external.working_directory =
       (folder / declaration.external.working_directory / "").lexically_normal().parent_path();
-  for (const char* key : keys) {
+  for (const char* key : external_keys) {
     Setting& setting = backend.origins[key].set_by;
     if (setting.layer.empty())
-      setting = {"backend " + backend.name, "", backend.origins.at(keys[0]).set_by.origin, ""};
+      setting = {
+          "backend " + backend.name, "", backend.origins.at(external_keys[0]).set_by.origin, ""};
   }
   return backend;
 }
@@ -126,21 +127,32 @@ void take(Draft& draft, const DeclaredBackend& declared) {
       origin.overrode.insert(origin.overrode.begin(), std::move(origin.set_by));
     origin.set_by = declared.origins.at(key).set_by;
   };
-  replace(keys[0], external.command, declared.external.command);
+  replace(external_keys[0], external.command, declared.external.command);
   // The declared one is absolute, which is what it stays.
-  replace(keys[1], external.working_directory, declared.external.working_directory);
-  replace(keys[2], external.environment, declared.external.environment);
+  replace(external_keys[1], external.working_directory, declared.external.working_directory);
+  replace(external_keys[2], external.environment, declared.external.environment);
 }
 
 void refuse_command_of_none(Draft& draft) {
   ExternalConfig& external = draft.experiment.external;
   const std::string reason = "has no meaning where backend is libtorch";
   const std::string hint = "set backend external, or the name of a declared backend";
+  refuse_unused(draft,
+                external_keys[0],
+                external.command,
+                std::vector<std::string>(),
+                "backend",
+                reason,
+                hint);
   refuse_unused(
-      draft, keys[0], external.command, std::vector<std::string>(), "backend", reason, hint);
-  refuse_unused(draft, keys[1], external.working_directory, std::string(), "backend", reason, hint);
-  refuse_unused(
-      draft, keys[2], external.environment, std::vector<std::string>(), "backend", reason, hint);
+      draft, external_keys[1], external.working_directory, std::string(), "backend", reason, hint);
+  refuse_unused(draft,
+                external_keys[2],
+                external.environment,
+                std::vector<std::string>(),
+                "backend",
+                reason,
+                hint);
 }
 
 void check_command(const Draft& draft) {
@@ -170,7 +182,7 @@ void check_command(const Draft& draft) {
 void complete_working_directory(Draft& draft, const PathBases& bases) {
   std::string& folder = draft.experiment.external.working_directory;
   if (folder.empty()) folder = bases.project_folder.string();
-  const fs::path meant = meant_path(draft.origins.at(keys[1]).set_by, folder, bases);
+  const fs::path meant = meant_path(draft.origins.at(external_keys[1]).set_by, folder, bases);
   std::error_code unreadable;
   if (!fs::is_directory(meant, unreadable)) {
     throw complaint(

@@ -53,7 +53,7 @@ std::string filled(std::string text, const std::vector<std::pair<std::string, st
 }
 
 /// A file of new_files.txt.
-const std::string& text_of(const std::string& name) {
+const std::string& file_text(const std::string& name) {
   static const auto texts = [] {
     std::map<std::string, std::string> parts;
     // The newline before a marker belongs to the marker.
@@ -91,12 +91,12 @@ NewFiles workspace_files(const std::string& name,
     lines += "- {{ joinpath(workspace_root, " + quoted(library) + ") | toyaml }}\n";
   }
   return {{"README.md",
-           filled(text_of("workspace/README.md"),
+           filled(file_text("workspace/README.md"),
                   {{"NAME", name}, {"DESCRIPTION", paragraph(description)}})},
-          {"base_directories.yaml", text_of("workspace/base_directories.yaml")},
+          {"base_directories.yaml", file_text("workspace/base_directories.yaml")},
           {"meta_defaults.yaml",
-           filled(text_of("workspace/meta_defaults.yaml"), {{"LIBRARIES", lines}})},
-          {"workspace.yaml", text_of("workspace/workspace.yaml")}};
+           filled(file_text("workspace/meta_defaults.yaml"), {{"LIBRARIES", lines}})},
+          {"workspace.yaml", file_text("workspace/workspace.yaml")}};
 }
 
 std::string meta_text(const ProjectTexts& texts) {
@@ -108,7 +108,7 @@ std::string meta_text(const ProjectTexts& texts) {
   }
   auto keys = keys_of(texts);
   keys.emplace_back("CONFIGS", configs);
-  return filled(text_of("project/meta.yaml"), keys);
+  return filled(file_text("project/meta.yaml"), keys);
 }
 
 /// The files of a new project; with the library, ones that train.
@@ -119,18 +119,18 @@ NewFiles project_files(const ProjectTexts& texts, bool has_library) {
   const bool trains = has_library && texts.copied_config.empty();
   NewFiles files = {
       {"README.md",
-       filled(trains ? text_of("training/README.md") : text_of("project/README.md"), keys)},
+       filled(trains ? file_text("training/README.md") : file_text("project/README.md"), keys)},
       {"meta.yaml", meta_text(texts)}};
   if (!texts.copied_config.empty()) {
     files.emplace_back(default_file, texts.copied_config);
   } else if (!has_library) {
-    files.emplace_back(default_file, text_of("project/default.yaml"));
+    files.emplace_back(default_file, file_text("project/default.yaml"));
   } else {
-    files.emplace_back("templates/project.yaml", text_of("training/project.yaml"));
-    files.emplace_back(configs + "model.yaml", text_of("training/model.yaml"));
-    files.emplace_back(default_file, text_of("training/train_baseline.yaml"));
-    files.emplace_back(configs + "train_variant.yaml", text_of("training/train_variant.yaml"));
-    files.emplace_back("tables/variants.yaml", filled(text_of("training/variants.yaml"), keys));
+    files.emplace_back("templates/project.yaml", file_text("training/project.yaml"));
+    files.emplace_back(configs + "model.yaml", file_text("training/model.yaml"));
+    files.emplace_back(default_file, file_text("training/train_baseline.yaml"));
+    files.emplace_back(configs + "train_variant.yaml", file_text("training/train_variant.yaml"));
+    files.emplace_back("tables/variants.yaml", filled(file_text("training/variants.yaml"), keys));
   }
   return files;
 }

@@ -89,7 +89,7 @@ TEST_CASE("a run is stopped by another forge and goes on by the same command") {
     const HeldProcess held(forge.worker_pid());
     const Outcome stopped = forge.call({"runs", "stop", "--all"});
     REQUIRE(stopped.exit_code == 0);
-    REQUIRE(stopped.out == id + ": saves after this step and stops\n");
+    REQUIRE(stopped.out == id + ": stopping after saving a checkpoint\n");
   }
   REQUIRE(Program::wait_for(pid).exit_code == 3);
   REQUIRE(forge.events(forge.only_run()).back().at("status") == "stopped");

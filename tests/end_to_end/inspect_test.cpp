@@ -115,7 +115,7 @@ TEST_CASE("every command that looks at templates answers in words and in JSON") 
   REQUIRE(contains(tree.text({"graph", "first"}), "!singleton:models:Llama@model"));
   REQUIRE(contains(tree.text({"arguments", "first"}), "--width INT"));
   REQUIRE(contains(tree.text({"explain", "main.lr", "first"}), "library/trainer.yaml:11:9"));
-  REQUIRE(contains(tree.text({"check"}), "nothing to mend"));
+  REQUIRE(contains(tree.text({"check"}), "no problems"));
   const Outcome difference = tree.forge.call({"diff", "first", "second", "--json"});
   REQUIRE(difference.exit_code == 1);  // as diff's own
   REQUIRE(contains(json::parse(difference.out).dump(), "0.002"));
@@ -194,7 +194,8 @@ TEST_CASE("forge model refuses sizes and options that make no sense") {
   REQUIRE(error({"model", "4M", "--set", "model.canon.kernel=3"})
               .find("has no meaning where model.canon.set is empty") != std::string::npos);
   REQUIRE(error({"model", "nope_4M", "--set", "model.attention.position.rope_dim=8"})
-              .find("has no meaning where model.attention.position.kind is nope") != std::string::npos);
+              .find("has no meaning where model.attention.position.kind is nope") !=
+          std::string::npos);
 }
 
 double last_loss(const Program& forge, const std::vector<std::string>& overrides) {
@@ -344,19 +345,18 @@ TEST_CASE("a runs folder that cannot be written is refused before anything start
   check(forge, {tiny({"run", "train_llama"}), {"file/runs", "FORGE_RUNS_DIR"}}, 1);
 }
 
-TEST_CASE("a database of a newer forge is left alone") {
+TEST_CASE("a database that is no results store is left alone") {
   const Program forge;
+  const std::string path = (forge.runs_dir() / "forge.sqlite").string();
   std::filesystem::create_directories(forge.runs_dir());
-  {
-    SQLite::Database database((forge.runs_dir() / "forge.sqlite").string(),
-                              SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    database.exec("PRAGMA user_version = 9999");
-  }
+  SQLite::Database(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
+      .exec("CREATE TABLE letters (body TEXT)");
   const Outcome outcome = forge.call(tiny({"run", "train_llama"}));
   INFO(outcome.err);
-  REQUIRE(outcome.exit_code != 0);
-  REQUIRE(outcome.err.find("newer") != std::string::npos);
+  REQUIRE(outcome.exit_code == 1);
+  REQUIRE(outcome.err.find("no results store") != std::string::npos);
   REQUIRE(forge.only_run().empty());
+  REQUIRE(SQLite::Database(path).tableExists("letters"));
 }
 
 using nlohmann::json;

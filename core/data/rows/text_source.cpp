@@ -27,7 +27,7 @@ void ordered_parallel(int64_t count,
 namespace {
 
 constexpr uint64_t texts_at_once = 256;  // about a quarter of a megabyte
-constexpr const char* phase = "writing tokens";
+constexpr const char* writing_phase = "writing tokens";
 
 /// Some documents' tokens, and where the text behind them begins.
 struct Encoded {
@@ -118,7 +118,7 @@ void write_generated(const GeneratedText& text_of,
     };
     const double fraction =
         std::min(part(writer.size(), amount.tokens), part(writer.documents(), amount.documents));
-    if (progress) progress(std::min(1.0, fraction), phase);
+    if (progress) progress(std::min(1.0, fraction), writing_phase);
     return !is_enough();
   };
   if (!is_enough()) ordered_pipeline(next, make, take);
@@ -144,7 +144,7 @@ void write_text(const TextRange& range,
   const std::function<bool(const Encoded&)> take = [&](const Encoded& encoded) {
     saving.append(encoded);
     const int64_t done = range.files->bytes_before(encoded.end) - before;
-    if (progress) progress(static_cast<double>(done) / total, phase);
+    if (progress) progress(static_cast<double>(done) / total, writing_phase);
     return true;
   };
   ordered_pipeline(next, make, take);

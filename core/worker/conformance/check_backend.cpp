@@ -85,8 +85,16 @@ void use_supported_values(Json& experiment, const worker::Supports& supports) {
     for (const std::string& part : split(key, '.')) pointer += "/" + part;
     const Json::json_pointer place(pointer);
     if (!experiment.contains(place) || !values.is_array() || values.empty()) continue;
-    if (std::find(values.begin(), values.end(), experiment[place]) == values.end())
-      experiment[place] = values.front();
+    const auto make_supported = [&values = values](Json& value) {
+      if (std::find(values.begin(), values.end(), value) == values.end()) value = values.front();
+    };
+    Json& setting = experiment[place];
+    // What a backend supports of a list, such as model.layers, it says of each element.
+    if (setting.is_array()) {
+      for (Json& element : setting) make_supported(element);
+    } else {
+      make_supported(setting);
+    }
   }
 }
 

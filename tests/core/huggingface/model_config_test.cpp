@@ -1,5 +1,5 @@
-#include "core/config/experiment.h"
 #include "core/huggingface/model_config.h"
+#include "core/config/experiment.h"
 #include "tests/core/huggingface/sample_model.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
@@ -141,9 +141,8 @@ TEST_CASE("a value under which transformers computes something else is refused w
   REQUIRE(contains(fault_of(llama_canon(), R"({"canon_bias": true})"), "'canon_bias' is true"));
   REQUIRE(contains(fault_of(llama_canon(), R"({"canon_set": "A", "canon_kernel": 7})"),
                    "'canon_kernel' is 7"));
-  REQUIRE(
-      read_with(llama(), R"({"hidden_act": "swish", "attention_bias": false})").model.attention.num_heads ==
-      8);
+  REQUIRE(read_with(llama(), R"({"hidden_act": "swish", "attention_bias": false})")
+              .model.attention.num_heads == 8);
 }
 
 TEST_CASE("sizes that make no model are refused by name") {
@@ -184,17 +183,19 @@ TEST_CASE("keys of forge's own are held against its schema") {
   json["model_type"] = "forge_llama_canon";
   json["architectures"] = {"ForgeLlamaCanonForCausalLM"};
   const auto fault = [&](const char* change) { return fault_of(json, change); };
-  REQUIRE(
-      read_with(json, R"({"forge_model": {"attention": {"position": {"kind": "nope"}}}})").model.attention.position.kind ==
-      model::PositionKind::nope);
+  REQUIRE(read_with(json, R"({"forge_model": {"attention": {"position": {"kind": "nope"}}}})")
+              .model.attention.position.kind == model::PositionKind::nope);
   REQUIRE(contains(fault(R"({"forge_model": {"colour": 1}})"), "unknown key 'model.colour'"));
-  REQUIRE(contains(fault(R"({"forge_model": {"attention": {"qk_norm": "both"}}})"), "'both' is not one of"));
+  REQUIRE(contains(fault(R"({"forge_model": {"attention": {"qk_norm": "both"}}})"),
+                   "'both' is not one of"));
   REQUIRE(contains(fault(R"({"forge_model": 3})"), "'forge_model'"));
   REQUIRE(contains(fault(R"({"forge_model": {"num_layers": 0}})"), "model.num_layers would be"));
-  REQUIRE(contains(fault(R"({"forge_model": {"attention": {"num_kv_heads": 3}}})"), "does not divide"));
-  REQUIRE(contains(fault(R"({"forge_model": {"position": {"rope_dim": 64}}})"), "rotate 64 of"));
+  REQUIRE(
+      contains(fault(R"({"forge_model": {"attention": {"num_kv_heads": 3}}})"), "does not divide"));
+  REQUIRE(contains(fault(R"({"forge_model": {"attention": {"position": {"rope_dim": 64}}}})"),
+                   "rotate 64 of"));
   REQUIRE(contains(fault(R"({"forge_model": {"canon": {"set": "CA"}}})"), "canon.set is 'CA'"));
-  REQUIRE(contains(fault(R"({"forge_model": {"canon": {"kernel": 9}}})"), "model.kernel"));
+  REQUIRE(contains(fault(R"({"forge_model": {"canon": {"kernel": 9}}})"), "model.canon.kernel"));
 }
 
 using model::ModelConfig;
@@ -287,8 +288,8 @@ TEST_CASE("options without a key elsewhere get keys of forge's and a model_type 
   model.attention.qk_norm = model::QkNorm::per_head;
   const WrittenConfig config = write_config(model, facts);
   REQUIRE(config.architecture == Architecture::forge);
-  REQUIRE(config.forge_keys ==
-          std::vector<std::string>{"model.attention.position.kind: nope", "model.attention.qk_norm: per_head"});
+  REQUIRE(config.forge_keys == std::vector<std::string>{"model.attention.position.kind: nope",
+                                                        "model.attention.qk_norm: per_head"});
   const Json json = config.json;
   REQUIRE(json["model_type"] == "forge_llama_canon");
   REQUIRE(json["architectures"] == Json{"ForgeLlamaCanonForCausalLM"});

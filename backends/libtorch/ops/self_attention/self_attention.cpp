@@ -40,11 +40,6 @@ Heads split(const at::Tensor& qkv, const HeadLayout& layout) {
           all.narrow(2, layout.heads + layout.kv_heads, layout.kv_heads)};
 }
 
-/// Options of the heads that attention reads: those of qkv with the products' type.
-at::TensorOptions options_of(const at::Tensor& qkv, int64_t products) {
-  return qkv.options().dtype(static_cast<at::ScalarType>(products));
-}
-
 /// The weights that autograd tracks are arguments of their own; their gradients are returned.
 struct Arguments {
   CanonRope rope;

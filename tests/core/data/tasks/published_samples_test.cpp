@@ -200,7 +200,7 @@ namespace forge::data::tasks {
 namespace {
 
 /// A quantity over many instances.
-struct Sample {
+struct PublishedSample {
   std::vector<double> values;
 
   double mean() const {
@@ -225,9 +225,9 @@ struct Sample {
 
 using Quantity = std::function<double(const Instance&)>;
 
-Sample sample_of(const Task& task, Split split, size_t count, const Quantity& quantity) {
+PublishedSample sample_of(const Task& task, Split split, size_t count, const Quantity& quantity) {
   constexpr size_t block = 100;
-  Sample sample;
+  PublishedSample sample;
   sample.values.resize(count);
   parallel_for((count + block - 1) / block, [&](size_t first) {
     Instance instance;
@@ -242,12 +242,12 @@ Sample sample_of(const Task& task, Split split, size_t count, const Quantity& qu
 double length(const Instance& instance) { return static_cast<double>(instance.tokens.size()); }
 
 /// Four standard errors of the difference of two means, the other one's of `count` instances.
-double tolerance(const Sample& own, size_t count) {
+double tolerance(const PublishedSample& own, size_t count) {
   return 4 * std::sqrt(own.variance() * (1 / static_cast<double>(own.values.size()) +
                                          1 / static_cast<double>(count)));
 }
 
-void check_mean(const Sample& own, const nlohmann::json& published, size_t count) {
+void check_mean(const PublishedSample& own, const nlohmann::json& published, size_t count) {
   INFO("own mean " << own.mean() << ", published " << published << " of " << count);
   REQUIRE(std::abs(own.mean() - published.get<double>()) <= tolerance(own, count));
 }
@@ -257,16 +257,16 @@ constexpr size_t of_depo_evaluation = 100;
 constexpr size_t of_brevo_evaluation = 200;
 
 /// The largest of more instances is about as large, or larger: it hangs on chance.
-void check_max(const Sample& own, const nlohmann::json& published) {
+void check_max(const PublishedSample& own, const nlohmann::json& published) {
   REQUIRE(own.max() >= 0.95 * published.get<double>());
 }
 
 /// Lengths of both splits.
 void check_lengths(const Task& task, const nlohmann::json& published, size_t of_evaluation) {
-  const Sample training = sample_of(task, Split::training, 6000, length);
+  const PublishedSample training = sample_of(task, Split::training, 6000, length);
   check_mean(training, published["train_len_mean"], of_training);
   check_max(training, published["train_len_max"]);
-  const Sample evaluation = sample_of(task, Split::evaluation, 3000, length);
+  const PublishedSample evaluation = sample_of(task, Split::evaluation, 3000, length);
   check_mean(evaluation, published["eval_len_mean"], of_evaluation);
   check_max(evaluation, published["eval_len_max"]);
 }
@@ -282,10 +282,11 @@ TEST_CASE("Depo's instances are as long as those of the code") {
     INFO(name);
     const auto task = make_task(config);
     check_lengths(*task, stats[name], of_depo_evaluation);
-    const Sample scored = sample_of(*task, Split::evaluation, 3000, [](const Instance& instance) {
-      return static_cast<double>(
-          std::count(instance.scored.begin(), instance.scored.end(), uint8_t{1}));
-    });
+    const PublishedSample scored =
+        sample_of(*task, Split::evaluation, 3000, [](const Instance& instance) {
+          return static_cast<double>(
+              std::count(instance.scored.begin(), instance.scored.end(), uint8_t{1}));
+        });
     check_mean(scored, stats[name]["label_per_sample_eval"], of_depo_evaluation);
   }
 }
@@ -331,12 +332,12 @@ TEST_CASE("Brevo's instances have the sizes and depths of those of the code", "[
     for (const auto& [depth, count] : published["min_depth_hist"].items()) {
       depths[std::min(5, std::stoi(depth))] += count.get<double>() / of_brevo_evaluation;
     }
-    const Sample groups = sample([](const Instance& instance) {
+    const PublishedSample groups = sample([](const Instance& instance) {
       return std::min(5.0, static_cast<double>(instance.answers[0].group));
     });
     for (const auto& [depth, fraction] : depths) {
       INFO("depth " << depth);
-      Sample own = groups;
+      PublishedSample own = groups;
       for (double& value : own.values) value = value == depth ? 1 : 0;
       check_mean(own, fraction, of_brevo_evaluation);
     }
@@ -348,7 +349,7 @@ TEST_CASE("Mano's lengths and values are as frequent as those of the code") {
   constexpr size_t published_lengths = 1000;
   constexpr size_t published_values = 20000;
   const Mano task({16, Variant::code, true});
-  const Sample lengths = sample_of(task, Split::training, 20000, length);
+  const PublishedSample lengths = sample_of(task, Split::training, 20000, length);
   check_mean(lengths, stats["mano_L16"]["len_mean"], published_lengths);
   REQUIRE(lengths.max() == stats["mano_L16"]["len_max"].get<double>());
   const auto value_is = [](const Mano& mano, int value) {
@@ -368,7 +369,8 @@ TEST_CASE("Mano's lengths and values are as frequent as those of the code") {
              published["0"],
              published_values);
   for (int value = 1; value < Mano::modulus; ++value) {
-    const Sample own = sample_of(shorter, Split::training, 40000, value_is(shorter, value));
+    const PublishedSample own =
+        sample_of(shorter, Split::training, 40000, value_is(shorter, value));
     REQUIRE(own.mean() <=
             published["max_nonzero"].get<double>() + tolerance(own, published_values));
     REQUIRE(own.mean() >= published["min"].get<double>() - tolerance(own, published_values));
@@ -384,9 +386,10 @@ TEST_CASE("sentences of the grammars are as long as those of the code") {
     const Grammar grammar = Grammar::parse(samples[name + "_rules"].dump(), name);
     const nlohmann::json& published = stats[name];
     const auto task = make_task(LanoConfig{grammar});
-    const Sample own = sample_of(*task, Split::training, 20000, [](const Instance& instance) {
-      return length(instance) - 1;
-    });
+    const PublishedSample own =
+        sample_of(*task, Split::training, 20000, [](const Instance& instance) {
+          return length(instance) - 1;
+        });
     check_mean(own, published["len_mean"], published_sentences);
     check_max(own, published["len_max"]);
     REQUIRE(own.min() <= 1.05 * published["len_min"].get<double>());
@@ -431,7 +434,7 @@ TEST_CASE("forge's own figures of lengths are the recorded ones") {
   constexpr double recorded_instances = 100000;
   for (const Recorded& each : all) {
     const size_t count = asked == nullptr ? each.checked : std::strtoull(asked, nullptr, 10);
-    const Sample own = sample_of(*make_task(each.config), each.split, count, length);
+    const PublishedSample own = sample_of(*make_task(each.config), each.split, count, length);
     INFO(each.name << (each.split == Split::training ? " training" : " evaluation") << " of "
                    << count << ": mean " << std::to_string(own.mean()) << ", variance "
                    << std::to_string(own.variance()));
