@@ -32,8 +32,9 @@ Json value_to_json(const std::optional<T>& value) {
 class Writer {
  public:
   template <class T>
-  void field(const char* key, T& value, const char*, Limits = {}) {
-    json_[key] = value_to_json(value);
+  void field(const char* key, T& value, const char*, Limits limits = {}) {
+    Json json = value_to_json(value);
+    if (!limits.written_if_set || !json.is_null()) json_[key] = std::move(json);
   }
   template <class T>
   void section(const char* key, T& value, const char*) {

@@ -132,6 +132,12 @@ std::vector<Explanation> explain(const ResolvedConfig& resolved, const std::stri
     if (leaf.path != key && !is_below(leaf.path, key)) continue;
     explanations.push_back(explained(leaf, find_key(leaf.path)));
   }
+  const auto unset = resolved.origins.find(key);
+  const std::string section = key.substr(0, key.rfind('.'));
+  const bool has_section = std::any_of(
+      leaves.begin(), leaves.end(), [&](const Leaf& leaf) { return is_below(leaf.path, section); });
+  if (explanations.empty() && has_section && unset != resolved.origins.end())
+    explanations.push_back(explained({key, nullptr, unset->second}, find_key(key)));
   if (explanations.empty()) fail_unknown(key, paths_of(leaves));
   return explanations;
 }

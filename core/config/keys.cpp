@@ -42,8 +42,10 @@ class KeyLister {
 
   template <class T>
   void field(const char* key, T& value, const char* help, Limits limits = {}) {
-    Key described{
-        prefix_ + key, type_name(value), help, json_text(defaults_.at(key)), limits.required};
+    const nlohmann::json unset = nullptr;
+    const auto found = defaults_.find(key);
+    const nlohmann::json& default_value = found == defaults_.end() ? unset : *found;
+    Key described{prefix_ + key, type_name(value), help, json_text(default_value), limits.required};
     if (limits.nullable) described.type += " or null";
     if (limits.nullable) described.default_value = "null";
     if (limits.required) described.default_value.clear();
