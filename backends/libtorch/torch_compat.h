@@ -66,9 +66,12 @@ inline void use_deterministic_algorithms(bool wanted) {
 }
 
 /// Causal attention by the library's own kernels where it has them; shapes of causal_attention.
+/// `hidden`: the keys that a query may not see under that window, bool [T, T]; undefined: later ones.
 inline at::Tensor scaled_dot_product_attention(const at::Tensor& q,
                                                const at::Tensor& k,
-                                               const at::Tensor& v) {
+                                               const at::Tensor& v,
+                                               const at::Tensor& hidden = {},
+                                               int64_t window = 0) {
 #if FORGE_TORCH_AT_LEAST(2, 0)
   const int64_t group = q.size(2) / k.size(2);
   at::Tensor keys = k.transpose(1, 2), values = v.transpose(1, 2);
@@ -76,12 +79,16 @@ inline at::Tensor scaled_dot_product_attention(const at::Tensor& q,
     keys = keys.repeat_interleave(group, 1);
     values = values.repeat_interleave(group, 1);
   }
+  static_cast<void>(window);
+  std::optional<at::Tensor> visible;
+  if (hidden.defined()) visible = hidden.logical_not();
   return at::scaled_dot_product_attention(
-             q.transpose(1, 2), keys, values, {}, 0.0, /*is_causal=*/true)
+             q.transpose(1, 2), keys, values, visible, 0.0, /*is_causal=*/!visible)
       .transpose(1, 2)
       .contiguous();
 #else
-  return ops::causal_attention_reference(q, k, v);
+  static_cast<void>(hidden);
+  return ops::causal_attention_reference(q, k, v, {}, window);
 #endif
 }
 

@@ -102,7 +102,7 @@ class GarbageFinder {
   }
 
   void look_at_run(const run::RunFolder& folder) {
-    if (FileLock::is_held(folder.lock_file()) || queue::is_queued(runs_dir_, folder.id())) return;
+    if (folder.is_running() || queue::is_queued(runs_dir_, folder.id())) return;
     add_leftovers(folder.path(), folder.id());
     add_leftovers(folder.checkpoints(), folder.id());
     std::set<fs::path> damaged;

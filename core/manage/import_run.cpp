@@ -7,6 +7,7 @@
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/staging.h"
 #include "core/config/experiment.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
@@ -17,26 +18,6 @@ namespace forge::manage {
 namespace {
 
 using Json = nlohmann::json;
-
-/// A folder of this process's own in the runs folder, removed at the end of its scope.
-class Aside {
- public:
-  explicit Aside(const fs::path& runs_dir)
-      : path_(runs_dir / (std::string(aside_prefix) + "import-" + std::to_string(::getpid()))) {
-    remove_tree(path_);
-    make_directories(path_);
-  }
-  ~Aside() {
-    std::error_code ignored;
-    remove_tree(path_, ignored);
-  }
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 Error refused(const std::string& what, const std::string& hint = "") {
   return Error(what, {}, hint, ExitCode::failed);
@@ -175,11 +156,12 @@ bool is_same(const run::RunRecord& here, const run::RunRecord& coming) {
 }  // namespace
 
 ImportResult import_packed_run(const fs::path& origin, const fs::path& runs_dir) {
-  const Aside aside(runs_dir);
+  const ScratchFolder aside(runs_dir /
+                            (std::string(aside_prefix) + "import-" + std::to_string(::getpid())));
   const fs::path unpacked = aside.path() / "pack";
   make_directories(unpacked);
   const run::RunFolder source(find_run_folder(fs::absolute(origin), unpacked));
-  if (FileLock::is_held(source.lock_file()))
+  if (source.is_running())
     throw refused("run '" + source.id() + "' is running: its files still change",
                   "'forge runs stop' stops it");
   ImportResult imported{run::RunFolder(""), false, {}, {}};

@@ -33,6 +33,11 @@ config::Experiment experiment_of(const RunFolder& folder) {
                 {},
                 "",
                 ExitCode::failed);
+  } catch (const Error& problem) {
+    throw Error("run '" + folder.id() + "' cannot be used: " + problem.message(),
+                {},
+                "'forge run " + folder.record().config + "' trains its config again",
+                problem.exit_code());
   }
 }
 
@@ -156,30 +161,29 @@ worker::Request model_request(worker::Job job,
   return request;
 }
 
+void refuse_answer(const std::string& problem) { throw Error(problem, {}, "", ExitCode::failed); }
+
 namespace {
 
 using Json = nlohmann::json;
 
-/// Leaves of the section `model` by their path. How weights are drawn counts for nothing here.
-Json leaves_of(const model::ModelConfig& model) {
+/// The section `model` of a config.
+Json section_of(const model::ModelConfig& model) {
   config::Experiment experiment;
   experiment.model = model;
-  return config::to_json(experiment).at("model").flatten();
+  return config::to_json(experiment).at("model");
 }
 
-/// Config keys in which the models differ. Different sizes are found later, by the shapes.
+/// Config keys in which the models differ, but for how initial weights are drawn. Different sizes
+/// are found later, by the shapes.
 std::vector<std::string> differences(const model::ModelConfig& wanted,
                                      const model::ModelConfig& origin) {
   std::vector<std::string> notes;
-  const Json theirs = leaves_of(origin);
-  const Json ours = leaves_of(wanted);
-  for (const auto& [pointer, value] : ours.items()) {
-    if (starts_with(pointer, "/init") || theirs.value(pointer, Json()) == value) continue;
-    std::string key = "model" + pointer;
-    std::replace(key.begin(), key.end(), '/', '.');
-    notes.push_back(key + " is " + json_text(value) +
-                    "; the initial weights come from a model with " +
-                    json_text(theirs.value(pointer, Json())));
+  std::map<std::string, Json> theirs = dotted_leaves(section_of(origin));
+  for (const auto& [key, value] : dotted_leaves(section_of(wanted))) {
+    if (starts_with(key, "init") || theirs[key] == value) continue;
+    notes.push_back("model." + key + " is " + json_text(value) +
+                    "; the initial weights come from a model with " + json_text(theirs[key]));
   }
   return notes;
 }

@@ -87,7 +87,8 @@ Page make_page(size_t runs, size_t points, const std::string& name) {
   table.name = "positions";
   table.sheet.title = name + " positions";
   table.sheet.columns = {{"Model"}, {"Eval Loss", true}, {"Tok/s", true}, {"Notes", false, true}};
-  table.columns = {{}, {Better::lower, false}, {Better::higher, true}, {}};
+  table.columns = {
+      {}, {results::Direction::lower_is_better}, {results::Direction::higher_is_better, true}, {}};
   for (ColumnInfo& meaning : table.columns) meaning.intervals.resize((runs + seeds - 1) / seeds);
   if (runs > 0) table.columns[1].intervals[0] = statistics::Interval{1.5, 2.5};
   for (size_t i = 0; i < runs; i += seeds) {
@@ -99,7 +100,7 @@ Page make_page(size_t runs, size_t points, const std::string& name) {
   }
   table.sheet.footnotes = {name + " was measured in another call"};
   table.sheet.verdicts = {"not decidable: " + name + " is better (no run)"};
-  table.sheet.left_out = {name + ": seed 1, this table shows 2"};
+  table.sheet.excluded = {name + ": seed 1, this table shows 2"};
   table.sheet.commands = {"forge run " + name};
   table.setup = {{"Profile", "quick", "profile quick"}};
   page.tables.push_back(std::move(table));

@@ -51,7 +51,7 @@ data::Dataset training_rows(const worker::Request& request, const config::Experi
 data::Dataset evaluation_rows(const std::vector<worker::TokenSource>& sources,
                               const config::Experiment& experiment) {
   data::RowOptions options;
-  options.turns = data::Turns::one_after_another;
+  options.interleaving = data::Interleaving::sequential;
   if (!sources.empty() && sources[0].short_last_row) {
     options.last_row = data::LastRow::may_be_short;
   }

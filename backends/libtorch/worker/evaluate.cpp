@@ -212,7 +212,7 @@ void AnswerSender::send_continuations(int64_t step,
   worker::Generation wanted;
   wanted.context = seq_len_;
   wanted.batch_size = batch_size_;
-  wanted.temperature = task_->asked() == data::tasks::Asked::sampled ? 1 : 0;
+  wanted.temperature = task_->eval_mode() == data::tasks::EvalMode::sampled ? 1 : 0;
   wanted.seed = data::tasks::seed_of(worker::first_source(request_.evaluation_tokens).task);
   std::vector<worker::Answers> answers;
   for (int64_t row = 0; row < request_.answer_rows; ++row) {

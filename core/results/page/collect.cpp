@@ -11,7 +11,6 @@
 #include "core/results/page/page.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/provenance.h"
-#include "core/results/tables/row_comparison.h"
 
 namespace forge::page {
 namespace {
@@ -164,23 +163,24 @@ size_t points_of_a_curve(size_t runs) {
                     most_points_of_a_curve);
 }
 
-ColumnInfo info_of(const tables::ColumnSpec& column, const tables::Ablation& ablation) {
-  if (column.kind == tables::ColumnKind::overhead) return {Better::higher, true, Unit::share};
+/// The column at `place` of the sheet.
+ColumnInfo info_of(const tables::ColumnSpec& column,
+                   size_t place,
+                   const tables::Sheet& sheet,
+                   const tables::Ablation& ablation) {
+  if (column.kind == tables::ColumnKind::overhead)
+    return {results::Direction::higher_is_better, true, results::Unit::fraction};
   if (column.kind == tables::ColumnKind::published)
-    return {Better::unknown, results::metric_named(column.metric).is_cost, Unit::plain};
+    return {std::nullopt, results::metric_named(column.metric).is_cost};
   const std::optional<results::Metric> metric = metric_of(column);
   if (!metric) return {};
-  ColumnInfo info;
-  info.better = metric->higher_is_better() ? Better::higher : Better::lower;
-  if (metric->is_fraction()) info.unit = Unit::share;
-  if (metric->unit == results::Unit::bytes) info.unit = Unit::bytes;
+  ColumnInfo info{metric->better, false, metric->unit};
   if (column.kind == tables::ColumnKind::difference) return info;
   info.is_cost = metric->is_cost;
   const bool is_benchmark = column.metric == results::tokens_per_second_name &&
                             ablation.table.tokens_per_second == tables::SpeedSource::benchmark;
   if (is_benchmark || metric->source == results::Source::model) return info;
-  for (const tables::Cell& cell : cells_of(ablation, column.metric))
-    info.intervals.push_back(cell.summary.interval);
+  for (const auto& row : sheet.rows) info.intervals.push_back(row[place].interval);
   return info;
 }
 
@@ -195,13 +195,13 @@ std::vector<std::string> runs_of(const tables::AblationRow& row) {
     for (const store::RunSummary& run : sample.runs) add(run);
   };
   add_all(row);
-  for (const tables::Point& point : row.points) add_all(point);
+  for (const tables::SweepPoint& point : row.points) add_all(point);
   return ids;
 }
 
 RowSource source_of(const tables::AblationRow& row) {
-  const std::string division = row.division.empty() ? "" : " (" + row.division + ")";
-  return {row.spec.name + division, runs_of(row), row.breaks};
+  const std::string group = row.group.empty() ? "" : " (" + row.group + ")";
+  return {row.spec.name + group, runs_of(row), row.violations};
 }
 
 Table table_of(const tables::Ablation& ablation) {
@@ -210,7 +210,7 @@ Table table_of(const tables::Ablation& ablation) {
   table.sheet = make_sheet(ablation);
   table.setup = ablation.setup;
   for (const tables::ColumnSpec& column : shown_columns(ablation))
-    table.columns.push_back(info_of(column, ablation));
+    table.columns.push_back(info_of(column, table.columns.size(), table.sheet, ablation));
   for (const tables::AblationRow& row : ablation.rows) table.row_sources.push_back(source_of(row));
   return table;
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 
+#include "core/results/metrics.h"
 #include "core/results/page/assets.h"
 #include "core/results/statistics/sample.h"
 #include "core/results/store/run_summary.h"
@@ -59,26 +59,20 @@ nlohmann::ordered_json to_json(const Configs& configs);
 /// A project's results as one HTML file that asks nothing of any network.
 namespace forge::page {
 
-/// Which values of a column are the better ones.
-enum class Better { unknown, lower, higher };
-
-/// How a column's values are written: as they are, as a percentage, in GiB.
-enum class Unit { plain, share, bytes };
-
 /// What a column's metrics are to a reader who weighs one against another.
 struct ColumnInfo {
-  Better better = Better::unknown;
+  std::optional<results::Direction> better;  ///< none: not known
   bool is_cost = false;  ///< speed, memory, parameters: what quality is paid with
-  Unit unit = Unit::plain;
+  results::Unit unit = results::Unit::number;
   /// Of each row that of the mean over its seeds, where it is known; empty: of none.
   std::vector<std::optional<statistics::Interval>> intervals = {};
 };
 
 /// What stands behind a row of a table.
 struct RowSource {
-  std::string name;                 ///< of the row, unlike those of all others
-  std::vector<std::string> runs;    ///< their ids; the first is the one that the row shows
-  std::vector<std::string> breaks;  ///< why it is compared with no other row; empty: it is
+  std::string name;                     ///< of the row, unlike those of all others
+  std::vector<std::string> runs;        ///< their ids; the first is the one that the row shows
+  std::vector<std::string> violations;  ///< why it is compared with no other row; empty: it is
 };
 
 /// A table as it is shown.

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/results/metrics.h"
-#include "core/results/store/event_reader.h"
 #include "core/run/event_log.h"
 #include "core/run/run_folder.h"
 #include "core/worker/messages.h"
@@ -137,6 +136,6 @@ int progress_percent(const RunSummary& run);
 void apply(const run::StoredEvent& stored, RunSummary& run);
 
 /// The newest time of these lines becomes that of the run.
-void apply_times(const std::vector<ReadLine>& lines, RunSummary& run);
+void apply_times(const std::vector<run::ReadLine>& lines, RunSummary& run);
 
 }  // namespace forge::store

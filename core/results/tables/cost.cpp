@@ -8,7 +8,10 @@
 
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/results/metrics.h"
 #include "core/results/tables/ablation.h"
+#include "core/run/host.h"
+#include "core/run/identity.h"
 
 namespace forge::tables {
 namespace {
@@ -51,43 +54,24 @@ const Record* newest_of(const std::string& config,
   return newest;
 }
 
-std::string device_text(const benchmark::BenchDevice& device) {
-  const std::string name = device.name.empty() ? device.type : device.name;
-  if (device.type != "cpu") return name;
-  return name + ", " + std::to_string(device.threads) +
-         (device.threads == 1 ? " thread" : " threads");
+std::string bench_device_text(const Record& record) {
+  return run::device_text(record.device.type, record.device.name, record.device.threads);
 }
 
-/// "batch_size" of "/batch_size", "z_loss.kind" of "/z_loss/kind".
-std::string dotted(const std::string& pointer) {
-  return join(split(std::string_view(pointer).substr(1), '/'), ".");
-}
-
-/// What keeps a measurement from being compared with another one; "" for nothing.
-std::string difference(const Record& record, const Record& reference) {
+/// Why a measurement is not comparable with the reference; "" if it is.
+std::string why_not_comparable(const Record& record, const Record& reference) {
   std::vector<std::string> parts;
-  if (record.call.id != reference.call.id) {
+  if (record.call.id != reference.call.id)
     parts.push_back("measured in another call, on " + record.call.created.substr(0, 10));
-  }
-  if (device_text(record.device) != device_text(reference.device)) {
-    parts.push_back("on " + device_text(record.device));
-  }
-  const nlohmann::json own = record.train.flatten();
-  const nlohmann::json others = reference.train.flatten();
-  for (const auto& [pointer, value] : own.items()) {
-    const auto other = others.find(pointer);
-    if (other != others.end() && *other != value) {
-      parts.push_back("train." + dotted(pointer) + " " + json_text(value) + " where others have " +
-                      other->dump());
-    }
+  if (bench_device_text(record) != bench_device_text(reference)) parts.push_back("on " + bench_device_text(record));
+  const std::map<std::string, nlohmann::json> others = run::dotted_leaves(reference.train);
+  for (const auto& [key, value] : run::dotted_leaves(record.train)) {
+    const auto other = others.find(key);
+    if (other != others.end() && other->second != value)
+      parts.push_back("train." + key + " " + json_text(value) + " where others have " +
+                      json_text(other->second));
   }
   return join(parts, ", ");
-}
-
-std::string percent(double fraction) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * fraction);
-  return text;
 }
 
 }  // namespace
@@ -108,7 +92,7 @@ std::vector<std::optional<MeasuredSpeed>> choose_speeds(const TableSpec& table,
     const std::string& config = table.rows[i].config;
     const auto found = chosen.find(config);
     const Record* record = found != chosen.end() ? found->second : newest_of(config, calls);
-    if (record) speeds[i] = {*record, difference(*record, reference)};
+    if (record) speeds[i] = {*record, why_not_comparable(*record, reference)};
   }
   return speeds;
 }
@@ -117,16 +101,16 @@ std::string describe_speeds(const std::vector<std::optional<MeasuredSpeed>>& spe
   const Record* any = nullptr;
   double spread = 0;
   for (const std::optional<MeasuredSpeed>& speed : speeds) {
-    if (!speed || !speed->otherwise.empty()) continue;
+    if (!speed || !speed->not_comparable_because.empty()) continue;
     if (!any) any = &speed->record;
     spread = std::max(spread, speed->record.spread);
   }
   if (!any) return "";
-  return "forge bench on " + any->call.created.substr(0, 10) + ", " + device_text(any->device) +
-         ", " + json_text(any->train.value("batch_size", nlohmann::json(0))) + " \u00d7 " +
+  return "forge bench on " + any->call.created.substr(0, 10) + ", " + bench_device_text(*any) + ", " +
+         json_text(any->train.value("batch_size", nlohmann::json(0))) + " \u00d7 " +
          json_text(any->train.value("seq_len", nlohmann::json(0))) + " tokens, " + any->precision +
          ", median of " + std::to_string(any->windows.size()) + " windows, spread at most " +
-         percent(spread);
+         results::percent_text(spread);
 }
 
 std::string bench_command(const TableSpec& table) {
@@ -143,11 +127,12 @@ double tokens_of(const AblationRow& row) { return static_cast<double>(row.run->t
 
 /// Seconds for a token; NaN where the row's speed says nothing beside the others'.
 double seconds_per_token(const AblationRow& row, const Ablation& ablation) {
-  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.division);
+  const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.group);
   const std::optional<double> speed = tokens_per_second_of(row, ablation.table);
   if (!baseline || !speed || !(*speed > 0)) return unknown;
   const bool measured = ablation.table.tokens_per_second == SpeedSource::benchmark;
-  if (measured ? !row.speed->otherwise.empty() : !computed_alike(row, *baseline)) return unknown;
+  if (measured ? !row.speed->not_comparable_because.empty() : !same_setup(row, *baseline))
+    return unknown;
   return 1 / *speed;
 }
 
@@ -158,7 +143,7 @@ class Budget {
       : cost_of_a_token_(std::move(cost_of_a_token)) {
     for (size_t i = 0; i < cost_of_a_token_.size(); ++i) {
       const AblationRow& row = ablation.rows[i];
-      if (!row.completed() || !row.is_controlled() || std::isnan(cost_of_a_token_[i])) continue;
+      if (!row.completed() || !row.is_comparable() || std::isnan(cost_of_a_token_[i])) continue;
       const double cost = cost_of_a_token_[i] * tokens_of(row);
       if (cost < smallest_) {
         smallest_ = cost;
@@ -171,7 +156,7 @@ class Budget {
                              const AblationRow& row,
                              const Evaluations& evaluations) const {
     std::vector<double> losses;
-    if (!row.is_controlled() || std::isnan(cost_of_a_token_[index])) return losses;
+    if (!row.is_comparable() || std::isnan(cost_of_a_token_[index])) return losses;
     const double tokens = std::min(smallest_ / cost_of_a_token_[index], tokens_of(row));
     for (const store::RunSummary& run : row.runs)
       losses.push_back(loss_after(tokens, evaluations(run.id)));

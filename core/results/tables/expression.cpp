@@ -64,13 +64,6 @@ double result_of(const Step& step, const double* values) {
   return step.number;
 }
 
-void collect_names(const Expression& expression, std::vector<Name>& names) {
-  for (const Step& step : expression.steps) {
-    if (step.operation != Operation::name) continue;
-    if (std::find(names.begin(), names.end(), step.name) == names.end()) names.push_back(step.name);
-  }
-}
-
 bool is_among(const std::string& word, const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -94,13 +87,8 @@ std::string text_of(const Name& name) {
 }
 
 const char* text_of(Relation relation) {
-  switch (relation) {
-    case Relation::less: return "<";
-    case Relation::at_most: return "<=";
-    case Relation::greater: return ">";
-    case Relation::at_least: return ">=";
-  }
-  return "";
+  constexpr const char* texts[] = {"<", "<=", ">", ">="};
+  return texts[static_cast<size_t>(relation)];
 }
 
 Expression difference_of(const Comparison& comparison) {
@@ -116,14 +104,11 @@ Expression difference_of(const Comparison& comparison) {
 
 std::vector<Name> names_of(const Expression& expression) {
   std::vector<Name> names;
-  collect_names(expression, names);
-  return names;
-}
-
-std::vector<Name> names_of(const Comparison& comparison) {
-  std::vector<Name> names;
-  collect_names(comparison.left, names);
-  collect_names(comparison.right, names);
+  for (const Step& step : expression.steps) {
+    if (step.operation == Operation::name &&
+        std::find(names.begin(), names.end(), step.name) == names.end())
+      names.push_back(step.name);
+  }
   return names;
 }
 
@@ -148,13 +133,6 @@ void check_names(const Expression& expression,
                              hint_for(name.config, configs, "rows are "));
     }
   }
-}
-
-void check_names(const Comparison& comparison,
-                 const std::vector<std::string>& metrics,
-                 const std::vector<std::string>& configs) {
-  check_names(comparison.left, metrics, configs);
-  check_names(comparison.right, metrics, configs);
 }
 
 std::optional<double> evaluate(const Expression& expression, const Lookup& lookup) {

@@ -104,7 +104,8 @@ class Parser {
     const size_t second = position_;
     if (next_relation()) fail("a claim has one comparison", second, "make two claims of it");
     expect_end();
-    if (names_of(comparison).empty()) fail("the claim names no metric", 0, "e.g. eval_loss[x]");
+    if (names_of(difference_of(comparison)).empty())
+      fail("the claim names no metric", 0, "e.g. eval_loss[x]");
     return comparison;
   }
 

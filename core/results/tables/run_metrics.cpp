@@ -11,8 +11,8 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
-#include "core/results/store/event_reader.h"
 #include "core/results/tables/sheet.h"
+#include "core/run/event_log.h"
 
 namespace forge::tables {
 namespace {
@@ -100,7 +100,7 @@ RunMetrics read_run_metrics(const run::RunFolder& folder) {
   run.config = folder.record().config;
   run.seed = seed_of(folder);
   Collector collector;
-  for (const store::ReadLine& line : store::read_events(folder.events_file(), 0).lines) {
+  for (const run::ReadLine& line : run::read_event_lines(folder.events_file(), 0).lines) {
     if (line.event) {
       collector.take(*line.event);
     } else {

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/results/statistics/sample.h"
 #include "core/results/tables/ablation.h"
 
 namespace forge::tables {
@@ -21,6 +22,7 @@ struct SheetCell {
   std::string text;
   std::optional<double> value;  ///< what to sort by; none: the text
   bool bold = false;
+  std::optional<statistics::Interval> interval = {};  ///< of the mean of a metric over seeds
 };
 
 /// A table as text for people, before it is laid out for a terminal or as Markdown.
@@ -32,7 +34,7 @@ struct Sheet {
   std::vector<std::string> verdicts;   ///< on the table's claims
   std::vector<std::string> points;     ///< of best_of: all that a row was chosen from
   std::vector<std::string> commands;   ///< make the runs that are missing
-  std::vector<std::string> left_out;   ///< runs that are not shown and why
+  std::vector<std::string> excluded;   ///< runs that are not shown and why
   std::vector<std::string> sources;    ///< of the published metrics
 };
 

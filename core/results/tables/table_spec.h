@@ -32,7 +32,6 @@ struct Published {
 /// Reads a file such as projects/canon/tables/published.yaml. Throws Error at the place of what is
 /// wrong.
 Published read_published(const std::string& path);
-Published published_from_node(const yaml::Node& node);
 
 }  // namespace forge::tables
 
@@ -96,9 +95,9 @@ struct ClaimSpec {
   std::string claim = {};                       ///< the sentence, for `holds`
   std::string holds = {};                       ///< a comparison of two expressions
   std::optional<Comparison> comparison = {};    ///< `holds`, read
-  std::string value = {};  ///< an expression that is at_least, at_most or between both
-  std::string unit = {};   ///< of `value`, e.g. "%"
-  std::optional<Expression> expression = {};  ///< `value`, read
+  std::string value = {};      ///< an expression that is at_least, at_most or between both
+  std::string unit = {};       ///< of `value`, e.g. "%"
+  Expression expression = {};  ///< `value`, read; of `holds` its left side − its right side
 
   bool has_own_words() const { return !holds.empty() || !value.empty(); }
 };
@@ -144,7 +143,7 @@ struct TableSpec {
 /// Gives every config a row for each value that its runs have of `key`, "backend" or a key of the
 /// config, with a column that shows it. The key need not be equal between the runs then. Claims are
 /// about configs and fall away, and speeds are those of the runs. Throws Error for an unknown key.
-void divide_by(TableSpec& table, const std::string& key);
+void group_by(TableSpec& table, const std::string& key);
 
 /// Whether a column or claim needs losses at equal budgets.
 bool shows_equal_budgets(const TableSpec& table);
@@ -152,14 +151,8 @@ bool shows_equal_budgets(const TableSpec& table);
 /// The scores that the table shows or chooses by, each once.
 std::vector<std::string> scores_of(const TableSpec& table);
 
-/// The words of must_be_equal that are no config keys.
-const std::vector<std::string>& equality_words();
-
 /// Reads and checks a table file. `configs` are the names that a row may name. Throws Error at the
 /// place of what is wrong.
 TableSpec read_table(const std::string& path, const std::vector<std::string>& configs);
-
-/// The same for a table that was parsed already.
-TableSpec table_from_node(const yaml::Node& node, const std::vector<std::string>& configs);
 
 }  // namespace forge::tables

@@ -113,7 +113,7 @@ std::string header_lines(const Sheet& sheet, const std::vector<int>& widths) {
 std::string setup_lines(const Ablation& ablation, int width) {
   std::vector<std::string> parts;
   for (const SetupEntry& entry : ablation.setup) {
-    if (!entry.brief.empty()) parts.push_back(entry.brief);
+    if (!entry.short_text.empty()) parts.push_back(entry.short_text);
   }
   if (parts.empty()) return "";
   return wrapped_lines(join(parts, " \u00b7 "), width);
@@ -147,7 +147,7 @@ std::string to_terminal(const Ablation& ablation, const TerminalOptions& options
   if (options.points) text += section("Chosen from", sheet.points);
   text += section("Claims", sheet.verdicts);
   text += section("Missing runs are made by", sheet.commands);
-  text += section("Left out", sheet.left_out);
+  text += section("Left out", sheet.excluded);
   if (!sheet.sources.empty()) text += "\n";
   for (const std::string& source : sheet.sources) text += wrapped_lines(source, options.width);
   return text;

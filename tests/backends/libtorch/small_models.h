@@ -7,31 +7,24 @@
 #include <vector>
 
 #include "backends/libtorch/worker/jobs.h"
-#include "backends/libtorch/worker/trainer.h"
 #include "core/base/hash.h"
 #include "core/base/random.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/token_file.h"
+#include "tests/support/model_variants.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
 
 /// A Llama of a few thousand weights with grouped queries.
 inline model::ModelConfig small_model(const std::string& canon_set, model::PositionKind position) {
-  model::ModelConfig model;
-  model.vocab_size = 29;
-  model.hidden_size = 16;
-  model.mlp.intermediate_size = 24;
-  model.num_layers = 2;
-  model.attention.num_heads = 4;
-  model.attention.num_kv_heads = 2;
-  model.attention.head_dim = 4;
+  model::ModelConfig model = small_llama();
   model.canon.set = canon_set;
   model.attention.position.kind = position;
   return model;
 }
 
-/// The architectures of the canon project, small, and every further option once.
+/// The architectures of the canon project, small, and every variant.
 inline std::vector<model::ModelConfig> small_variants() {
   using model::PositionKind;
   std::vector<model::ModelConfig> variants;
@@ -51,14 +44,15 @@ inline std::vector<model::ModelConfig> small_variants() {
   per_head.attention.position.rope_dim = 2;
   per_head.tie_embeddings = true;
   variants.push_back(per_head);
+  for (const ModelVariant& variant : model_variants()) variants.push_back(model_of(variant.change));
   return variants;
 }
 
 /// What a small model differs in from the others.
 inline std::string describe(const model::ModelConfig& model) {
-  return "canon '" + model.canon.set + "', position " +
-         std::to_string(int(model.attention.position.kind)) + ", qk_norm " +
-         std::to_string(int(model.attention.qk_norm));
+  config::Experiment experiment;
+  experiment.model = model;
+  return config::to_json(experiment).at("model").dump();
 }
 
 using nlohmann::json;
@@ -168,20 +162,6 @@ inline std::vector<json> numbers_after(const std::vector<json>& events, int64_t 
     if (number.at(0) > step) later.push_back(number);
   }
   return later;
-}
-
-/// Gradients under the names of named_weights(); zeros for a weight without gradient.
-inline libtorch::NamedTensors named_gradients(const libtorch::Model& model) {
-  return model.named([](const at::Tensor& stored) {
-    return stored.grad().defined() ? stored.grad() : at::zeros_like(stored.detach());
-  });
-}
-
-/// The totals of the steps since the last call.
-inline libtorch::StepTotals take_totals(libtorch::Trainer& trainer) {
-  const libtorch::StepTotals totals = trainer.optimizer().totals();
-  trainer.optimizer().set_totals({});
-  return totals;
 }
 
 }  // namespace forge::tests

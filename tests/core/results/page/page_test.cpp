@@ -111,10 +111,10 @@ TEST_CASE("metrics over seeds have their intervals and their units", "[report][p
   for (size_t i = 0; i < table.sheet.columns.size(); ++i) {
     const std::string& title = table.sheet.columns[i].title;
     const ColumnInfo& info = table.columns[i];
-    if (title == "Memory") CHECK(info.unit == Unit::bytes);
+    if (title == "Memory") CHECK(info.unit == results::Unit::bytes);
     if (title == "Tok/s") CHECK(info.is_cost);
     if (title != "Eval Loss") continue;
-    CHECK(info.better == Better::lower);
+    CHECK(info.better == results::Direction::lower_is_better);
     REQUIRE(info.intervals.at(0));
     CHECK(info.intervals[0]->contains(3.2));
     CHECK_FALSE(info.intervals[1]);  // one seed
