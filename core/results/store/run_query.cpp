@@ -58,10 +58,9 @@ bool is_column(const std::string& name) {
 /// Throws Error for a name that is not a column.
 void require_column(const std::string& name) {
   if (is_column(name)) return;
-  const std::string near = did_you_mean(name, column_names());
   throw Error("a run has no column '" + name + "'",
               {},
-              near.empty() ? "its columns: " + join(column_names(), ", ") : near,
+              did_you_mean(name, column_names(), "its columns: " + join(column_names(), ", ")),
               ExitCode::usage);
 }
 
@@ -70,10 +69,9 @@ void require_name(const std::string& name) {
   if (is_column(name) || config::find_key(name)) return;
   std::vector<std::string> known = column_names();
   for (const std::string& key : config::key_paths_near(name)) known.push_back(key);
-  const std::string near = did_you_mean(name, known);
   throw Error("'" + name + "' is neither a column of a run nor a key of its config",
               {},
-              near.empty() ? "for example config, seed, eval_loss or model.canon.set" : near,
+              did_you_mean(name, known, "for example config, seed, eval_loss or model.canon.set"),
               ExitCode::usage);
 }
 

@@ -368,8 +368,7 @@ void group_by(TableSpec& table, const std::string& key) {
   if (key != "backend" && std::find(known.begin(), known.end(), key) == known.end()) {
     throw Error("there is no key '" + key + "' to divide rows by",
                 {},
-                did_you_mean(key, known).empty() ? "for example backend, seed or optimizer.lr"
-                                                 : did_you_mean(key, known));
+                did_you_mean(key, known, "for example backend, seed or optimizer.lr"));
   }
   table.by = key;
   table.claims.clear();
