@@ -177,9 +177,8 @@ ColumnInfo info_of(const tables::ColumnSpec& column,
   ColumnInfo info{metric->better, false, metric->unit};
   if (column.kind == tables::ColumnKind::difference) return info;
   info.is_cost = metric->is_cost;
-  const bool is_benchmark = column.metric == results::tokens_per_second_name &&
-                            ablation.table.tokens_per_second == tables::SpeedSource::benchmark;
-  if (is_benchmark || metric->source == results::Source::model) return info;
+  if (shows_benchmark(column, ablation.table) || metric->source == results::Source::model)
+    return info;
   for (const auto& row : sheet.rows) info.intervals.push_back(row[place].interval);
   return info;
 }

@@ -23,29 +23,23 @@ struct ToJson {
 
   template <class T>
   void column(const char* name, const T& value) {
-    if (only.empty() || only == name) json[name] = as_json(value);
-  }
-  template <class Values>
-  void metric(const results::Metric& metric, const Values& values) {
-    if (!only.empty() && only != metric.name) return;
-    const auto found = values.find(metric.name);
-    Json& value = json[metric.name];
-    if (found == values.end()) return;
-    if (metric.unit == results::Unit::bytes && std::isfinite(found->second)) {
-      value = std::llround(found->second);
-    } else {
-      value = found->second;
-    }
+    if (only.empty() || only == name) json[name] = as_json(name, value);
   }
 
  private:
-  static Json as_json(run::RunState status) { return run::name_of(status); }
+  static Json as_json(const char*, run::RunState status) { return run::name_of(status); }
+  static Json as_json(const char* name, const std::optional<double>& value) {
+    if (!value) return nullptr;
+    const results::Metric* const metric = results::find_metric(name);
+    const bool is_whole = metric && metric->unit == results::Unit::bytes && std::isfinite(*value);
+    return is_whole ? Json(std::llround(*value)) : Json(*value);
+  }
   template <class T>
-  static Json as_json(const std::optional<T>& value) {
+  static Json as_json(const char*, const std::optional<T>& value) {
     return value ? Json(*value) : Json(nullptr);
   }
   template <class T>
-  static Json as_json(const T& value) {
+  static Json as_json(const char*, const T& value) {
     return value;
   }
 };

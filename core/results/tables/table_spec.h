@@ -145,6 +145,9 @@ struct TableSpec {
 /// about configs and fall away, and speeds are those of the runs. Throws Error for an unknown key.
 void group_by(TableSpec& table, const std::string& key);
 
+/// Whether the column shows speeds that `forge bench` measured.
+bool shows_benchmark(const ColumnSpec& column, const TableSpec& table);
+
 /// Whether a column or claim needs losses at equal budgets.
 bool shows_equal_budgets(const TableSpec& table);
 
