@@ -295,9 +295,7 @@ void print_results(const std::vector<store::RunSummary>& runs,
                    bool json) {
   const bool colour = use_colour(STDOUT_FILENO);
   if (json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const store::RunSummary& run : runs) list.push_back(to_json(run));
-    print_json(list);
+    print_json(json_list(runs, [](const store::RunSummary& run) { return to_json(run); }));
   } else if (runs.size() == 1) {
     std::cout << result_text(
         runs[0], store.config(runs[0].id), shown_path(runs_dir / runs[0].id), colour);

@@ -128,8 +128,7 @@ void print(const Context& context,
            const std::vector<tables::Ablation>& tables,
            const CompareOptions& options) {
   if (options.json || options.format == "json") {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const tables::Ablation& table : tables) list.push_back(json_of(table, options));
+    const auto list = json_list(tables, [&](const auto& table) { return json_of(table, options); });
     print_json(options.table.empty() ? list : list.at(0));
     return;
   }

@@ -186,10 +186,10 @@ int generate(const Context& context, const GenerateOptions& options) {
   run::check_generation(question);
   const run::RunModel model = open_model(context, options);
   const auto backend = context.backend(model.experiment);
-  worker::LocalLauncher launcher;
-  run::require_readable(worker::Job::generate,
-                        model.experiment,
-                        backend->describe(launcher, question.device, question.threads));
+  run::require_readable(
+      worker::Job::generate,
+      model.experiment,
+      context.describe_backend(model.experiment, question.device, question.threads));
   if (options.json) {
     print_generated_json(model, question, *backend);
   } else if (question.prompts.size() == 1 && question.samples == 1) {

@@ -47,9 +47,7 @@ int list_runs(const Context& context, const RunsOptions& options) {
   query.limit = static_cast<size_t>(options.limit);
   runs = store::select(std::move(runs), query);
   if (options.json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const store::RunSummary& run : runs) list.push_back(app::to_json(run));
-    print_json(list);
+    print_json(json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
   } else if (!some && archived > 0) {
     std::cerr << "no runs except " << archived << " archived ones; --archived lists them\n";
   } else if (!some) {

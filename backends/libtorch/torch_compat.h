@@ -17,7 +17,7 @@
 namespace forge::torch_compat {
 
 /// Whether memory ran out, the device's or the host's. The allocators throw a type of their own
-/// from 1.13 on; libraries that take memory past them say it in words.
+/// from 1.13 on; libraries with other allocators say it in words.
 inline bool is_out_of_memory(const std::exception& problem) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&problem)) return true;
   if (dynamic_cast<const std::bad_alloc*>(&problem)) return true;
@@ -32,9 +32,9 @@ inline bool is_out_of_memory(const std::exception& problem) {
   return false;
 }
 
-/// Whether the device cannot be had or was lost, in the words of CUDA's errors: another process or
-/// a fault of the machine, which may be over when the same is tried again later.
-inline bool is_device_trouble(const std::exception& problem) {
+/// Whether the device is unavailable or was lost, by the words of CUDA's errors. Another process or
+/// a fault of the machine is the cause, so a later attempt may succeed.
+inline bool is_device_error(const std::exception& problem) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&problem);
   if (!of_torch) return false;
   const std::string text = of_torch->what_without_backtrace();
@@ -66,9 +66,12 @@ inline void use_deterministic_algorithms(bool wanted) {
 }
 
 /// Causal attention by the library's own kernels where it has them; shapes of causal_attention.
+/// `hidden`: the keys that a query may not see under that window, bool [T, T]; undefined: later ones.
 inline at::Tensor scaled_dot_product_attention(const at::Tensor& q,
                                                const at::Tensor& k,
-                                               const at::Tensor& v) {
+                                               const at::Tensor& v,
+                                               const at::Tensor& hidden = {},
+                                               int64_t window = 0) {
 #if FORGE_TORCH_AT_LEAST(2, 0)
   const int64_t group = q.size(2) / k.size(2);
   at::Tensor keys = k.transpose(1, 2), values = v.transpose(1, 2);
@@ -76,12 +79,16 @@ inline at::Tensor scaled_dot_product_attention(const at::Tensor& q,
     keys = keys.repeat_interleave(group, 1);
     values = values.repeat_interleave(group, 1);
   }
+  static_cast<void>(window);
+  std::optional<at::Tensor> visible;
+  if (hidden.defined()) visible = hidden.logical_not();
   return at::scaled_dot_product_attention(
-             q.transpose(1, 2), keys, values, {}, 0.0, /*is_causal=*/true)
+             q.transpose(1, 2), keys, values, visible, 0.0, /*is_causal=*/!visible)
       .transpose(1, 2)
       .contiguous();
 #else
-  return ops::causal_attention_reference(q, k, v);
+  static_cast<void>(hidden);
+  return ops::causal_attention_reference(q, k, v, {}, window);
 #endif
 }
 

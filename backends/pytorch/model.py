@@ -19,6 +19,12 @@ class RMSNorm(nn.Module):
         return self.weight * (x * torch.rsqrt((x * x).mean(-1, keepdim=True) + self.eps))
 
 
+def norm(model):
+    """Of the residual stream, as model.norm describes it."""
+    kinds = {"rms_norm": RMSNorm, "layer_norm": nn.LayerNorm}
+    return kinds[model["norm"]["kind"]](model["hidden_size"], model["norm"]["eps"])
+
+
 class Canon(nn.Module):
     """A short causal convolution of each channel by itself."""
 
@@ -71,12 +77,15 @@ def rotate(x, table, interleaved):
     return torch.cat((turned, rest), -1)
 
 
-def causal_attention(q, k, v):
-    """Of [batch, heads, length, head_dim], with the products written out: torch 1.13 has no other."""
+def causal_attention(q, k, v, window=None):
+    """Of [batch, heads, length, head_dim], with the products written out: torch 1.13 has no other.
+    A token sees itself and the window - 1 tokens before it, or all before it."""
     length = q.shape[2]
     scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[3])
-    later = torch.ones(length, length, dtype=torch.bool, device=q.device).triu(1)
-    return scores.masked_fill(later, -math.inf).softmax(-1) @ v
+    place = torch.arange(length, device=q.device)
+    back = place[:, None] - place  # of query and key
+    hidden = (back < 0) | (back >= (window or length))
+    return scores.masked_fill(hidden, -math.inf).softmax(-1) @ v
 
 
 class Attention(nn.Module):
@@ -96,6 +105,7 @@ class Attention(nn.Module):
             self.k_norm = RMSNorm(key if full else head, model["norm"]["eps"])
         self.canonB = maybe_canon(model, "B", query + 2 * key)
         self.position = model["attention"]["position"]
+        self.window = model["attention"].get("window")
 
     def forward(self, x):
         batch, length, _ = x.shape
@@ -116,29 +126,42 @@ class Attention(nn.Module):
             q, k = rotate(q, table, interleaved), rotate(k, table, interleaved)
         group = self.heads // self.kv_heads
         k, v = k.repeat_interleave(group, 2), v.repeat_interleave(group, 2)
-        mixed = causal_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
+        mixed = causal_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2),
+                                 self.window)
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
+
+
+GATES = {"swiglu": F.silu, "geglu": F.gelu}
+ACTIVATIONS = {"gelu": F.gelu, "relu_squared": lambda x: F.relu(x) ** 2}  # of MLPs without a gate
 
 
 class MLP(nn.Module):
     def __init__(self, model):
         super().__init__()
         hidden, width = model["hidden_size"], model["mlp"]["intermediate_size"]
-        self.gate_proj, self.up_proj = linear(hidden, width), linear(hidden, width)
+        self.kind = model["mlp"]["kind"]
+        if self.kind in GATES:
+            self.gate_proj = linear(hidden, width)
+        self.up_proj = linear(hidden, width)
         self.down_proj = linear(width, hidden)
-        self.canonD = maybe_canon(model, "D", 2 * width)
+        self.canonD = maybe_canon(model, "D", (2 if self.kind in GATES else 1) * width)
 
     def forward(self, x):
-        gate, up = self.gate_proj(x), self.up_proj(x)
+        parts = self.up_proj(x)
+        if self.kind in GATES:
+            parts = torch.cat((self.gate_proj(x), parts), -1)
         if self.canonD:
-            gate, up = self.canonD(torch.cat((gate, up), -1)).chunk(2, -1)
-        return self.down_proj(F.silu(gate) * up)
+            parts = self.canonD(parts)
+        if self.kind in ACTIVATIONS:
+            return self.down_proj(ACTIVATIONS[self.kind](parts))
+        gate, up = parts.chunk(2, -1)
+        return self.down_proj(GATES[self.kind](gate) * up)
 
 
 class AttentionBlock(nn.Module):
     def __init__(self, model):
         super().__init__()
-        self.input_layernorm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
+        self.input_layernorm = norm(model)
         self.canonA = maybe_canon(model, "A", model["hidden_size"])
         self.self_attn = Attention(model)
 
@@ -150,7 +173,7 @@ class AttentionBlock(nn.Module):
 class MLPBlock(nn.Module):
     def __init__(self, model):
         super().__init__()
-        self.post_attention_layernorm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
+        self.post_attention_layernorm = norm(model)
         self.canonC = maybe_canon(model, "C", model["hidden_size"])
         self.mlp = MLP(model)
 
@@ -189,7 +212,7 @@ class Body(nn.Module):
         super().__init__()
         self.embed_tokens = nn.Embedding(model["vocab_size"], model["hidden_size"])
         self.layers = nn.ModuleList(Layer(model, layer) for layer in range(model["num_layers"]))
-        self.norm = RMSNorm(model["hidden_size"], model["norm"]["eps"])
+        self.norm = norm(model)
 
     def forward(self, ids):
         x = self.embed_tokens(ids)

@@ -24,6 +24,7 @@ struct Limits {
   bool low_included = true;
   bool required = false;
   bool nullable = false;  ///< null is a value: it stands for what follows from other keys
+  bool written_if_set = false;  ///< see if_set
 };
 inline Limits at_least(double low) { return {low, std::numeric_limits<double>::infinity()}; }
 inline Limits above(double low) { return {low, std::numeric_limits<double>::infinity(), false}; }
@@ -36,6 +37,13 @@ inline Limits required(Limits limits = {}) {
 }
 inline Limits or_null(Limits limits) {
   limits.nullable = true;
+  return limits;
+}
+
+/// An optional key that JSON has only where it is set: files and identities of runs from before the
+/// key was there stay what they were.
+inline Limits if_set(Limits limits = {}) {
+  limits.written_if_set = true;
   return limits;
 }
 

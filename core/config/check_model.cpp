@@ -1,3 +1,4 @@
+#include <algorithm>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -9,10 +10,44 @@
 namespace forge::config {
 namespace {
 
+using Mixers = std::vector<const model::BlockKind*>;
+
+/// Those that model.layers does not name: their sections mean nothing.
+Mixers absent_from(const ModelConfig& model, const Mixers& mixers) {
+  Mixers absent;
+  for (const model::BlockKind* mixer : mixers) {
+    const auto found = std::find(model.layers.begin(), model.layers.end(), mixer->name);
+    if (found == model.layers.end()) absent.push_back(mixer);
+  }
+  return absent;
+}
+
+std::string section_of(const model::BlockKind& mixer) {
+  return std::string("model.") + mixer.name + ".";
+}
+
+/// Sets a section of the model back to its defaults.
+struct SectionReset {
+  std::string name;
+  template <class T>
+  void field(const char*, T&, const char*, Limits = {}) {}
+  template <class T>
+  void section(const char* key, T& value, const char*) {
+    if (key == name) value = {};
+  }
+};
+
 void check_required(const Draft& draft) {
+  const Mixers absent = absent_from(draft.experiment.model, model::mixer_kinds());
+  const auto is_unused = [&](const Key& key) {
+    return std::any_of(absent.begin(), absent.end(), [&](const model::BlockKind* mixer) {
+      return starts_with(key.path, section_of(*mixer));
+    });
+  };
   for (const Key& key : all_keys()) {
     if (!key.required || key.is_named()) continue;
     if (draft.origins.at(key.path).set_by.layer != default_layer) continue;
+    if (is_unused(key)) continue;
     const bool no_model =
         draft.experiment.model.hidden_size == 0 && draft.experiment.model.num_layers == 0;
     throw Error(
@@ -56,12 +91,34 @@ class DraftChecks : public model::ConfigChecks {
 
 }  // namespace
 
+void refuse_unused_sections(Draft& draft,
+                            const std::vector<const model::BlockKind*>& mixers,
+                            const ProblemSink& on_problem) {
+  for (const model::BlockKind* mixer : absent_from(draft.experiment.model, mixers)) {
+    const std::string name = mixer->name;
+    attempt(on_problem, Problem::Kind::disagreement, [&] {
+      for (const std::string& key : all_key_paths()) {
+        const bool is_set = draft.origins.at(key).set_by.layer != default_layer;
+        if (!is_set || !starts_with(key, section_of(*mixer))) continue;
+        drop_unused(draft,
+                    key,
+                    "model.layers",
+                    "has no meaning where model.layers has no " + name,
+                    "leave the section out, or name " + name + " in model.layers");
+      }
+    });
+    SectionReset reset{name};
+    fields(reset, draft.experiment.model);
+  }
+}
+
 bool check_and_complete_model(Draft& draft, const ProblemSink& on_problem) {
   // Arithmetic with what is missing means nothing.
   if (!attempt(on_problem, Problem::Kind::missing_key, [&] { check_required(draft); }))
     return false;
   DraftChecks checks(draft, on_problem);
-  model::complete_model(draft.experiment.model, checks);
+  if (model::complete_model(draft.experiment.model, checks))
+    refuse_unused_sections(draft, model::mixer_kinds(), on_problem);
   return true;
 }
 

@@ -5,8 +5,8 @@
 
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/config/fields.h"
 #include "core/config/experiment.h"
+#include "core/config/fields.h"
 
 namespace forge::config {
 namespace {
@@ -42,8 +42,10 @@ class KeyLister {
 
   template <class T>
   void field(const char* key, T& value, const char* help, Limits limits = {}) {
-    Key described{
-        prefix_ + key, type_name(value), help, json_text(defaults_.at(key)), limits.required};
+    const nlohmann::json unset = nullptr;
+    const auto found = defaults_.find(key);
+    const nlohmann::json& default_value = found == defaults_.end() ? unset : *found;
+    Key described{prefix_ + key, type_name(value), help, json_text(default_value), limits.required};
     if (limits.nullable) described.type += " or null";
     if (limits.nullable) described.default_value = "null";
     if (limits.required) described.default_value.clear();
@@ -87,6 +89,24 @@ std::vector<Key> list_keys() {
 }
 
 }  // namespace
+
+bool is_allowed_name(const std::string& name) {
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  };
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+std::string suggest_key(const std::string& ending,
+                        const std::string& path,
+                        const std::vector<std::string>& known) {
+  std::vector<std::string> found;
+  for (const std::string& key : known) {
+    if (found.size() < 3 && ends_with(key, "." + ending)) found.push_back("'" + key + "'");
+  }
+  return found.empty() ? did_you_mean(path, known) : "did you mean " + join(found, " or ") + "?";
+}
 
 bool Key::is_named() const {
   return path.find(std::string(".") + any_name + ".") != std::string::npos;

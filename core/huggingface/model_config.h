@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/config/experiment.h"
+#include "core/model/block.h"
 
 /// Models in the folders that Hugging Face's transformers reads and writes.
 namespace forge::huggingface {
@@ -18,6 +20,16 @@ enum class Architecture {
 };
 /// "LlamaForCausalLM" and so on, as `architectures` of config.json spells it.
 const char* class_name(Architecture architecture);
+
+/// Every key of config.json that says what one of the model's keys says: the model's own, then
+/// those of each kind of block.
+const model::HuggingFaceKeys& huggingface_keys();
+/// The place of such a key in the section `model` as JSON.
+inline nlohmann::json::json_pointer place_of(const model::HuggingFaceKey& key) {
+  std::string pointer = "/" + std::string(key.key);
+  std::replace(pointer.begin(), pointer.end(), '.', '/');
+  return nlohmann::json::json_pointer(pointer);
+}
 
 /// What config.json says besides the model.
 struct ConfigFacts {

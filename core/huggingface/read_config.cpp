@@ -12,40 +12,11 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/config/fields.h"
-#include "core/model/kinds.h"
+#include "core/config/keys.h"
 #include "core/huggingface/model_config.h"
+#include "core/model/kinds.h"
 
 namespace forge::huggingface {
-
-/// A value as it may stand in a message: no deep tree is walked and no screen filled.
-std::string shown(const nlohmann::json& value);
-
-/// The keys of a config.json. Each accessor checks the value's type and remembers the key; a
-/// missing key is as good as null. Throws Error naming the key.
-class ConfigKeys {
- public:
-  /// `json` is an object and outlives this.
-  explicit ConfigKeys(const nlohmann::json& json) : json_(json) {}
-  explicit ConfigKeys(nlohmann::json&& json) = delete;
-
-  const nlohmann::json& value(const char* key);
-  /// A size from 1 on; 0 for `otherwise`: it must be there.
-  int size(const char* key, int64_t otherwise = 0);
-  /// A number above 0.
-  double number(const char* key, double otherwise);
-  bool flag(const char* key, bool otherwise);
-  std::string text(const char* key, const std::string& otherwise);
-
-  /// Throws Error with the reason at a key under whose value transformers computes something that
-  /// forge does not.
-  void refuse_what_changes_the_function();
-  /// Keys that nobody asked for, but for those that are known to change no logit.
-  std::vector<std::string> unknown() const;
-
- private:
-  const nlohmann::json& json_;
-  std::set<std::string> used_;
-};
 
 namespace {
 
@@ -81,12 +52,11 @@ struct Refusal {
 
 const std::vector<Refusal>& refusals() {
   static const std::vector<Refusal> list = {
-      {"hidden_act", {"silu", "swish"}, "forge's MLP is gated by silu"},
       {"attention_bias", {false}, "forge's projections have no bias"},
       {"mlp_bias", {false}, "forge's projections have no bias"},
       {"canon_bias", {false}, "forge's Canon layers have no bias"},
-      {"sliding_window", {false}, "forge's attention sees the whole row"},
-      {"use_sliding_window", {false}, "forge's attention sees the whole row"},
+      {"sliding_window", {false}, "a Llama's attention sees the whole row"},
+      {"use_sliding_window", {false}, "a Llama's attention sees the whole row"},
       {"quantization_config", {}, "forge reads floating-point weights"},
       {"attn_logit_softcapping", {}, "forge does not cap logits"},
       {"final_logit_softcapping", {}, "forge does not cap logits"},
@@ -102,80 +72,93 @@ const std::vector<Refusal>& refusals() {
   return list;
 }
 
-[[noreturn]] void refuse(const std::string& key, const Json& json, const char* wanted) {
-  if (json.is_null()) throw Error("'" + key + "' is missing: " + wanted);
-  throw Error("'" + key + "' is " + shown(json) + ", not " + wanted);
-}
-
-}  // namespace
-
+/// A value as it may stand in a message: no deep tree is walked and no screen filled.
 std::string shown(const Json& value) {
   if (value.is_structured()) return value.is_array() ? "a list" : "an object";
   return json_text(value).substr(0, 80);
 }
 
-const Json& ConfigKeys::value(const char* key) {
-  static const Json null;
-  used_.insert(key);
-  const auto found = json_.find(key);
-  return found == json_.end() ? null : *found;
-}
+/// The keys of a config.json. Each accessor checks the value's type and remembers the key; a
+/// missing key is as good as null. Throws Error naming the key.
+class ConfigKeys {
+ public:
+  /// `json` is an object and outlives this.
+  explicit ConfigKeys(const Json& json) : json_(json) {}
+  explicit ConfigKeys(Json&& json) = delete;
 
-int ConfigKeys::size(const char* key, int64_t otherwise) {
-  constexpr int64_t largest = std::numeric_limits<int>::max();
-  const Json& json = value(key);
-  if (json.is_null() && otherwise > 0 && otherwise <= largest) return static_cast<int>(otherwise);
-  if (!json.is_number_integer() || json < 1 || json > largest)
-    refuse(key, json, "a size from 1 on");
-  return json.get<int>();
-}
-
-double ConfigKeys::number(const char* key, double otherwise) {
-  const Json& json = value(key);
-  if (json.is_null()) return otherwise;
-  if (!json.is_number() || !(json.get<double>() > 0)) refuse(key, json, "a number above 0");
-  return json.get<double>();
-}
-
-bool ConfigKeys::flag(const char* key, bool otherwise) {
-  const Json& json = value(key);
-  if (json.is_null()) return otherwise;
-  if (!json.is_boolean()) refuse(key, json, "true or false");
-  return json.get<bool>();
-}
-
-std::string ConfigKeys::text(const char* key, const std::string& otherwise) {
-  const Json& json = value(key);
-  if (json.is_null()) return otherwise;
-  if (!json.is_string()) refuse(key, json, "text");
-  return json.get<std::string>();
-}
-
-void ConfigKeys::refuse_what_changes_the_function() {
-  for (const Refusal& refusal : refusals()) {
-    const Json& given = value(refusal.key);
-    const std::vector<Json>& harmless = refusal.harmless;
-    if (given.is_null()) continue;
-    if (std::find(harmless.begin(), harmless.end(), given) != harmless.end()) continue;
-    throw Error(std::string("'") + refusal.key + "' is " + shown(given), {}, refusal.reason);
+  const Json& value(const char* key) {
+    static const Json null;
+    used_.insert(key);
+    const auto found = json_.find(key);
+    return found == json_.end() ? null : *found;
   }
-}
 
-std::vector<std::string> ConfigKeys::unknown() const {
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : json_.items()) {
-    if (used_.count(key) == 0 && keys_without_effect().count(key) == 0) keys.push_back(key);
+  /// A size from 1 on; 0 for `otherwise`: it must be there.
+  int size(const char* key, int otherwise = 0) {
+    const Json& json = value(key);
+    if (json.is_null() && otherwise > 0) return otherwise;
+    require(json.is_number_integer() && json >= 1 && json <= std::numeric_limits<int>::max(),
+            key,
+            "a size from 1 on");
+    return json.get<int>();
   }
-  return keys;
-}
 
-namespace {
+  /// A number above 0.
+  double number(const char* key, double otherwise) {
+    const Json& json = value(key);
+    if (json.is_null()) return otherwise;
+    require(json.is_number() && json.get<double>() > 0, key, "a number above 0");
+    return json.get<double>();
+  }
+
+  bool flag(const char* key) {
+    require(value(key).is_boolean(), key, "true or false");
+    return value(key).get<bool>();
+  }
+
+  std::string text(const char* key) {
+    if (value(key).is_null()) return "";
+    require(value(key).is_string(), key, "text");
+    return value(key).get<std::string>();
+  }
+
+  /// Throws Error with the reason at a key under whose value transformers computes something that
+  /// forge does not.
+  void refuse_what_changes_the_function() {
+    for (const Refusal& refusal : refusals()) {
+      const Json& given = value(refusal.key);
+      const std::vector<Json>& harmless = refusal.harmless;
+      if (given.is_null()) continue;
+      if (std::find(harmless.begin(), harmless.end(), given) != harmless.end()) continue;
+      throw Error(std::string("'") + refusal.key + "' is " + shown(given), {}, refusal.reason);
+    }
+  }
+
+  /// Keys that nobody asked for, but for those that are known to change no logit.
+  std::vector<std::string> unknown() const {
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : json_.items()) {
+      if (used_.count(key) == 0 && keys_without_effect().count(key) == 0) keys.push_back(key);
+    }
+    return keys;
+  }
+
+ private:
+  void require(bool is_right, const char* key, const char* wanted) {
+    if (is_right) return;
+    const std::string name = std::string("'") + key + "' is ";
+    if (value(key).is_null()) throw Error(name + "missing: " + wanted);
+    throw Error(name + shown(value(key)) + ", not " + wanted);
+  }
+
+  const Json& json_;
+  std::set<std::string> used_;
+};
 
 using model::ModelConfig;
-using Json = nlohmann::json;
 
 Architecture read_architecture(ConfigKeys& keys) {
-  const std::string type = keys.text("model_type", "");
+  const std::string type = keys.text("model_type");
   Architecture architecture = Architecture::llama;
   if (type == "LlamaCanon") {
     architecture = Architecture::llama_canon;
@@ -218,7 +201,8 @@ void read_position(ConfigKeys& keys, ModelConfig& model, Architecture architectu
   const Json& parameters = keys.value("rope_parameters");
   const Json none = Json::object();
   ConfigKeys inner(parameters.is_object() ? parameters : none);
-  model.attention.position.theta = keys.number("rope_theta", inner.number("rope_theta", 10000));
+  if (keys.value("rope_theta").is_null())
+    model.attention.position.theta = inner.number("rope_theta", model.attention.position.theta);
   const double factor =
       keys.number("partial_rotary_factor", inner.number("partial_rotary_factor", 1));
   if (architecture == Architecture::llama) {
@@ -229,30 +213,24 @@ void read_position(ConfigKeys& keys, ModelConfig& model, Architecture architectu
     }
     return;
   }
-  const Json& rope_dim = keys.value("rope_dim");
-  if (!rope_dim.is_null()) {
-    const int dim = keys.size("rope_dim");
-    if (dim % 2 != 0 || dim > model.attention.head_dim) {
-      throw Error("'rope_dim' is " + std::to_string(dim) + ", not an even number up to head_dim " +
-                  std::to_string(model.attention.head_dim));
-    }
-    if (dim < model.attention.head_dim) model.attention.position.rope_dim = dim;
+  std::optional<int>& rope_dim = model.attention.position.rope_dim;
+  if (rope_dim && (*rope_dim % 2 != 0 || *rope_dim > model.attention.head_dim)) {
+    throw Error("'rope_dim' is " + std::to_string(*rope_dim) +
+                ", not an even number up to head_dim " + std::to_string(model.attention.head_dim));
   }
+  if (rope_dim == model.attention.head_dim) rope_dim.reset();
   const double rotated = model.attention.position.rope_dim.value_or(model.attention.head_dim);
   if (factor != 1 && std::abs(factor * model.attention.head_dim - rotated) > 1e-6) {
     throw Error("'partial_rotary_factor' " + shortest(factor) + " disagrees with rope_dim " +
-                shown(rope_dim) + " of head_dim " + std::to_string(model.attention.head_dim));
+                shown(keys.value("rope_dim")) + " of head_dim " +
+                std::to_string(model.attention.head_dim));
   }
-  const std::string version = keys.text("rope_version", "huggingface");
-  if (version != "huggingface" && version != "lingua") {
-    throw Error("'rope_version' is '" + version + "', not huggingface or lingua");
-  }
-  if (version == "lingua") model.attention.position.pairing = model::RopePairing::lingua;
 }
 
 /// LlamaCanon asks whether a letter is in the text; order, repetition and others count for nothing.
-void read_canon(ConfigKeys& keys, ModelConfig& model, std::vector<std::string>& notes) {
-  const std::string letters = keys.text("canon_set", "");
+void read_canon(ModelConfig& model, std::vector<std::string>& notes) {
+  const std::string letters = model.canon.set;
+  model.canon.set.clear();
   for (const char position : {'A', 'B', 'C', 'D'}) {
     if (letters.find(position) != std::string::npos) model.canon.set += position;
   }
@@ -260,40 +238,76 @@ void read_canon(ConfigKeys& keys, ModelConfig& model, std::vector<std::string>& 
     notes.push_back("canon_set '" + letters + "' is '" + model.canon.set +
                     "': LlamaCanon passes over other letters");
   }
-  const int kernel = keys.size("canon_kernel", 4);
-  const bool residual = keys.flag("canon_residual", true);
-  const bool activation = keys.flag("canon_activation", false);
-  if (!model.canon.set.empty()) {
-    if (kernel < 2 || kernel > 4) {
-      throw Error("'canon_kernel' is " + std::to_string(kernel), {}, "forge's Canon has 2, 3 or 4");
-    }
-    model.canon.kernel = kernel;
-    model.canon.residual = residual;
-    if (activation) model.canon.activation = model::Activation::silu;
+  if (model.canon.set.empty()) model.canon = {};
+  if (model.canon.kernel < 2 || model.canon.kernel > 4) {
+    throw Error("'canon_kernel' is " + std::to_string(model.canon.kernel),
+                {},
+                "forge's Canon has 2, 3 or 4");
   }
-  if (keys.flag("qk_norm", false)) model.attention.qk_norm = model::QkNorm::full;
 }
 
-void read_sizes(ConfigKeys& keys, ModelConfig& model, Architecture architecture) {
-  model.vocab_size = keys.size("vocab_size");
-  model.hidden_size = keys.size("hidden_size");
-  // LlamaCanon takes 8/3 of the width where config.json names none.
-  const bool derived = architecture == Architecture::llama_canon;
-  model.mlp.intermediate_size =
-      keys.size("intermediate_size", derived ? int64_t{model.hidden_size} * 8 / 3 : 0);
-  model.num_layers = keys.size("num_hidden_layers");
-  model.attention.num_heads = keys.size("num_attention_heads");
-  model.attention.num_kv_heads = keys.size("num_key_value_heads", model.attention.num_heads);
-  if (model.attention.num_heads % model.attention.num_kv_heads != 0) {
-    throw Error("'num_key_value_heads' " + std::to_string(model.attention.num_kv_heads) +
-                " does not divide num_attention_heads " + std::to_string(model.attention.num_heads));
+/// Their value of a key as forge's. `value` is forge's default, whose type it must have; it stays
+/// where the key is missing.
+void read_value(ConfigKeys& keys, const model::HuggingFaceKey& key, Json& value) {
+  const Json& given = keys.value(key.name);
+  const bool is_required = config::find_key(std::string("model.") + key.key)->required;
+  if (given.is_null() && !(is_required && value == 0)) return;
+  if (!key.values.empty()) {
+    std::vector<std::string> known;
+    for (const auto& [ours, theirs] : key.values) {
+      if (given == parse_json(theirs)) {
+        value = ours;
+        return;
+      }
+      known.push_back(theirs);
+    }
+    throw Error(std::string("'") + key.name + "' is " + shown(given),
+                {},
+                "forge knows " + join(known, ", "));
   }
-  if (keys.value("head_dim").is_null() && model.hidden_size % model.attention.num_heads != 0) {
-    throw Error("'num_attention_heads' " + std::to_string(model.attention.num_heads) +
+  if (value.is_boolean()) {
+    value = keys.flag(key.name);
+  } else if (value.is_number_float()) {
+    value = keys.number(key.name, 0);
+  } else if (value.is_string()) {
+    value = keys.text(key.name);
+  } else {
+    value = keys.size(key.name);
+  }
+}
+
+/// What keys of config.json say one by one, over the defaults of the architecture's code.
+ModelConfig read_model(ConfigKeys& keys, Architecture architecture) {
+  config::Experiment experiment;
+  experiment.model.norm.eps = 1e-6;
+  experiment.model.init = model::ModelInit::huggingface;
+  Json tree = config::to_json(experiment);
+  for (const model::HuggingFaceKey& key : huggingface_keys()) {
+    if (key.is_canon_s && architecture == Architecture::llama) continue;
+    // LlamaCanon takes 8/3 of the width where config.json names none.
+    Json& value = tree["model"][place_of(key)];
+    if (value == 0 && architecture == Architecture::llama_canon &&
+        std::string_view(key.name) == "intermediate_size")
+      value = tree["model"]["hidden_size"].get<int64_t>() * 8 / 3;
+    read_value(keys, key, value);
+  }
+  return config::experiment_from_json(tree).model;
+}
+
+void complete_sizes(ModelConfig& model) {
+  model::AttentionConfig& a = model.attention;
+  if (a.num_kv_heads == 0) a.num_kv_heads = a.num_heads;
+  if (a.num_heads % a.num_kv_heads != 0) {
+    throw Error("'num_key_value_heads' " + std::to_string(a.num_kv_heads) +
+                " does not divide num_attention_heads " + std::to_string(a.num_heads));
+  }
+  if (a.head_dim != 0) return;
+  if (model.hidden_size % a.num_heads != 0) {
+    throw Error("'num_attention_heads' " + std::to_string(a.num_heads) +
                 " does not divide hidden_size " + std::to_string(model.hidden_size) +
                 ", and head_dim is missing");
   }
-  model.attention.head_dim = keys.size("head_dim", model.hidden_size / model.attention.num_heads);
+  a.head_dim = model.hidden_size / a.num_heads;
 }
 
 /// Holds every number of the model against the limits of forge's schema.
@@ -335,12 +349,10 @@ ReadConfig read_config(const Json& json) {
   ModelConfig& model = read.model;
   read.architecture = read_architecture(keys);
   keys.refuse_what_changes_the_function();
-  read_sizes(keys, model, read.architecture);
+  model = read_model(keys, read.architecture);
+  complete_sizes(model);
   read_position(keys, model, read.architecture);
-  if (read.architecture != Architecture::llama) read_canon(keys, model, read.notes);
-  model.norm.eps = keys.number("rms_norm_eps", 1e-6);
-  model.tie_embeddings = keys.flag("tie_word_embeddings", false);
-  model.init = model::ModelInit::huggingface;
+  if (read.architecture != Architecture::llama) read_canon(model, read.notes);
   read.max_positions = keys.size("max_position_embeddings", 2048);
   const Json& dropout = keys.value("attention_dropout");
   if (!dropout.is_null() && dropout != 0) {

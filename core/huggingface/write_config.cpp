@@ -2,14 +2,14 @@
 #include "core/base/json.h"
 #include "core/config/experiment.h"
 #include "core/huggingface/model_config.h"
+#include "core/model/kinds.h"
 
 namespace forge::huggingface {
 namespace {
 
+using model::HuggingFaceKey;
+using model::HuggingFaceKeys;
 using model::ModelConfig;
-using model::PositionKind;
-using model::QkNorm;
-using model::RopePairing;
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
@@ -19,58 +19,56 @@ bool is_of_the_beginning(const std::string& key) { return key.rfind("init", 0) =
 /// Keys that change a last bit in low precision only: they need not keep others from the model.
 bool is_of_rounding(const std::string& key) { return key == "rounding"; }
 
-bool needs_canon_keys(const ModelConfig& model) {
-  return !model.canon.set.empty() || model.attention.qk_norm != QkNorm::none || model.attention.position.rope_dim ||
-         model.attention.position.pairing != RopePairing::huggingface;
+Json to_json(const ModelConfig& model) {
+  config::Experiment experiment;
+  experiment.model = model;
+  return config::to_json(experiment).at("model");
+}
+
+/// Whether LlamaCanon's keys say anything: one of them has another value than it begins with.
+bool needs_canon_keys(const Json& model) {
+  const Json plain = to_json(ModelConfig());
+  const HuggingFaceKeys& keys = huggingface_keys();
+  return std::any_of(keys.begin(), keys.end(), [&](const HuggingFaceKey& key) {
+    return key.is_canon_s && model.at(place_of(key)) != plain.at(place_of(key));
+  });
 }
 
 /// Without what has no effect: settings of Canon layers that are not there, a rotation of all
 /// channels that is spelt out.
 ModelConfig normalised(ModelConfig model) {
-  if (model.attention.position.rope_dim == model.attention.head_dim) model.attention.position.rope_dim.reset();
+  if (model.attention.position.rope_dim == model.attention.head_dim)
+    model.attention.position.rope_dim.reset();
   if (model.canon.set.empty()) model.canon = {};
   return model;
 }
 
 OrderedJson id_or_null(int32_t id) { return id < 0 ? OrderedJson(nullptr) : OrderedJson(id); }
 
-void write_llama_keys(const ModelConfig& model, const ConfigFacts& facts, OrderedJson& json) {
-  json["vocab_size"] = model.vocab_size;
-  json["hidden_size"] = model.hidden_size;
-  json["intermediate_size"] = model.mlp.intermediate_size;
-  json["num_hidden_layers"] = model.num_layers;
-  json["num_attention_heads"] = model.attention.num_heads;
-  json["num_key_value_heads"] = model.attention.num_kv_heads;
-  json["head_dim"] = model.attention.head_dim;
-  json["hidden_act"] = "silu";
+/// The keys that say what a key of the model says, of LlamaCanon or of both.
+void write_model_keys(const Json& model, bool is_canon_s, OrderedJson& json) {
+  for (const HuggingFaceKey& key : huggingface_keys()) {
+    if (key.is_canon_s != is_canon_s) continue;
+    const Json& value = model.at(place_of(key));
+    if (key.values.empty()) json[key.name] = value;
+    for (const auto& [ours, theirs] : key.values) {
+      if (value == ours && !json.contains(key.name)) json[key.name] = parse_json(theirs);
+    }
+  }
+}
+
+void write_constant_keys(const ConfigFacts& facts, OrderedJson& json) {
   json["max_position_embeddings"] = facts.max_positions;
-  json["rms_norm_eps"] = model.norm.eps;
-  json["rope_theta"] = model.attention.position.theta;
   json["rope_scaling"] = nullptr;
   json["attention_bias"] = false;
   json["attention_dropout"] = 0.0;
   json["mlp_bias"] = false;
-  json["tie_word_embeddings"] = model.tie_embeddings;
   json["initializer_range"] = 0.02;
   json["use_cache"] = true;
   json["bos_token_id"] = id_or_null(facts.bos_id);
   json["eos_token_id"] = id_or_null(facts.eos_id);
   json["pad_token_id"] = id_or_null(facts.pad_id);
   json["torch_dtype"] = facts.dtype;
-}
-
-void write_canon_keys(const ModelConfig& model, OrderedJson& json) {
-  json["canon_set"] = model.canon.set;
-  json["canon_kernel"] = model.canon.kernel;
-  json["canon_residual"] = model.canon.residual;
-  json["canon_activation"] = model.canon.activation == model::Activation::silu;
-  json["canon_bias"] = false;
-  json["qk_norm"] = model.attention.qk_norm != QkNorm::none;
-  json["rope_version"] = model.attention.position.pairing == RopePairing::lingua ? "lingua" : "huggingface";
-  json["rope_dim"] = nullptr;
-  if (!model.attention.position.rope_dim) return;
-  json["rope_dim"] = *model.attention.position.rope_dim;
-  json["partial_rotary_factor"] = double(*model.attention.position.rope_dim) / model.attention.head_dim;
 }
 
 void set_architecture(Architecture architecture, OrderedJson& json) {
@@ -91,19 +89,13 @@ Json differences(const Json& wanted,
     if (value.is_object()) {
       Json below = differences(value, got.at(key), prefix + key + ".", paths);
       if (!below.empty()) tree[key] = std::move(below);
-    } else if (value != got.at(key)) {
+    } else if (!got.contains(key) || value != got.at(key)) {
       tree[key] = value;
       const std::string text = plain_text(value);
       if (!is_of_rounding(key)) paths.push_back(prefix + key + ": " + text);
     }
   }
   return tree;
-}
-
-Json to_json(const ModelConfig& model) {
-  config::Experiment experiment;
-  experiment.model = model;
-  return config::to_json(experiment).at("model");
 }
 
 }  // namespace
@@ -117,16 +109,45 @@ const char* class_name(Architecture architecture) {
   throw Error("no such architecture");
 }
 
+const HuggingFaceKeys& huggingface_keys() {
+  static const HuggingFaceKeys keys = [] {
+    HuggingFaceKeys all = {
+        {"vocab_size", "vocab_size"},
+        {"hidden_size", "hidden_size"},
+        {"num_hidden_layers", "num_layers"},
+        {"tie_word_embeddings", "tie_embeddings"},
+        {"rms_norm_eps", "norm.eps"},
+        {"canon_set", "canon.set", true},
+        {"canon_kernel", "canon.kernel", true},
+        {"canon_residual", "canon.residual", true},
+        {"canon_activation", "canon.activation", true, {{"none", "false"}, {"silu", "true"}}},
+        {"canon_bias", "canon.bias", true}};
+    std::vector<const model::BlockKind*> kinds = model::mixer_kinds();
+    kinds.push_back(&model::mlp_block);
+    for (const model::BlockKind* kind : kinds) {
+      const HuggingFaceKeys& own = kind->huggingface_keys();
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  }();
+  return keys;
+}
+
 WrittenConfig write_config(const ModelConfig& given, const ConfigFacts& facts) {
   const ModelConfig model = normalised(given);
+  const Json tree = to_json(model);
+  const bool is_canon = needs_canon_keys(tree);
   WrittenConfig written;
-  written.architecture = needs_canon_keys(model) ? Architecture::llama_canon : Architecture::llama;
+  written.architecture = is_canon ? Architecture::llama_canon : Architecture::llama;
   set_architecture(written.architecture, written.json);  // the first keys of the file
-  write_llama_keys(model, facts, written.json);
-  if (written.architecture == Architecture::llama_canon) write_canon_keys(model, written.json);
+  write_model_keys(tree, false, written.json);
+  write_constant_keys(facts, written.json);
+  if (is_canon) write_model_keys(tree, true, written.json);
+  if (const auto rope_dim = model.attention.position.rope_dim)
+    written.json["partial_rotary_factor"] = double(*rope_dim) / model.attention.head_dim;
   // What these keys cannot say shows when they are read back.
   const ModelConfig understood = read_config(Json(written.json)).model;
-  const Json rest = differences(to_json(model), to_json(understood), "model.", written.forge_keys);
+  const Json rest = differences(tree, to_json(understood), "model.", written.forge_keys);
   if (!rest.empty()) written.json["forge_model"] = rest;
   if (!written.forge_keys.empty()) written.architecture = Architecture::forge;
   set_architecture(written.architecture, written.json);

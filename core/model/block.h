@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -14,7 +15,6 @@
 namespace forge::model {
 
 struct ModelConfig;
-class ConfigKeys;
 
 /// How checks of a model speak of a config without knowing where its values came from.
 class ConfigChecks {
@@ -28,7 +28,9 @@ class ConfigChecks {
                           const std::string& message,
                           const std::string& hint) const = 0;
   /// Notes that a key got its value from another one.
-  virtual void derive(const std::string& key, const std::string& from, const std::string& value) = 0;
+  virtual void derive(const std::string& key,
+                      const std::string& from,
+                      const std::string& value) = 0;
   /// A key that nothing reads because of the value of `because`: throws, or notes that it goes back
   /// to its default.
   virtual void drop(const std::string& key,
@@ -73,6 +75,16 @@ struct StateSize {
   }
 };
 
+/// A key of Hugging Face's config.json that says what a key of the section `model` says.
+struct HuggingFaceKey {
+  const char* name;         ///< in config.json
+  const char* key;          ///< in the section, dotted: "attention.num_heads"
+  bool is_canon_s = false;  ///< LlamaCanon knows it, Llama does not
+  /// Where they differ: forge's values with theirs as JSON. Another value of forge's has none.
+  std::vector<std::pair<const char*, const char*>> values = {};
+};
+using HuggingFaceKeys = std::vector<HuggingFaceKey>;
+
 struct BlockKind {
   const char* name;             ///< in model.layers, and of its section; "mlp" for MLPs
   const char* canon_positions;  ///< letters of Canon layers that may stand in it
@@ -87,11 +99,9 @@ struct BlockKind {
   /// With the fused operations of backends/libtorch: every input that the backward pass reads.
   SavedActivations (*saved_activations)(const ModelConfig& model);
   StateSize (*state)(const ModelConfig& model);
+  /// Those of its section. What else the section says is written under a key of forge's own.
+  const HuggingFaceKeys& (*huggingface_keys)();
 };
-
-/// What norm, Canon layer at `position` and projection keep: fused, the norm's input alone; the
-/// rest is computed again.
-SavedActivations saved_by_projection(const ModelConfig& model, char position);
 
 /// Whether the Canon layer at `position` is an operation of its own: the fused ones have no
 /// activation.

@@ -7,25 +7,16 @@
 #include "core/base/schema.h"
 #include "core/model/attention/attention.h"
 #include "core/model/mlp/mlp.h"
+#include "core/model/norm.h"
 
 /// The section `model` of a config: a stack of layers, each a mixer and an MLP behind norms. Every
 /// kind of block has its own section, described in its own folder.
 namespace forge::model {
 
-enum class NormKind { rms_norm };
-/// Where RMSNorm rounds in low precision: the normalised value before the product with the weight,
-/// or the product alone.
-enum class NormRounding { huggingface, lingua };
 enum class Activation { none, silu };
 enum class ModelInit { forgather, huggingface, lingua };
 /// What the matrices that end a residual branch are divided by under lingua's initialisation.
 enum class InitStdFactor { disabled, global_depth, current_depth, dim_ratio };
-
-struct NormConfig {
-  NormKind kind = NormKind::rms_norm;
-  double eps = 1e-5;
-  NormRounding rounding = NormRounding::huggingface;
-};
 
 struct CanonConfig {
   std::string set;  ///< canonical: letters of ABCD, each at most once, in order; "" = no Canon
@@ -57,14 +48,6 @@ struct ModelConfig {
   }
 };
 
-inline const schema::Names& names_of(NormKind) {
-  static const schema::Names names = {"rms_norm"};
-  return names;
-}
-inline const schema::Names& names_of(NormRounding) {
-  static const schema::Names names = {"huggingface", "lingua"};
-  return names;
-}
 inline const schema::Names& names_of(Activation) {
   static const schema::Names names = {"none", "silu"};
   return names;
@@ -76,15 +59,6 @@ inline const schema::Names& names_of(ModelInit) {
 inline const schema::Names& names_of(InitStdFactor) {
   static const schema::Names names = {"disabled", "global_depth", "current_depth", "dim_ratio"};
   return names;
-}
-
-template <class Visitor>
-void fields(Visitor& visit, NormConfig& c) {
-  visit.field("kind", c.kind, "rms_norm: x / sqrt(mean(x^2) + eps) * weight");
-  visit.field("eps", c.eps, "added to the mean square", schema::above(0));
-  visit.field("rounding",
-              c.rounding,
-              "low precision: huggingface rounds before the product with the weight, lingua after");
 }
 
 template <class Visitor>
@@ -102,7 +76,8 @@ void fields(Visitor& visit, ModelConfig& c) {
   visit.field("vocab_size", c.vocab_size, "entries of the vocabulary", required(up_to(1 << 24)));
   visit.field(
       "hidden_size", c.hidden_size, "width of the residual stream", required(up_to(1 << 18)));
-  visit.field("num_layers", c.num_layers, "layers, each a mixer and an MLP", required(up_to(1 << 12)));
+  visit.field(
+      "num_layers", c.num_layers, "layers, each a mixer and an MLP", required(up_to(1 << 12)));
   visit.field("tie_embeddings", c.tie_embeddings, "one matrix as embedding and output projection");
   visit.field("layers", c.layers, "kinds of mixers, a list repeated up to num_layers: [attention]");
   visit.section("attention", c.attention, "softmax attention");

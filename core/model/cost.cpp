@@ -113,12 +113,6 @@ bool is_unfused_canon(const ModelConfig& model, char position) {
   return model.canon.has(position) && model.canon.activation != Activation::none;
 }
 
-SavedActivations saved_by_projection(const ModelConfig& model, char position) {
-  const int64_t hidden = model.hidden_size;
-  if (!is_unfused_canon(model, position)) return {hidden, 0};
-  return {3 * hidden, 1};  // norm: input and root; Canon: input; projection: input
-}
-
 int64_t canon_state(const ModelConfig& model, char position, int64_t channels) {
   return model.canon.has(position) ? (model.canon.kernel - 1) * channels : 0;
 }
@@ -129,9 +123,9 @@ int64_t activation_bytes(const ModelConfig& model, const TrainingShape& shape) {
     for (const BlockKind* block : blocks_of_layer(model, layer))
       saved += block->saved_activations(model);
   }
-  // Final norm: its input and the root; output projection and loss: the gradient of their input.
-  saved += {2 * int64_t{model.hidden_size}, 1};
-  int64_t rows_of_ids = 2;  // inputs and targets
+  saved += saved_by_norm(model);    // the last one
+  saved += {model.hidden_size, 0};  // output projection and loss: the gradient of their input
+  int64_t rows_of_ids = 2;          // inputs and targets
   // The documents, and where the document of each token begins.
   if (shape.document_mask) rows_of_ids += 2;
   return shape.rows * shape.seq_len *

@@ -37,7 +37,7 @@ ParameterCounts count_parameters(const ModelConfig& model);
 /// norms, softmax, rotations, activations and the optimizer, which are no multiply-adds of weights
 /// and below a few per cent.
 struct TokenFlops {
-  double projections = 0;  ///< the matrices of all blocks
+  double projections = 0;                              ///< the matrices of all blocks
   std::vector<std::pair<std::string, double>> mixing;  ///< between tokens, by kind of mixer
   double canon = 0;
   double lm_head = 0;

@@ -64,12 +64,8 @@ void refuse_unused_init(ModelConfig& model, ConfigChecks& checks) {
   const ModelConfig plain;
   const std::string reason = "has no meaning where model.init is " + schema::name_of(model.init);
   const char* hint = "it belongs to model.init lingua";
-  checks.refuse_unused("model.init_base_std",
-                       model.init_base_std,
-                       plain.init_base_std,
-                       "model.init",
-                       reason,
-                       hint);
+  checks.refuse_unused(
+      "model.init_base_std", model.init_base_std, plain.init_base_std, "model.init", reason, hint);
   checks.refuse_unused("model.init_std_factor",
                        model.init_std_factor,
                        plain.init_std_factor,
@@ -125,12 +121,14 @@ std::vector<const BlockKind*> kinds_in(const ModelConfig& model) {
   return kinds;
 }
 
-void complete_model(ModelConfig& model, ConfigChecks& checks) {
-  if (!checks.attempt([&] { check_layers(model, checks); })) return;
+bool complete_model(ModelConfig& model, ConfigChecks& checks) {
+  if (!checks.attempt([&] { check_layers(model, checks); })) return false;
   for (const BlockKind* kind : kinds_in(model)) kind->complete(model, checks);
+  complete_norm(model, checks);
   checks.attempt([&] { complete_canon_set(model, checks); });
   checks.attempt([&] { refuse_unused_canon(model, checks); });
   checks.attempt([&] { refuse_unused_init(model, checks); });
+  return true;
 }
 
 void complete_model(ModelConfig& model) {

@@ -22,8 +22,9 @@ std::array<const BlockKind*, 2> blocks_of_layer(const ModelConfig& model, int la
 std::vector<const BlockKind*> kinds_in(const ModelConfig& model);
 
 /// Fills in what follows from other keys and checks what concerns several: the kinds of
-/// model.layers, each block's section, Canon positions, settings that nothing reads.
-void complete_model(ModelConfig& model, ConfigChecks& checks);
+/// model.layers, each block's section, Canon positions, settings that nothing reads. Returns
+/// whether model.layers names mixers that there are.
+bool complete_model(ModelConfig& model, ConfigChecks& checks);
 
 /// Without places: throws Error at the first mistake. For models that no config file holds.
 void complete_model(ModelConfig& model);

@@ -65,9 +65,9 @@ double depth_factor(const ModelConfig& model, int layer) {
   throw Error("model.init_std_factor is none of disabled, global_depth, current_depth, dim_ratio");
 }
 
-/// lingua: init_base_std, or 1/sqrt(fan-in), cut at three standard deviations. The output of a mixer
-/// takes its deviation from hidden_size whatever its fan-in is, and the factor that divides it
-/// leaves its cut alone. Embedding and output projection follow neither setting.
+/// lingua: init_base_std, or 1/sqrt(fan-in), cut at three standard deviations. The output of a
+/// mixer takes its deviation from hidden_size whatever its fan-in is, and the factor that divides
+/// it leaves its cut alone. Embedding and output projection follow neither setting.
 InitRule lingua_rule(const ModelConfig& model, MatrixRole role, int layer, int64_t inputs) {
   const double hidden_std = 1 / std::sqrt(static_cast<double>(model.hidden_size));
   const double base = model.init_base_std.value_or(hidden_std);
@@ -120,11 +120,19 @@ void ParameterList::matrix(const std::string& module,
                            MatrixRole role,
                            const std::string& part) {
   const InitRule rule = matrix_rule(model_, role, std::max(layer_, 0), inputs);
-  add(module, {"", {outputs, inputs}, rule, part, true});
+  add(module, {"weight", {outputs, inputs}, rule, part, true});
 }
 
-void ParameterList::norm(const std::string& module, int64_t width, const std::string& part) {
-  add(module, {"", {width}, {}, part, false});
+void ParameterList::norm(const std::string& module, int64_t width) {
+  for (const NormWeight& weight : norm_weights(model_.norm)) {
+    InitRule constant;
+    constant.value = weight.initial;
+    add(module, {weight.name, {width}, constant, "norm", false});
+  }
+}
+
+void ParameterList::qk_norm(const std::string& module, int64_t width) {
+  add(module, {"weight", {width}, {}, "qk_norm", false});
 }
 
 void ParameterList::canon(char position, const std::string& module, int64_t channels) {
@@ -133,11 +141,11 @@ void ParameterList::canon(char position, const std::string& module, int64_t chan
   // PyTorch's default for a depthwise convolution.
   const InitRule rule = uniform(1 / std::sqrt(static_cast<double>(kernel)));
   const std::string part = std::string("canon_") + static_cast<char>(position - 'A' + 'a');
-  add(module, {"", {channels, 1, kernel}, rule, part, false});
+  add(module, {"weight", {channels, 1, kernel}, rule, part, false});
 }
 
 void ParameterList::add(const std::string& module, Parameter parameter) {
-  parameter.name = prefix_ + module + ".weight";
+  parameter.name = prefix_ + module + "." + parameter.name;
   total_ += parameter.count();
   if (total_ > largest_count) throw Error("the model has more than 2^48 weights");
   parameters_.push_back(std::move(parameter));

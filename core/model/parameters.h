@@ -31,10 +31,10 @@ struct Parameter {
 /// What a matrix does, which decides its initial distribution.
 enum class MatrixRole {
   embedding,
-  projection,     ///< into a block
-  gate,           ///< into a block, of the channels that gate others
-  mixer_output,   ///< ends the residual branch of a mixer
-  mlp_output,     ///< ends the residual branch of an MLP
+  projection,    ///< into a block
+  gate,          ///< into a block, of the channels that gate others
+  mixer_output,  ///< ends the residual branch of a mixer
+  mlp_output,    ///< ends the residual branch of an MLP
   lm_head,
 };
 
@@ -51,13 +51,17 @@ class ParameterList {
               int64_t inputs,
               MatrixRole role,
               const std::string& part);
-  void norm(const std::string& module, int64_t width, const std::string& part = "norm");
+  /// A norm as model.norm describes it.
+  void norm(const std::string& module, int64_t width);
+  /// RMSNorm of queries or keys.
+  void qk_norm(const std::string& module, int64_t width);
   /// The Canon layer at `position`, where the model has one.
   void canon(char position, const std::string& module, int64_t channels);
 
   std::vector<Parameter> take() { return std::move(parameters_); }
 
  private:
+  /// The parameter's name is the one that it has within its module.
   void add(const std::string& module, Parameter parameter);
 
   const ModelConfig& model_;

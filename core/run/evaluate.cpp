@@ -92,7 +92,7 @@ EvaluationData whole_token_file(const RunModel& model,
                                 const std::string& name) {
   const data::TokenFile file(tokens);
   require_own_tokenizer(model, file.tokenizer_fingerprint(), name);
-  file.check_content();
+  file.verify_hash();
   worker::TokenSource source;
   source.path = fs::absolute(tokens).string();
   source.rows =

@@ -33,6 +33,11 @@ config::Experiment experiment_of(const RunFolder& folder) {
                 {},
                 "",
                 ExitCode::failed);
+  } catch (const Error& problem) {
+    throw Error("run '" + folder.id() + "' cannot be used: " + problem.message(),
+                {},
+                "'forge run " + folder.record().config + "' trains its config again",
+                problem.exit_code());
   }
 }
 

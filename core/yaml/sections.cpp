@@ -1,10 +1,8 @@
 #include "core/yaml/sections.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/parser.h>
 
 #include "core/base/text.h"
 
@@ -237,21 +235,17 @@ std::vector<std::vector<Event>> SectionDocument::parse() {
     if (section->skeleton.find(literal_placeholder) != std::string::npos) return {};
   }
   write();
-  EventRecorder recorder;
+  std::vector<Event> events;
   try {
-    std::istringstream stream(text_);
-    YAML::Parser parser(stream);
-    // yaml-cpp finds documents without end behind a stray ','.
-    while (recorder.documents < 2 && parser.HandleNextDocument(recorder)) {
-    }
+    parse_events(text_, [&](const Event& event) { events.push_back(event); });
   } catch (const YAML::Exception&) {
     return {};
   }
-  const std::vector<Event>& events = recorder.events;
-  const bool is_mapping = recorder.documents == 1 && !events.empty() &&
-                          events.front().kind == Event::Kind::mapping_begin &&
-                          events.front().style == YAML::EmitterStyle::Block;
-  return is_mapping ? split(recorder.events) : std::vector<std::vector<Event>>();
+  const auto is_document = [](const Event& event) { return event.kind == Event::Kind::document; };
+  const bool is_mapping = std::count_if(events.begin(), events.end(), is_document) == 1 &&
+                          events.size() > 1 && events[1].kind == Event::Kind::mapping_begin &&
+                          !events[1].is_flow;
+  return is_mapping ? split(events) : std::vector<std::vector<Event>>();
 }
 
 void SectionDocument::write() {
@@ -280,7 +274,7 @@ std::vector<std::vector<Event>> SectionDocument::split(std::vector<Event>& event
   std::vector<std::vector<Event>> distributed;  // to each part
   int depth = 0;
   bool expects_key = true;
-  for (size_t i = 1; i + 1 < events.size(); ++i) {
+  for (size_t i = 2; i + 1 < events.size(); ++i) {
     Event& event = events[i];
     if (event.ends_collection()) --depth;
     const bool is_key = depth == 0 && expects_key && !event.ends_collection();

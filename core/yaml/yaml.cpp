@@ -5,11 +5,11 @@
 #include <sstream>
 
 #include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/parser.h>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/python/string_functions.h"
 #include "core/yaml/node_builder.h"
 #include "core/yaml/scalar_scan.h"
 #include "core/yaml/section_cache.h"
@@ -59,20 +59,6 @@ void refuse_invalid_tab(const std::string& text, const OriginMap& origin) {
   throw Error(indents ? "a tab cannot indent YAML" : "a tab cannot separate words in YAML",
               place_of(*tab, text, origin),
               "use blanks");
-}
-
-/// The text with every line break as LF. Offsets stay, but for a CR before a LF.
-std::string with_line_feeds(const std::string& text) {
-  std::string result;
-  result.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\r') {
-      result += text[i];
-    } else if (i + 1 == text.size() || text[i + 1] != '\n') {
-      result += '\n';
-    }
-  }
-  return result;
 }
 
 bool is_control(char c) {
@@ -131,10 +117,7 @@ NodePtr parse_document(const std::string& text, const OriginMap& origin) {
   refuse_control_characters(text, origin);
   refuse_invalid_tab(text, origin);
   NodeBuilder builder(text, origin);
-  std::istringstream stream(text);
-  YAML::Parser parser(stream);
-  while (parser.HandleNextDocument(builder)) {
-  }
+  parse_events(text, [&](const Event& event) { builder.add(event); });
   const NodePtr root = builder.root();
   if (!root || (root->is_null() && root->text.empty())) require_nothing_else(text, origin);
   if (root) return root;
@@ -146,7 +129,7 @@ NodePtr parse_document(const std::string& text, const OriginMap& origin) {
 }  // namespace
 
 NodePtr parse(const std::string& text, const OriginMap& origin) {
-  if (text.find('\r') != std::string::npos) return parse(with_line_feeds(text), origin);
+  if (text.find('\r') != std::string::npos) return parse(python::with_line_feeds(text), origin);
   try {
     return parse_document(text, origin);
   } catch (const YAML::Exception& error) {
@@ -160,7 +143,7 @@ NodePtr parse(const std::string& text, const OriginMap& origin, SectionCache& se
   refuse_invalid_tab(text, origin);
   try {
     NodeBuilder builder(text, origin);
-    if (sections.handle_document(text, builder)) return builder.root();
+    if (sections.build(text, builder)) return builder.root();
   } catch (const Error&) {
     // Of several errors the first counts, so the text is parsed from its beginning.
   }

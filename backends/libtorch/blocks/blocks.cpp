@@ -1,21 +1,15 @@
-#include "backends/libtorch/blocks/attention/attention.h"
-#include "backends/libtorch/blocks/mlp/mlp.h"
 #include "backends/libtorch/model/block.h"
 
 namespace forge::libtorch {
-namespace {
 
-template <class Kind>
-std::unique_ptr<Block> make(const BlockArguments& arguments) {
-  return std::make_unique<Kind>(arguments);
-}
-
-}  // namespace
+// Each in the file of its kind.
+std::unique_ptr<Block> make_attention(const BlockArguments& arguments);
+std::unique_ptr<Block> make_mlp(const BlockArguments& arguments);
 
 const std::map<std::string, BlockMaker>& block_kinds() {
   static const std::map<std::string, BlockMaker> kinds = {
-      {"attention", make<AttentionBlock>},
-      {"mlp", make<MlpBlock>},
+      {"attention", make_attention},
+      {"mlp", make_mlp},
   };
   return kinds;
 }

@@ -11,7 +11,8 @@ Canon::Canon(const BlockArguments& arguments,
   const model::CanonConfig& canon = arguments.config.canon;
   options_ = {canon.residual, canon.activation == model::Activation::silu};
   if (!canon.has(position)) return;
-  weight_ = arguments.weights.add_vector(arguments.prefix + name, {channels, 1, canon.kernel});
+  weight_ = arguments.weights.add_vector(arguments.prefix + name + ".weight",
+                                         {channels, 1, canon.kernel});
 }
 
 at::Tensor Canon::new_inputs(int64_t rows, const at::TensorOptions& options) const {

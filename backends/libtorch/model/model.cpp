@@ -1,6 +1,5 @@
 #include "backends/libtorch/model/model.h"
 
-#include "backends/libtorch/blocks/options.h"
 #include "backends/libtorch/model/inference.h"
 #include "backends/libtorch/ops/embedding/embedding.h"
 #include "backends/libtorch/ops/linear_cross_entropy/linear_cross_entropy.h"
@@ -11,7 +10,7 @@ namespace forge::libtorch {
 Model::Model(const model::ModelConfig& config, const WeightTypes& types, const at::Device& device)
     : config_(config), weights_(types, device) {
   const int64_t hidden = config.hidden_size;
-  embedding_ = weights_.add_matrix({{"model.embed_tokens", config.vocab_size}}, hidden);
+  embedding_ = weights_.add_matrix({{"model.embed_tokens.weight", config.vocab_size}}, hidden);
   const auto rotary =
       std::make_shared<RotaryTables>(at::TensorOptions(device).dtype(types.vectors));
   for (int layer = 0; layer < config.num_layers; ++layer) {
@@ -19,9 +18,9 @@ Model::Model(const model::ModelConfig& config, const WeightTypes& types, const a
     for (const model::BlockKind* kind : model::blocks_of_layer(config, layer))
       blocks_.push_back(block_kinds().at(kind->name)({config, prefix, weights_, rotary}));
   }
-  final_norm_ = weights_.add_vector("model.norm", {hidden});
+  norm_ = Norm(config, weights_, "model.norm");
   if (!config.tie_embeddings)
-    lm_head_ = weights_.add_matrix({{"lm_head", config.vocab_size}}, hidden);
+    lm_head_ = weights_.add_matrix({{"lm_head.weight", config.vocab_size}}, hidden);
 }
 
 Model::Model(const model::ModelConfig& config, const at::TensorOptions& options)
@@ -40,14 +39,14 @@ at::TensorOptions Model::options() const {
 at::Tensor Model::logits(const at::Tensor& ids,
                          const ops::Documents& documents,
                          std::vector<at::Tensor>* residual_stream) const {
-  return ops::linear(norm(stream(ids, documents, residual_stream)), head());
+  return ops::linear(norm_(stream(ids, documents, residual_stream)), head());
 }
 
 at::Tensor Model::loss(const at::Tensor& ids,
                        const ops::Documents& documents,
                        const at::Tensor& targets,
                        const ops::CrossEntropyOptions& options) const {
-  const at::Tensor x = norm(stream(ids, documents)).flatten(0, 1);
+  const at::Tensor x = norm_(stream(ids, documents)).flatten(0, 1);
   return ops::linear_cross_entropy(x, head(), targets.flatten(), options);
 }
 
@@ -55,7 +54,7 @@ at::Tensor Model::loss_sum(const at::Tensor& ids,
                            const ops::Documents& documents,
                            const at::Tensor& targets) const {
   const at::NoGradGuard no_grad;
-  const at::Tensor x = norm(stream(ids, documents)).flatten(0, 1);
+  const at::Tensor x = norm_(stream(ids, documents)).flatten(0, 1);
   return ops::linear_cross_entropy_sum(x, head(), targets.flatten());
 }
 
@@ -75,7 +74,7 @@ at::Tensor Model::next_logits(const at::Tensor& ids,
   for (size_t row = 0; row < lengths.size(); ++row)
     last.push_back(static_cast<int64_t>(row) * ids.size(1) + lengths[row] - 1);
   x = x.flatten(0, 1).index_select(0, at::tensor(last, at::kLong).to(x.device()));
-  return ops::linear(norm(x), head());
+  return ops::linear(norm_(x), head());
 }
 
 at::Tensor Model::stream(const at::Tensor& ids,
@@ -89,18 +88,8 @@ at::Tensor Model::stream(const at::Tensor& ids,
   return x;
 }
 
-at::Tensor Model::norm(const at::Tensor& x) const {
-  return ops::rms_norm(x, final_norm_, norm_options(config_));
-}
-
 NamedTensors Model::named_weights() const {
   return named([](const at::Tensor& stored) { return stored.detach(); });
-}
-
-NamedTensors Model::named_gradients() const {
-  return named([](const at::Tensor& stored) {
-    return stored.grad().defined() ? stored.grad() : at::zeros_like(stored.detach());
-  });
 }
 
 void Model::round_matrices() {

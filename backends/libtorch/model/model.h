@@ -3,12 +3,12 @@
 #include <memory>
 #include <vector>
 
+#include "backends/libtorch/blocks/norm.h"
 #include "backends/libtorch/model/block.h"
 #include "backends/libtorch/model/weight_store.h"
 #include "backends/libtorch/ops/causal_attention/causal_attention.h"
 #include "backends/libtorch/ops/cross_entropy/cross_entropy.h"
 #include "backends/libtorch/ops/linear/linear.h"
-#include "backends/libtorch/ops/rms_norm/rms_norm.h"
 #include "backends/libtorch/torch_precompiled.h"
 #include "core/config/experiment.h"
 
@@ -61,8 +61,6 @@ class Model {
   }
   /// Every weight as a view into the stored tensors.
   NamedTensors named_weights() const;
-  /// Gradients under the names of named_weights(); a weight without gradient gives zeros.
-  NamedTensors named_gradients() const;
   /// The stored tensors themselves: what the optimizer updates and what has gradients.
   std::vector<at::Tensor> trainable() const { return weights_.stored(); }
   /// The matrices that have a rounded copy for products.
@@ -75,14 +73,13 @@ class Model {
   at::Tensor stream(const at::Tensor& ids,
                     const ops::Documents& documents,
                     std::vector<at::Tensor>* residual_stream = nullptr) const;
-  at::Tensor norm(const at::Tensor& x) const;
   const ops::WeightMatrix& head() const { return lm_head_.defined() ? lm_head_ : embedding_; }
 
   model::ModelConfig config_;
   WeightStore weights_;
   ops::WeightMatrix embedding_;  ///< [V, hidden]
   std::vector<std::unique_ptr<Block>> blocks_;
-  at::Tensor final_norm_;      ///< [hidden]
+  Norm norm_;                  ///< of the last block's output
   ops::WeightMatrix lm_head_;  ///< [V, hidden], undefined where the embedding is the head
 };
 

@@ -28,7 +28,7 @@ NamedTensors WeightStore::named(
     if (!tensor.defined()) continue;
     int64_t first = 0;
     for (const WeightRows& weight : entry.weights) {
-      list.emplace_back(weight.name + ".weight", tensor.narrow(0, first, weight.rows));
+      list.emplace_back(weight.name, tensor.narrow(0, first, weight.rows));
       first += weight.rows;
     }
   }

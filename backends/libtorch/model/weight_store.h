@@ -20,7 +20,7 @@ struct WeightTypes {
   std::optional<at::ScalarType> products;
 };
 
-/// A weight's Hugging Face name without ".weight", and how many rows it has.
+/// A weight's Hugging Face name, and how many rows it has.
 struct WeightRows {
   std::string name;
   int64_t rows;

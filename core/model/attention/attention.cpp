@@ -1,5 +1,7 @@
 #include "core/model/attention/attention.h"
 
+#include <algorithm>
+
 #include "core/model/config.h"
 
 namespace forge::model {
@@ -13,9 +15,8 @@ void complete_heads(ModelConfig& model, ConfigChecks& checks) {
   AttentionConfig& a = model.attention;
   if (a.num_kv_heads == 0) {
     a.num_kv_heads = a.num_heads;
-    checks.derive("model.attention.num_kv_heads",
-                  "model.attention.num_heads",
-                  std::to_string(a.num_heads));
+    checks.derive(
+        "model.attention.num_kv_heads", "model.attention.num_heads", std::to_string(a.num_heads));
   }
   if (a.num_heads % a.num_kv_heads != 0) {
     throw checks.complaint({"model.attention.num_kv_heads", "model.attention.num_heads"},
@@ -88,15 +89,25 @@ void add_parameters(const ModelConfig& model, ParameterList& list) {
   list.matrix("self_attn.o_proj", hidden, query, MatrixRole::mixer_output, part);
   if (a.qk_norm != QkNorm::none) {
     const bool full = a.qk_norm == QkNorm::full;
-    list.norm("self_attn.q_norm", full ? query : a.head_dim, "qk_norm");
-    list.norm("self_attn.k_norm", full ? key : a.head_dim, "qk_norm");
+    list.qk_norm("self_attn.q_norm", full ? query : a.head_dim);
+    list.qk_norm("self_attn.k_norm", full ? key : a.head_dim);
   }
   list.canon('B', "self_attn.canonB", a.qkv_width());
 }
 
-/// Scores and weighted sum: two products of head_dim with each of on average seq_len / 2 keys.
+/// Keys that a token sees, averaged over a row: half of all, as half of the square is masked; under
+/// a window token t sees min(t, window) of them, counted from 1.
+double visible_keys(const AttentionConfig& a, int64_t seq_len) {
+  const double row = static_cast<double>(seq_len), all = row / 2;
+  const double window = a.window.value_or(0);
+  if (!a.window || window >= row) return all;
+  const double pairs = window * (window + 1) / 2 + (row - window) * window;
+  return std::min(all, pairs / row);
+}
+
+/// Scores and weighted sum: two products of head_dim with each key that a token sees.
 double mixing_flops(const ModelConfig& model, int64_t seq_len) {
-  const double keys = static_cast<double>(seq_len) / 2;
+  const double keys = visible_keys(model.attention, seq_len);
   return 2.0 * (2.0 * static_cast<double>(model.attention.query_width()) * keys);
 }
 
@@ -106,8 +117,9 @@ SavedActivations saved_activations(const ModelConfig& model) {
   const bool per_head = a.qk_norm == QkNorm::per_head;
   SavedActivations saved = saved_by_projection(model, 'A');
   if (a.qk_norm == QkNorm::full) saved += {query + key, 2};  // norms: inputs, two roots
-  saved += {qkv, 0};            // attention: with Canon-B its input, else q, k and v
+  saved += {qkv, 0};              // attention: with Canon-B its input, else q, k and v
   saved += {query, a.num_heads};  // its output, log-sum-exps
+  if (a.window) saved += {0, 1};  // the first token that each one sees
   if (!per_head && !is_unfused_canon(model, 'B')) return saved;
   if (model.canon.has('B')) saved += {qkv, 0};  // Canon-B: its input, besides its output
   // Norms: inputs, a root for each head.
@@ -117,16 +129,39 @@ SavedActivations saved_activations(const ModelConfig& model) {
   return saved;
 }
 
-/// Keys and values of every token.
+/// Keys and values of every token, or of those before the next one's window ends.
 StateSize state(const ModelConfig& model) {
   const AttentionConfig& a = model.attention;
-  return {2 * a.key_width(),
-          canon_state(model, 'A', model.hidden_size) + canon_state(model, 'B', a.qkv_width())};
+  const int64_t canon =
+      canon_state(model, 'A', model.hidden_size) + canon_state(model, 'B', a.qkv_width());
+  const int64_t token = 2 * a.key_width();
+  return a.window ? StateSize{0, (*a.window - 1) * token + canon} : StateSize{token, canon};
+}
+
+const HuggingFaceKeys& huggingface_keys() {
+  static const HuggingFaceKeys keys = {
+      {"num_attention_heads", "attention.num_heads"},
+      {"num_key_value_heads", "attention.num_kv_heads"},
+      {"head_dim", "attention.head_dim"},
+      {"rope_theta", "attention.position.theta"},
+      {"rope_dim", "attention.position.rope_dim", true},
+      {"rope_version",
+       "attention.position.pairing",
+       true,
+       {{"huggingface", R"("huggingface")"}, {"lingua", R"("lingua")"}}},
+      {"qk_norm", "attention.qk_norm", true, {{"none", "false"}, {"full", "true"}}}};
+  return keys;
 }
 
 }  // namespace
 
-const BlockKind attention_block = {
-    "attention", "AB", complete, add_parameters, mixing_flops, saved_activations, state};
+const BlockKind attention_block = {"attention",
+                                   "AB",
+                                   complete,
+                                   add_parameters,
+                                   mixing_flops,
+                                   saved_activations,
+                                   state,
+                                   huggingface_keys};
 
 }  // namespace forge::model

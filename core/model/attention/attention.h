@@ -27,6 +27,7 @@ struct AttentionConfig {
   int num_kv_heads = 0;  ///< resolved: num_heads where the file names none
   int head_dim = 0;      ///< resolved: hidden_size / num_heads where the file names none
   QkNorm qk_norm = QkNorm::none;
+  std::optional<int> window;  ///< a token sees itself and window - 1 tokens before it; none: all
   PositionConfig position;
 
   int64_t query_width() const { return int64_t{num_heads} * head_dim; }
@@ -75,7 +76,11 @@ void fields(Visitor& visit, AttentionConfig& c) {
               c.head_dim,
               "channels of a head; null: hidden_size / num_heads",
               or_null(up_to(1 << 14)));
-  visit.field("qk_norm", c.qk_norm, "norm of queries and keys");
+  visit.field("qk_norm", c.qk_norm, "RMSNorm of queries and keys, whatever norm.kind is");
+  visit.field("window",
+              c.window,
+              "tokens that a token sees, itself and those before it; null: all of the row",
+              if_set(up_to(1 << 24)));
   visit.section("position", c.position, "position encoding");
 }
 

@@ -3,24 +3,32 @@
 #include "core/base/schema.h"
 #include "core/model/block.h"
 
-/// The gated MLP, the second block of every layer.
+/// The MLP, the second block of every layer, with a gate (Shazeer 2020) or without.
 namespace forge::model {
 
-enum class MlpKind { swiglu };
+enum class MlpKind { swiglu, geglu, gelu, relu_squared };
 
 struct MlpConfig {
   MlpKind kind = MlpKind::swiglu;
   int intermediate_size = 0;
+
+  bool is_gated() const { return kind == MlpKind::swiglu || kind == MlpKind::geglu; }
+  /// Channels of gate and up, as Canon-D sees them.
+  int64_t gate_up_width() const { return int64_t{is_gated() ? 2 : 1} * intermediate_size; }
 };
 
 inline const schema::Names& names_of(MlpKind) {
-  static const schema::Names names = {"swiglu"};
+  static const schema::Names names = {"swiglu", "geglu", "gelu", "relu_squared"};
   return names;
 }
 
 template <class Visitor>
 void fields(Visitor& visit, MlpConfig& c) {
-  visit.field("kind", c.kind, "swiglu: down(silu(gate(x)) * up(x))");
+  visit.field(
+      "kind",
+      c.kind,
+      "swiglu: down(silu(gate(x)) * up(x)); geglu: down(gelu(gate(x)) * up(x)); gelu: "
+      "down(gelu(up(x))); relu_squared: down(relu(up(x))^2); gelu is the exact one, by erf");
   visit.field("intermediate_size",
               c.intermediate_size,
               "channels between the projections",

@@ -12,7 +12,9 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
+#include "core/base/json.h"
 #include "core/base/staging.h"
+#include "core/config/experiment.h"
 #include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
 
@@ -93,7 +95,11 @@ void refuse_foreign(const SQLite::Database& database) {
 }  // namespace
 
 int schema_version() {
-  static const int version = std::stoi(hash_hex(whole_schema()).substr(0, 7), nullptr, 16);
+  // The store holds configs, too: those of other keys cannot be read.
+  static const int version = std::stoi(
+      hash_hex(whole_schema() + json_text(config::to_json(config::Experiment()))).substr(0, 7),
+      nullptr,
+      16);
   return version;
 }
 

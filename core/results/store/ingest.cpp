@@ -416,7 +416,7 @@ void ingest_batch(SQLite::Database& database,
       ingester.ingest(run.folder, batch.events[i - batch.begin], report.warnings);
       ++(run.is_new ? report.added : report.updated);
     } catch (const Error& problem) {
-      report.warnings.push_back("run '" + run.folder.id() + "' is left out: " + problem.message());
+      report.left_out[problem.message()].push_back(run.folder.id());
     }
   }
   transaction.commit();

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 
 #include "core/base/json.h"
@@ -212,6 +213,15 @@ void sync_benchmarks(SQLite::Database& database, const fs::path& runs_dir, SyncR
   transaction.commit();
 }
 
+/// "run 'a' is left out: …", "12 runs are left out (a, b, c, …): …"
+std::string left_out_text(const std::vector<std::string>& ids, const std::string& reason) {
+  constexpr size_t most = 3;
+  if (ids.size() == 1) return "run '" + ids[0] + "' is left out: " + reason;
+  std::vector<std::string> shown(ids.begin(), ids.begin() + std::min(most, ids.size()));
+  if (ids.size() > most) shown.emplace_back("…");
+  return std::to_string(ids.size()) + " runs are left out (" + join(shown, ", ") + "): " + reason;
+}
+
 }  // namespace
 
 ResultStore::ResultStore(fs::path path) : path_(std::move(path)), database_(open_database(path_)) {}
@@ -220,12 +230,16 @@ ResultStore::ResultStore(ResultStore&&) noexcept = default;
 ResultStore& ResultStore::operator=(ResultStore&&) noexcept = default;
 
 SyncReport ResultStore::sync(const fs::path& runs_dir) {
-  return with_store_errors(path_, [&] {
-    SyncReport report;
+  SyncReport report;
+  with_store_errors(path_, [&] {
     sync_benchmarks(*database_, runs_dir, report);
     sync_runs(*database_, path_, runs_dir, report);
-    return report;
   });
+  for (const auto& [reason, ids] : report.left_out) {
+    const std::string warning = left_out_text(ids, reason);
+    if (reported_.insert(warning).second) report.warnings.push_back(warning);
+  }
+  return report;
 }
 
 std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,7 @@ struct SyncReport {
   int removed = 0;
   int benchmarks = 0;                 ///< ingested, new or changed
   std::vector<std::string> warnings;  ///< damaged lines and runs that cannot be read, one text each
+  std::map<std::string, std::vector<std::string>> left_out;  ///< ids of such runs by the reason
 };
 
 /// Selects runs; an empty field selects all.
@@ -89,7 +92,8 @@ class ResultStore {
   const std::filesystem::path& path() const { return path_; }
 
   /// Ingests new events and measurements below `runs_dir` and removes runs whose folder was
-  /// removed. An unchanged run costs three calls of stat.
+  /// removed. An unchanged run costs three calls of stat. Runs that cannot be read for the same
+  /// reason share a warning, and this object gives it once.
   SyncReport sync(const std::filesystem::path& runs_dir);
 
   /// Newest first.
@@ -112,6 +116,7 @@ class ResultStore {
  private:
   std::filesystem::path path_;
   std::unique_ptr<SQLite::Database> database_;
+  std::set<std::string> reported_;  ///< warnings about runs that cannot be read
 };
 
 /// Rebuilds the store at `path` from the run folders, also if the old one is damaged. The new store

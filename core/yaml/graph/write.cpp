@@ -1,6 +1,5 @@
 #include "core/yaml/graph/write.h"
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 #include <unordered_map>

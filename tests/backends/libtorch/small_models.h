@@ -11,27 +11,20 @@
 #include "core/base/random.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/token_file.h"
+#include "tests/support/model_variants.h"
 #include "tests/support/support.h"
 
 namespace forge::tests {
 
 /// A Llama of a few thousand weights with grouped queries.
-inline model::ModelConfig small_model(const std::string& canon_set,
-                                       model::PositionKind position) {
-  model::ModelConfig model;
-  model.vocab_size = 29;
-  model.hidden_size = 16;
-  model.mlp.intermediate_size = 24;
-  model.num_layers = 2;
-  model.attention.num_heads = 4;
-  model.attention.num_kv_heads = 2;
-  model.attention.head_dim = 4;
+inline model::ModelConfig small_model(const std::string& canon_set, model::PositionKind position) {
+  model::ModelConfig model = small_llama();
   model.canon.set = canon_set;
   model.attention.position.kind = position;
   return model;
 }
 
-/// The architectures of the canon project, small, and every further option once.
+/// The architectures of the canon project, small, and every variant.
 inline std::vector<model::ModelConfig> small_variants() {
   using model::PositionKind;
   std::vector<model::ModelConfig> variants;
@@ -51,13 +44,15 @@ inline std::vector<model::ModelConfig> small_variants() {
   per_head.attention.position.rope_dim = 2;
   per_head.tie_embeddings = true;
   variants.push_back(per_head);
+  for (const ModelVariant& variant : model_variants()) variants.push_back(model_of(variant.change));
   return variants;
 }
 
 /// What a small model differs in from the others.
 inline std::string describe(const model::ModelConfig& model) {
-  return "canon '" + model.canon.set + "', position " + std::to_string(int(model.attention.position.kind)) +
-         ", qk_norm " + std::to_string(int(model.attention.qk_norm));
+  config::Experiment experiment;
+  experiment.model = model;
+  return config::to_json(experiment).at("model").dump();
 }
 
 using nlohmann::json;

@@ -137,6 +137,42 @@ TEST_CASE("lingua's settings of the initial weights need lingua's initialisation
                    "disabled, global_depth, current_depth, dim_ratio"));
 }
 
+TEST_CASE("a section of a mixer that model.layers does not name is refused at its key") {
+  // No second mixer is needed to see it: this one's name is known to the test alone.
+  model::BlockKind other = model::attention_block;
+  other.name = "other";
+  const std::vector<const model::BlockKind*> mixers = {&model::attention_block, &other};
+  const auto lay = [](Draft& draft, const std::string& text, const char* layer) {
+    const auto source = std::make_shared<SourceText>(SourceText{"c.yaml", "", text, 1});
+    const auto origin = [&](int line, int column) { return make_span(source, line, column); };
+    apply_layer(draft, *yaml::parse(text, origin), layer);
+  };
+  const auto laid = [&](const std::string& text) {
+    Draft draft = new_draft();
+    lay(draft, text, config_layer);
+    return draft;
+  };
+  Draft both = laid("model: {layers: [other], attention: {num_heads: 4, position: {theta: 5e5}}}");
+  const std::string error = tests::error_of([&] { refuse_unused_sections(both, mixers); });
+  INFO(error);
+  REQUIRE(contains(error, "c.yaml:1:"));
+  REQUIRE(contains(error,
+                   "model.attention.num_heads 4 has no meaning where model.layers has no attention"));
+  REQUIRE(contains(error, "leave the section out, or name attention in model.layers"));
+
+  Draft used = laid("model: {layers: [attention, other], attention: {num_heads: 4}}");
+  refuse_unused_sections(used, mixers);
+  REQUIRE(used.experiment.model.attention.num_heads == 4);
+
+  // Who chooses other layers later need not take the section back.
+  Draft later = laid("model: {attention: {num_heads: 4, position: {theta: 5e5}}}");
+  lay(later, "model: {layers: [other]}", command_line_layer);
+  refuse_unused_sections(later, mixers);
+  REQUIRE(later.experiment.model.attention.num_heads == 0);
+  REQUIRE(later.experiment.model.attention.position.theta == 10000);
+  REQUIRE(later.origins.at("model.attention.num_heads").set_by.derived_from == "model.layers");
+}
+
 TEST_CASE("every option of the architecture is a key with these values") {
   const ModelConfig model = small_accepted({"model.attention.num_heads=8",
                                             "model.attention.num_kv_heads=2",

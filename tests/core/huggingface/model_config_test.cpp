@@ -124,7 +124,7 @@ TEST_CASE("another architecture is refused") {
 
 TEST_CASE("a value under which transformers computes something else is refused with the reason") {
   const std::vector<std::pair<const char*, const char*>> cases = {
-      {R"({"hidden_act": "gelu"})", "'hidden_act' is \"gelu\""},
+      {R"({"hidden_act": "gelu_new"})", "'hidden_act' is \"gelu_new\""},
       {R"({"attention_bias": true})", "'attention_bias' is true"},
       {R"({"mlp_bias": true})", "projections have no bias"},
       {R"({"sliding_window": 4096})", "attention sees the whole row"},

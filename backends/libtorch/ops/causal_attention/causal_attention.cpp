@@ -78,17 +78,50 @@ Documents divide_documents(const at::Tensor& doc_ids) {
   return {ids, {}, at::tensor(starts, at::kInt).to(ids.device())};
 }
 
+Documents within_window(const Documents& documents, int64_t window, const at::Tensor& x) {
+  const int64_t rows = x.size(0), length = x.size(1);
+  TORCH_CHECK(window > 0, "within_window: the window must be at least 1, is ", window);
+  if (window >= length) return documents;
+  Documents within{documents.ids, {}, documents.starts, window};
+  const at::TensorOptions int32s = at::TensorOptions(x.device()).dtype(at::kInt);
+  const bool rises = !documents.ids.defined() || documents.first.defined();
+  if (x.is_cpu() && rises) {
+    const at::Tensor earliest =
+        at::arange(1 - window, length - window + 1, int32s).clamp_min(0).expand({rows, length});
+    within.first =
+        documents.first.defined() ? at::maximum(documents.first, earliest) : earliest.contiguous();
+  }
+  if (!x.is_cpu() && !documents.ids.defined()) {
+    // Each row is a document, with empty ones behind the last as in document_starts().
+    const int64_t sequences = std::max(rows, fewest_sequences);
+    within.starts = at::arange(sequences + 1, int32s).clamp_max(rows).mul(length);
+  }
+  return within;
+}
+
+namespace {
+
+/// bool [T, T]: the keys that a query of a row of T tokens may not see, later ones and those before
+/// the window.
+at::Tensor hidden_tokens(int64_t length, int64_t window, const at::Tensor& like) {
+  const at::Tensor all = at::ones({length, length}, like.options().dtype(at::kBool));
+  return window > 0 ? all.triu(1).logical_or(all.tril(-window)) : all.triu(1);
+}
+
+}  // namespace
+
 at::Tensor causal_attention_reference(const at::Tensor& q,
                                       const at::Tensor& k,
                                       const at::Tensor& v,
-                                      const at::Tensor& doc_ids) {
+                                      const at::Tensor& doc_ids,
+                                      int64_t window) {
   const int64_t length = q.size(1);
   const int64_t group = q.size(2) / k.size(2);
   const at::Tensor queries = q.transpose(1, 2);
   const at::Tensor keys = k.transpose(1, 2).repeat_interleave(group, 1);
   const at::Tensor values = v.transpose(1, 2).repeat_interleave(group, 1);
   at::Tensor scores = at::matmul(queries, keys.transpose(2, 3)) / std::sqrt(double(q.size(3)));
-  at::Tensor hidden = at::ones({length, length}, q.options().dtype(at::kBool)).triu(1);
+  at::Tensor hidden = hidden_tokens(length, window, q);
   if (doc_ids.defined()) {
     const at::Tensor other = doc_ids.unsqueeze(2).ne(doc_ids.unsqueeze(1));  // [B, T, T]
     hidden = hidden.logical_or(other).unsqueeze(1);
@@ -140,18 +173,23 @@ struct CausalAttentionCuda : public torch::autograd::Function<CausalAttentionCud
                             const at::Tensor& q,
                             const at::Tensor& k,
                             const at::Tensor& v,
-                            const at::Tensor& starts) {
-    const LibraryAttention attention = library_attention(q, k, v, starts);
+                            const Documents& documents) {
+    const LibraryAttention attention = library_attention(q, k, v, documents);
     context->save_for_backward(
-        {q, k, v, starts, attention.out, attention.log_sum_exp, attention.seed, attention.offset});
+        {q, k, v, attention.out, attention.log_sum_exp, attention.seed, attention.offset});
+    keep_arguments(context, documents);
     return attention.out;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grad_outputs) {
     const variable_list saved = context->get_saved_variables();
-    const LibraryAttention attention{saved[4], saved[5], saved[6], saved[7]};
-    const HeadGradients grads = library_attention_backward(
-        saved[0], saved[1], saved[2], saved[3], attention, grad_outputs[0].contiguous());
+    const LibraryAttention attention{saved[3], saved[4], saved[5], saved[6]};
+    const HeadGradients grads = library_attention_backward(saved[0],
+                                                           saved[1],
+                                                           saved[2],
+                                                           kept_arguments<Documents>(context),
+                                                           attention,
+                                                           grad_outputs[0].contiguous());
     return {grads.q, grads.k, grads.v, {}};
   }
 };
@@ -178,7 +216,7 @@ void check_shapes(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v)
 }  // namespace
 
 void check_documents(const Documents& documents, int64_t batch, int64_t length) {
-  TORCH_CHECK(!documents.defined() || documents.ids.sizes() == at::IntArrayRef({batch, length}),
+  TORCH_CHECK(!documents.ids.defined() || documents.ids.sizes() == at::IntArrayRef({batch, length}),
               "attention: doc_ids must be int32 [",
               batch,
               ", ",
@@ -201,8 +239,12 @@ at::Tensor causal_attention(const at::Tensor& q,
   // The library gives no gradients of an empty batch.
   if (!divided && q.numel() > 0) return torch_compat::scaled_dot_product_attention(q, k, v);
   if (divided && has_cuda_kernel(q) && has_library_attention(q, k, documents))
-    return CausalAttentionCuda::apply(q, k, v, documents.starts);
-  return causal_attention_reference(q, k, v, documents.ids);
+    return CausalAttentionCuda::apply(q, k, v, documents);
+  if (q.is_cuda() && !documents.ids.defined() && q.numel() > 0) {
+    const at::Tensor hidden = hidden_tokens(q.size(1), documents.window, q);
+    return torch_compat::scaled_dot_product_attention(q, k, v, hidden, documents.window);
+  }
+  return causal_attention_reference(q, k, v, documents.ids, documents.window);
 }
 
 }  // namespace forge::ops

@@ -14,16 +14,22 @@ namespace forge::ops {
 /// `first` and `starts` are what attention's kernels read. They are undefined where a row's numbers
 /// do not rise, so that a document need not lie in one piece.
 struct Documents {
-  at::Tensor ids;     ///< int32 [B, T]; undefined: each row is one document
-  at::Tensor first;   ///< on a CPU int32 [B, T], for each token the first one of its document
-  at::Tensor starts;  ///< on a GPU int32 [N + 1], see document_starts()
+  at::Tensor ids;      ///< int32 [B, T]; undefined: each row is one document
+  at::Tensor first;    ///< on a CPU int32 [B, T], for each token the first one that it sees
+  at::Tensor starts;   ///< on a GPU int32 [N + 1], see document_starts()
+  int64_t window = 0;  ///< a token sees so many tokens at most, itself included; 0: no limit
 
-  bool defined() const { return ids.defined(); }
+  /// Whether a token may not see all earlier ones.
+  bool defined() const { return ids.defined() || window > 0; }
 };
 
 /// The division of doc_ids, undefined or int32 [B, T]. Waits for the GPU where they lie there.
 /// Throws c10::Error where they are something else.
 Documents divide_documents(const at::Tensor& doc_ids);
+
+/// The same documents for x [B, T, …], of which a token sees itself and the window - 1 tokens
+/// before it at most. A window of T or more is none.
+Documents within_window(const Documents& documents, int64_t window, const at::Tensor& x);
 
 /// The tokens of a batch at which documents begin, and behind the last one's so many times
 /// rows * length that there are N + 1 numbers: N is a power of two, at least 256, and not below
@@ -42,7 +48,7 @@ std::vector<int32_t> document_starts(const int32_t* doc_ids,
 /// Causal softmax attention (Vaswani et al. 2017), scores scaled by 1/sqrt(D):
 ///   q        [B, T, H, D], k and v [B, T, G, D], G divides H; query head h reads key-value head
 ///            h / (H/G); last dimension contiguous, any stride elsewhere
-///   documents of [B, T], or none; a token attends only to tokens of its own
+///   documents of [B, T], or none; a token attends only to tokens of its own, within the window
 ///   products what the CPU's kernels round the operands of matrix products to, if another type than
 ///            q's: bfloat16 beside float32
 /// Returns [B, T, H, D], contiguous. Differentiable in q, k, v.
@@ -56,7 +62,8 @@ at::Tensor causal_attention(const at::Tensor& q,
 at::Tensor causal_attention_reference(const at::Tensor& q,
                                       const at::Tensor& k,
                                       const at::Tensor& v,
-                                      const at::Tensor& doc_ids = {});
+                                      const at::Tensor& doc_ids = {},
+                                      int64_t window = 0);
 
 /// Throws c10::Error where documents are not those of [batch, length].
 void check_documents(const Documents& documents, int64_t batch, int64_t length);
@@ -98,12 +105,11 @@ FORGE_CUDA_ONLY bool has_library_attention(const at::Tensor& q,
 
 /// Causal attention of q [B, T, H, D], k and v [B, T, G, D], of any strides but the last, by the
 /// fastest of the GPU library's kernels: cuDNN's, or where results must be the same bits each time
-/// (at::globalContext().deterministicAlgorithms()) or there are documents flash attention. `starts`
-/// as in Documents, or undefined.
+/// (at::globalContext().deterministicAlgorithms()) or there are documents flash attention.
 FORGE_CUDA_ONLY LibraryAttention library_attention(const at::Tensor& q,
                                                    const at::Tensor& k,
                                                    const at::Tensor& v,
-                                                   const at::Tensor& starts);
+                                                   const Documents& documents);
 
 struct HeadGradients {
   at::Tensor q, k, v;  ///< contiguous
@@ -111,7 +117,7 @@ struct HeadGradients {
 FORGE_CUDA_ONLY HeadGradients library_attention_backward(const at::Tensor& q,
                                                          const at::Tensor& k,
                                                          const at::Tensor& v,
-                                                         const at::Tensor& starts,
+                                                         const Documents& documents,
                                                          const LibraryAttention& saved,
                                                          const at::Tensor& grad_out);
 

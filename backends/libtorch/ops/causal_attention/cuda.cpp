@@ -18,8 +18,8 @@ enum class Kernel { none, cudnn, flash, flash_of_documents, memory_efficient };
 // Sequences are a dimension of the kernels' grids.
 constexpr int64_t most_sequences = 65535;
 
-/// `starts` of documents, or undefined.
-Kernel kernel_for(const at::Tensor& q, const at::Tensor& k, const at::Tensor& starts) {
+Kernel kernel_for(const at::Tensor& q, const at::Tensor& k, const Documents& documents) {
+  const at::Tensor& starts = documents.starts;
   const int64_t head_dim = q.size(3);
   const bool ampere = at::cuda::getCurrentDeviceProperties()->major >= 8;
   if (starts.defined()) {
@@ -43,6 +43,12 @@ Kernel kernel_for(const at::Tensor& q, const at::Tensor& k, const at::Tensor& st
 
 at::Tensor heads_first(const at::Tensor& x) { return x.transpose(1, 2); }
 
+/// How many tokens before itself a token sees, where there is a window.
+std::optional<int64_t> tokens_before(const Documents& documents) {
+  if (documents.window == 0) return std::nullopt;
+  return documents.window - 1;
+}
+
 /// Rows one after another, [B * T, heads, D]: no copy where x is a part of a joint projection.
 at::Tensor all_tokens(const at::Tensor& x) { return x.flatten(0, 1); }
 
@@ -50,15 +56,15 @@ at::Tensor all_tokens(const at::Tensor& x) { return x.flatten(0, 1); }
 
 bool has_library_attention(const at::Tensor& q, const at::Tensor& k, const Documents& documents) {
   if (q.numel() == 0 || (documents.defined() && !documents.starts.defined())) return false;
-  return kernel_for(q, k, documents.starts) != Kernel::none;
+  return kernel_for(q, k, documents) != Kernel::none;
 }
 
 LibraryAttention library_attention(const at::Tensor& q,
                                    const at::Tensor& k,
                                    const at::Tensor& v,
-                                   const at::Tensor& starts) {
+                                   const Documents& documents) {
   const at::Tensor queries = heads_first(q), keys = heads_first(k), values = heads_first(v);
-  switch (kernel_for(q, k, starts)) {
+  switch (kernel_for(q, k, documents)) {
     case Kernel::cudnn: {
       auto r = at::_scaled_dot_product_cudnn_attention(
           queries, keys, values, {}, /*compute_log_sumexp=*/true, 0.0, /*is_causal=*/true, false);
@@ -75,13 +81,16 @@ LibraryAttention library_attention(const at::Tensor& q,
       auto r = at::_flash_attention_forward(all_tokens(q),
                                             all_tokens(k),
                                             all_tokens(v),
-                                            starts,
-                                            starts,
+                                            documents.starts,
+                                            documents.starts,
                                             q.size(1),
                                             q.size(1),
                                             0.0,
                                             /*is_causal=*/true,
-                                            false);
+                                            false,
+                                            std::nullopt,
+                                            tokens_before(documents),
+                                            std::nullopt);
       return {std::get<0>(r).contiguous().view(q.sizes()),
               std::get<1>(r),
               std::get<2>(r),
@@ -101,7 +110,7 @@ LibraryAttention library_attention(const at::Tensor& q,
 HeadGradients library_attention_backward(const at::Tensor& q,
                                          const at::Tensor& k,
                                          const at::Tensor& v,
-                                         const at::Tensor& starts,
+                                         const Documents& documents,
                                          const LibraryAttention& saved,
                                          const at::Tensor& grad_out) {
   const at::Tensor queries = heads_first(q), keys = heads_first(k), values = heads_first(v);
@@ -112,7 +121,7 @@ HeadGradients library_attention_backward(const at::Tensor& q,
                          heads_first(std::get<1>(grads)).contiguous(),
                          heads_first(std::get<2>(grads)).contiguous()};
   };
-  switch (kernel_for(q, k, starts)) {
+  switch (kernel_for(q, k, documents)) {
     case Kernel::cudnn:
       return of(at::_scaled_dot_product_cudnn_attention_backward(grad,
                                                                  queries,
@@ -151,14 +160,17 @@ HeadGradients library_attention_backward(const at::Tensor& q,
                                                        all_tokens(v),
                                                        all_tokens(saved.out),
                                                        saved.log_sum_exp,
-                                                       starts,
-                                                       starts,
+                                                       documents.starts,
+                                                       documents.starts,
                                                        length,
                                                        length,
                                                        0.0,
                                                        /*is_causal=*/true,
                                                        saved.seed,
-                                                       saved.offset);
+                                                       saved.offset,
+                                                       std::nullopt,
+                                                       tokens_before(documents),
+                                                       std::nullopt);
       return {std::get<0>(grads).contiguous().view(q.sizes()),
               std::get<1>(grads).contiguous().view(k.sizes()),
               std::get<2>(grads).contiguous().view(v.sizes())};
@@ -188,14 +200,14 @@ bool has_library_attention(const at::Tensor&, const at::Tensor&, const Documents
 LibraryAttention library_attention(const at::Tensor&,
                                    const at::Tensor&,
                                    const at::Tensor&,
-                                   const at::Tensor&) {
+                                   const Documents&) {
   TORCH_CHECK(false, "this LibTorch has no attention kernels that forge knows");
 }
 
 HeadGradients library_attention_backward(const at::Tensor&,
                                          const at::Tensor&,
                                          const at::Tensor&,
-                                         const at::Tensor&,
+                                         const Documents&,
                                          const LibraryAttention&,
                                          const at::Tensor&) {
   TORCH_CHECK(false, "this LibTorch has no attention kernels that forge knows");

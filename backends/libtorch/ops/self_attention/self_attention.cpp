@@ -13,7 +13,8 @@ at::Tensor self_attention_reference(const at::Tensor& qkv,
                                     const RotaryTable& rotary,
                                     const HeadLayout& layout,
                                     const at::Tensor& doc_ids,
-                                    const HeadNorms& norms) {
+                                    const HeadNorms& norms,
+                                    int64_t window) {
   const at::Tensor all = canon_layer_reference(qkv, canon).unflatten(2, {-1, layout.head_dim});
   const auto rotated = [&](at::Tensor heads, const at::Tensor& norm) {
     if (norm.defined()) heads = rms_norm_reference(heads, norm, norms.options);
@@ -22,7 +23,7 @@ at::Tensor self_attention_reference(const at::Tensor& qkv,
   const at::Tensor q = rotated(all.narrow(2, 0, layout.heads), norms.q);
   const at::Tensor k = rotated(all.narrow(2, layout.heads, layout.kv_heads), norms.k);
   const at::Tensor v = all.narrow(2, layout.heads + layout.kv_heads, layout.kv_heads);
-  return causal_attention_reference(q, k, v, doc_ids).flatten(2);
+  return causal_attention_reference(q, k, v, doc_ids, window).flatten(2);
 }
 
 namespace {
@@ -42,7 +43,7 @@ Heads split(const at::Tensor& qkv, const HeadLayout& layout) {
 /// The weights that autograd tracks are arguments of their own; their gradients are returned.
 struct Arguments {
   CanonRope rope;
-  at::Tensor documents;     ///< `first` or `starts` of Documents
+  Documents documents;
   at::ScalarType products;  ///< on a CPU: the type of the heads that attention reads
 };
 
@@ -57,7 +58,8 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
     const Heads part = split(heads, arguments.rope.layout);
     at::Tensor out = at::empty(part.q.sizes(), qkv.options());
     at::Tensor log_sum_exp = at::empty({out.size(0), out.size(2), out.size(1)}, qkv.options());
-    causal_attention_forward_cpu(part.q, part.k, part.v, arguments.documents, out, log_sum_exp);
+    causal_attention_forward_cpu(
+        part.q, part.k, part.v, arguments.documents.first, out, log_sum_exp);
     const bool recomputes = arguments.rope.canon.weight.defined();
     context->save_for_backward({recomputes ? qkv : heads, out, log_sum_exp});
     keep_arguments(context, arguments);
@@ -76,7 +78,7 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
     causal_attention_backward_cpu(part.q,
                                   part.k,
                                   part.v,
-                                  arguments.documents,
+                                  arguments.documents.first,
                                   out,
                                   saved[2],
                                   as_operand(grad_outputs[0].contiguous(), heads.scalar_type()),
@@ -89,8 +91,7 @@ struct SelfAttention : public torch::autograd::Function<SelfAttention> {
       // The heads are no longer needed.
       grad_qkv = heads.scalar_type() == grad.scalar_type() ? heads : at::empty_like(grad);
       grad_canon = at::empty_like(layer.weight);
-      canon_conv_backward_cpu(
-          saved[0], layer.weight, layer.options, layer.doc_ids, grad, grad_qkv, grad_canon);
+      canon_conv_backward_cpu(saved[0], layer, grad, grad_qkv, grad_canon);
     }
     return {grad_qkv, grad_canon, {}};
   }
@@ -206,6 +207,8 @@ at::Tensor self_attention(const at::Tensor& qkv,
                        {contiguous(rotary.cos), contiguous(rotary.sin), rotary.interleaved},
                        layout,
                        {contiguous(norms.q), contiguous(norms.k), norms.options}};
+  const Documents kept{
+      {}, contiguous(documents.first), contiguous(documents.starts), documents.window};
   const at::ScalarType type = products.value_or(qkv.scalar_type());
   const bool plain = !(canon.weight.defined() && canon.options.silu);
   if (plain && has_cuda_kernel(joint) && is_vector_aligned(joint) && has_canon_rope_cuda(rope)) {
@@ -215,7 +218,7 @@ at::Tensor self_attention(const at::Tensor& qkv,
                                       or_empty(rope.canon.weight),
                                       or_empty(rope.norms.q),
                                       or_empty(rope.norms.k),
-                                      Arguments{rope, contiguous(documents.starts), type})
+                                      Arguments{rope, kept, type})
           .flatten(2);
     }
   }
@@ -223,8 +226,7 @@ at::Tensor self_attention(const at::Tensor& qkv,
                      (!documents.defined() || documents.first.defined()) && !norms.defined() &&
                      (!rotary.cos.defined() || rotary.cos.scalar_type() == qkv.scalar_type());
   if (!fused) return composed(joint, rope, documents, products);
-  return SelfAttention::apply(
-             joint, or_empty(rope.canon.weight), Arguments{rope, contiguous(documents.first), type})
+  return SelfAttention::apply(joint, or_empty(rope.canon.weight), Arguments{rope, kept, type})
       .flatten(2);
 }
 

@@ -41,7 +41,8 @@ at::Tensor self_attention_reference(const at::Tensor& qkv,
                                     const RotaryTable& rotary,
                                     const HeadLayout& layout,
                                     const at::Tensor& doc_ids = {},
-                                    const HeadNorms& norms = {});
+                                    const HeadNorms& norms = {},
+                                    int64_t window = 0);
 
 /// What attention's heads are computed from besides the joint projection.
 struct CanonRope {
