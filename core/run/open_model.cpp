@@ -95,10 +95,9 @@ RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& 
     return RunFolder(path.has_filename() ? path : path.parent_path());
   }
   if (auto found = find_run(runs_dir, name)) return *found;
-  const std::string meant = did_you_mean(name, ids_in(runs_dir));
   throw Error("no run '" + name + "' in " + shown_path(runs_dir),
               {},
-              meant.empty() ? "'forge runs' lists them" : meant);
+              did_you_mean(name, ids_in(runs_dir), "'forge runs' lists them"));
 }
 
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {

@@ -218,8 +218,7 @@ SweepFile read_sweep_file(const std::string& path) {
     } else {
       throw Error("a sweep file has no key '" + entry.key + "'",
                   entry.key_origin,
-                  did_you_mean(entry.key, known).empty() ? "its keys: " + join(known, ", ")
-                                                         : did_you_mean(entry.key, known));
+                  did_you_mean(entry.key, known, "its keys: " + join(known, ", ")));
     }
   }
   if (file.sweeps.empty())

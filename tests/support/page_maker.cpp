@@ -71,9 +71,10 @@ Curve falling_curve(size_t points, unsigned seed) {
   for (size_t i = 1; i <= points; ++i) {
     const double noise = static_cast<double>(random()) / static_cast<double>(std::mt19937::max());
     const double done = static_cast<double>(i);
-    curve.push_back({tokens_a_point * static_cast<int64_t>(i),
-                     0.0731 * done + 0.01 * noise,
-                     1.5 + 0.2 * (seed / seeds) + 7.5 / (1 + 0.05 * done) + 0.1 * noise});
+    curve.push_back({static_cast<int64_t>(i),
+                     tokens_a_point * static_cast<int64_t>(i),
+                     1.5 + 0.2 * (seed / seeds) + 7.5 / (1 + 0.05 * done) + 0.1 * noise,
+                     0.0731 * done + 0.01 * noise});
   }
   return curve;
 }

@@ -11,24 +11,18 @@
 #include "core/results/metrics.h"
 #include "core/results/page/assets.h"
 #include "core/results/statistics/sample.h"
-#include "core/results/store/run_summary.h"
+#include "core/results/store/result_store.h"
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/sheet.h"
 
 namespace forge::page {
 
-struct CurvePoint {
-  int64_t tokens = 0;  ///< trained on
-  double seconds = 0;  ///< of wall time since training began; NaN: not known
-  double loss = 0;     ///< NaN: no number
-};
-
 /// By tokens.
-using Curve = std::vector<CurvePoint>;
+using Curve = std::vector<store::LossPoint>;
 
-/// At most `limit` points of the curve, at least 5: the first, the last, and of each stretch
-/// between them the lowest, the highest, and the first without a number. So no spike is lost and
-/// none moves, which a choice by the area of triangles (LTTB) does not promise.
+/// At most `limit` points of the curve, at least 5: the first, the last, and of each bucket between
+/// them the lowest, the highest, and the first that is not a number. So no spike is lost and none
+/// moves, which largest-triangle downsampling (LTTB) does not promise.
 Curve downsampled(const Curve& curve, size_t limit);
 
 /// For the page's script: {"count", "tokens", "seconds", "seconds_digits", "loss", "loss_digits"}.

@@ -76,11 +76,6 @@ class Binder {
   void column(const char*, const T& field) {
     value(field);
   }
-  template <class Values>
-  void metric(const results::Metric& metric, const Values& values) {
-    const auto found = values.find(metric.name);
-    value(found == values.end() ? std::nullopt : std::optional<double>(found->second));
-  }
 
  private:
   SQLite::Statement& statement_;
@@ -122,12 +117,6 @@ class RowReader {
   template <class T>
   void column(const char*, T& field) {
     value(field);
-  }
-  template <class Values>
-  void metric(const results::Metric& metric, Values& values) {
-    std::optional<double> number;
-    value(number);
-    if (number) values.emplace_hint(values.end(), metric.name, *number);
   }
 
  private:

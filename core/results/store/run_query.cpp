@@ -23,29 +23,23 @@ struct ToJson {
 
   template <class T>
   void column(const char* name, const T& value) {
-    if (only.empty() || only == name) json[name] = as_json(value);
-  }
-  template <class Values>
-  void metric(const results::Metric& metric, const Values& values) {
-    if (!only.empty() && only != metric.name) return;
-    const auto found = values.find(metric.name);
-    Json& value = json[metric.name];
-    if (found == values.end()) return;
-    if (metric.unit == results::Unit::bytes && std::isfinite(found->second)) {
-      value = std::llround(found->second);
-    } else {
-      value = found->second;
-    }
+    if (only.empty() || only == name) json[name] = as_json(name, value);
   }
 
  private:
-  static Json as_json(run::RunState status) { return run::name_of(status); }
+  static Json as_json(const char*, run::RunState status) { return run::name_of(status); }
+  static Json as_json(const char* name, const std::optional<double>& value) {
+    if (!value) return nullptr;
+    const results::Metric* const metric = results::find_metric(name);
+    const bool is_whole = metric && metric->unit == results::Unit::bytes && std::isfinite(*value);
+    return is_whole ? Json(std::llround(*value)) : Json(*value);
+  }
   template <class T>
-  static Json as_json(const std::optional<T>& value) {
+  static Json as_json(const char*, const std::optional<T>& value) {
     return value ? Json(*value) : Json(nullptr);
   }
   template <class T>
-  static Json as_json(const T& value) {
+  static Json as_json(const char*, const T& value) {
     return value;
   }
 };
@@ -58,10 +52,9 @@ bool is_column(const std::string& name) {
 /// Throws Error for a name that is not a column.
 void require_column(const std::string& name) {
   if (is_column(name)) return;
-  const std::string near = did_you_mean(name, column_names());
   throw Error("a run has no column '" + name + "'",
               {},
-              near.empty() ? "its columns: " + join(column_names(), ", ") : near,
+              did_you_mean(name, column_names(), "its columns: " + join(column_names(), ", ")),
               ExitCode::usage);
 }
 
@@ -70,10 +63,9 @@ void require_name(const std::string& name) {
   if (is_column(name) || config::find_key(name)) return;
   std::vector<std::string> known = column_names();
   for (const std::string& key : config::key_paths_near(name)) known.push_back(key);
-  const std::string near = did_you_mean(name, known);
   throw Error("'" + name + "' is neither a column of a run nor a key of its config",
               {},
-              near.empty() ? "for example config, seed, eval_loss or model.canon.set" : near,
+              did_you_mean(name, known, "for example config, seed, eval_loss or model.canon.set"),
               ExitCode::usage);
 }
 

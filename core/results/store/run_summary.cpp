@@ -50,10 +50,6 @@ struct NameCollector {
   void column(const char* name, const T&) {
     names.emplace_back(name);
   }
-  template <class Values>
-  void metric(const results::Metric& metric, const Values&) {
-    names.push_back(metric.name);
-  }
 };
 
 }  // namespace

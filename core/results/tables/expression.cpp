@@ -68,13 +68,6 @@ bool is_among(const std::string& word, const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-std::string hint_for(const std::string& word,
-                     const std::vector<std::string>& known,
-                     const std::string& what) {
-  const std::string near = did_you_mean(word, known);
-  return near.empty() ? what + join(known, ", ") : near;
-}
-
 }  // namespace
 
 std::string text_of(const Name& name) {
@@ -119,18 +112,19 @@ void check_names(const Expression& expression,
     if (step.operation != Operation::name) continue;
     const Name& name = step.name;
     if (!is_among(name.metric, metrics)) {
-      throw expression_error("there is no metric '" + name.metric + "'",
-                             expression.text,
-                             step.offset,
-                             expression.where,
-                             hint_for(name.metric, metrics, "metrics are "));
+      throw expression_error(
+          "there is no metric '" + name.metric + "'",
+          expression.text,
+          step.offset,
+          expression.where,
+          did_you_mean(name.metric, metrics, "metrics are " + join(metrics, ", ")));
     }
     if (name.row == Name::Row::of_config && !is_among(name.config, configs)) {
       throw expression_error("'" + name.config + "' has no row in this table",
                              expression.text,
                              step.offset,
                              expression.where,
-                             hint_for(name.config, configs, "rows are "));
+                             did_you_mean(name.config, configs, "rows are " + join(configs, ", ")));
     }
   }
 }

@@ -240,10 +240,9 @@ class Parser {
   void call(const std::string& word, size_t start) {
     const auto found = functions().find(word);
     if (found == functions().end()) {
-      const std::string near = did_you_mean(word, function_names());
       fail("there is no function '" + word + "'",
            start,
-           near.empty() ? "functions are " + join(function_names(), ", ") : near);
+           did_you_mean(word, function_names(), "functions are " + join(function_names(), ", ")));
     }
     const size_t opening = position_++;
     size_t arguments = 0;

@@ -115,10 +115,9 @@ void require_metric(const std::vector<ConfiguredRun>& runs, const std::string& m
     }
   }
   if (std::find(known.begin(), known.end(), metric) != known.end()) return;
-  const std::string near = did_you_mean(metric, known);
   throw Error("no run has the metric '" + metric + "'",
               {},
-              near.empty() ? "metrics: " + join(known, ", ") : near);
+              did_you_mean(metric, known, "metrics: " + join(known, ", ")));
 }
 
 PivotCell cell_of(const std::vector<const PivotRun*>& runs, const std::string& metric) {

@@ -197,10 +197,9 @@ std::string metric_by_word(const TableSpec& table, const std::string& name) {
   for (const std::string& score : scores_of(table)) known.push_back(score);
   if (std::find(known.begin(), known.end(), name) != known.end()) return name;
   known.insert(known.end(), {"quality", "speed", "memory"});
-  const std::string near = did_you_mean(name, known);
   throw Error("'" + name + "' is no metric of the table '" + table.name + "'",
               {},
-              near.empty() ? "its metrics: " + join(known, ", ") : near,
+              did_you_mean(name, known, "its metrics: " + join(known, ", ")),
               ExitCode::usage);
 }
 

@@ -22,11 +22,6 @@ bool is_text(ColumnKind kind) {
          kind == ColumnKind::by;
 }
 
-bool is_benchmark(const ColumnSpec& column, const Ablation& ablation) {
-  return column.kind == ColumnKind::metric && column.metric == results::tokens_per_second_name &&
-         ablation.table.tokens_per_second == SpeedSource::benchmark;
-}
-
 /// Columns that say how good a model is.
 bool is_quality(const ColumnSpec& column) {
   return column.kind == ColumnKind::metric && results::metric_named(column.metric).is_quality();
@@ -35,7 +30,7 @@ bool is_quality(const ColumnSpec& column) {
 /// Columns whose values come from the row's runs.
 bool is_of_runs(const ColumnSpec& column, const Ablation& ablation) {
   return !is_text(column.kind) && column.kind != ColumnKind::published &&
-         !is_benchmark(column, ablation);
+         !shows_benchmark(column, ablation.table);
 }
 
 SheetCell of_text(const std::string& text) {
@@ -118,7 +113,7 @@ SheetCell measured_cell(size_t index,
                         const CellsByMetric& cells,
                         const Ablation& ablation) {
   const AblationRow& row = ablation.rows[index];
-  if (is_benchmark(column, ablation))
+  if (shows_benchmark(column, ablation.table))
     return of_number(tokens_per_second_of(row, ablation.table), results::throughput_text);
   if (!row.completed()) return of_text(missing_text);
   switch (column.kind) {
@@ -241,7 +236,7 @@ std::string micro_batch_note(const AblationRow& row) {
 
 /// Columns whose values depend on the micro-batch size.
 bool depends_on_micro_batch(const ColumnSpec& column, const Ablation& ablation) {
-  return column.kind == ColumnKind::metric && !is_benchmark(column, ablation) &&
+  return column.kind == ColumnKind::metric && !shows_benchmark(column, ablation.table) &&
          results::metric_named(column.metric).depends_on_device;
 }
 
@@ -321,7 +316,7 @@ std::vector<SheetCell> row_cells(size_t index,
     if (is_quality(column))
       cell.text += mark_of(noise_note(cells_of_metric.at(column.metric)[index], column, ablation),
                            footnotes);
-    if (is_benchmark(column, ablation)) {
+    if (shows_benchmark(column, ablation.table)) {
       cell.text += mark_of(speed_note(row, ablation), footnotes);
     }
     cells.push_back(std::move(cell));

@@ -192,9 +192,8 @@ void resolve_kind(ColumnSpec& column, const yaml::Node& place) {
     std::vector<std::string> known = {"peak_memory"};
     for (const auto& [known_word, kind] : kind_words()) known.push_back(known_word);
     for (const auto& [known_word, of] : published_words()) known.push_back(known_word);
-    for (const std::string& run_metric : results::run_metric_names()) known.push_back(run_metric);
-    known.emplace_back(results::loss_at_equal_time_name);
-    known.emplace_back(results::loss_at_equal_flops_name);
+    for (const std::string& known_name : results::run_and_table_metric_names())
+      known.push_back(known_name);
     throw Error("'" + column.word + "' is not a kind of column: " + join(known, ", "),
                 place.find("kind")->origin,
                 did_you_mean(column.word, known));
@@ -292,9 +291,7 @@ struct Known {
 };
 
 Known known_of(const TableSpec& table) {
-  Known known{results::run_metric_names(), {}};
-  known.metrics.emplace_back(results::loss_at_equal_time_name);
-  known.metrics.emplace_back(results::loss_at_equal_flops_name);
+  Known known{results::run_and_table_metric_names(), {}};
   for (const std::string& score : scores_of(table)) known.metrics.push_back(score);
   for (const RowSpec& row : table.rows) known.configs.push_back(row.config);
   return known;
@@ -368,8 +365,7 @@ void group_by(TableSpec& table, const std::string& key) {
   if (key != "backend" && std::find(known.begin(), known.end(), key) == known.end()) {
     throw Error("there is no key '" + key + "' to divide rows by",
                 {},
-                did_you_mean(key, known).empty() ? "for example backend, seed or optimizer.lr"
-                                                 : did_you_mean(key, known));
+                did_you_mean(key, known, "for example backend, seed or optimizer.lr"));
   }
   table.by = key;
   table.claims.clear();
@@ -403,6 +399,11 @@ std::optional<results::Metric> metric_of(const ColumnSpec& column) {
   if (column.format == ScoreFormat::percent) metric.unit = results::Unit::fraction;
   if (column.format == ScoreFormat::decimals) metric.unit = results::Unit::number;
   return metric;
+}
+
+bool shows_benchmark(const ColumnSpec& column, const TableSpec& table) {
+  return column.kind == ColumnKind::metric && column.metric == results::tokens_per_second_name &&
+         table.tokens_per_second == SpeedSource::benchmark;
 }
 
 bool shows_equal_budgets(const TableSpec& table) {
