@@ -285,41 +285,39 @@ void add_tokens_arguments(const Command& command, DataShowOptions& options) {
 }
 
 void add_data_ls(const Command& data) {
-  auto json = std::make_shared<bool>(false);
-  const Command command = data.add_command("ls", "List prepared data, newest first");
+  const auto [command, json] =
+      data.add_command("ls", "List prepared data, newest first", list_data);
   command.examples("forge data ls\nforge data ls --json");
-  add_json_option(command, *json);
-  command.action(json, list_data);
+  add_json_option(command, json);
 }
 
 void add_data_show(const Command& data) {
-  auto options = std::make_shared<DataShowOptions>();
-  const Command command = data.add_command("show", "Print documents, decoded from their tokens");
+  const auto [command, options] =
+      data.add_command("show", "Print documents, decoded from their tokens", show_documents);
   command.examples(
       "forge data show toy_stories\n"
       "forge data show text-0c6e1f2a --evaluation --from 100 --documents 1 --json");
-  add_tokens_arguments(command, *options);
-  command.add_option("--documents", options->documents, "Number of documents")
+  add_tokens_arguments(command, options);
+  command.add_option("--documents", options.documents, "Number of documents")
       .at_least(1)
       .show_default();
-  command.add_option("--from", options->from, "Index of the first document")
+  command.add_option("--from", options.from, "Index of the first document")
       .at_least(0)
       .show_default();
-  command.action(options, show_documents);
 }
 
 void add_data_stats(const Command& data) {
-  auto options = std::make_shared<DataShowOptions>();
-  const Command command = data.add_command(
-      "stats", "Print document lengths, bytes per token and the most frequent tokens");
+  const auto [command, options] =
+      data.add_command("stats",
+                       "Print document lengths, bytes per token and the most frequent tokens",
+                       show_statistics);
   command.examples(
       "forge data stats toy_stories\n"
       "forge data stats text-0c6e1f2a --evaluation --top 5 --json");
-  add_tokens_arguments(command, *options);
-  command.add_option("--top", options->top, "Number of most frequent tokens")
+  add_tokens_arguments(command, options);
+  command.add_option("--top", options.top, "Number of most frequent tokens")
       .at_least(0)
       .show_default();
-  command.action(options, show_statistics);
 }
 
 }  // namespace

@@ -134,8 +134,8 @@ int print_explanations(const Context& context, const ExplainOptions& options) {
 }  // namespace
 
 void add_explain(const Command& app) {
-  auto options = std::make_shared<ExplainOptions>();
-  const Command command = app.add_command("explain", "Show where a config value comes from");
+  const auto [command, options] =
+      app.add_command("explain", "Show where a config value comes from", print_explanations);
   command.details("Prints the value, what set it, and every setting that it replaced.")
       .examples(
           "forge explain train.batch_size\n"
@@ -143,12 +143,11 @@ void add_explain(const Command& app) {
           "forge explain train.max_steps train_canon_ac --set profile=full\n"
           "forge explain callbacks[0].every my_config     a graph of Python calls")
       .see_also("forge show, forge keys");
-  command.add_option("KEY", options->key, "Dotted path of a value, or of a section for all of it")
+  command.add_option("KEY", options.key, "Dotted path of a value, or of a section for all of it")
       .required();
-  add_config_argument(command, options->config);
-  add_set_option(command, options->overrides);
-  add_json_option(command, options->json);
-  command.action(options, print_explanations);
+  add_config_argument(command, options.config);
+  add_set_option(command, options.overrides);
+  add_json_option(command, options.json);
 }
 
 }  // namespace forge::app

@@ -269,8 +269,8 @@ int write_report(const Context& context, const ReportOptions& options) {
 }  // namespace
 
 void add_export(const Command& app) {
-  auto options = std::make_shared<ExportOptions>();
-  const Command command = app.add_command("export", "Write tables or metrics for other programs");
+  const auto [command, options] =
+      app.add_command("export", "Write tables or metrics for other programs", export_results);
   command
       .details(
           "Formats of tables:\n"
@@ -291,47 +291,41 @@ void add_export(const Command& app) {
           "forge export --format metrics-csv --where config=train_canon_ac -o metrics.csv")
       .see_also("forge compare, forge export-markdown, forge report");
   command.heading("Runs");
-  add_run_selector(command, options->runs);
+  add_run_selector(command, options.runs);
   add_project_option(command);
-  add_table_options(command, options->tables);
+  add_table_options(command, options.tables);
   command.heading("Options");
-  command.add_option("--format", options->format, "What to write").one_of(export_formats);
+  command.add_option("--format", options.format, "What to write").one_of(export_formats);
   command.add_option(
-      "-o,--output <PATH>", options->output, "File or folder to write [default: standard output]");
-  command.add_option("-t,--table", options->table, "Table of the project [default: all]");
+      "-o,--output <PATH>", options.output, "File or folder to write [default: standard output]");
+  command.add_option("-t,--table", options.table, "Table of the project [default: all]");
   add_json_option(
-      command, options->json, "Print what was written as JSON; without -o same as --format json");
-  command.action(options, export_results);
+      command, options.json, "Print what was written as JSON; without -o same as --format json");
 }
 
 void add_export_markdown(const Command& app) {
-  auto options = std::make_shared<ExportMarkdownOptions>();
-  const Command command =
-      app.add_command("export-markdown", "Write all tables with their setup as Markdown");
+  const auto [command, options] = app.add_command(
+      "export-markdown", "Write all tables with their setup as Markdown", export_markdown);
   command.examples("forge export-markdown\nforge export-markdown -o - | less")
       .see_also("forge export, forge report");
-  add_report_file_option(command, options->output);
+  add_report_file_option(command, options.output);
   add_project_option(command);
-  add_table_options(command, options->tables);
-  command.action(options, export_markdown);
+  add_table_options(command, options.tables);
 }
 
 void add_report(const Command& app) {
-  auto options = std::make_shared<ReportOptions>();
-  const Command command =
-      app.add_command("report", "Write tables, claims and curves as one HTML file");
+  const auto [command, options] =
+      app.add_command("report", "Write tables, claims and curves as one HTML file", write_report);
   command
       .details(
           "The file is self-contained: it needs no network and no other file. The same runs give "
           "the same file. docs/REPORT.md describes it.")
       .examples("forge report\nforge report -p canon --profile full -o canon.html")
       .see_also("forge compare, forge export");
-  add_report_file_option(command, options->output);
+  add_report_file_option(command, options.output);
   add_project_option(command);
-  add_table_options(command, options->tables);
-  add_json_option(
-      command, options->json, "Print the file, its size and its number of runs as JSON");
-  command.action(options, write_report);
+  add_table_options(command, options.tables);
+  add_json_option(command, options.json, "Print the file, its size and its number of runs as JSON");
 }
 
 }  // namespace forge::app

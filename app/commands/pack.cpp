@@ -127,8 +127,8 @@ int import(const Context& context, const ImportOptions& options) {
 }  // namespace
 
 void add_pack(const Command& app) {
-  auto options = std::make_shared<PackCommand>();
-  const Command command = app.add_command("pack", "Pack everything that reproduces a run");
+  const auto [command, options] =
+      app.add_command("pack", "Pack everything that reproduces a run", pack);
   command
       .details(
           "Writes a tar file compressed with zstd: the run's folder (config with origins, events, "
@@ -139,18 +139,16 @@ void add_pack(const Command& app) {
           "forge pack train_llama-deb27d\n"
           "forge pack train_llama-deb27d -o ~/llama.tar.zst --checkpoints")
       .see_also("forge import");
-  add_run_argument(command, options->name);
-  command.add_option("-o,--output <FILE>", options->file, "File to write [default: RUN.tar.zst]");
+  add_run_argument(command, options.name);
+  command.add_option("-o,--output <FILE>", options.file, "File to write [default: RUN.tar.zst]");
   command.add_flag(
-      "--checkpoints", options->checkpoints, "Include every checkpoint with its optimizer state");
-  add_json_option(command, options->json);
-  command.action(options, pack);
+      "--checkpoints", options.checkpoints, "Include every checkpoint with its optimizer state");
+  add_json_option(command, options.json);
 }
 
 void add_import(const Command& app) {
-  auto options = std::make_shared<ImportOptions>();
-  const Command command =
-      app.add_command("import", "Import a run from a pack or another runs folder");
+  const auto [command, options] =
+      app.add_command("import", "Import a run from a pack or another runs folder", import);
   command
       .details(
           "Nothing is overwritten. Hashes are verified, damaged checkpoints are skipped, and "
@@ -159,9 +157,8 @@ void add_import(const Command& app) {
           "forge import train_llama-deb27d.tar.zst\n"
           "forge import /mnt/cluster/runs/train_llama-deb27d")
       .see_also("forge pack, forge import-hf, forge import-lingua");
-  command.add_option("PATH", options->origin, "Pack, or folder of a run").required();
-  add_json_option(command, options->json);
-  command.action(options, import);
+  command.add_option("PATH", options.origin, "Pack, or folder of a run").required();
+  add_json_option(command, options.json);
 }
 
 }  // namespace forge::app

@@ -175,20 +175,19 @@ int show_status(const Context& context, const StatusOptions& options) {
 }  // namespace
 
 void add_status(const Command& app) {
-  auto options = std::make_shared<StatusOptions>();
-  const Command command = app.add_command("status", "Show active, queued and recently ended runs");
+  const auto [command, options] =
+      app.add_command("status", "Show active, queued and recently ended runs", show_status);
   command
       .examples(
           "forge status\n"
           "forge status --watch\n"
           "forge status --json | jq '.waiting[].run'")
       .see_also("forge runs, forge runs logs");
-  command.add_flag("-w,--watch", options->watch, "Refresh every second until no run is active");
-  command.add_option("-n,--ended", options->ended, "Number of ended runs to show")
+  command.add_flag("-w,--watch", options.watch, "Refresh every second until no run is active");
+  command.add_option("-n,--ended", options.ended, "Number of ended runs to show")
       .at_least(0)
       .show_default();
-  add_json_option(command, options->json, "Print JSON; with --watch one object per line");
-  command.action(options, show_status);
+  add_json_option(command, options.json, "Print JSON; with --watch one object per line");
 }
 
 }  // namespace forge::app
