@@ -49,10 +49,10 @@ void refuse_unused(Draft& draft,
                    const std::string& reason,
                    const std::string& hint) {
   if (draft.origins.at(key).set_by.layer == default_layer) return;
-  Experiment copy = draft.experiment;
-  if (!reset_key(copy, key)) return;
+  Experiment without = draft.experiment;
+  if (!reset_key(without, key)) return;
   drop_unused(draft, key, because, reason, hint);
-  reset_key(draft.experiment, key);
+  draft.experiment = std::move(without);
 }
 
 std::string quoted(const std::string& key, long long value) {
