@@ -126,8 +126,9 @@ std::string shown_path(const fs::path& path);
 /// as /dev/stdout, is written into and never replaced.
 class OutputFile {
  public:
-  /// Throws Error naming the file where it cannot be written.
-  explicit OutputFile(fs::path path);
+  /// Throws Error naming the file where it cannot be written. Without `follows_links` the path is
+  /// replaced whatever stands there.
+  explicit OutputFile(fs::path path, bool follows_links = true);
   /// Without `finish` what was written to a new or regular file is thrown away.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/jinja/loader.h"
 #include "core/project/project.h"
@@ -158,28 +159,17 @@ bool is_taken(const fs::path& path) {
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
 }
 
-/// Writes files into a folder beside the one they are for and renames that, so that it appears
-/// whole.
+/// Writes files into a new folder, which appears whole.
 std::vector<fs::path> write_folder(const fs::path& folder, const NewFiles& files) {
   if (is_taken(folder)) throw Error("'" + shown_path(folder) + "' exists already");
-  make_directories(folder.parent_path());
-  const fs::path aside = folder.parent_path() /
-                         ("." + folder.filename().string() + ".tmp-" + std::to_string(::getpid()));
+  FolderWriter writer(folder);
   std::vector<fs::path> written;
-  try {
-    for (const auto& [name, text] : files) {
-      make_directories((aside / name).parent_path());
-      write_file_atomic(aside / name, text);
-      written.push_back(folder / name);
-    }
-    std::error_code error;
-    fs::rename(aside, folder, error);
-    if (error) throw system_error("make '" + shown_path(folder) + "'", error.value());
-  } catch (...) {
-    remove_tree(aside);
-    throw;
+  for (const auto& [name, text] : files) {
+    make_directories((writer.path() / name).parent_path());
+    write_file_atomic(writer.path() / name, text);
+    written.push_back(folder / name);
   }
-  sync_path(folder.parent_path());
+  writer.create();
   return written;
 }
 
@@ -214,17 +204,9 @@ Project load_preview(const Workspace& workspace,
                      const fs::path& parent,
                      const std::string& meta,
                      const jinja::HostEnvironment& host_environment) {
-  const fs::path folder = parent / (".forge-load_preview-" + std::to_string(::getpid()));
-  make_directories(folder);
-  try {
-    write_file_atomic(folder / "meta.yaml", meta);
-    Project project = load_project(workspace, folder, host_environment);
-    remove_tree(folder);
-    return project;
-  } catch (...) {
-    remove_tree(folder);
-    throw;
-  }
+  const ScratchFolder folder(parent / (".forge-preview-" + std::to_string(::getpid())));
+  write_file_atomic(folder.path() / "meta.yaml", meta);
+  return load_project(workspace, folder.path(), host_environment);
 }
 
 /// Whether a template ends its chain at forge's root of all configs, so that [overrides] works.
