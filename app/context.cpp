@@ -73,13 +73,11 @@ project::Project Context::project() const {
   }
   if (!globals_.project.empty()) {
     throw Error("no project in or above the folder '" + globals_.project + "'",
-                {},
                 "a project is a folder with meta.yaml; 'forge ls -r -p " + globals_.project +
                     "' lists those below it");
   }
   if (workspace().default_project.empty()) {
     throw Error("no project here, and the workspace names no default project",
-                {},
                 "go into a project's folder, or name a project with -p");
   }
   return project::load_project(workspace(),
@@ -110,7 +108,6 @@ void Context::require_no_template_arguments() const {
   const std::string& option = globals_.template_arguments.front();
   const std::string near = did_you_mean(option, globals_.command_options);
   throw Error("unknown option '" + option + "'",
-              {},
               near.empty() ? "only the templates of a config take options of their own" : near);
 }
 
@@ -187,7 +184,6 @@ const worker::BackendInfo& Context::describe_backend(const config::Experiment& e
 void require_training(const config::ResolvedConfig& resolved, const std::string& lacks) {
   if (resolved.trains) return;
   throw Error("'" + resolved.config_name + "' is a model for other configs to use: " + lacks,
-              {},
               "name a training config; 'forge ls' lists them");
 }
 

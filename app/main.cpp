@@ -73,7 +73,6 @@ const CLI::App* find_named_command(const CLI::App& app,
       const std::string path = command == &app ? "forge" : "forge " + command->get_name();
       const std::string near = did_you_mean(word, names);
       throw Error("no command '" + word + "'",
-                  {},
                   near.empty() ? "'" + path + " --help' lists the commands" : near);
     }
     if (!child) break;

@@ -79,7 +79,7 @@ std::pair<std::string, std::string> pareto_metrics(const tables::TableSpec& tabl
                                                    const std::string& words) {
   const std::vector<std::string> names = split(words, ',');
   if (names.size() != 2)
-    throw Error("--pareto needs two metrics", {}, "for example --pareto quality,speed");
+    throw Error("--pareto needs two metrics", "for example --pareto quality,speed");
   return {tables::metric_by_word(table, names[0]), tables::metric_by_word(table, names[1])};
 }
 

@@ -150,13 +150,11 @@ OpenTokens open_tokens(const DataShowOptions& options) {
     std::vector<std::string> names;
     for (const data::PreparedPart& part : folder.parts) names.push_back(part.name);
     throw Error("'" + folder.name + "' is a mixture: its tokens are in its parts",
-                {},
                 "name one of its parts: " + join(names, ", "));
   }
   if (!tokens) {
     throw Error("'" + folder.name + "' has no complete " +
                     (options.evaluation ? "evaluation" : "train") + ".tokens",
-                {},
                 folder.unfinished ? "its preparation was interrupted: prepare it again" : "",
                 ExitCode::failed);
   }
@@ -165,7 +163,6 @@ OpenTokens open_tokens(const DataShowOptions& options) {
   if (tokenizer.fingerprint() != file.tokenizer_fingerprint()) {
     throw Error(
         "'" + folder.name + "' was tokenized with another tokenizer than its tokenizer.json",
-        {},
         "prepare it again",
         ExitCode::failed);
   }
@@ -177,7 +174,6 @@ int show_documents(const Context&, const DataShowOptions& options) {
   const int64_t held = opened.file.documents();
   if (options.from >= held) {
     throw Error("'" + opened.folder.name + "' holds " + with_thousands(held) + " documents",
-                {},
                 "--from counts from 0");
   }
   const bool colour = use_colour(1);

@@ -40,7 +40,6 @@ Side run_side(const run::RunFolder& folder) {
   const nlohmann::json config = read(folder.config_file());
   if (config.is_discarded()) {
     throw Error(shown_path(folder.config_file()) + " is damaged: it is not JSON",
-                {},
                 "restore the file",
                 ExitCode::failed);
   }

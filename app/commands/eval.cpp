@@ -54,7 +54,7 @@ run::EvaluationData open_data(const Context& context,
   if (wanted.empty()) return run::own_evaluation_data(model, user_cache_dir(), progress);
   if (fs::exists(wanted)) return run::evaluation_data_at(model, wanted, user_cache_dir(), progress);
   if (!names_config(wanted))
-    throw Error("no file or folder '" + wanted + "'", {}, "--data also takes a config");
+    throw Error("no file or folder '" + wanted + "'", "--data also takes a config");
   const config::ResolvedConfig resolved = context.resolve(context.document(wanted), {});
   config::require_no_obstacles(resolved);
   require_training(resolved, "it has no data");

@@ -37,7 +37,6 @@ project::NamedConfig named_config(const Context& context, const ExplainOptions& 
   } catch (const Error&) {
     if (options.config.empty() || !is_config(context, options.key)) throw;
     throw Error("'" + options.key + "' is a config, not a key",
-                {},
                 "the key comes first: forge explain " + options.config + " " + options.key);
   }
 }
@@ -49,8 +48,8 @@ std::vector<Explanation> explain(const Context& context, const ExplainOptions& o
     return config::explain(open, options.key);
   } catch (const Error& error) {
     if (!options.config.empty() || !is_config(context, options.key)) throw;
-    throw Error(
-        error.message(), {}, "the config comes after the key: forge explain KEY " + options.key);
+    throw Error(error.message(),
+                "the config comes after the key: forge explain KEY " + options.key);
   }
 }
 

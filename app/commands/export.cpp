@@ -61,7 +61,6 @@ void write_csv(const ExportOptions& options,
     std::vector<std::string> names;
     for (const tables::Ablation& table : tables) names.push_back(table.table.name);
     throw Error("CSV holds one table, the project has " + std::to_string(names.size()),
-                {},
                 "select one with -t (" + join(names, ", ") + ") or write all with -o FOLDER");
   }
   make_directories(options.output);
@@ -87,7 +86,6 @@ std::string latex_of(const std::vector<tables::Ablation>& tables) {
 WrittenFiles export_tables(const Context& context, const ExportOptions& options) {
   if (!options.runs.names.empty() || !options.runs.conditions.empty()) {
     throw Error("RUN and --where apply to the formats tensorboard and metrics-csv",
-                {},
                 "a table declares its runs; -t selects the table");
   }
   const project::Project project = context.project();
@@ -122,7 +120,7 @@ std::vector<run::RunFolder> runs_of(const Context& context, const ExportOptions&
   }
   std::sort(
       folders.begin(), folders.end(), [](const auto& a, const auto& b) { return a.id() < b.id(); });
-  if (folders.empty()) throw Error("no runs to export", {}, "'forge runs' lists all runs");
+  if (folders.empty()) throw Error("no runs to export", "'forge runs' lists all runs");
   return folders;
 }
 
@@ -164,7 +162,7 @@ WrittenFiles export_metrics_csv(const Context& context, const ExportOptions& opt
 
 WrittenFiles export_tensorboard(const Context& context, const ExportOptions& options) {
   if (options.to_standard_output())
-    throw Error("TensorBoard needs a folder", {}, "for example -o tensorboard");
+    throw Error("TensorBoard needs a folder", "for example -o tensorboard");
   WrittenFiles written;
   for_each_run(runs_of(context, options), written, [&](const tables::RunMetrics& run) {
     const fs::path folder = fs::path(options.output) / run.run_id;
@@ -194,7 +192,7 @@ void print_written(const ExportOptions& options, const WrittenFiles& written) {
 
 int export_results(const Context& context, ExportOptions options) {
   if (options.format.empty() && !options.json)
-    throw Error("--format is required", {}, "one of " + join(export_formats, ", "));
+    throw Error("--format is required", "one of " + join(export_formats, ", "));
   if (options.json && options.to_standard_output()) {
     if (!options.format.empty() && options.format != "json") {
       throw Error("--json with --format " + options.format + " needs -o");
@@ -205,8 +203,8 @@ int export_results(const Context& context, ExportOptions options) {
   }
   if (options.format.empty()) options.format = "json";
   if (is_of_runs(options.format) && !options.table.empty()) {
-    throw Error(
-        "-t applies to the formats latex, csv, json and html", {}, "select runs by RUN or --where");
+    throw Error("-t applies to the formats latex, csv, json and html",
+                "select runs by RUN or --where");
   }
   const WrittenFiles written =
       options.format == "tensorboard"   ? export_tensorboard(context, options)

@@ -156,7 +156,7 @@ WrittenConfig write_where_asked(const Context& context,
   const std::string text = lingua::write_config(imported, lingua::ConfigForm::standalone);
   if (!options.output.empty()) {
     if (fs::exists(options.output)) {
-      throw Error("'" + options.output + "' exists already", {}, "files are never overwritten");
+      throw Error("'" + options.output + "' exists already", "files are never overwritten");
     }
     write_file_atomic(options.output, text);
   }

@@ -69,7 +69,6 @@ int pack(const Context& context, const PackCommand& options) {
   pack.file = options.file.empty() ? fs::path(folder.id() + ".tar.zst") : fs::path(options.file);
   if (fs::exists(pack.file)) {
     throw Error("'" + shown_path(pack.file) + "' exists already",
-                {},
                 "choose another file with -o",
                 ExitCode::failed);
   }

@@ -77,7 +77,6 @@ std::vector<CheckedRun> saved_runs(const Context& context, RunOptions& options) 
                        launch.device != LaunchOptions().device || launch.threads != 0;
   if (selects || changes || launch.force)
     throw Error("--plan cannot be combined with options that select or change runs",
-                {},
                 "make another plan with --save-plan");
   const run::SavedPlan plan = run::read_plan(options.saved_plan);
   options.launch.device = plan.device;

@@ -74,7 +74,6 @@ int show_run(const Context& context, const RunsShowOptions& options) {
   const std::optional<store::RunSummary> run = store.run(folder.id());
   if (!run || !std::filesystem::equivalent(folder.path(), runs_dir / run->id)) {
     throw Error("'" + options.name + "' is not in the runs folder " + shown_path(runs_dir),
-                {},
                 "FORGE_RUNS_DIR selects another runs folder",
                 ExitCode::failed);
   }

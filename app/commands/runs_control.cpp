@@ -43,7 +43,6 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
   const bool chosen = !options.runs.names.empty() || !options.runs.conditions.empty();
   if (options.all == chosen)
     throw Error("name the runs to stop, or use --all for every active and queued run",
-                {},
                 "'forge status' lists them");
   if (chosen) return selected_runs(context, options.runs);
   const std::filesystem::path runs_dir = context.runs_dir();
@@ -121,7 +120,6 @@ std::optional<worker::Hello> worker_of(const run::RunFolder& folder) {
 void require_running(const run::RunFolder& folder) {
   if (folder.state() == run::RunState::running) return;
   throw Error("run '" + folder.id() + "' is not running: it is " + run::name_of(folder.state()),
-              {},
               "its checkpoints are in " + shown_path(folder.checkpoints()),
               ExitCode::failed);
 }
@@ -138,13 +136,11 @@ void require_saving(const run::RunFolder& folder, double seconds) {
   }
   if (!hello) {
     throw Error("the worker of run '" + folder.id() + "' has not started yet",
-                {},
                 "try again when it trains",
                 ExitCode::failed);
   }
   if (hello->saves_on_request) return;
   throw Error("backend " + hello->backend + " cannot save on request",
-              {},
               "'forge runs stop' saves and stops; 'forge runs resume' continues",
               ExitCode::failed);
 }
@@ -190,7 +186,6 @@ int save_checkpoint(const Context& context, const RunsSaveOptions& options) {
                   (folder.state() == run::RunState::running
                        ? "has not saved within " + human_duration(options.wait_seconds)
                        : "ended before it saved"),
-              {},
               "'forge runs logs " + folder.id() + "' shows why",
               ExitCode::failed);
 }

@@ -155,7 +155,6 @@ Experiment experiment_from_json(const Json& json) {
     reader.finish();
   } catch (const Error& problem) {
     throw Error("another version of forge wrote the config: " + problem.message(),
-                {},
                 "use that version, or make it again with this one");
   }
   return experiment;
@@ -292,7 +291,6 @@ void check_keys(const Json& before, const Json& now, int64_t step) {
     if (shown(before, key) == shown(now, key)) continue;
     throw Error(dotted(key) + " is " + shown(now, key) + " and was " + shown(before, key) +
                     " when the checkpoint was written",
-                {},
                 hint_of(step));
   }
 }
@@ -310,7 +308,6 @@ void check_rates(const Experiment& before, const Experiment& now, int64_t step) 
                     " under schedule.type " + now.schedule.type + " of " +
                     with_thousands(now.train.max_steps) + " steps (it was " + before.schedule.type +
                     " of " + with_thousands(before.train.max_steps) + ")",
-                {},
                 "go on from a checkpoint of at most " + std::to_string(done) +
                     " steps, or start a new run");
   }
@@ -322,7 +319,6 @@ void check_resumable(const Experiment& before, const Experiment& now, int64_t st
   if (step > now.train.max_steps) {
     throw Error("the checkpoint is of step " + with_thousands(step) +
                     " and training ends after step " + with_thousands(now.train.max_steps),
-                {},
                 "raise train.max_steps, or go on from an earlier checkpoint");
   }
   check_keys(flattened(before), flattened(now), step);

@@ -27,7 +27,7 @@ double shown_time() {
   try {
     return parse_time(epoch);
   } catch (const Error& error) {
-    throw Error("SOURCE_DATE_EPOCH: " + error.message(), {}, error.hint());
+    throw Error("SOURCE_DATE_EPOCH: " + error.message(), error.hint());
   }
 }
 

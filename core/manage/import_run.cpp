@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 Error refused(const std::string& what, const std::string& hint = "") {
-  return Error(what, {}, hint, ExitCode::failed);
+  return Error(what, hint, ExitCode::failed);
 }
 
 bool is_plain_file(const fs::path& path) {

@@ -179,7 +179,7 @@ void check_relative(const std::string& name, const std::string& what) {
   bool leads_out = path.is_absolute() || path.empty();
   for (const fs::path& part : path) leads_out = leads_out || part == "..";
   if (leads_out) {
-    throw Error("'" + name + "' cannot name " + what, {}, "give a path without '..'");
+    throw Error("'" + name + "' cannot name " + what, "give a path without '..'");
   }
 }
 
@@ -195,7 +195,6 @@ void check_text(const std::string& text, const std::string& what) {
 Workspace workspace_around(const fs::path& folder) {
   if (auto workspace = find_workspace(folder)) return *workspace;
   throw Error("no workspace around " + shown_path(folder),
-              {},
               "'forge init' makes one in the current folder");
 }
 
@@ -249,7 +248,6 @@ std::vector<fs::path> create_workspace(const NewWorkspace& request) {
   for (const char* settings : {"forge_workspace", "forgather_workspace"}) {
     if (is_taken(root / settings)) {
       throw Error("'" + shown_path(root) + "' is a workspace already: it holds " + settings + "/",
-                  {},
                   "'forge project create NAME' adds a project to it");
     }
   }

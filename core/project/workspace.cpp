@@ -108,7 +108,6 @@ Workspace locate_workspace(const fs::path& here, const fs::path& program) {
   if (!workspace) {
     throw Error("no workspace: neither " + absolute_folder(here).string() +
                     " nor a folder above it holds forge_workspace/",
-                {},
                 "change to a workspace, or make the current folder one with 'forge init'");
   }
   workspace->shipped = !share.empty() && workspace->root == share;

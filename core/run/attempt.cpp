@@ -56,7 +56,6 @@ class Attempt {
     } catch (const Error& problem) {
       kill_without_record();
       throw Error(problem.message(),
-                  {},
                   "fix it and start the run again: it resumes from its newest checkpoint",
                   problem.exit_code());
     }

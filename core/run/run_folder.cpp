@@ -91,7 +91,6 @@ RunRecord RunFolder::record() const {
     return record_from_json(worker::object_from_line(read_file(record_file())));
   } catch (const Error& problem) {
     throw Error(record_file().string() + ": " + problem.message(),
-                {},
                 "remove the folder, or restore the file",
                 ExitCode::failed);
   }
@@ -182,7 +181,6 @@ std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& i
   std::vector<std::string> ids;
   for (const RunFolder& folder : found) ids.push_back(folder.id());
   throw Error("'" + id + "' may mean several runs: " + join(ids, ", "),
-              {},
               "write enough of the id to tell them apart");
 }
 
@@ -213,12 +211,10 @@ Annotations read_annotations(const RunFolder& folder) {
     return annotations;
   } catch (const nlohmann::json::exception& problem) {
     throw Error("'" + file.string() + "' is no JSON: " + problem.what(),
-                {},
                 "remove the file: it holds note and tags alone",
                 ExitCode::failed);
   } catch (const Error& problem) {
     throw Error("'" + file.string() + "': " + problem.message(),
-                {},
                 "remove the file: it holds note and tags alone",
                 ExitCode::failed);
   }
@@ -244,7 +240,6 @@ void check_tag(const std::string& tag) {
   });
   if (plain && !tag.empty() && tag.size() <= max_tag_bytes && tag[0] != '-') return;
   throw Error("'" + tag + "' is no tag",
-              {},
               "letters, digits, '-', '_', '.', '/' and ':', at most " +
                   std::to_string(max_tag_bytes) + ", not beginning with '-'");
 }

@@ -91,7 +91,6 @@ FileLock take_lock(const RunFolder& folder) {
     // Somebody may only be looking whether it is held, which holds it for a moment.
   }
   throw Error("run '" + folder.id() + "' is running already",
-              {},
               "another process holds " + folder.lock_file().string(),
               ExitCode::failed);
 }
@@ -260,7 +259,6 @@ std::vector<double> retry_waits_from_text(const std::string& text) {
     const double seconds = std::strtod(number.c_str(), &end);
     if (number.empty() || *end != '\0' || !(seconds >= 0 && seconds <= 86400)) {
       throw Error("'" + part + "' is no time to wait before a retry",
-                  {},
                   "seconds, at most a day, such as 2,10,60");
     }
     waits.push_back(seconds);

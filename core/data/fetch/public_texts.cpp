@@ -53,7 +53,6 @@ const PublicText& find_public_text(const std::string& name) {
   }
   const std::string near = did_you_mean(name, names);
   throw Error("there is no public text '" + name + "' that forge knows",
-              {},
               near.empty() ? "there are " + join(names, ", ") : near);
 }
 

@@ -97,12 +97,10 @@ std::string tokenizer_folder_name(const config::TokenizerConfig& config) {
   const bool is_trained = config.kind == "byte_level_bpe";
   if (!is_trained && config.kind != "sentencepiece" && config.kind != "tiktoken") {
     throw Error("unknown tokenizer.kind '" + config.kind + "'",
-                {},
                 "byte_level_bpe, sentencepiece or tiktoken");
   }
   if (!is_trained && config.path.empty()) {
     throw Error("tokenizer.kind is " + config.kind + ", but tokenizer.path is empty",
-                {},
                 "forge reads such a tokenizer from a file, and trains byte_level_bpe");
   }
   const std::string version = "-v" + std::to_string(preparation_version);
@@ -112,7 +110,6 @@ std::string tokenizer_folder_name(const config::TokenizerConfig& config) {
   if (!fs::is_regular_file(config.path)) {
     throw Error(
         "there is no file '" + config.path + "'",
-        {},
         "tokenizer.path names a tokenizer.json, a SentencePiece model or a rank file of tiktoken");
   }
   return "file-" + hash_file(config.path) + version;
@@ -275,12 +272,11 @@ PreparedFolder find_prepared(const fs::path& cache_dir, const std::string& name)
   if (found.empty()) {
     const std::string near = did_you_mean(name, names);
     throw Error("no prepared data is called '" + name + "'",
-                {},
                 near.empty() ? "'forge data ls' lists it" : near);
   }
   names.clear();
   for (const PreparedFolder& prepared : found) names.push_back(prepared.name);
-  throw Error("'" + name + "' is the beginning of several names", {}, join(names, "\n"));
+  throw Error("'" + name + "' is the beginning of several names", join(names, "\n"));
 }
 
 }  // namespace forge::data

@@ -55,7 +55,6 @@ TokenFileHeader header_of(const MappedFile& file) {
 [[noreturn]] void refuse_file(const fs::path& path, const std::string& reason) {
   throw Error(
       "'" + shown_path(path) + "' is not a whole token file: " + reason,
-      {},
       "remove it: 'forge run' and 'forge data prepare' make the files of forge's cache anew",
       ExitCode::failed);
 }

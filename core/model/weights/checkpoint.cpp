@@ -57,7 +57,6 @@ void check_version(const Json& manifest) {
   if (version == manifest_version) return;
   throw Error(std::string(manifest_file) + " has version " + std::to_string(version) +
                   " and this program reads version " + std::to_string(manifest_version),
-              {},
               "it was written by another version of forge");
 }
 
@@ -140,7 +139,6 @@ CheckpointState state_of(const fs::path& folder, Content content) {
     return read_manifest(folder, content);
   } catch (const Error& error) {
     throw Error("checkpoint '" + shown_path(folder) + "' is damaged: " + error.message(),
-                {},
                 error.hint(),
                 ExitCode::failed);
   }
@@ -191,7 +189,7 @@ std::vector<std::string> plain_files_of(const fs::path& folder) {
   for (const fs::path& entry : entries_of(folder)) {
     std::error_code unreadable;
     if (!fs::is_regular_file(fs::symlink_status(entry, unreadable)))
-      throw Error("'" + shown_path(entry) + "' is no plain file", {}, "", ExitCode::failed);
+      throw Error("'" + shown_path(entry) + "' is no plain file", "", ExitCode::failed);
     names.push_back(entry.filename().string());
   }
   return names;
@@ -335,7 +333,6 @@ WrittenCheckpoint write(const fs::path& checkpoints,
   } catch (const Error& error) {
     throw Error("the checkpoint of step " + std::to_string(state.step) +
                     " could not be written: " + error.message(),
-                {},
                 earlier_ones(checkpoints) + "; make room and start the run again",
                 ExitCode::storage);
   }

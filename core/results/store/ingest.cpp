@@ -83,7 +83,7 @@ nlohmann::json read_json(const fs::path& path) {
   try {
     return parse_json(read_file(path));
   } catch (const nlohmann::json::exception& problem) {
-    throw Error("'" + path.string() + "' is not JSON: " + problem.what(), {}, "", ExitCode::failed);
+    throw Error("'" + path.string() + "' is not JSON: " + problem.what(), "", ExitCode::failed);
   }
 }
 

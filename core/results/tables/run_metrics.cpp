@@ -87,7 +87,7 @@ int64_t seed_of(const run::RunFolder& folder) {
   const nlohmann::json config = try_parse_json(read_file(folder.config_file()));
   const auto seed = config.is_object() ? config.find("seed") : config.end();
   if (seed == config.end() || !seed->is_number_integer()) {
-    throw Error("'" + folder.config_file().string() + "' names no seed", {}, "", ExitCode::failed);
+    throw Error("'" + folder.config_file().string() + "' names no seed", "", ExitCode::failed);
   }
   return seed->get<int64_t>();
 }

@@ -40,7 +40,7 @@ const Entry& Graph::target(const std::string& name) const {
   }
   std::string hint = did_you_mean(name, known);
   if (hint.empty()) hint = "it has " + join(known, ", ");
-  throw Error("the config has no target '" + name + "'", {}, hint);
+  throw Error("the config has no target '" + name + "'", hint);
 }
 
 Graph Graph::only(const std::string& name) const {
