@@ -18,9 +18,8 @@ namespace {
 /// The folder that -p names, where it names one.
 std::optional<fs::path> chosen_folder(const std::string& project, const fs::path& here) {
   if (project.empty()) return std::nullopt;
-  std::error_code ignored;
   const fs::path folder = project::absolute_folder(here / project);
-  return fs::is_directory(folder, ignored) ? std::optional(folder) : std::nullopt;
+  return is_folder(folder) ? std::optional(folder) : std::nullopt;
 }
 
 }  // namespace

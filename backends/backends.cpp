@@ -137,9 +137,8 @@ nlohmann::json files_key(const fs::path& folder) {
 nlohmann::json command_key(const worker::WorkerCommand& command) {
   std::set<fs::path> folders = {command.working_folder};
   for (const std::string& word : command.arguments) {
-    std::error_code gone;
     const fs::path path = command.working_folder / word;
-    if (fs::is_regular_file(path, gone)) folders.insert(path.parent_path());
+    if (is_file(path)) folders.insert(path.parent_path());
   }
   nlohmann::json files = nlohmann::json::object();
   for (const fs::path& folder : folders) files[folder.string()] = files_key(folder);

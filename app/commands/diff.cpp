@@ -43,8 +43,7 @@ Side run_side(const run::RunFolder& folder) {
                 "restore the file",
                 ExitCode::failed);
   }
-  std::error_code ignored;
-  const bool has_origins = std::filesystem::exists(folder.origin_file(), ignored);
+  const bool has_origins = path_exists(folder.origin_file());
   const nlohmann::json origins = has_origins ? read(folder.origin_file()) : nullptr;
   return {"run " + folder.id(), config::leaves_of_run(config, origins), true};
 }
@@ -61,8 +60,7 @@ Side config_side(const Context& context,
 /// A run of that id, else a config of that name, else a run whose id begins so.
 Side side_called(const Context& context, const std::string& name, const DiffOptions& options) {
   const run::RunFolder exact(context.runs_dir() / name);
-  std::error_code ignored;
-  if (std::filesystem::exists(exact.record_file(), ignored)) return run_side(exact);
+  if (path_exists(exact.record_file())) return run_side(exact);
   std::optional<project::NamedConfig> config;
   try {
     config = context.find_config(name);

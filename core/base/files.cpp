@@ -43,6 +43,21 @@ void write_all(int fd, std::string_view bytes, const fs::path& path) {
   }
 }
 
+bool path_exists(const fs::path& path) {
+  std::error_code unreadable;
+  return fs::exists(path, unreadable);
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code unreadable;
+  return fs::is_regular_file(path, unreadable);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code unreadable;
+  return fs::is_directory(path, unreadable);
+}
+
 std::string read_file(const fs::path& path) {
   const FileDescriptor file = open_file(path, O_RDONLY, "read");
   struct stat status {};

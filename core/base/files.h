@@ -10,6 +10,11 @@ namespace forge {
 
 namespace fs = std::filesystem;
 
+/// What stands at a path, links followed. What cannot be looked at is not there.
+bool path_exists(const fs::path& path);
+bool is_file(const fs::path& path);
+bool is_folder(const fs::path& path);
+
 /// Whole content of a file. Throws Error naming the path and the system's reason.
 std::string read_file(const fs::path& path);
 

@@ -49,10 +49,8 @@ void read_tokenizer(const fs::path& folder, ImportedModel& model) {
 }  // namespace
 
 bool is_model_folder(const fs::path& folder) {
-  std::error_code unreadable;
-  return fs::is_regular_file(folder / "config.json", unreadable) &&
-         (fs::exists(folder / weights::model_file, unreadable) ||
-          fs::exists(folder / weights::model_index_file, unreadable));
+  return is_file(folder / "config.json") && (path_exists(folder / weights::model_file) ||
+                                             path_exists(folder / weights::model_index_file));
 }
 
 ImportedModel import_model(const fs::path& folder) {

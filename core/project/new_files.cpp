@@ -222,8 +222,7 @@ bool extends_library_root(const Project& project,
 
 bool has_library(const Project& project) {
   for (const fs::path& folder : project.search_path) {
-    std::error_code ignored;
-    if (fs::is_regular_file(folder / library_root, ignored)) return true;
+    if (is_file(folder / library_root)) return true;
   }
   return false;
 }
@@ -253,8 +252,7 @@ std::vector<fs::path> create_workspace(const NewWorkspace& request) {
   }
   std::vector<std::string> libraries;
   for (const fs::path& library : request.libraries) {
-    std::error_code ignored;
-    if (!fs::is_directory(library, ignored)) {
+    if (!is_folder(library)) {
       throw Error("no folder '" + library.string() + "' to search for templates");
     }
     // What lies in the workspace is named from its root, so that the whole can be moved.

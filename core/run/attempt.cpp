@@ -209,8 +209,7 @@ class Attempt {
 
   /// Only once it is known that the worker listens: the signal ends any other.
   void pass_on_save() {
-    std::error_code missing;
-    if (!hello_ || !fs::exists(run_.folder.save_file(), missing)) return;
+    if (!hello_ || !path_exists(run_.folder.save_file())) return;
     if (hello_->saves_on_request && !verdict_ && !stop_passed_on_) worker_.request_checkpoint();
     remove_tree(run_.folder.save_file());
   }

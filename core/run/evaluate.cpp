@@ -162,8 +162,7 @@ EvaluationData evaluation_data_at(const RunModel& model,
                                   const data::Progress& progress) {
   const std::string name = "'" + shown_path(path) + "'";
   const fs::path inside = path / "evaluation.tokens";
-  std::error_code ignored;
-  if (fs::is_regular_file(inside, ignored)) return whole_token_file(model, inside, name);
+  if (is_file(inside)) return whole_token_file(model, inside, name);
   if (is_token_file(path)) return whole_token_file(model, path, name);
   const auto tokens = write_tokens(model, path, cache_dir, progress);
   EvaluationData data = whole_token_file(model, tokens->path(), name);

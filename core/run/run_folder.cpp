@@ -202,8 +202,7 @@ nlohmann::json to_json(const Annotations& annotations) { return worker::write_fi
 
 Annotations read_annotations(const RunFolder& folder) {
   const fs::path file = folder.annotations_file();
-  std::error_code missing;
-  if (!fs::exists(file, missing)) return {};
+  if (!path_exists(file)) return {};
   try {
     Annotations annotations =
         worker::read_fields<Annotations>(parse_json(read_file(file)), "notes and tags of a run");

@@ -66,8 +66,7 @@ std::optional<StopRequest> StopRequests::requested() {
   const int signals = signals_received;
   if (signals > 0)
     requested_ = signals > 1 ? StopRequest::immediately : StopRequest::after_checkpoint;
-  std::error_code missing;
-  if (fs::exists(stop_file_, missing)) {
+  if (path_exists(stop_file_)) {
     // Whatever it says but "now", its presence asks for the gentle stop.
     const bool now = trim(read_file(stop_file_)) == "now";
     if (now || !requested_)

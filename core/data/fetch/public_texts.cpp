@@ -13,9 +13,8 @@ namespace {
 std::string name_in(const std::string& url) { return url.substr(url.rfind('/') + 1); }
 
 bool all_there(const std::vector<fs::path>& files) {
-  std::error_code ignored;
   return std::all_of(
-      files.begin(), files.end(), [&](const fs::path& path) { return fs::exists(path, ignored); });
+      files.begin(), files.end(), [&](const fs::path& path) { return path_exists(path); });
 }
 
 }  // namespace

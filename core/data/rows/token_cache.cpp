@@ -22,8 +22,7 @@ namespace {
 /// as none.
 template <class Make>
 auto if_usable(const fs::path& path, Make make) -> std::optional<decltype(make())> {
-  std::error_code unreadable;
-  if (!fs::exists(path, unreadable)) return std::nullopt;
+  if (!path_exists(path)) return std::nullopt;
   try {
     return make();
   } catch (const Error&) {
@@ -210,8 +209,7 @@ void add_parts(const nlohmann::json& provenance, const fs::path& data, PreparedF
 
 void add_words(PreparedFolder& prepared) {
   const fs::path path = prepared.folder / "made_from.json";
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return;
+  if (!path_exists(path)) return;
   const nlohmann::json provenance = try_parse_json(read_file(path));
   const auto text = [&](const char* key) {
     const nlohmann::json value =
@@ -258,8 +256,7 @@ std::vector<PreparedFolder> list_prepared(const fs::path& cache_dir) {
 }
 
 PreparedFolder find_prepared(const fs::path& cache_dir, const std::string& name) {
-  std::error_code ignored;
-  if (fs::exists(fs::path(name) / "tokenizer.json", ignored)) {
+  if (path_exists(fs::path(name) / "tokenizer.json")) {
     return look_at(fs::absolute(name).lexically_normal());
   }
   std::vector<PreparedFolder> found;

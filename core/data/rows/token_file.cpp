@@ -234,8 +234,7 @@ struct ResumeState {
 };
 
 std::optional<ResumeState> read_resume_state(const fs::path& path, const std::string& purpose) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return std::nullopt;
+  if (!path_exists(path)) return std::nullopt;
   const nlohmann::json json = try_parse_json(read_file(path));
   if (!json.is_object() || json.value("purpose", "") != purpose) return std::nullopt;
   try {

@@ -130,8 +130,7 @@ namespace {
 bool is_checkpoint(const fs::path& folder) {
   const std::string name = folder.filename().string();
   const bool digits = name.size() >= 9 && name.find_first_not_of("0123456789") == std::string::npos;
-  std::error_code unreadable;
-  return digits && fs::is_directory(folder, unreadable);
+  return digits && is_folder(folder);
 }
 
 CheckpointState state_of(const fs::path& folder, Content content) {
@@ -217,9 +216,7 @@ std::string checkpoint_name(int64_t step) {
 }
 
 void seal_checkpoint(const fs::path& folder, const CheckpointState& state) {
-  std::error_code unreadable;
-  if (fs::exists(folder / manifest_file, unreadable) || !fs::is_directory(folder, unreadable))
-    return;
+  if (path_exists(folder / manifest_file) || !is_folder(folder)) return;
   const std::vector<std::string> files = plain_files_of(folder);
   write_file_atomic(folder / manifest_file, manifest_text(state, folder, files));
 }
