@@ -105,9 +105,10 @@ jinja::Variables Context::arguments_of(const project::NamedConfig& config,
 void Context::require_no_template_arguments() const {
   if (globals_.template_arguments.empty()) return;
   const std::string& option = globals_.template_arguments.front();
-  const std::string near = did_you_mean(option, globals_.command_options);
   throw Error("unknown option '" + option + "'",
-              near.empty() ? "only the templates of a config take options of their own" : near);
+              did_you_mean(option,
+                           globals_.command_options,
+                           "only the templates of a config take options of their own"));
 }
 
 ChosenConfig Context::config(const std::string& name) const {

@@ -115,8 +115,7 @@ Error unknown_argument(const CLI::App& chosen,
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   const std::string name = word.substr(0, word.find('='));
-  const std::string near = did_you_mean(name, names);
-  return Error("unknown option '" + name + "'", near.empty() ? help_hint : near);
+  return Error("unknown option '" + name + "'", did_you_mean(name, names, help_hint));
 }
 
 }  // namespace

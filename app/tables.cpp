@@ -129,11 +129,9 @@ void require_declared(const project::Project& project,
                       const std::vector<std::string>& known,
                       const std::string& how) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  const std::string near = did_you_mean(name, known);
+  const std::string others = known.empty() ? how : "its " + kind + "s: " + join(known, ", ");
   throw Error("project '" + project.path + "' has no " + kind + " '" + name + "'",
-              !near.empty()   ? near
-              : known.empty() ? how
-                              : "its " + kind + "s: " + join(known, ", "));
+              did_you_mean(name, known, others));
 }
 
 std::vector<std::string> table_names(const project::Project& project) {

@@ -82,8 +82,8 @@ class Import {
                     const std::string& word,
                     const std::vector<std::string>& known) const {
     if (std::find(known.begin(), known.end(), word) != known.end()) return;
-    const std::string near = did_you_mean(word, known);
-    fail_at(path, "is '" + word + "'", near.empty() ? "forge knows " + join(known, ", ") : near);
+    fail_at(
+        path, "is '" + word + "'", did_you_mean(word, known, "forge knows " + join(known, ", ")));
   }
 
   void convert_shape() {

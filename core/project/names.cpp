@@ -200,9 +200,8 @@ Project find_project(const Workspace& workspace,
   }
   if (matches.size() == 1) return matches.front();
   if (matches.empty()) {
-    std::string hint = did_you_mean(name, known);
-    if (hint.empty()) hint = broken_project_hint(list.problems);
-    throw Error("no project '" + name + "' in this workspace", hint);
+    throw Error("no project '" + name + "' in this workspace",
+                did_you_mean(name, known, broken_project_hint(list.problems)));
   }
   std::vector<std::string> paths;
   for (const Project& project : matches) paths.push_back(project.path);

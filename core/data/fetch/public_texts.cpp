@@ -50,9 +50,8 @@ const PublicText& find_public_text(const std::string& name) {
     if (text.name == name) return text;
     names.push_back(text.name);
   }
-  const std::string near = did_you_mean(name, names);
   throw Error("there is no public text '" + name + "' that forge knows",
-              near.empty() ? "there are " + join(names, ", ") : near);
+              did_you_mean(name, names, "there are " + join(names, ", ")));
 }
 
 std::vector<fs::path> get_public_text(const PublicText& text,

@@ -267,9 +267,8 @@ PreparedFolder find_prepared(const fs::path& cache_dir, const std::string& name)
   }
   if (found.size() == 1) return found[0];
   if (found.empty()) {
-    const std::string near = did_you_mean(name, names);
     throw Error("no prepared data is called '" + name + "'",
-                near.empty() ? "'forge data ls' lists it" : near);
+                did_you_mean(name, names, "'forge data ls' lists it"));
   }
   names.clear();
   for (const PreparedFolder& prepared : found) names.push_back(prepared.name);
