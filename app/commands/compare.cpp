@@ -61,10 +61,7 @@ int print_pivot(const Context& context, const CompareOptions& options) {
                                        options.metric.empty() ? "eval_loss" : options.metric};
   const tables::Pivot pivot =
       tables::build_pivot(runs_for_tables(context, context.project(), options.tables), wanted);
-  if (options.json || options.format == "json") {
-    print_json(tables::to_json(pivot));
-    return 0;
-  }
+  if (options.json || options.format == "json") return print_json(tables::to_json(pivot));
   const tables::Sheet sheet = make_sheet(pivot);
   std::cout << sheet.title << "\n\n"
             << (options.format == "markdown" ? tables::markdown_table(sheet)

@@ -24,10 +24,7 @@ struct ShowOptions {
 int show_config(const Context& context, const ShowOptions& options) {
   const config::ResolvedConfig resolved =
       context.resolve(context.document(options.config), options.overrides);
-  if (options.json) {
-    print_json(resolved.json);
-    return 0;
-  }
+  if (options.json) return print_json(resolved.json);
   std::vector<std::vector<std::string>> lines;
   for (const auto& [path, origin] : resolved.origins) {
     const nlohmann::json::json_pointer pointer("/" + join(split(path, '.'), "/"));
@@ -108,18 +105,15 @@ int list_arguments(const Context& context, const ArgumentsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const auto arguments =
       project::template_arguments_of(chosen.project, chosen.config, context.host_environment());
-  if (options.output.json) {
-    write_output(to_json(arguments), options.output);
-    return 0;
-  }
+  if (options.output.json) return write_output(to_json(arguments), options.output);
   std::vector<std::vector<std::string>> lines;
   for (const project::TemplateArgument& argument : arguments) {
     lines.push_back({usage_of(argument), argument.help});
   }
-  write_output(lines.empty() ? "the config '" + chosen.config.name + "' declares no arguments\n"
-                             : aligned(lines),
-               options.output);
-  return 0;
+  return write_output(lines.empty()
+                          ? "the config '" + chosen.config.name + "' declares no arguments\n"
+                          : aligned(lines),
+                      options.output);
 }
 
 }  // namespace

@@ -108,10 +108,7 @@ int list_data(const Context&, bool as_json) {
 
 /// The parts of a mixture; each has statistics of its own.
 int show_mixture(const data::PreparedFolder& folder, bool json) {
-  if (json) {
-    print_json(Json{{"name", folder.name}, {"parts", parts_json(folder)}});
-    return 0;
-  }
+  if (json) return print_json(Json{{"name", folder.name}, {"parts", parts_json(folder)}});
   double sum = 0;
   for (const data::PreparedPart& part : folder.parts) sum += part.weight;
   std::vector<std::vector<std::string>> lines = {
@@ -239,10 +236,7 @@ int show_statistics(const Context&, const DataShowOptions& options) {
   const OpenTokens opened = open_tokens(options);
   const data::TokenStatistics statistics = data::statistics_of(
       opened.file, opened.tokenizer, options.top, ProgressLine("reading").phase_reporter());
-  if (options.json) {
-    print_json(statistics_json(opened, statistics));
-    return 0;
-  }
+  if (options.json) return print_json(statistics_json(opened, statistics));
   const double tokens = double(std::max<int64_t>(1, statistics.tokens));
   std::vector<std::vector<std::string>> lines = {
       {"tokens", with_thousands(statistics.tokens), ""},

@@ -174,8 +174,7 @@ int prepare(const Context& context, const DataPrepareOptions& options) {
                                        {"tokenizer_fingerprint", prepared.tokenizer_fingerprint},
                                        {"train", tokens_json(prepared.train)},
                                        {"evaluation", tokens_json(prepared.evaluation)}};
-  print_json(json);
-  return 0;
+  return print_json(json);
 }
 
 struct DataSampleOptions {

@@ -141,11 +141,8 @@ int eval(const Context& context, const EvalOptions& options) {
   require_backend(context, options, model);
   const run::EvaluationData data = open_data(context, options, model);
   const run::ModelEvaluation evaluation = evaluate(context, options, model, data);
-  if (options.json) {
-    print_json(to_json(options, model, data, evaluation));
-  } else {
-    print(model, data, evaluation);
-  }
+  if (options.json) return print_json(to_json(options, model, data, evaluation));
+  print(model, data, evaluation);
   return 0;
 }
 
@@ -167,12 +164,9 @@ int logits(const Context& context, const LogitsOptions& options) {
   const auto backend = context.backend(model.experiment);
   worker::LocalLauncher launcher;
   const nlohmann::json values = run::write_logits(model, question, *backend, launcher);
-  if (options.json) {
-    print_json(values);
-  } else {
-    std::cout << options.output << ": logits of " << question.rows << " × " << question.length
-              << " tokens, " << human_bytes(values.at("bytes").get<double>()) << "\n";
-  }
+  if (options.json) return print_json(values);
+  std::cout << options.output << ": logits of " << question.rows << " × " << question.length
+            << " tokens, " << human_bytes(values.at("bytes").get<double>()) << "\n";
   return 0;
 }
 

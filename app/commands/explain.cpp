@@ -120,9 +120,8 @@ void print_section(const std::vector<Explanation>& explanations, bool colour) {
 int print_explanations(const Context& context, const ExplainOptions& options) {
   const std::vector<Explanation> explanations = explain(context, options);
   const bool colour = use_colour(STDOUT_FILENO);
-  if (options.json) {
-    print_json(config::to_json(explanations));
-  } else if (explanations.size() == 1) {
+  if (options.json) return print_json(config::to_json(explanations));
+  if (explanations.size() == 1) {
     print_one(explanations.front(), colour);
   } else {
     print_section(explanations, colour);

@@ -205,13 +205,11 @@ int rebuild(const Context& context, bool json) {
   const std::filesystem::path path = store::store_path(runs_dir);
   const store::SyncReport report = store::reindex(path, runs_dir);
   print_warnings(report.warnings);
-  if (json) {
-    print_json(nlohmann::json{
+  if (json)
+    return print_json(nlohmann::json{
         {"store", path.string()}, {"runs", report.added}, {"benchmarks", report.benchmarks}});
-  } else {
-    std::cout << "rebuilt " << shown_path(path) << " from " << report.added << " run folders and "
-              << report.benchmarks << " benchmarks\n";
-  }
+  std::cout << "rebuilt " << shown_path(path) << " from " << report.added << " run folders and "
+            << report.benchmarks << " benchmarks\n";
   return 0;
 }
 

@@ -93,8 +93,7 @@ int show_model(const Context& context, const ModelOptions& options) {
   json["batch_size"] = train.batch_size;
   json["seq_len"] = train.seq_len;
   json["precision"] = config::name_of(train.precision);
-  print_json(json);
-  return 0;
+  return print_json(json);
 }
 
 }  // namespace

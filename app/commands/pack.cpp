@@ -78,16 +78,14 @@ int pack(const Context& context, const PackCommand& options) {
   const manage::Packed packed = manage::pack_run(folder, pack);
   notes.insert(notes.end(), packed.notes.begin(), packed.notes.end());
   for (const std::string& note : notes) std::cerr << "note: " << note << "\n";
-  if (options.json) {
-    print_json(nlohmann::json{{"run", folder.id()},
-                              {"file", fs::absolute(pack.file).string()},
-                              {"bytes", packed.bytes},
-                              {"files", packed.files},
-                              {"notes", notes}});
-  } else {
-    std::cout << "packed " << folder.id() << " into " << shown_path(pack.file) << ": "
-              << packed.files << " files, " << human_bytes(double(packed.bytes)) << "\n";
-  }
+  if (options.json)
+    return print_json(nlohmann::json{{"run", folder.id()},
+                                     {"file", fs::absolute(pack.file).string()},
+                                     {"bytes", packed.bytes},
+                                     {"files", packed.files},
+                                     {"notes", notes}});
+  std::cout << "packed " << folder.id() << " into " << shown_path(pack.file) << ": " << packed.files
+            << " files, " << human_bytes(double(packed.bytes)) << "\n";
   return 0;
 }
 

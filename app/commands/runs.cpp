@@ -88,8 +88,7 @@ int show_run(const Context& context, const RunsShowOptions& options) {
   shown["evaluations"] = nlohmann::json::array();
   for (const worker::Evaluation& evaluation : evaluations)
     shown["evaluations"].push_back(to_json(evaluation));
-  print_json(shown);
-  return 0;
+  return print_json(shown);
 }
 
 void add_runs_show(const Command& runs) {

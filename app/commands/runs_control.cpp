@@ -76,9 +76,8 @@ int stop(const Context& context, const RunsStopOptions& options) {
     list.push_back({{"run", folder.id()}, {"what", what}});
     if (!options.json) std::cout << folder.id() << ": " << what << "\n";
   }
-  if (options.json) {
-    print_json(list);
-  } else if (folders.empty()) {
+  if (options.json) return print_json(list);
+  if (folders.empty()) {
     std::cout << "no active or queued runs\n";
   }
   return 0;

@@ -55,9 +55,8 @@ int note(const Context& context, const NoteOptions& options) {
                            : manage::edit_annotations(folder, [&](run::Annotations& changed) {
                                changed.note = join(options.text, " ");
                              });
-  if (options.json) {
-    print_json(json_of(folder, remarks));
-  } else if (remarks.note.empty()) {
+  if (options.json) return print_json(json_of(folder, remarks));
+  if (remarks.note.empty()) {
     std::cerr << folder.id() << ": no note\n";
   } else {
     std::cout << folder.id() << ": " << tables::printable(remarks.note) << "\n";
@@ -82,12 +81,9 @@ int tag(const Context& context, const TagOptions& options) {
       if (!options.remove) changed.tags.push_back(word);
     }
   });
-  if (options.json) {
-    print_json(json_of(folder, remarks));
-  } else {
-    std::cout << folder.id() << ": "
-              << (remarks.tags.empty() ? "no tags" : join(remarks.tags, ", ")) << "\n";
-  }
+  if (options.json) return print_json(json_of(folder, remarks));
+  std::cout << folder.id() << ": " << (remarks.tags.empty() ? "no tags" : join(remarks.tags, ", "))
+            << "\n";
   return 0;
 }
 
@@ -166,10 +162,7 @@ int remove(const Context& context, const RemoveOptions& options) {
   }
   const manage::Removal removal =
       manage::remove_runs(context.runs_dir(), folders, context.command_line());
-  if (options.json) {
-    print_json(to_json(removal));
-    return 0;
-  }
+  if (options.json) return print_json(to_json(removal));
   std::cout << "removed " << count_text(removal.runs.size()) << ", "
             << human_bytes(double(bytes_of(removal))) << "\n";
   print_runs(removal);
@@ -202,10 +195,7 @@ struct UndoOptions {
 int undo(const Context& context, const UndoOptions& options) {
   if (options.list) return list_removed(context, options.json);
   const manage::Removal removal = manage::undo_removal(context.runs_dir(), options.removal);
-  if (options.json) {
-    print_json(to_json(removal));
-    return 0;
-  }
+  if (options.json) return print_json(to_json(removal));
   std::cout << "restored " << count_text(removal.runs.size()) << "\n";
   print_runs(removal);
   return 0;

@@ -164,11 +164,8 @@ int show_status(const Context& context, const StatusOptions& options) {
   }
   const store::Overview overview = store::overview(store, runs_dir, size_t(options.ended));
   print_warnings(overview.warnings);
-  if (options.json) {
-    print_json(json_of(overview));
-  } else {
-    std::cout << text_of(overview, use_colour(STDOUT_FILENO));
-  }
+  if (options.json) return print_json(json_of(overview));
+  std::cout << text_of(overview, use_colour(STDOUT_FILENO));
   return 0;
 }
 

@@ -49,12 +49,12 @@ jinja::RenderedText render(const Context& context, const ChosenConfig& chosen) {
 int print_config_text(const Context& context, const PpOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const jinja::RenderedText rendered = render(context, chosen);
-  if (options.output.json) {
-    write_output(nlohmann::ordered_json{{"project", chosen.project.path},
-                                        {"config", chosen.config.name},
-                                        {"lines", project::lines_to_json(rendered)}},
-                 options.output);
-  } else if (options.annotate) {
+  if (options.output.json)
+    return write_output(nlohmann::ordered_json{{"project", chosen.project.path},
+                                               {"config", chosen.config.name},
+                                               {"lines", project::lines_to_json(rendered)}},
+                        options.output);
+  if (options.annotate) {
     const bool colour = options.output.file.empty() && use_colour(STDOUT_FILENO);
     write_output(annotated(project::annotate(rendered, context.here()), colour), options.output);
   } else {
@@ -80,15 +80,12 @@ int print_template_tree(const Context& context, const TrefsOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   const jinja::RenderedText rendered = render(context, chosen);
   const auto tree = project::template_tree(rendered.templates, context.here());
-  if (options.output.json) {
-    write_output(nlohmann::ordered_json{{"project", chosen.project.path},
-                                        {"config", chosen.config.name},
-                                        {"templates", to_json(tree)}},
-                 options.output);
-  } else {
-    write_output(in_format(tree, options.format), options.output);
-  }
-  return 0;
+  if (options.output.json)
+    return write_output(nlohmann::ordered_json{{"project", chosen.project.path},
+                                               {"config", chosen.config.name},
+                                               {"templates", to_json(tree)}},
+                        options.output);
+  return write_output(in_format(tree, options.format), options.output);
 }
 
 struct GraphOptions {
@@ -107,9 +104,9 @@ int print_graph(const Context& context, const GraphOptions& options) {
   const ChosenConfig chosen = context.config(options.config);
   graph::Graph graph = load(context, chosen);
   if (!options.target.empty()) graph = graph.only(options.target);
-  if (options.output.json || options.format == "json") {
-    write_output(to_json(graph), options.output);
-  } else if (options.format == "dot") {
+  if (options.output.json || options.format == "json")
+    return write_output(to_json(graph), options.output);
+  if (options.format == "dot") {
     write_output(write_dot(graph, chosen.config.name), options.output);
   } else {
     write_output(write_yaml(graph), options.output);
@@ -129,12 +126,8 @@ int print_targets(const Context& context, const GraphOptions& options) {
                       {"at", target.key_origin.describe()}});
     }
   }
-  if (options.output.json) {
-    write_output(list, options.output);
-  } else {
-    write_output(names, options.output);
-  }
-  return 0;
+  if (options.output.json) return write_output(list, options.output);
+  return write_output(names, options.output);
 }
 
 struct ProjectPagesOptions {
@@ -145,12 +138,8 @@ struct ProjectPagesOptions {
 int print_meta(const Context& context, const ProjectPagesOptions& options) {
   const project::MetaPage page =
       project::meta_page(context.project(), context.workspace(), context.host_environment());
-  if (options.output.json) {
-    write_output(to_json(page), options.output);
-  } else {
-    write_output(to_markdown(page, context.here()), options.output);
-  }
-  return 0;
+  if (options.output.json) return write_output(to_json(page), options.output);
+  return write_output(to_markdown(page, context.here()), options.output);
 }
 
 int print_index(const Context& context, const ProjectPagesOptions& options) {
@@ -166,9 +155,8 @@ int print_index(const Context& context, const ProjectPagesOptions& options) {
 
 int print_template_list(const Context& context, const ProjectPagesOptions& options) {
   const auto templates = project::list_templates(context.project().search_path);
-  if (options.output.json) {
-    write_output(to_json(templates), options.output);
-  } else if (options.format == "md") {
+  if (options.output.json) return write_output(to_json(templates), options.output);
+  if (options.format == "md") {
     write_output(list_as_markdown(templates, context.here()), options.output);
   } else {
     write_output(list_as_files(templates, context.here()), options.output);
