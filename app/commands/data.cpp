@@ -82,8 +82,7 @@ int list_data(const Context&, bool as_json) {
                       {"unfinished", folder.unfinished},
                       {"parts", parts_json(folder)}});
     }
-    print_json(json);
-    return 0;
+    return print_json(json);
   }
   if (prepared.empty()) {
     std::cout << "no prepared data in " << shown_path(user_cache_dir() / "data") << "\n";

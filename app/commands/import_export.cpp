@@ -116,14 +116,13 @@ int import_hf(const Context& context, const ImportHfOptions& options) {
                                  {"parameters", parameters},
                                  {"tokenizer", !model.tokenizer.empty()},
                                  {"notes", model.notes}};
-    print_json(json);
-  } else {
-    std::cout << (imported.made ? "imported " : "imported before: ") << options.folder << "\n"
-              << "  run      " << imported.folder.id() << "\n"
-              << "  model    " << architecture << ", " << with_thousands(parameters)
-              << " parameters\n"
-              << "  folder   " << shown_path(imported.folder.path()) << "\n";
+    return print_json(json);
   }
+  std::cout << (imported.made ? "imported " : "imported before: ") << options.folder << "\n"
+            << "  run      " << imported.folder.id() << "\n"
+            << "  model    " << architecture << ", " << with_thousands(parameters)
+            << " parameters\n"
+            << "  folder   " << shown_path(imported.folder.path()) << "\n";
   return 0;
 }
 

@@ -46,9 +46,10 @@ int list_runs(const Context& context, const RunsOptions& options) {
   store::RunQuery query = options.query;
   query.limit = static_cast<size_t>(options.limit);
   runs = store::select(std::move(runs), query);
-  if (options.json) {
-    print_json(json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
-  } else if (!some && archived > 0) {
+  if (options.json)
+    return print_json(
+        json_list(runs, [](const store::RunSummary& run) { return app::to_json(run); }));
+  if (!some && archived > 0) {
     std::cerr << "no runs except " << archived << " archived ones; --archived lists them\n";
   } else if (!some) {
     std::cerr << "no runs in " << shown_path(runs_dir) << "; 'forge run CONFIG' starts one\n";

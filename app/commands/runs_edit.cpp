@@ -173,10 +173,8 @@ int remove(const Context& context, const RemoveOptions& options) {
 
 int list_removed(const Context& context, bool json) {
   const std::vector<manage::Removal> removals = manage::list_removals(context.runs_dir());
-  if (json) {
-    print_json(json_list(removals, [](const auto& removal) { return to_json(removal); }));
-    return 0;
-  }
+  if (json)
+    return print_json(json_list(removals, [](const auto& removal) { return to_json(removal); }));
   if (removals.empty()) std::cerr << "no removed runs to restore\n";
   for (const manage::Removal& removal : removals) {
     std::cout << removal.name << "  " << count_text(removal.runs.size()) << ", "

@@ -26,10 +26,6 @@ struct StatusOptions {
   bool json = false;
 };
 
-std::string loss_or_dash(const std::optional<double>& loss) {
-  return loss ? results::fixed_text(*loss, 4) : "-";
-}
-
 std::string duration(const std::optional<double>& seconds) {
   return seconds ? human_duration(*seconds) : "?";
 }
@@ -62,8 +58,8 @@ std::string running_text(const std::vector<store::RunningRun>& running) {
     lines.push_back({run.id,
                      known ? with_thousands(now.step) + "/" + with_thousands(run.max_steps) : "-",
                      known ? std::to_string(100 * now.step / run.max_steps) + " %" : "-",
-                     loss_or_dash(run.metric(results::train_loss_name)),
-                     loss_or_dash(run.metric(results::eval_loss_name)),
+                     loss_text(run.metric(results::train_loss_name)),
+                     loss_text(run.metric(results::eval_loss_name)),
                      run.metric(results::tokens_per_second_name)
                          ? with_thousands(int64_t(*run.metric(results::tokens_per_second_name)))
                          : "-",
