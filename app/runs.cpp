@@ -155,9 +155,7 @@ std::string column_text(const nlohmann::json& value) {
   if (value.is_null()) return "-";
   if (value.is_string()) return tables::printable(value.get<std::string>());
   if (value.is_array()) {
-    std::vector<std::string> words;
-    for (const nlohmann::json& word : value) words.push_back(column_text(word));
-    return words.empty() ? "-" : join(words, ", ");
+    return value.empty() ? "-" : join(texts_of(value, column_text), ", ");
   }
   return json_text(value);
 }

@@ -143,10 +143,9 @@ OpenTokens open_tokens(const DataShowOptions& options) {
   const data::PreparedFolder folder = data::find_prepared(user_cache_dir(), options.name);
   const auto& tokens = options.evaluation ? folder.evaluation : folder.train;
   if (!folder.parts.empty()) {
-    std::vector<std::string> names;
-    for (const data::PreparedPart& part : folder.parts) names.push_back(part.name);
-    throw Error("'" + folder.name + "' is a mixture: its tokens are in its parts",
-                "name one of its parts: " + join(names, ", "));
+    throw Error(
+        "'" + folder.name + "' is a mixture: its tokens are in its parts",
+        "name one of its parts: " + join(texts_of(folder.parts, &data::PreparedPart::name), ", "));
   }
   if (!tokens) {
     throw Error("'" + folder.name + "' has no complete " +

@@ -73,14 +73,12 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
   std::vector<std::vector<std::string>> lines = {
       {"Queued", "Steps", "Time", "Priority", "Since", "Device"}};
   for (const store::WaitingRun& run : waiting) {
-    std::vector<std::string> devices;
-    for (const queue::LeaseDevice& device : run.entry.devices) devices.push_back(device.name);
     lines.push_back({run.entry.run,
                      with_thousands(run.steps_left),
                      duration(run.seconds),
                      std::to_string(run.entry.priority),
                      run.entry.submitted.substr(0, 16) + "Z",
-                     join(devices, " or ")});
+                     join(texts_of(run.entry.devices, &queue::LeaseDevice::name), " or ")});
   }
   return aligned(lines, {1, 2, 3});
 }

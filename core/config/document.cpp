@@ -271,12 +271,10 @@ class Expander {
   static const NodePtr& target(const Node& root, const Node& name, const FromProject& call) {
     const Entry* entry = name.is_scalar() ? root.find_entry(name.text) : nullptr;
     if (entry) return entry->value;
-    std::vector<std::string> known;
-    for (const Entry& candidate : root.entries) known.push_back(candidate.key);
     throw Error("'" + call.config_template + "' has no target " +
                     (name.is_scalar() ? "'" + name.text + "'" : "that is " + describe_kind(name)),
                 name.origin,
-                "it has " + join(known, ", "));
+                "it has " + join(texts_of(root.entries, &Entry::key), ", "));
   }
 
   NodePtr several(const Node& root,

@@ -110,9 +110,7 @@ class Search {
 };
 
 std::vector<std::string> paths_of(const std::vector<Leaf>& leaves) {
-  std::vector<std::string> paths;
-  for (const Leaf& leaf : leaves) paths.push_back(leaf.path);
-  return paths;
+  return texts_of(leaves, &Leaf::path);
 }
 
 Explanation explained(const Leaf& leaf, const Key* key) {

@@ -163,9 +163,7 @@ class ArgumentParser {
 
   std::string what_it_takes() const {
     if (declared_.empty()) return "the config takes no arguments: it has no target dynamic_args";
-    std::vector<std::string> usages;
-    for (const TemplateArgument& argument : declared_) usages.push_back(usage_of(argument));
-    return "the config takes " + join(usages, "; ");
+    return "the config takes " + join(texts_of(declared_, usage_of), "; ");
   }
 
   [[noreturn]] void fail(const TemplateArgument& argument, const std::string& message) const {

@@ -20,9 +20,7 @@ namespace forge::run {
 namespace {
 
 std::vector<std::string> ids_in(const fs::path& runs_dir) {
-  std::vector<std::string> ids;
-  for (const RunFolder& folder : list_runs(runs_dir)) ids.push_back(folder.id());
-  return ids;
+  return texts_of(list_runs(runs_dir), &RunFolder::id);
 }
 
 config::Experiment experiment_of(const RunFolder& folder) {
