@@ -116,11 +116,10 @@ namespace {
 /// The entry that makes a document a graph of calls, or null.
 const yaml::Entry* graph_entry(const yaml::Node& root) {
   if (is_experiment(root)) return nullptr;
-  const auto found =
-      std::find_if(root.entries.begin(), root.entries.end(), [](const yaml::Entry& entry) {
-        return entry.key == "main" || entry.key == "meta" || is_call(*entry.value);
-      });
-  return found == root.entries.end() ? nullptr : &*found;
+  for (const yaml::Entry& entry : root.entries) {
+    if (entry.key == "main" || entry.key == "meta" || is_call(*entry.value)) return &entry;
+  }
+  return nullptr;
 }
 
 /// Throws Error where a document is none of a config that forge runs; `begin` is its place.
