@@ -1,7 +1,5 @@
 #include "app/tables.h"
 
-#include <iostream>
-
 #include "app/runs.h"
 #include "core/base/error.h"
 #include "core/base/files.h"

@@ -1,6 +1,5 @@
 #include <unistd.h>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -10,7 +9,6 @@
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/clock.h"
-#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/results/benchmark/benchmark.h"

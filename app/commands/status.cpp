@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <iostream>
 #include <thread>
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/config/fields.h"

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/fields.h"
 #include "core/config/keys.h"

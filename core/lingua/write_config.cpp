@@ -1,6 +1,5 @@
 #include "core/lingua/import_recipe.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <type_traits>

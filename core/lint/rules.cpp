@@ -1,6 +1,5 @@
 #include "core/lint/rules.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>

@@ -1,7 +1,5 @@
 #include "core/run/open_model.h"
 
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
