@@ -78,7 +78,6 @@ int show_run(const Context& context, const RunsShowOptions& options) {
                 "FORGE_RUNS_DIR selects another runs folder",
                 ExitCode::failed);
   }
-  const std::vector<worker::Evaluation> evaluations = store.evaluations(run->id);
   if (!options.json) {
     std::cout << result_text(
         *run, store.config(run->id), shown_path(folder.path()), use_colour(STDOUT_FILENO));
@@ -86,9 +85,8 @@ int show_run(const Context& context, const RunsShowOptions& options) {
   }
   nlohmann::json shown = app::to_json(*run);
   shown["config"] = store.config(run->id);
-  shown["evaluations"] = nlohmann::json::array();
-  for (const worker::Evaluation& evaluation : evaluations)
-    shown["evaluations"].push_back(to_json(evaluation));
+  shown["evaluations"] = json_list(store.evaluations(run->id),
+                                   [](const auto& evaluation) { return app::to_json(evaluation); });
   return print_json(shown);
 }
 
