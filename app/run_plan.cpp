@@ -120,17 +120,14 @@ std::string plan_summary(const std::vector<PlanEntry>& plan) {
 
 nlohmann::json entry_json(const PlanEntry& entry) {
   const store::Forecast& forecast = entry.forecast;
-  nlohmann::json json = {{"run", entry.prepared.planned.record.id},
-                         {"config", entry.run->resolved.config_name},
-                         {"label", entry.run->label},
-                         {"action", run::name_of(entry.prepared.planned.action)},
-                         {"steps", forecast.steps},
-                         {"seconds", nullptr},
-                         {"memory_bytes", nullptr},
-                         {"judged_by", name_of(entry.source)}};
-  if (forecast.seconds) json["seconds"] = *forecast.seconds;
-  if (forecast.memory_bytes) json["memory_bytes"] = *forecast.memory_bytes;
-  return json;
+  return {{"run", entry.prepared.planned.record.id},
+          {"config", entry.run->resolved.config_name},
+          {"label", entry.run->label},
+          {"action", run::name_of(entry.prepared.planned.action)},
+          {"steps", forecast.steps},
+          {"seconds", or_null(forecast.seconds)},
+          {"memory_bytes", or_null(forecast.memory_bytes)},
+          {"judged_by", name_of(entry.source)}};
 }
 
 std::vector<std::string> line_of(const PlanEntry& entry) {

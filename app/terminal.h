@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,12 @@ void add_output_options(const Command& command, OutputOptions& options);
 /// nothing else.
 int print_json(const nlohmann::json& json);
 int print_json(const nlohmann::ordered_json& json);
+
+/// The value; null where there is none.
+template <class T>
+nlohmann::json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json();
+}
 
 /// The list of what `to_json` makes of each item.
 template <class Items, class ToJson>

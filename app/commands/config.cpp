@@ -48,6 +48,10 @@ struct CheckOptions {
 lint::Report report_of(const Context& context, const CheckOptions& options) {
   std::vector<lint::Selection> selections;
   std::vector<Error> broken;
+  const auto select_all = [&](project::Project project) {
+    std::vector<project::Config> configs = project.configs;
+    selections.push_back({std::move(project), std::move(configs), {}});
+  };
   if (options.configs.empty()) context.require_no_template_arguments();
   if (!options.configs.empty()) {
     for (const std::string& name : options.configs) {
@@ -56,15 +60,10 @@ lint::Report report_of(const Context& context, const CheckOptions& options) {
     }
   } else if (options.all || !context.project_folder()) {
     project::ProjectList list = context.all_projects(true);
-    for (project::Project& project : list.projects) {
-      std::vector<project::Config> configs = project.configs;
-      selections.push_back({std::move(project), std::move(configs), {}});
-    }
+    for (project::Project& project : list.projects) select_all(std::move(project));
     broken = std::move(list.problems);
   } else {
-    project::Project project = context.project();
-    std::vector<project::Config> configs = project.configs;
-    selections.push_back({std::move(project), std::move(configs), {}});
+    select_all(context.project());
   }
   return lint::check(selections, broken, context.host_environment());
 }

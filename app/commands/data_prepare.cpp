@@ -58,6 +58,15 @@ int get(const Context&, const DataGetOptions& options) {
   return 0;
 }
 
+/// The experiment of the command line's config, which must have data.
+template <class Options>
+config::Experiment resolved_experiment(const Context& context, const Options& options) {
+  const config::ResolvedConfig resolved =
+      context.resolve(context.document(options.config), options.overrides);
+  require_training(resolved, "it has no data");
+  return resolved.experiment;
+}
+
 struct DataPrepareOptions {
   std::string config;
   std::vector<std::string> overrides;
@@ -70,9 +79,8 @@ struct DataPrepareOptions {
 };
 
 config::DocumentKind kind_of(const std::string& name) {
-  const auto& names = config::names_of(config::DocumentKind());
-  return static_cast<config::DocumentKind>(std::find(names.begin(), names.end(), name) -
-                                           names.begin());
+  const auto names = config::names_of(config::DocumentKind());
+  return config::DocumentKind(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
 /// Data that no config names: rows of any length, however many there are.
@@ -83,9 +91,7 @@ config::Experiment experiment_of(const DataPrepareOptions& options) {
   experiment.data.documents = kind_of(options.documents);
   experiment.data.source = config::is_json_lines(options.path) ? "jsonl" : "text";
   if (experiment.data.documents == config::DocumentKind::record) experiment.data.source = "jsonl";
-  if (experiment.data.source == "jsonl") {
-    experiment.data.documents = config::DocumentKind::record;
-  }
+  if (experiment.data.source == "jsonl") experiment.data.documents = config::DocumentKind::record;
   experiment.tokenizer = options.tokenizer;
   experiment.model.vocab_size = 1 << 24;
   experiment.train.seq_len = 1;
@@ -98,10 +104,7 @@ config::Experiment experiment_of(const Context& context, const DataPrepareOption
     if (options.config.empty()) return experiment_of(options);
     throw Error("CONFIG and --path cannot be used together");
   }
-  const config::ResolvedConfig resolved =
-      context.resolve(context.document(options.config), options.overrides);
-  require_training(resolved, "it has no data");
-  return resolved.experiment;
+  return resolved_experiment(context, options);
 }
 
 nlohmann::ordered_json tokens_json(const data::PreparedRows& rows) {
@@ -146,11 +149,11 @@ int describe_task(const config::Experiment& experiment,
                   const data::PreparedData& prepared,
                   bool json) {
   if (json) {
-    const nlohmann::ordered_json values = {{"task", prepared.task},
-                                           {"data_fingerprint", prepared.data_fingerprint},
-                                           {"train", {{"rows", prepared.train[0].rows}}},
-                                           {"evaluation", {{"rows", prepared.evaluation[0].rows}}}};
-    return print_json(values);
+    return print_json(
+        nlohmann::ordered_json{{"task", prepared.task},
+                               {"data_fingerprint", prepared.data_fingerprint},
+                               {"train", {{"rows", prepared.train[0].rows}}},
+                               {"evaluation", {{"rows", prepared.evaluation[0].rows}}}});
   }
   std::cout << "the task " << experiment.data.task.name
             << " generates its rows during training: " << with_thousands(prepared.train[0].rows)
@@ -184,13 +187,6 @@ struct DataSampleOptions {
   bool json = false;
 };
 
-config::DataConfig data_of(const Context& context, const DataSampleOptions& options) {
-  const config::ResolvedConfig resolved =
-      context.resolve(context.document(options.config), options.overrides);
-  require_training(resolved, "it has no data");
-  return resolved.experiment.data;
-}
-
 /// Tokens that carry loss stand out: bold on a terminal, in brackets elsewhere.
 void print(const data::tasks::Sample& sample, bool colour) {
   if (sample.tokens.empty()) {
@@ -222,14 +218,12 @@ nlohmann::ordered_json to_json(const data::tasks::Sample& sample) {
 
 int sample(const Context& context, const DataSampleOptions& options) {
   const data::Split split = options.evaluation ? data::Split::evaluation : data::Split::training;
-  const auto samples =
-      data::tasks::preview_instances(data_of(context, options), split, options.count);
+  const auto samples = data::tasks::preview_instances(
+      resolved_experiment(context, options).data, split, options.count);
   if (options.json)
     return print_json(json_list(samples, [](const auto& one) { return to_json(one); }));
-  bool first = true;
   for (const data::tasks::Sample& one : samples) {
-    if (!first) std::cout << "\n";
-    first = false;
+    if (&one != &samples.front()) std::cout << "\n";
     print(one, use_colour(1));
   }
   return 0;

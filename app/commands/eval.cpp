@@ -95,9 +95,7 @@ nlohmann::ordered_json to_json(const EvalOptions& options,
       options.data.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(options.data);
   json["loss"] = evaluation.loss;
   json["perplexity"] = evaluation.perplexity;
-  json["bits_per_byte"] = evaluation.bits_per_byte
-                              ? nlohmann::ordered_json(*evaluation.bits_per_byte)
-                              : nlohmann::ordered_json();
+  json["bits_per_byte"] = or_null(evaluation.bits_per_byte);
   json["tokens"] = evaluation.tokens;
   json["bytes"] = evaluation.bytes;
   json["rows"] = data.rows();

@@ -100,9 +100,6 @@ nlohmann::json json_of(const store::Overview& overview) {
                          {"ended", nlohmann::json::array()}};
   for (const auto& [device, taken] : overview.devices)
     json["devices"].push_back({{"name", device.name}, {"units", device.units}, {"taken", taken}});
-  const auto or_null = [](const std::optional<double>& number) {
-    return number ? nlohmann::json(*number) : nlohmann::json(nullptr);
-  };
   for (const store::RunningRun& run : overview.running) {
     nlohmann::json entry = app::to_json(run.run);
     entry["device"] = run.device;
