@@ -109,30 +109,26 @@ Argument& Argument::one_of(const std::vector<std::string>& choices) {
   return *this;
 }
 
-Argument& Argument::at_least(int64_t least) {
-  option_->check([least](const std::string& number) {
-    const bool holds = std::strtod(number.c_str(), nullptr) >= double(least);
-    return holds ? std::string() : "must be at least " + std::to_string(least);
+Argument& Argument::require(std::function<bool(double)> holds, const std::string& problem) {
+  option_->check([holds = std::move(holds), problem](const std::string& number) {
+    return holds(std::strtod(number.c_str(), nullptr)) ? std::string() : problem;
   });
   return *this;
+}
+
+Argument& Argument::at_least(int64_t least) {
+  return require([least](double number) { return number >= double(least); },
+                 "must be at least " + std::to_string(least));
 }
 
 Argument& Argument::between(int64_t least, int64_t most) {
-  option_->check([least, most](const std::string& number) {
-    const double value = std::strtod(number.c_str(), nullptr);
-    const bool holds = value >= double(least) && value <= double(most);
-    return holds ? std::string()
-                 : "must be from " + std::to_string(least) + " to " + std::to_string(most);
-  });
-  return *this;
+  return require(
+      [least, most](double number) { return number >= double(least) && number <= double(most); },
+      "must be from " + std::to_string(least) + " to " + std::to_string(most));
 }
 
 Argument& Argument::positive() {
-  option_->check([](const std::string& number) {
-    const bool holds = std::strtod(number.c_str(), nullptr) > 0;
-    return holds ? std::string() : std::string("must be greater than 0");
-  });
-  return *this;
+  return require([](double number) { return number > 0; }, "must be greater than 0");
 }
 
 Argument& Argument::existing_file() {

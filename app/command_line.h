@@ -70,6 +70,9 @@ class Argument {
   Argument& existing_file();
 
  private:
+  /// Refuses a number of which `holds` is false.
+  Argument& require(std::function<bool(double)> holds, const std::string& problem);
+
   CLI::Option* option_;
   ArgumentTexts* texts_;
 };

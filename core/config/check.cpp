@@ -93,21 +93,14 @@ void complete_path(Draft& draft,
   if (path.empty()) return;
   const Setting& setting = draft.origins.at(key).set_by;
   const fs::path meant = meant_path(setting, path, bases);
-  const bool is_public = starts_with(path, corpora_prefix);
+  const std::string hint =
+      starts_with(path, corpora_prefix)
+          ? "'forge data get " + meant.parent_path().filename().string() + "' gets it"
+      : setting.layer == command_line_layer
+          ? "a path on the command line is relative to the current folder"
+          : "a path in a template is relative to its project's folder";
   path = meant.string();
-  if (!path_exists(meant)) {
-    if (is_public) {
-      const std::string name = meant.parent_path().filename().string();
-      throw complaint(
-          draft, {key}, "no file " + shown_path(meant), "'forge data get " + name + "' gets it");
-    }
-    throw complaint(draft,
-                    {key},
-                    "no file " + shown_path(meant),
-                    setting.layer == command_line_layer
-                        ? "a path on the command line is relative to the current folder"
-                        : "a path in a template is relative to its project's folder");
-  }
+  if (!path_exists(meant)) throw complaint(draft, {key}, "no file " + shown_path(meant), hint);
   if (::access(meant.c_str(), R_OK) != 0) {
     throw complaint(draft, {key}, "no permission to read " + shown_path(meant));
   }

@@ -109,10 +109,6 @@ class Search {
   const std::string& path_;
 };
 
-std::vector<std::string> paths_of(const std::vector<Leaf>& leaves) {
-  return texts_of(leaves, &Leaf::path);
-}
-
 Explanation explained(const Leaf& leaf, const Key* key) {
   Explanation explanation{leaf.path, leaf.value, {leaf.origin.set_by}, key};
   explanation.history.insert(
@@ -136,14 +132,14 @@ std::vector<Explanation> explain(const ResolvedConfig& resolved, const std::stri
       leaves.begin(), leaves.end(), [&](const Leaf& leaf) { return is_below(leaf.path, section); });
   if (explanations.empty() && has_section && unset != resolved.origins.end())
     explanations.push_back(explained({key, nullptr, unset->second}, find_key(key)));
-  if (explanations.empty()) fail_unknown(key, paths_of(leaves));
+  if (explanations.empty()) fail_unknown(key, texts_of(leaves, &Leaf::path));
   return explanations;
 }
 
 std::vector<Explanation> explain(const yaml::Node& root, const std::string& path) {
   const auto copy = std::make_shared<const yaml::Node>(root);
   const std::optional<Search::Found> found = Search(path).find(copy, 0);
-  if (!found || path.empty()) fail_unknown(path, paths_of(leaves_of(root)));
+  if (!found || path.empty()) fail_unknown(path, texts_of(leaves_of(root), &Leaf::path));
   Leaf leaf{path, json_of(*found->node), {}};
   leaf.origin.set_by = setting_of(*found->node);
   for (const yaml::NodePtr& node : found->overridden) {

@@ -17,10 +17,6 @@
 namespace forge::run {
 namespace {
 
-std::vector<std::string> ids_in(const fs::path& runs_dir) {
-  return texts_of(list_runs(runs_dir), &RunFolder::id);
-}
-
 config::Experiment experiment_of(const RunFolder& folder) {
   try {
     return config::experiment_from_json(parse_json(read_file(folder.config_file())));
@@ -85,8 +81,9 @@ RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& 
     return RunFolder(path.has_filename() ? path : path.parent_path());
   }
   if (auto found = find_run(runs_dir, name)) return *found;
-  throw Error("no run '" + name + "' in " + shown_path(runs_dir),
-              did_you_mean(name, ids_in(runs_dir), "'forge runs' lists them"));
+  throw Error(
+      "no run '" + name + "' in " + shown_path(runs_dir),
+      did_you_mean(name, texts_of(list_runs(runs_dir), &RunFolder::id), "'forge runs' lists them"));
 }
 
 RunModel open_run(const RunFolder& folder, std::optional<int64_t> step) {
