@@ -235,9 +235,8 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const bool lacks_command =
       dynamic_cast<const CLI::RequiredError*>(&error) && chosen->get_require_subcommand_min() > 0;
   if (lacks_command) {
-    std::vector<std::string> names;
-    for (const CLI::App* child : listed_commands(*chosen)) names.push_back(child->get_name());
-    return Error("'" + path + "' needs a command", "one of " + join(names, ", "));
+    return Error("'" + path + "' needs a command",
+                 "one of " + join(texts_of(listed_commands(*chosen), &CLI::App::get_name), ", "));
   }
   return Error(message, hint);
 }

@@ -68,8 +68,7 @@ const CLI::App* find_named_command(const CLI::App& app,
     const CLI::App* child = find_command(*command, word);
     const bool needs_one = command == &app || command->get_require_subcommand_min() > 0;
     if (!child && needs_one && !starts_with(word, "-")) {
-      std::vector<std::string> names;
-      for (const CLI::App* known : listed_commands(*command)) names.push_back(known->get_name());
+      const auto names = texts_of(listed_commands(*command), &CLI::App::get_name);
       const std::string path = command == &app ? "forge" : "forge " + command->get_name();
       throw Error("no command '" + word + "'",
                   did_you_mean(word, names, "'" + path + " --help' lists the commands"));

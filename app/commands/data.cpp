@@ -65,10 +65,9 @@ std::string count_of(const data::PreparedFolder& folder, int64_t data::PreparedT
 
 std::string text_of(const data::PreparedFolder& folder) {
   if (!folder.parts.empty()) {
-    std::vector<std::string> parts;
-    for (const data::PreparedPart& part : folder.parts) {
-      parts.push_back(part.source + " " + shortest(part.weight));
-    }
+    const auto parts = texts_of(folder.parts, [](const data::PreparedPart& part) {
+      return part.source + " " + shortest(part.weight);
+    });
     return join(parts, ", ");
   }
   if (folder.unfinished) return "unfinished";

@@ -98,12 +98,9 @@ std::optional<NamedConfig> single_match(const std::vector<NamedConfig>& candidat
                                         const std::string& name) {
   if (candidates.empty()) return std::nullopt;
   if (candidates.size() == 1) return candidates.front();
-  std::vector<std::string> names;
+  const std::vector<std::string> names = texts_of(candidates, qualified);
   std::set<std::string> projects;
-  for (const NamedConfig& candidate : candidates) {
-    names.push_back(qualified(candidate));
-    projects.insert(candidate.project.path);
-  }
+  for (const NamedConfig& candidate : candidates) projects.insert(candidate.project.path);
   if (projects.size() > 1) {
     throw Error("'" + name + "' is a config of several projects: " + join(names, ", "),
                 "name one of these, or narrow with -p PROJECT");
