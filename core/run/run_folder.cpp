@@ -97,6 +97,12 @@ RunRecord RunFolder::record() const {
   }
 }
 
+Json RunFolder::config() const {
+  Json config = try_parse_json(read_file(config_file()));
+  if (config.is_object()) return config;
+  throw Error("'" + config_file().string() + "' is not a JSON object", {}, "", ExitCode::failed);
+}
+
 FoundCheckpoint RunFolder::find_checkpoint() const {
   const std::set<int64_t> recorded = recorded_checkpoints(events_file());
   const std::vector<fs::path> folders = weights::list_checkpoints(checkpoints());

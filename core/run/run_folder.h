@@ -103,6 +103,7 @@ class RunFolder {
   std::filesystem::path done_file() const { return path_ / "DONE"; }
 
   RunRecord record() const;
+  nlohmann::json config() const;  ///< resolved; throws Error naming the file
   /// Every file of it is read and compared with its hash.
   std::string newest_checkpoint() const { return find_checkpoint().folder; }
   FoundCheckpoint find_checkpoint() const;
